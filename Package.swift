@@ -1,0 +1,144 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// deploy/test sets it: our own warnings are errors, those of dependencies are not.
+let strict: [SwiftSetting] =
+    Context.environment["PORTCULLIS_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)]
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+] + strict
+
+// What a dependency saves us is in the README, a line each.
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+let yams: Target.Dependency = .product(name: "Yams", package: "Yams")
+let arguments: Target.Dependency = .product(
+    name: "ArgumentParser", package: "swift-argument-parser")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
+
+let policy: [Target.Dependency] = [
+    "AppAttest", "Cryptography", "HTTPWire", "Octets", "RequestBinding", "Rules",
+]
+let verdict: [Target.Dependency] = ["Challenges", "Enforcement", "Store"]
+let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "Transport"]
+let device: [Target.Dependency] = ["AppAttest", "CBOR", "Cryptography", "Octets", "RequestBinding"]
+let process: [Target.Dependency] = ["Admin", "Configuration", "Proxy", "SQLiteStore", logging]
+let commands: [Target.Dependency] = ["Configuration", "Gateway", "SQLiteStore", "Store", arguments]
+
+extension Target {
+    /// A C target that shows Swift what it can't see by itself.
+    static func bridge(_ name: String, links: [String] = []) -> Target {
+        .target(name: name, linkerSettings: links.map { .linkedLibrary($0) })
+    }
+
+    /// A part of the gateway: a library target under Sources.
+    static func part(_ name: String, uses: [Target.Dependency] = []) -> Target {
+        .target(name: name, dependencies: uses, swiftSettings: settings)
+    }
+
+    /// A program.
+    static func program(_ name: String, uses: [Target.Dependency]) -> Target {
+        .executableTarget(name: name, dependencies: uses, swiftSettings: settings)
+    }
+
+    /// What several test targets share.
+    static func support(_ name: String, uses: [Target.Dependency]) -> Target {
+        .target(name: name, dependencies: uses, path: "Tests/" + name, swiftSettings: settings)
+    }
+
+    /// Scenarios: client, gateway and origin over loopback.
+    static func scenarios(_ name: String, uses: [Target.Dependency]) -> Target {
+        .testTarget(name: name, dependencies: uses, swiftSettings: settings)
+    }
+
+    /// The tests of one part.
+    static func tests(_ name: String, uses: [Target.Dependency] = []) -> Target {
+        .testTarget(
+            name: name + "Tests",
+            dependencies: [.target(name: name)] + uses,
+            swiftSettings: settings
+        )
+    }
+}
+
+let package = Package(
+    name: "portcullis",
+    products: [
+        .library(name: "AppAttest", targets: ["AppAttest"]),
+        .library(name: "RequestBinding", targets: ["RequestBinding"]),
+        .library(name: "SoftwareAuthenticator", targets: ["SoftwareAuthenticator"]),
+        .executable(name: "portcullis", targets: ["portcullis"]),
+        .executable(name: "portcullis-demo", targets: ["portcullis-demo"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    ],
+    targets: [
+        // C: what Swift can't see by itself.
+        .bridge("COpenSSL", links: ["ssl", "crypto"]),
+        .bridge("CLinux"),
+
+        // Pure: no I/O, no clock, no lock.
+        .part("Octets"),
+        .part("CBOR"),
+        .part("Telemetry"),
+        .part("HTTPWire", uses: ["Octets"]),
+        .part("RequestBinding", uses: ["Octets"]),
+        .part("Cryptography", uses: ["COpenSSL"]),
+        .part("AppAttest", uses: ["CBOR", "Cryptography", "Octets"]),
+        .part("Rules", uses: ["AppAttest", "Cryptography", "HTTPWire", "RequestBinding"]),
+        .part("Enforcement", uses: policy + ["Challenges", "Store"]),
+
+        // Shared by the lanes.
+        .part("Challenges", uses: ["Cryptography", "Octets"]),
+        .part("Store", uses: ["AppAttest", "Challenges", "Cryptography", "Telemetry"]),
+        .part("SQLiteStore", uses: ["AppAttest", "Cryptography", "Octets", "Store", grdb]),
+
+        // The outside world: files, sockets, the process.
+        .part("Configuration", uses: policy + [yams]),
+        .part("TLSSession", uses: ["COpenSSL"]),
+        .part("Transport", uses: ["CLinux", "TLSSession"]),
+        .part("Proxy", uses: policy + verdict + sockets + [deque]),
+        .part("Admin", uses: ["HTTPWire", "Telemetry", "Transport"]),
+        .part("Gateway", uses: policy + verdict + sockets + process),
+        .part("Inspection", uses: ["AppAttest", "CBOR", "Challenges", "Cryptography", "Octets"]),
+
+        // For tests, demonstration and load: never linked into the gateway.
+        .part("SoftwareAuthenticator", uses: device),
+
+        // Programs.
+        .program("portcullis", uses: policy + commands + ["Inspection"]),
+        .program("portcullis-demo", uses: policy + commands + ["SoftwareAuthenticator"]),
+
+        // Tests.
+        .support("TestSupport", uses: policy + verdict),
+        .testTarget(name: "TidyTests", swiftSettings: settings),
+        .tests("Octets"),
+        .tests("CBOR", uses: ["Octets"]),
+        .tests("Telemetry"),
+        .tests("HTTPWire", uses: ["Octets"]),
+        .tests("RequestBinding"),
+        .tests("Cryptography", uses: ["Octets"]),
+        .tests("AppAttest", uses: ["CBOR", "Cryptography", "Octets"]),
+        .tests("Rules", uses: ["AppAttest", "Cryptography", "HTTPWire", "RequestBinding"]),
+        .tests("Enforcement", uses: policy + ["Challenges", "SoftwareAuthenticator", "Store"]),
+        .tests("Challenges", uses: ["Cryptography", "Octets"]),
+        .tests("Store", uses: policy + ["Challenges", "TestSupport"]),
+        .tests("SQLiteStore", uses: policy + ["Challenges", "Store", "TestSupport"]),
+        .tests("Configuration", uses: policy),
+        .tests("TLSSession"),
+        .tests("Transport"),
+        .tests("Admin", uses: ["HTTPWire", "Telemetry", "Transport"]),
+        .tests("Inspection", uses: policy + ["Challenges", "SoftwareAuthenticator"]),
+        .tests("SoftwareAuthenticator", uses: policy),
+        .scenarios("HTTPScenarios", uses: policy + commands + ["TLSSession"]),
+        .scenarios("EnforcementScenarios", uses: policy + commands + ["SoftwareAuthenticator"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,228 @@
+import Testing
+
+/// The checks themselves: what has to be caught, and what has to pass.
+@Suite struct SnippetTests {
+    private static let manifest = Manifest(
+        source: SwiftSource(
+            path: "Package.swift",
+            text: """
+                let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+                let base: [Target.Dependency] = ["Octets"]
+                let storage: [Target.Dependency] = base + [
+                    grdb,
+                ]
+                let package = Package(targets: [
+                    .bridge("COpenSSL", links: ["ssl"]),
+                    .part("Octets"),
+                    .part("CBOR", uses: []),
+                    .part(
+                        "SQLiteStore",
+                        uses: ["Octets", grdb]
+                    ),
+                    .part("SoftwareAuthenticator", uses: ["CBOR"]),
+                    .part("Gateway", uses: storage + ["SQLiteStore"]),
+                    .program("portcullis", uses: ["Gateway"]),
+                    .program("demo", uses: ["SoftwareAuthenticator", "Gateway"]),
+                    .tests("CBOR", uses: ["Octets"]),
+                    .testTarget(name: "TidyTests", dependencies: []),
+                ])
+                """
+        )
+    )
+
+    private func source(_ text: String, _ path: String = "Sources/CBOR/Item.swift") -> SwiftSource {
+        SwiftSource(path: path, text: text)
+    }
+
+    private func tokenFindings(_ text: String, _ path: String = "Sources/CBOR/Item.swift")
+        -> [String]
+    {
+        TokenCheck(isProgram: false).findings(in: source(text, path)).map(\.text)
+    }
+
+    private func importFindings(_ text: String, _ path: String) -> [String] {
+        ImportCheck(manifest: Self.manifest).findings(in: source(text, path)).map(\.text)
+    }
+
+    @Test func `the manifest's entries are read`() {
+        #expect(Self.manifest["SQLiteStore"]?.uses == ["Octets", "GRDB"])
+        #expect(Self.manifest["CBORTests"]?.uses == ["Octets", "CBOR"])
+        #expect(Self.manifest["CBORTests"]?.kind == .tests)
+        #expect(Self.manifest["COpenSSL"]?.kind == .cLibrary)
+        #expect(Self.manifest["COpenSSL"]?.uses == [])
+        #expect(Self.manifest["Gateway"]?.uses == ["Octets", "GRDB", "SQLiteStore"])
+        #expect(Self.manifest["portcullis"]?.kind == .program)
+        #expect(Self.manifest.targets.count == 10)
+    }
+
+    @Test func `what is linked is found through others`() {
+        let check = ImportCheck(manifest: Self.manifest)
+        #expect(check.shippedFindings(program: "portcullis").isEmpty)
+        #expect(check.shippedFindings(program: "demo").count == 1)
+    }
+
+    @Test(arguments: [
+        ("import Octets", "Sources/SQLiteStore/A.swift"),
+        ("package import GRDB", "Sources/SQLiteStore/A.swift"),
+        ("internal import struct Octets.Hex", "Sources/SQLiteStore/A.swift"),
+        ("import Dispatch", "Sources/SQLiteStore/A.swift"),
+        ("import Testing\n@testable import CBOR", "Tests/CBORTests/A.swift"),
+        ("// import Dispatch", "Sources/CBOR/A.swift"),
+        ("let text = \"import Dispatch\"", "Sources/CBOR/A.swift"),
+    ])
+    func `an allowed import passes`(text: String, path: String) {
+        #expect(importFindings(text, path).isEmpty)
+    }
+
+    @Test(arguments: [
+        ("import Octets", "Sources/CBOR/A.swift", "does not declare"),
+        ("internal import struct Octets.Hex", "Sources/CBOR/A.swift", "does not declare"),
+        ("import Testing", "Sources/CBOR/A.swift", "does not declare"),
+        ("import GRDB", "Tests/CBORTests/A.swift", "does not declare"),
+        ("import CBOR", "Sources/Elsewhere/A.swift", "no target"),
+        ("import Dispatch", "Sources/CBOR/A.swift", "is pure"),
+        ("internal import Foundation", "Sources/Octets/A.swift", "is pure"),
+        ("import GRDB", "Sources/Gateway/A.swift", "only SQLiteStore"),
+        ("import COpenSSL", "Sources/Gateway/A.swift", "only Cryptography and TLSSession"),
+        ("package import COpenSSL", "Sources/Cryptography/A.swift", "C types stay inside"),
+    ])
+    func `a forbidden import is caught`(text: String, path: String, message: String) {
+        #expect(importFindings(text, path).contains { $0.contains(message) })
+    }
+
+    @Test(arguments: [
+        "let a = !b", "if a != b {}", "guard !list.isEmpty else {}", "f(!a)", "// try! this",
+        "let a = \"try! x!\"", "let a = #\"x! \"quoted\" y!\"#", "/* a /* b! */ c! */",
+        "let a = \"\"\"\n    value!\n    \"\"\"", "func print(_ a: Int) {}", "writer.print(a)",
+        "let a = b as? C", "@Test func `no sleep() is used`() {}", "func `x!`() {}",
+        "// TO" + "DO(ada): use the span once 6.4 is out", "let sleep = 3",
+        "let a = b ? !c : d",
+    ])
+    func `an allowed snippet passes`(text: String) {
+        #expect(tokenFindings(text).isEmpty)
+    }
+
+    @Test(arguments: [
+        ("let a = try! b()", "try!"), ("let a = b!", "by force"), ("let a = b()!.c", "by force"),
+        ("let a = b[0]!", "by force"), ("let a = b as! C", "as?"), ("var a: Int!", "by force"),
+        ("let a = \"\\(b!)\"", "by force"), ("let a = \"\\(f(\"x\") + b!)\"", "by force"),
+        ("let a = b?.c!", "by force"), ("fatalError(\"no\")", "preconditionFailure"),
+        ("DispatchQueue.global().async {}", "label"), ("print(a)", "Telemetry"),
+        ("Thread.sleep(forTimeInterval: 1)", "clock"), ("usleep(3)", "clock"),
+        ("try await Task.sleep(for: .seconds(1))", "clock"),
+        ("// TO" + "DO: later", "owner"), ("// FIX" + "ME", "owner"),
+        ("let now = ContinuousClock().now", "is pure"), ("let a = Mutex(1)", "is pure"),
+        ("package let pointer: OpaquePointer", "C type"),
+        ("struct A: @unchecked Sendable {}", "Held.swift"),
+        ("nonisolated(unsafe) var a = 1", "Held.swift"),
+    ])
+    func `a forbidden snippet is caught`(text: String, message: String) {
+        #expect(tokenFindings(text).contains { $0.contains(message) })
+    }
+
+    @Test func `tests may not sleep, and are named by their claim`() {
+        let path = "Tests/CBORTests/ItemTests.swift"
+        #expect(tokenFindings("sleep(1)", path).count == 1)
+        #expect(tokenFindings("@Test func itWorks() {}", path).count == 1)
+        #expect(tokenFindings("@Test(arguments: [f(1)]) func itWorks(a: Int) {}", path).count == 1)
+        #expect(tokenFindings("@Test func `it works`() {}", path).isEmpty)
+        #expect(tokenFindings("@Test(arguments: [f(1)]) func `it works`(a: Int) {}", path).isEmpty)
+    }
+
+    @Test func `a held file still needs its proof`() throws {
+        let path = try #require(Held.unchecked.keys.first)
+        #expect(tokenFindings("final class A: @unchecked Sendable {}", path).count == 1)
+        #expect(tokenFindings("/// A thing.\nclass A: @unchecked Sendable {}", path).count == 1)
+        let proof = "/// `@unchecked Sendable`: constant.\n@dynamicMemberLookup\n"
+        #expect(tokenFindings(proof + "class A: @unchecked Sendable {}", path).isEmpty)
+        #expect(tokenFindings("nonisolated(unsafe) let a = b()", path).count == 1)
+        #expect(tokenFindings("// Set once.\nnonisolated(unsafe) let a = b()", path).isEmpty)
+    }
+
+    @Test func `a program may print`() {
+        let found = TokenCheck(isProgram: true).findings(in: source("print(1)"))
+        #expect(found.isEmpty)
+    }
+
+    @Test func `long lines, functions and files are caught`() {
+        let line = "let a = \"" + String(repeating: "x ", count: 50) + "\""
+        #expect(SizeCheck.findings(in: source(line)).map(\.line) == [1])
+        let address = "    // https://example.com/" + String(repeating: "x", count: 90)
+        #expect(SizeCheck.findings(in: source(address)).isEmpty)
+        let accents = "// " + String(repeating: "é", count: 97)
+        #expect(SizeCheck.findings(in: source(accents)).isEmpty)
+        let body = String(repeating: "    a()\n", count: 69)
+        #expect(SizeCheck.findings(in: source("func f() {\n\(body)}\n")).count == 1)
+        #expect(SizeCheck.findings(in: source("init() {\n\(body)}\n")).count == 1)
+        #expect(SizeCheck.findings(in: source("func f() {\n\(body.dropFirst(8))}\n")).isEmpty)
+        let protocolText = "protocol P {\n    func f()\n    var a: Int { get }\n\(body)}\n"
+        #expect(SizeCheck.findings(in: source(protocolText)).isEmpty)
+        let lines = String(repeating: "\n", count: 401)
+        #expect(SizeCheck.findings(in: source(lines)).count == 1)
+        #expect(SizeCheck.findings(in: source(lines, "Tests/CBORTests/A.swift")).isEmpty)
+    }
+
+    @Test(arguments: [
+        ("struct Item {}", "Sources/CBOR/Item.swift"),
+        ("extension Item {}", "Sources/CBOR/Item+Reading.swift"),
+        ("extension Outer.Item {}", "Sources/CBOR/Item+Reading.swift"),
+        ("extension Outer { struct Item {} }", "Sources/CBOR/Item.swift"),
+        ("// The story.", "Sources/CBOR/CBOR.swift"),
+        ("struct Handle {}\nstruct Item {}", "Sources/CBOR/Item.swift"),
+        ("struct ManagedItem {}", "Tests/CBORTests/ItemTests.swift"),
+        ("struct KeyTypes {}", "Sources/CBOR/KeyTypes.swift"),
+    ])
+    func `a good name passes`(text: String, path: String) {
+        #expect(NameCheck.findings(in: source(text, path)).isEmpty)
+    }
+
+    @Test(arguments: [
+        ("struct Other {}", "Sources/CBOR/Item.swift"),
+        ("struct Item {}", "Sources/CBOR/Other+Reading.swift"),
+        ("struct ItemUtils {}", "Sources/CBOR/ItemUtils.swift"),
+        ("struct Item {}\nclass SignalHandler {}", "Sources/CBOR/Item.swift"),
+        ("struct Item {}", "Sources/CBOR/Helpers/Item.swift"),
+        ("enum TestHelper {}", "Tests/CBORTests/Support.swift"),
+        ("struct Types {}", "Sources/CBOR/Types.swift"),
+        ("struct Item {}", "Sources/CBOR/Item+Extensions.swift"),
+    ])
+    func `a bad name is caught`(text: String, path: String) {
+        #expect(!NameCheck.findings(in: source(text, path)).isEmpty)
+    }
+
+    @Test func `a target tells its story and has no public namesake`() {
+        let story = source("// What it is.", "Sources/CBOR/CBOR.swift")
+        #expect(NameCheck.findings(in: Self.manifest, sources: [story]).isEmpty)
+        let silent = source("let a = 1", "Sources/CBOR/CBOR.swift")
+        #expect(NameCheck.findings(in: Self.manifest, sources: [silent]).count == 1)
+        let missing = source("struct Item {}")
+        #expect(NameCheck.findings(in: Self.manifest, sources: [missing]).count == 1)
+        let namesake = source("// So.\npublic struct CBOR {}", "Sources/CBOR/CBOR.swift")
+        #expect(NameCheck.findings(in: Self.manifest, sources: [namesake]).count == 1)
+    }
+
+    @Test func `targets that differ only in case are caught`() {
+        let text = "[.part(\"Portcullis\"), .program(\"portcullis\", uses: [])]"
+        let manifest = Manifest(source: SwiftSource(path: "Package.swift", text: text))
+        #expect(NameCheck.findings(in: manifest, sources: []).count == 1)
+    }
+
+    @Test(arguments: [
+        "/// A thing.\npublic struct Item {}", "/// A thing.\n@frozen\npublic struct Item {}",
+        "public import Octets", "public extension Item {}", "package struct Item {}",
+        "public static func == (a: A, b: A) -> Bool { true }", "struct Item {}",
+        "public var description: String { \"\" }", "/// It.\npublic private(set) var a = 1",
+    ])
+    func `documented and inner names pass`(text: String) {
+        #expect(DocumentationCheck.findings(in: source(text)).isEmpty)
+    }
+
+    @Test(arguments: [
+        "public struct Item {}", "// A thing.\npublic struct Item {}",
+        "/// A thing.\n\npublic let a = 1", "public init() {}", "public private(set) var a = 1",
+        "public final class Item {}", "@frozen\npublic enum Item {}", "public static func f() {}",
+    ])
+    func `an undocumented public name is caught`(text: String) {
+        #expect(DocumentationCheck.findings(in: source(text)).count == 1)
+    }
+}

@@ -1,0 +1,60 @@
+/// The lists that someone has to think about before they grow.
+enum Held {
+    /// Files that may say `@unchecked Sendable` or `nonisolated(unsafe)`, with the reason in few
+    /// words. The proof itself stands in the file, right above the declaration.
+    static let unchecked: [String: String] = [
+        "Sources/Cryptography/Certificate.swift": "an X509 that nobody changes any more",
+        "Sources/Cryptography/ECPrivateKey.swift": "keys that nobody changes any more",
+        "Sources/Cryptography/P256.swift": "the curve, which nobody changes any more",
+        "Sources/Gateway/GatewayServer.swift": "touched on its control queue, which entries check",
+        "Sources/Gateway/LaneGathering.swift": "touched on the control queue, as its maker sees to",
+        "Sources/SQLiteStore/ChangeSignal.swift": "a word of shared memory, read and moved atomically",
+        "Sources/TLSSession/TLSContext.swift": "an SSL_CTX that nobody changes any more",
+        "Sources/Transport/Lane.swift": "confined to its queue, which every entry checks",
+        "Sources/Transport/LaneBound.swift": "reached on its lane only, which every access checks",
+    ]
+
+    /// Parts without I/O, clock or lock (README, invariants).
+    static let pureTargets: Set<String> = [
+        "AppAttest", "CBOR", "Enforcement", "HTTPWire", "Octets", "RequestBinding", "Rules",
+        "Telemetry",
+    ]
+
+    /// Modules that bring I/O or a clock. Synchronization is not among them: an atomic is no lock,
+    /// and `impureTypes` has the lock.
+    static let impureModules: Set<String> = [
+        "CLinux", "Darwin", "Dispatch", "Foundation", "FoundationEssentials",
+        "FoundationNetworking", "Glibc", "Logging", "Musl", "System",
+    ]
+
+    /// Types that are a clock, a source of randomness or a lock, and need no import or an allowed
+    /// one.
+    static let impureTypes: Set<String> = [
+        "ContinuousClock", "Mutex", "SuspendingClock", "SystemRandomNumberGenerator", "UTCClock",
+    ]
+
+    /// Modules that only these targets import.
+    static let owners: [String: Set<String>] = [
+        "COpenSSL": ["Cryptography", "TLSSession"],
+        "GRDB": ["SQLiteStore"],
+        "Yams": ["Configuration"],
+    ]
+
+    /// What `portcullis` is made of never contains these.
+    static let neverShipped: Set<String> = ["SoftwareAuthenticator"]
+
+    /// Modules of the toolchain, which no target declares.
+    static let toolchainModules: Set<String> = [
+        "Darwin", "Dispatch", "Foundation", "FoundationEssentials", "FoundationNetworking",
+        "Glibc", "Swift", "Synchronization", "Testing",
+    ]
+
+    /// Words that say nothing about what a file or type is for, wherever they stand in its name.
+    static let emptyWords: Set<String> = [
+        "Handler", "Helper", "Helpers", "Manager", "Processor", "Util", "Utilities", "Utility",
+        "Utils",
+    ]
+
+    /// Words that say nothing when they are the whole name.
+    static let emptyNames: Set<String> = ["Common", "Extensions", "Misc", "Types"]
+}

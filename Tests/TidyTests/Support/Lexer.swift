@@ -1,0 +1,179 @@
+/// Cuts Swift into tokens and comments, well enough to tell code from what merely looks like it.
+///
+/// It knows nested comments, plain, multi-line and raw strings, interpolation and raw identifiers.
+/// It does not know regular expression literals, which the project does not use.
+struct Lexer {
+    private(set) var tokens: [SwiftSource.Token] = []
+    private(set) var comments: [SwiftSource.Comment] = []
+    private let octets: [UInt8]
+    private var place = 0
+    private var line = 1
+    private var isSpaced = true
+
+    init(_ text: String) {
+        octets = Array(text.utf8)
+    }
+
+    mutating func run() {
+        while place < octets.count { step() }
+    }
+
+    private func octet(_ offset: Int = 0) -> UInt8 {
+        place + offset < octets.count ? octets[place + offset] : 0
+    }
+
+    private func text(from start: Int) -> String {
+        String(decoding: octets[start..<min(place, octets.count)], as: UTF8.self)
+    }
+
+    private mutating func advance() {
+        if octet() == UInt8(ascii: "\n") { line += 1 }
+        place += 1
+    }
+
+    private mutating func add(_ kind: SwiftSource.Kind, _ text: String, line: Int) {
+        let token = SwiftSource.Token(
+            kind: kind,
+            text: text,
+            line: line,
+            isSpacedBefore: isSpaced
+        )
+        tokens.append(token)
+        isSpaced = false
+    }
+
+    private mutating func step() {
+        let first = octet()
+        switch first {
+        case 0x20, 0x09, 0x0a, 0x0d:
+            advance()
+            isSpaced = true
+        case UInt8(ascii: "/") where octet(1) == UInt8(ascii: "/"): lineComment()
+        case UInt8(ascii: "/") where octet(1) == UInt8(ascii: "*"): blockComment()
+        case UInt8(ascii: "\""): string(hashes: 0)
+        case UInt8(ascii: "#"): hash()
+        case UInt8(ascii: "`"): rawIdentifier()
+        case _ where Self.isWord(first): word()
+        default:
+            advance()
+            add(.punctuation, String(UnicodeScalar(first)), line: line)
+        }
+    }
+
+    private static func isWord(_ octet: UInt8) -> Bool {
+        switch octet {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "$"),
+            0x80...0xff:
+            true
+        default: false
+        }
+    }
+
+    private mutating func word() {
+        let start = place
+        while Self.isWord(octet()), place < octets.count { advance() }
+        let isNumber = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octets[start])
+        add(isNumber ? .number : .word, text(from: start), line: line)
+    }
+
+    private mutating func rawIdentifier() {
+        let start = place + 1
+        advance()
+        while place < octets.count, octet() != UInt8(ascii: "`") { advance() }
+        add(.rawIdentifier, text(from: start), line: line)
+        advance()
+    }
+
+    private mutating func lineComment() {
+        let start = place
+        while place < octets.count, octet() != UInt8(ascii: "\n") { advance() }
+        let comment = SwiftSource.Comment(
+            text: text(from: start),
+            firstLine: line,
+            lastLine: line
+        )
+        comments.append(comment)
+        isSpaced = true
+    }
+
+    private mutating func blockComment() {
+        let (start, firstLine) = (place, line)
+        var depth = 0
+        repeat {
+            if octet() == UInt8(ascii: "/"), octet(1) == UInt8(ascii: "*") {
+                depth += 1
+                advance()
+            } else if octet() == UInt8(ascii: "*"), octet(1) == UInt8(ascii: "/") {
+                depth -= 1
+                advance()
+            }
+            advance()
+        } while depth > 0 && place < octets.count
+        let comment = SwiftSource.Comment(
+            text: text(from: start),
+            firstLine: firstLine,
+            lastLine: line
+        )
+        comments.append(comment)
+        isSpaced = true
+    }
+
+    /// A raw string's start, or a `#word`.
+    private mutating func hash() {
+        var hashes = 0
+        while octet(hashes) == UInt8(ascii: "#") { hashes += 1 }
+        guard octet(hashes) == UInt8(ascii: "\"") else {
+            advance()
+            return add(.punctuation, "#", line: line)
+        }
+        place += hashes
+        string(hashes: hashes)
+    }
+
+    private mutating func string(hashes: Int) {
+        let firstLine = line
+        let quote = UInt8(ascii: "\"")
+        let isMultiLine = octet(1) == quote && octet(2) == quote
+        let quotes = isMultiLine ? 3 : 1
+        place += quotes
+        let start = place
+        add(.string, "", line: firstLine)
+        let index = tokens.count - 1
+        while place < octets.count, !isAhead(quotes, of: quote, then: hashes) {
+            if !isMultiLine, octet() == UInt8(ascii: "\n") { break }
+            guard octet() == UInt8(ascii: "\\"), areHashes(hashes, at: 1) else {
+                advance()
+                continue
+            }
+            place += 1 + hashes
+            if octet() == UInt8(ascii: "(") { interpolation() } else { advance() }
+        }
+        tokens[index] = SwiftSource.Token(
+            kind: .string,
+            text: text(from: start),
+            line: firstLine,
+            isSpacedBefore: tokens[index].isSpacedBefore
+        )
+        place += quotes + hashes
+        isSpaced = false
+    }
+
+    private func areHashes(_ count: Int, at offset: Int) -> Bool {
+        (0..<count).allSatisfy { octet(offset + $0) == UInt8(ascii: "#") }
+    }
+
+    private func isAhead(_ count: Int, of quote: UInt8, then hashes: Int) -> Bool {
+        (0..<count).allSatisfy { octet($0) == quote } && areHashes(hashes, at: count)
+    }
+
+    /// What stands between `\(` and its bracket is code.
+    private mutating func interpolation() {
+        var depth = 0
+        repeat {
+            if octet() == UInt8(ascii: "(") { depth += 1 }
+            if octet() == UInt8(ascii: ")") { depth -= 1 }
+            step()
+        } while depth > 0 && place < octets.count
+    }
+}

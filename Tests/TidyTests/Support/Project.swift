@@ -1,0 +1,68 @@
+import Foundation
+
+/// The files of the package that the tests stand in.
+struct Project {
+    struct TextFile {
+        /// Path inside the package.
+        let path: String
+        let text: String
+    }
+
+    static let shared = Result { try Project() }
+
+    let manifest: Manifest
+    let manifestSource: SwiftSource
+    /// Every Swift file under Sources and Tests.
+    let sources: [SwiftSource]
+    /// Every C file and header under Sources.
+    let cFiles: [TextFile]
+    /// Names of the folders under Sources.
+    let folders: [String]
+
+    struct Missing: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    init() throws {
+        let root = try Self.root()
+        let paths =
+            try Self.paths(under: "Sources", in: root) + Self.paths(under: "Tests", in: root)
+        let read = { (path: String) throws -> String in
+            try String(contentsOf: root.appending(path: path), encoding: .utf8)
+        }
+        manifestSource = SwiftSource(path: "Package.swift", text: try read("Package.swift"))
+        manifest = Manifest(source: manifestSource)
+        sources = try paths.filter { $0.hasSuffix(".swift") }.map {
+            SwiftSource(path: $0, text: try read($0))
+        }
+        cFiles = try paths.filter { $0.hasSuffix(".c") || $0.hasSuffix(".h") }.map {
+            TextFile(path: $0, text: try read($0))
+        }
+        folders = Set(
+            paths.filter { $0.hasPrefix("Sources/") }
+                .compactMap { $0.split(separator: "/").dropFirst().first.map(String.init) }
+        ).sorted()
+    }
+
+    /// The folder with Package.swift above this file.
+    private static func root() throws -> URL {
+        var folder = URL(filePath: #filePath).resolvingSymlinksInPath()
+        while folder.path != "/" {
+            folder.deleteLastPathComponent()
+            let manifest = folder.appending(path: "Package.swift").path
+            if FileManager.default.fileExists(atPath: manifest) { return folder }
+        }
+        throw Missing(description: "no Package.swift above \(#filePath)")
+    }
+
+    private static func paths(under folder: String, in root: URL) throws -> [String] {
+        let start = root.appending(path: folder).path
+        guard let names = FileManager.default.enumerator(atPath: start) else {
+            throw Missing(description: "no folder \(start)")
+        }
+        return names.compactMap { $0 as? String }
+            .filter { !$0.split(separator: "/").contains { $0.hasPrefix(".") } }
+            .map { "\(folder)/\($0)" }
+            .sorted()
+    }
+}

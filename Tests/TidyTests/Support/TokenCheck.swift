@@ -1,0 +1,145 @@
+/// Words that stand for a habit we do without.
+struct TokenCheck {
+    /// Whether the file belongs to a program, which may print.
+    let isProgram: Bool
+
+    func findings(in source: SwiftSource) -> [Finding] {
+        source.tokens.indices.flatMap { index in
+            [
+                forced(index, in: source), called(index, in: source), cleared(index, in: source),
+                unchecked(index, in: source), clock(index, in: source), test(index, in: source),
+                pointer(index, in: source),
+            ]
+            .compactMap { $0 }
+        } + remarks(in: source)
+    }
+
+    /// `try!`, `as!`, `value!` and `Type!`. Tests may unwrap with `#require` and need none either.
+    private func forced(_ index: Int, in source: SwiftSource) -> Finding? {
+        let token = source.token(index)
+        guard !source.isTest, source.reads(index, "!"), !token.isSpacedBefore, index > 0 else {
+            return nil
+        }
+        let before = source.token(index, -1)
+        if before.text == "try" {
+            return source.finding(token.line, "`try!`: catch the error or pass it on")
+        }
+        if before.text == "as" {
+            return source.finding(token.line, "`as!`: write `as?` and say what happens otherwise")
+        }
+        let isComparison = source.reads(index + 1, "=") && !source.token(index, 1).isSpacedBefore
+        let isOperand =
+            before.kind != .punctuation || [")", "]", "}", "?", ">"].contains(before.text)
+        guard isOperand, !isComparison else { return nil }
+        return source.finding(
+            token.line,
+            "`!` unwraps by force: write `guard let … else`, or `preconditionFailure(\"owner: …\")`"
+        )
+    }
+
+    private func called(_ index: Int, in source: SwiftSource) -> Finding? {
+        let token = source.token(index)
+        guard token.kind == .word, source.reads(index + 1, "("),
+            !source.reads(index - 1, "func")
+        else { return nil }
+        switch token.text {
+        case "fatalError" where !source.isTest:
+            return source.finding(
+                token.line,
+                "`fatalError`: throw, or `preconditionFailure(\"owner: what was assumed\")`"
+            )
+        case "sleep", "usleep", "nanosleep":
+            return source.finding(
+                token.line,
+                "`\(token.text)`: wait for the event itself, or take a clock that the test advances"
+            )
+        case "print", "debugPrint", "dump":
+            guard !isProgram, !source.isTest, !source.reads(index - 1, ".") else { return nil }
+            return source.finding(
+                token.line,
+                "`\(token.text)` in a library: return the text or count it in Telemetry"
+            )
+        default: return nil
+        }
+    }
+
+    /// Grand central queues that nobody owns.
+    private func cleared(_ index: Int, in source: SwiftSource) -> Finding? {
+        guard source.reads(index, "DispatchQueue", ".", "global") else { return nil }
+        return source.finding(
+            source.token(index).line,
+            "`DispatchQueue.global`: make a queue with a label and an owner"
+        )
+    }
+
+    private func unchecked(_ index: Int, in source: SwiftSource) -> Finding? {
+        let isUnchecked = source.reads(index, "@", "unchecked", "Sendable")
+        let isNonisolated = source.reads(index, "nonisolated", "(", "unsafe", ")")
+        guard isUnchecked || isNonisolated else { return nil }
+        let line = source.token(index).line
+        guard source.isTest || Held.unchecked[source.path] != nil else {
+            return source.finding(line, "not in the list of Tests/TidyTests/Support/Held.swift")
+        }
+        let remark = source.remark(at: line).lowercased()
+        guard remark.isEmpty || isUnchecked && !source.isTest && !remark.contains("unchecked")
+        else {
+            return nil
+        }
+        let word = isUnchecked ? "`@unchecked Sendable`: …" : "`nonisolated(unsafe)`: …"
+        return source.finding(line, "no proof above it: write /// \(word)")
+    }
+
+    private func clock(_ index: Int, in source: SwiftSource) -> Finding? {
+        guard Held.pureTargets.contains(source.target), source.token(index).kind == .word,
+            Held.impureTypes.contains(source.token(index).text)
+        else { return nil }
+        return source.finding(
+            source.token(index).line,
+            "\(source.target) is pure: take the time or the number as a parameter, and lock nothing"
+        )
+    }
+
+    private func test(_ index: Int, in source: SwiftSource) -> Finding? {
+        guard source.isTest, source.reads(index, "@", "Test") else { return nil }
+        var place = index + 2
+        if source.reads(place, "(") { place = source.closing(place) + 1 }
+        while place < source.tokens.count, !source.reads(place, "func") {
+            guard source.token(place).kind == .word || source.reads(place, "@") else { return nil }
+            place += 1
+        }
+        guard source.token(place, 1).kind == .word else { return nil }
+        return source.finding(
+            source.token(place).line,
+            "a test's name is its claim: func `a spent challenge is refused`()"
+        )
+    }
+
+    /// A C type in a signature that another target sees.
+    private func pointer(_ index: Int, in source: SwiftSource) -> Finding? {
+        guard !source.isTest, source.reads(index, "OpaquePointer") else { return nil }
+        let token = source.token(index)
+        var place = index
+        while place > 0, source.token(place, -1).line == token.line { place -= 1 }
+        guard ["public", "package"].contains(source.token(place).text) else { return nil }
+        return source.finding(token.line, "a C type in the signature: wrap it in a type of ours")
+    }
+
+    private func remarks(in source: SwiftSource) -> [Finding] {
+        // Spelled apart, so that this file does not find itself.
+        let owned = "TO" + "DO"
+        return source.comments.compactMap { comment in
+            let words = comment.text.split { !$0.isLetter && $0 != "(" && $0 != ")" }
+            for word in words
+            where word.hasPrefix(owned) || word == "FIX" + "ME" || word == "XX" + "X" {
+                if word.hasPrefix(owned + "("), word.hasSuffix(")"), word.count > owned.count + 2 {
+                    continue
+                }
+                return source.finding(
+                    comment.firstLine,
+                    "write `\(owned)(owner): what, and when it can go`"
+                )
+            }
+            return nil
+        }
+    }
+}
