@@ -1,0 +1,60 @@
+public import Cryptography
+
+extension UnverifiedAssertion {
+    /// Checks that the key made this assertion over this client data, in this app.
+    ///
+    /// Numbers are the steps of Apple's "Validating apps", "Verify the assertion". Step 5 is
+    /// ``VerifiedAssertion/checkCounter(after:)``, apart because a caller may keep counters in
+    /// another way; step 6, the challenge, is the caller's, who alone knows what it issued; steps 7
+    /// and 8 are ``VerifiedAssertion/checkBuild(_:)``.
+    ///
+    /// - Parameters:
+    ///   - clientDataHash: what the app handed to `generateAssertion`: SHA-256 of the client data.
+    ///   - key: the key that was attested.
+    ///   - app: the app in which it was attested.
+    ///   - verifier: the objects to verify with, of this lane.
+    /// - Returns: the proof for these steps.
+    /// - Throws: `.signatureMismatch`, then `.appMismatch`.
+    public func verified(
+        clientDataHash: Span<UInt8>,
+        key: P256.PublicKey,
+        app: AppIDHash,
+        using verifier: P256.Verifier
+    ) throws(AssertionRefusal) -> VerifiedAssertion {
+        let span = octets.span
+        // Steps 1 and 2. nonce = SHA256(authenticatorData ‖ clientDataHash).
+        let nonce = SHA256.digest(span.extracting(authenticatorData), clientDataHash).bytes
+        // Step 3. The nonce is the message and not the digest: ECDSA hashes it once more. All
+        // genuine assertions verify so, none the other way. s may be above half the order.
+        guard
+            verifier.isValidSignature(
+                span.extracting(signature),
+                digest: SHA256.digest(nonce.span),
+                key: key
+            )
+        else {
+            throw AssertionRefusal(.signatureMismatch, "signature of \(signature.count) octets")
+        }
+        // Step 4.
+        guard appIDHash == app else {
+            throw AssertionRefusal(.appMismatch, "rpIdHash is of another App ID")
+        }
+        return VerifiedAssertion(
+            app: app,
+            counter: counter,
+            extensions: extensions,
+            flags: flags
+        )
+    }
+
+    /// The same where the hash is a digest that was computed here.
+    public func verified(
+        clientDataHash: SHA256Digest,
+        key: P256.PublicKey,
+        app: AppIDHash,
+        using verifier: P256.Verifier
+    ) throws(AssertionRefusal) -> VerifiedAssertion {
+        let hash = clientDataHash.bytes
+        return try verified(clientDataHash: hash.span, key: key, app: app, using: verifier)
+    }
+}

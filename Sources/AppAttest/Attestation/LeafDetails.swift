@@ -1,0 +1,94 @@
+public import Cryptography
+
+/// What Apple writes about a device and an app into the certificate of a key.
+///
+/// But for ``platform``, which decides whether the access control blob is compared, nothing here is
+/// judged: the extensions are undocumented, and absent on old systems. For logs.
+public struct LeafDetails: Hashable, Sendable {
+    /// CN of the subject: the key id in hexadecimal.
+    public let commonName: String?
+    /// The first moment of validity, about a day before the attestation.
+    public let notBefore: UnixTime
+    /// The last second of validity.
+    public let notAfter: UnixTime
+    /// The version of the operating system, such as "27.0.1".
+    public let osVersion: String?
+    /// The build of the operating system, such as "24A446".
+    public let osBuild: String?
+    /// "iphoneos" or "macosx", from about 2026 on.
+    public let platform: String?
+    /// "Internal" or "Beta", on some.
+    public let track: String?
+    /// The App ID as the certificate has it.
+    public let appID: String?
+    /// The access control list of the key, undecoded, from iOS and macOS 26 on.
+    public let accessControl: [UInt8]?
+
+    /// The extension with the nonce.
+    package static let nonceOID = OID("1.2.840.113635.100.8.2")
+    /// The extension with the App ID.
+    package static let appOID = OID("1.2.840.113635.100.8.5")
+    /// The extension with the access control list of the key.
+    package static let accessControlOID = OID("1.2.840.113635.100.8.6")
+    /// The extension with the operating system and the platform.
+    package static let systemOID = OID("1.2.840.113635.100.8.7")
+
+    init(_ leaf: Certificate) {
+        commonName = leaf.subject(.commonName)
+        notBefore = leaf.notBefore
+        notAfter = leaf.notAfter
+        let system = Self.texts(leaf.extensionOctets(Self.systemOID))
+        osVersion = system[1400]
+        osBuild = system[1403]
+        platform = system[1026]
+        track = system[1029]
+        appID = Self.texts(leaf.extensionOctets(Self.appOID))[1204]
+        accessControl = leaf.extensionOctets(Self.accessControlOID)
+            .flatMap { Self.soleOctets($0, tag: 3) }
+    }
+
+    /// The content of `SEQUENCE { [tag] EXPLICIT OCTET STRING }` with nothing beside; `nil` for any
+    /// other form.
+    static func soleOctets(_ der: [UInt8], tag: UInt32) -> [UInt8]? {
+        let octets = der.span
+        do throws(DERError) {
+            var outer = DERCursor(0..<octets.count)
+            var sequence = DERCursor(try outer.next(.sequence, in: octets))
+            try outer.finish()
+            var inner = DERCursor(try sequence.next(.explicit(tag), in: octets))
+            try sequence.finish()
+            let content = try inner.next(.octetString, in: octets)
+            try inner.finish()
+            return octets.copy(content)
+        } catch {
+            return nil
+        }
+    }
+
+    /// The texts of `SEQUENCE { [n] EXPLICIT OCTET STRING, … }` by tag. Elements that hold
+    /// something else are passed over, and a sequence that is none gives nothing: undocumented
+    /// contents are not a reason to refuse.
+    private static func texts(_ der: [UInt8]?) -> [UInt32: String] {
+        guard let der else { return [:] }
+        let octets = der.span
+        var texts: [UInt32: String] = [:]
+        do throws(DERError) {
+            var outer = DERCursor(0..<octets.count)
+            var sequence = DERCursor(try outer.next(.sequence, in: octets))
+            while !sequence.isAtEnd {
+                let element = try sequence.next(in: octets)
+                guard element.tag == .explicit(element.tag.number) else { continue }
+                var inner = DERCursor(element.content)
+                let value = try inner.next(in: octets)
+                guard value.tag == .octetString else { continue }
+                texts[element.tag.number] = String(
+                    decoding: octets.copy(value.content),
+                    as: UTF8.self
+                )
+            }
+        } catch {
+            return texts
+        }
+        return texts
+    }
+}

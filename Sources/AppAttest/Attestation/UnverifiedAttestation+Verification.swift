@@ -1,0 +1,137 @@
+public import Cryptography
+
+extension UnverifiedAttestation {
+    /// Apple's access control list of a key on macOS with Full Security and System Integrity
+    /// Protection, 66 octets: "Validating apps", step 4, which prints it in base64. A test
+    /// compares the two.
+    package static let macOSAccessControl: [UInt8] = [
+        0x30, 0x40, 0x0C, 0x02, 0x31, 0x31, 0x30, 0x3A, 0x30, 0x09, 0x0C, 0x02, 0x6F, 0x6B, 0xA1,
+        0x03, 0x01, 0x01, 0xFF, 0x30, 0x09, 0x0C, 0x02, 0x6F, 0x61, 0xA1, 0x03, 0x01, 0x01, 0xFF,
+        0x30, 0x0B, 0x0C, 0x04, 0x6F, 0x64, 0x65, 0x6C, 0xA1, 0x03, 0x01, 0x01, 0xFF, 0x30, 0x15,
+        0x0C, 0x04, 0x6F, 0x73, 0x67, 0x6E, 0xA0, 0x06, 0x0C, 0x04, 0x72, 0x73, 0x65, 0x63, 0x30,
+        0x05, 0xA6, 0x03, 0x02, 0x01, 0x01,
+    ]
+
+    /// Checks this object, in the order of Apple's "Validating apps", "Verify the attestation"; the
+    /// numbers below are its steps.
+    ///
+    /// - Parameters:
+    ///   - clientDataHash: what the app handed to `attestKey`, octet for octet and of any length.
+    ///     Apple's text makes it SHA-256 of the challenge; Apple's two samples hand over the
+    ///     challenge itself. The caller says which, by app.
+    ///   - keyID: the key id that came with the object.
+    ///   - apps: the apps that are accepted, at most one of each App ID.
+    ///   - roots: the authorities that are trusted: ``AppleRoots/appAttestation``, or one of a
+    ///     test.
+    ///   - time: the moment at which the certificates have to be valid. Leaves live for one to
+    ///     three days, so that an object has to be verified when it arrives.
+    /// - Returns: the proof, with all there is to store.
+    /// - Throws: the first step that fails.
+    public func verified(
+        clientDataHash: Span<UInt8>,
+        keyID: KeyID,
+        apps: [ExpectedApp],
+        roots: [Certificate],
+        at time: UnixTime
+    ) throws(AttestationRefusal) -> VerifiedAttestation {
+        // Step 1: the chain. The path is leaf, intermediate, root, as x5c has it: two certificates
+        // in the other order make a path of their own, which is not this one.
+        let root = try verifiedRoot(roots: roots, at: time)
+
+        // Steps 2 to 4.
+        let details = LeafDetails(leaf)
+        let app = apps.first { $0.hash == appIDHash }
+        try checkNonce(clientDataHash)
+        try checkAccessControl(details, isMacOSApp: app?.isMacOS == true)
+
+        // Step 5: the key id is SHA-256 of the point.
+        guard let publicKey = leaf.p256PublicKey, KeyID(of: publicKey) == keyID else {
+            throw AttestationRefusal(.keyIDMismatch, "key id is not that of the certificate's key")
+        }
+        // Step 6.
+        guard let app else {
+            throw AttestationRefusal(.appMismatch, "rpIdHash is of no accepted App ID")
+        }
+        // Step 7.
+        guard counter == .zero else {
+            throw AttestationRefusal(.counterNotZero, "counter is \(counter.rawValue)")
+        }
+        // Step 8.
+        guard let environment, app.environments.contains(environment) else {
+            throw AttestationRefusal(
+                .environmentMismatch,
+                environment.map { "attested for \($0.rawValue)" } ?? "AAGUID is neither"
+            )
+        }
+        // Step 9. That the COSE key is the same key is not among Apple's steps; WebAuthn Level 3
+        // §8.8 asks for it.
+        guard credentialID == keyID,
+            authenticatorData.coseKey == AttestedAuthenticatorData.coseKey(of: publicKey)
+        else {
+            throw AttestationRefusal(.keyIDMismatch, "authData is of another key")
+        }
+        // Steps 10 and 11.
+        switch app.builds.judge(extensions) {
+        case .none: break
+        case .category(let found): throw AttestationRefusal(.categoryRefused, found)
+        case .version(let found): throw AttestationRefusal(.versionRefused, found)
+        }
+        return VerifiedAttestation(
+            publicKey: publicKey,
+            keyID: keyID,
+            app: app,
+            environment: environment,
+            receipt: receipt,
+            extensions: extensions,
+            details: details,
+            root: root,
+            flags: flags
+        )
+    }
+
+    /// Steps 2 to 4: nonce = SHA256(authData ‖ clientDataHash), which the leaf has in
+    /// `SEQUENCE { [1] OCTET STRING }`.
+    private func checkNonce(_ clientDataHash: Span<UInt8>) throws(AttestationRefusal) {
+        let nonce = SHA256.digest(authenticatorData.octets.span, clientDataHash)
+        let inLeaf = leaf.extensionOctets(LeafDetails.nonceOID)
+            .flatMap { LeafDetails.soleOctets($0, tag: 1) }
+        guard let inLeaf else {
+            throw AttestationRefusal(.nonceMismatch, "the leaf has no nonce")
+        }
+        guard inLeaf == nonce.octets else {
+            throw AttestationRefusal(.nonceMismatch, "made for another challenge")
+        }
+    }
+
+    /// Step 4 on macOS. iPhones of 26 and later carry the extension with another value, so that
+    /// only a leaf that names macOS, or an app that is said to be one, is compared.
+    private func checkAccessControl(
+        _ details: LeafDetails,
+        isMacOSApp: Bool
+    ) throws(AttestationRefusal) {
+        guard details.platform == "macosx" || isMacOSApp else { return }
+        guard details.accessControl == Self.macOSAccessControl else {
+            throw AttestationRefusal(.accessControlMismatch, "the key's access control list")
+        }
+    }
+
+    private func verifiedRoot(
+        roots: [Certificate],
+        at time: UnixTime
+    ) throws(AttestationRefusal) -> Certificate {
+        let path: [Certificate]
+        do throws(CertificateError) {
+            path = try leaf.path(through: [intermediate], to: roots, at: time)
+        } catch {
+            let isTime = error.reason == .expired || error.reason == .notYetValid
+            throw AttestationRefusal(
+                isTime ? .certificateExpired : .certificateUntrusted,
+                error.detail
+            )
+        }
+        guard path.count == 3, path[1].der == intermediate.der else {
+            throw AttestationRefusal(.certificateUntrusted, "x5c is not leaf, intermediate")
+        }
+        return path[2]
+    }
+}

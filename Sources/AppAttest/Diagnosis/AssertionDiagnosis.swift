@@ -1,0 +1,55 @@
+public import Cryptography
+
+/// Says which known mistake would have made an assertion verify. For people with a client that is
+/// refused; the verdict on a request never comes from here.
+public enum AssertionDiagnosis {
+    /// The first mistake, in the order of ``ClientMistake``, with which the signature verifies over
+    /// this client data; `.none` when it verifies without one, `nil` when it verifies with none of
+    /// them.
+    public static func mistake(
+        in assertion: UnverifiedAssertion,
+        clientData: [UInt8],
+        key: P256.PublicKey
+    ) -> ClientMistake? {
+        mistake(in: assertion, ClientDataVariants(of: clientData), key)
+    }
+
+    /// The same where only SHA-256 of the client data is known.
+    public static func mistake(
+        in assertion: UnverifiedAssertion,
+        clientDataHash: [UInt8],
+        key: P256.PublicKey
+    ) -> ClientMistake? {
+        mistake(in: assertion, ClientDataVariants(ofHash: clientDataHash), key)
+    }
+
+    private static func mistake(
+        in assertion: UnverifiedAssertion,
+        _ variants: ClientDataVariants,
+        _ key: P256.PublicKey
+    ) -> ClientMistake? {
+        let verifier = P256.Verifier()
+        let octets = assertion.octets.span
+        let signature = octets.extracting(assertion.signature)
+        for variant in variants.hashes {
+            let nonce = SHA256.digest(
+                octets.extracting(assertion.authenticatorData),
+                variant.hash.span
+            )
+            if verifier.isValidSignature(
+                signature,
+                digest: SHA256.digest(of: nonce.octets),
+                key: key
+            ) {
+                return variant.mistake
+            }
+            // Whichever the client data, the right form of it stands first.
+            if variant.mistake == .none,
+                verifier.isValidSignature(signature, digest: nonce, key: key)
+            {
+                return .nonceAsDigest
+            }
+        }
+        return nil
+    }
+}

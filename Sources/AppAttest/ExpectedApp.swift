@@ -1,0 +1,28 @@
+/// An app whose keys are accepted, and under which conditions.
+public struct ExpectedApp: Hashable, Sendable {
+    /// The App ID: prefix, full stop, bundle identifier (macOS: signing identifier).
+    public let id: String
+    /// SHA-256 of the App ID.
+    public let hash: AppIDHash
+    /// The environments in which its keys may have been attested.
+    public let environments: Set<AttestationEnvironment>
+    /// Whether this is a macOS app, so that its leaf certificates have to carry Apple's access
+    /// control blob even where they do not name the platform.
+    public let isMacOS: Bool
+    /// Which builds are accepted.
+    public let builds: BuildPolicy
+
+    /// An app in which everything is said.
+    public init(
+        id: String,
+        environments: Set<AttestationEnvironment>,
+        isMacOS: Bool,
+        builds: BuildPolicy
+    ) {
+        self.id = id
+        hash = AppIDHash(appID: id)
+        self.environments = environments
+        self.isMacOS = isMacOS
+        self.builds = builds
+    }
+}

@@ -1,0 +1,139 @@
+public import Cryptography
+
+/// What is in a receipt.
+///
+///     SET OF SEQUENCE { INTEGER type, INTEGER version, OCTET STRING value }      unordered
+///
+///      2 App ID           text
+///      3 attested key     a whole X.509 certificate, DER
+///      4 client hash      the octets that were handed to attestKey
+///      5 token            opaque
+///      6 type             "ATTEST" or "RECEIPT"
+///      7 environment      "sandbox" or "production"; undocumented
+///     12 creation time    2020-08-23T11:55:24.309Z
+///     17 risk metric      decimal text; RECEIPT only
+///     19 not before       RECEIPT only
+///     21 expiration       creation + 90 days
+///
+/// Fields 2, 3, 6 and 12 have to be there, since the checks need them; no field twice; fields of
+/// other numbers are passed over.
+public struct ReceiptFields: Sendable {
+    /// How a receipt came about.
+    public enum Kind: String, Sendable, CaseIterable {
+        /// From an attestation.
+        case attest = "ATTEST"
+        /// From Apple's server, in exchange for an older one, with a risk metric.
+        case receipt = "RECEIPT"
+    }
+
+    /// The most fields that are read.
+    public static let fieldsMax = 64
+
+    /// 2: the App ID.
+    public let appID: String
+    /// 3: the certificate of the attested key.
+    public let certificate: Certificate
+    /// 4: what was handed to `attestKey`.
+    public let clientHash: [UInt8]?
+    /// 5: a token for Apple.
+    public let token: [UInt8]?
+    /// 6: how the receipt came about.
+    public let kind: Kind
+    /// 7: "sandbox" or "production".
+    public let environment: String?
+    /// 12: when Apple made the receipt.
+    public let creationTime: UnixTime
+    /// 17: about how many keys of the app the device has had attested within 30 days.
+    public let riskMetric: UInt32?
+    /// 19: before this, Apple gives no newer receipt.
+    public let notBefore: UnixTime?
+    /// 21: after this, Apple takes the receipt no more.
+    public let expirationTime: UnixTime?
+
+    init(_ payload: [UInt8]) throws(ReceiptRefusal) {
+        let fields = try Self.fields(payload)
+        appID = try Self.text(fields[2], "field 2")
+        kind = try Self.required(
+            Kind(rawValue: Self.text(fields[6], "field 6")),
+            "field 6 is neither ATTEST nor RECEIPT"
+        )
+        creationTime = try Self.required(
+            Self.time(fields[12], "field 12"),
+            "field 12 is missing"
+        )
+        notBefore = try Self.time(fields[19], "field 19")
+        expirationTime = try Self.time(fields[21], "field 21")
+        clientHash = fields[4]
+        token = fields[5]
+        environment = try fields[7].map { octets throws(ReceiptRefusal) in
+            try Self.text(octets, "field 7")
+        }
+        riskMetric = try fields[17].map { octets throws(ReceiptRefusal) in
+            try Self.metric(octets)
+        }
+        do throws(CertificateError) {
+            certificate = try Certificate(der: fields[3] ?? [])
+        } catch {
+            throw ReceiptRefusal(.malformed, "field 3: \(error.detail)")
+        }
+    }
+
+    private static func fields(_ payload: [UInt8]) throws(ReceiptRefusal) -> [Int: [UInt8]] {
+        let octets = payload.span
+        var fields: [Int: [UInt8]] = [:]
+        do throws(DERError) {
+            var outer = DERCursor(0..<octets.count)
+            var set = DERCursor(try outer.next(.set, in: octets))
+            try outer.finish()
+            while !set.isAtEnd {
+                var field = DERCursor(try set.next(.sequence, in: octets))
+                let type = try field.smallInteger(in: octets)
+                // The version has been 1 always; another would say nothing about how to read the
+                // value.
+                _ = try field.smallInteger(in: octets)
+                let value = try field.next(.octetString, in: octets)
+                try field.finish()
+                guard fields[type] == nil else {
+                    throw DERError(.duplicate, at: value.lowerBound)
+                }
+                guard fields.count < fieldsMax else {
+                    throw DERError(.tooMany, at: value.lowerBound)
+                }
+                fields[type] = octets.copy(value)
+            }
+        } catch {
+            throw ReceiptRefusal(.malformed, "payload: \(error.reason.rawValue) at \(error.offset)")
+        }
+        return fields
+    }
+
+    private static func required<Value>(
+        _ value: Value?,
+        _ otherwise: String
+    ) throws(ReceiptRefusal) -> Value {
+        guard let value else { throw ReceiptRefusal(.malformed, otherwise) }
+        return value
+    }
+
+    private static func text(_ octets: [UInt8]?, _ name: String) throws(ReceiptRefusal) -> String {
+        guard let octets, !octets.isEmpty, let text = String(validating: octets, as: UTF8.self)
+        else { throw ReceiptRefusal(.malformed, "\(name) is missing or no text") }
+        return text
+    }
+
+    private static func time(
+        _ octets: [UInt8]?,
+        _ name: String
+    ) throws(ReceiptRefusal) -> UnixTime? {
+        guard let octets else { return nil }
+        return try required(UnixTime(iso8601: octets.span), "\(name) is no time")
+    }
+
+    private static func metric(_ octets: [UInt8]) throws(ReceiptRefusal) -> UInt32 {
+        let isDecimal = octets.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        return try required(
+            isDecimal ? UInt32(String(decoding: octets, as: UTF8.self)) : nil,
+            "field 17 is no number"
+        )
+    }
+}

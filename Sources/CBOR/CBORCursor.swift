@@ -1,0 +1,180 @@
+/// Walks CBOR items front to back without copying.
+///
+/// The cursor holds an offset and a budget; the octets are given with each call and have to be the
+/// same ones. Each method reads one item, or the head of one, and throws when it is of another type
+/// or malformed; after a throw the cursor is of no more use.
+public struct CBORCursor: Sendable {
+    /// The major types (RFC 8949 §3.1).
+    enum Major: UInt8 {
+        case unsigned, negative, bytes, text, array, map, tag, simple
+    }
+
+    /// The first octet of the next item.
+    public private(set) var offset: Int
+    private let end: Int
+    private(set) var budget: CBORBudget
+
+    /// A cursor over a part of the octets. Throws `.tooLong`.
+    public init(_ range: Range<Int>, budget: CBORBudget) throws(CBORError) {
+        guard range.count <= budget.octetsMax else {
+            throw CBORError(.tooLong, at: range.lowerBound)
+        }
+        offset = range.lowerBound
+        end = range.upperBound
+        self.budget = budget
+    }
+
+    /// Whether nothing is left.
+    public var isAtEnd: Bool { offset == end }
+
+    /// Refuses what is left. Throws `.trailingOctets`.
+    public func finish() throws(CBORError) {
+        guard isAtEnd else { throw CBORError(.trailingOctets, at: offset) }
+    }
+
+    /// Reads an unsigned integer.
+    public mutating func unsigned(in octets: Span<UInt8>) throws(CBORError) -> UInt64 {
+        try argument(of: .unsigned, in: octets)
+    }
+
+    /// Reads a byte string: where its octets lie.
+    public mutating func bytes(in octets: Span<UInt8>) throws(CBORError) -> Range<Int> {
+        try content(argument(of: .bytes, in: octets))
+    }
+
+    /// Reads a text string: where its octets lie, which are UTF-8.
+    public mutating func text(in octets: Span<UInt8>) throws(CBORError) -> Range<Int> {
+        let start = offset
+        let range = try content(argument(of: .text, in: octets))
+        try checkUTF8(range, of: octets, itemAt: start)
+        return range
+    }
+
+    /// Reads the head of an array: how many items follow. The items are read by the caller, who
+    /// also counts its depth.
+    public mutating func array(in octets: Span<UInt8>) throws(CBORError) -> Int {
+        let start = offset
+        return try count(argument(of: .array, in: octets), itemsEach: 1, at: start)
+    }
+
+    /// Reads the head of a map: how many pairs of key and value follow. That no key is there twice
+    /// is the caller's to check, who knows the keys.
+    public mutating func map(in octets: Span<UInt8>) throws(CBORError) -> Int {
+        let start = offset
+        return try count(argument(of: .map, in: octets), itemsEach: 2, at: start)
+    }
+
+    /// Reads any one item with all that is in it, by the same rules as a tree; where it lies.
+    public mutating func skip(in octets: Span<UInt8>) throws(CBORError) -> Range<Int> {
+        let start = offset
+        _ = try CBORValue(reading: &self, in: octets, keeping: false)
+        return start..<offset
+    }
+
+    // MARK: For the tree
+
+    mutating func head(
+        in octets: Span<UInt8>
+    ) throws(CBORError) -> (major: Major, information: UInt8, argument: UInt64) {
+        let start = offset
+        guard offset < end, end <= octets.count else { throw CBORError(.truncated, at: offset) }
+        try budget.takeItem(at: start)
+        let initial = octets[offset]
+        offset += 1
+        guard let major = Major(rawValue: initial >> 5) else {
+            throw CBORError(.reserved, at: start)
+        }
+        let information = initial & 0x1F
+        switch information {
+        case 0...23:
+            return (major, information, UInt64(information))
+        case 24...27:
+            let width = 1 << Int(information - 24)
+            guard width <= end - offset else { throw CBORError(.truncated, at: end) }
+            var argument: UInt64 = 0
+            for index in offset..<(offset + width) {
+                argument = argument << 8 | UInt64(octets[index])
+            }
+            offset += width
+            try checkShortest(argument, width: width, major: major, at: start)
+            return (major, information, argument)
+        case 31:
+            throw CBORError(.indefiniteLength, at: start)
+        default:
+            throw CBORError(.reserved, at: start)
+        }
+    }
+
+    mutating func content(_ argument: UInt64) throws(CBORError) -> Range<Int> {
+        guard let count = Int(exactly: argument), count <= end - offset else {
+            throw CBORError(.truncated, at: end)
+        }
+        let range = offset..<(offset + count)
+        offset = range.upperBound
+        return range
+    }
+
+    /// A count of items that can still follow: each takes an octet at least, so that a head that
+    /// claims more is refused before anything is reserved for it.
+    func count(_ argument: UInt64, itemsEach: Int, at start: Int) throws(CBORError) -> Int {
+        guard let count = Int(exactly: argument), count <= (end - offset) / itemsEach else {
+            throw CBORError(.truncated, at: end)
+        }
+        guard count <= budget.itemsLeft / itemsEach else {
+            throw CBORError(.tooManyItems, at: start)
+        }
+        return count
+    }
+
+    func checkUTF8(
+        _ range: Range<Int>,
+        of octets: Span<UInt8>,
+        itemAt start: Int
+    ) throws(CBORError) {
+        do {
+            _ = try UTF8Span(validating: octets.extracting(range))
+        } catch {
+            throw CBORError(.notUTF8, at: start)
+        }
+    }
+
+    mutating func enter(at start: Int) throws(CBORError) {
+        try budget.enter(at: start)
+    }
+
+    mutating func leave() {
+        budget.leave()
+    }
+
+    private mutating func argument(
+        of expected: Major,
+        in octets: Span<UInt8>
+    ) throws(CBORError) -> UInt64 {
+        let start = offset
+        let head = try head(in: octets)
+        guard head.major == expected else { throw CBORError(.unexpectedType, at: start) }
+        return head.argument
+    }
+
+    /// Floating-point numbers have no argument to shorten; a simple value in two octets is 32 or
+    /// more.
+    private func checkShortest(
+        _ argument: UInt64,
+        width: Int,
+        major: Major,
+        at start: Int
+    ) throws(CBORError) {
+        if major == .simple {
+            guard width > 1 || argument >= 32 else { throw CBORError(.reserved, at: start) }
+            return
+        }
+        let isShortest =
+            switch width {
+            case 1: argument >= 24
+            case 2: argument > UInt64(UInt8.max)
+            case 4: argument > UInt64(UInt16.max)
+            default: argument > UInt64(UInt32.max)
+            }
+        guard isShortest else { throw CBORError(.notShortest, at: start) }
+    }
+}

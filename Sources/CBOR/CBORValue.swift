@@ -1,0 +1,161 @@
+/// One CBOR item with all that is in it.
+public indirect enum CBORValue: Hashable, Sendable {
+    /// 0…2⁶⁴ − 1.
+    case unsigned(UInt64)
+    /// −1 − n, for n of 0…2⁶⁴ − 1.
+    case negative(UInt64)
+    /// A byte string.
+    case bytes([UInt8])
+    /// A text string.
+    case text(String)
+    /// An array.
+    case array([CBORValue])
+    /// A map in the order of its encoding.
+    case map([Pair])
+    /// A tagged item.
+    case tagged(UInt64, CBORValue)
+    /// A simple value: 20 false, 21 true, 22 null, 23 undefined, and those without a meaning.
+    case simple(UInt8)
+    /// A floating-point number as it was written: 2, 4 or 8 octets wide.
+    case float(bits: UInt64, width: Int)
+
+    /// A key and its value.
+    public struct Pair: Hashable, Sendable {
+        /// The key.
+        public let key: CBORValue
+        /// The value.
+        public let value: CBORValue
+
+        /// A key and its value.
+        public init(_ key: CBORValue, _ value: CBORValue) {
+            self.key = key
+            self.value = value
+        }
+    }
+
+    /// A Boolean.
+    public static func bool(_ value: Bool) -> CBORValue { .simple(value ? 21 : 20) }
+    /// The null value.
+    public static let null = CBORValue.simple(22)
+
+    /// An integer of either sign.
+    public static func integer(_ value: Int64) -> CBORValue {
+        value < 0 ? .negative(UInt64(bitPattern: ~value)) : .unsigned(UInt64(value))
+    }
+
+    /// Decodes exactly one item. Throws the first rule that is broken, front to back.
+    public init(decoding octets: Span<UInt8>, budget: CBORBudget) throws(CBORError) {
+        var cursor = try CBORCursor(0..<octets.count, budget: budget)
+        self = try CBORValue(reading: &cursor, in: octets, keeping: true)
+        try cursor.finish()
+    }
+
+    /// Decodes exactly one item. See ``init(decoding:budget:)-(Span<UInt8>,_)``.
+    public init(decoding octets: [UInt8], budget: CBORBudget) throws(CBORError) {
+        try self.init(decoding: octets.span, budget: budget)
+    }
+
+    /// The value of a text key of a map; `nil` for anything that is no map, or has no such key.
+    public subscript(_ key: String) -> CBORValue? {
+        guard case .map(let pairs) = self else { return nil }
+        return pairs.first { $0.key == .text(key) }?.value
+    }
+
+    // MARK: Decoding
+
+    /// Reads the item under the cursor. With `keeping` false it is checked and thrown away: the
+    /// content of strings is then not copied.
+    init(
+        reading cursor: inout CBORCursor,
+        in octets: Span<UInt8>,
+        keeping: Bool
+    ) throws(CBORError) {
+        let start = cursor.offset
+        let head = try cursor.head(in: octets)
+        switch head.major {
+        case .unsigned:
+            self = .unsigned(head.argument)
+        case .negative:
+            self = .negative(head.argument)
+        case .bytes:
+            let range = try cursor.content(head.argument)
+            self = .bytes(keeping ? octets.extracting(range).array : [])
+        case .text:
+            let range = try cursor.content(head.argument)
+            try cursor.checkUTF8(range, of: octets, itemAt: start)
+            self = .text(
+                keeping ? String(decoding: octets.extracting(range).array, as: UTF8.self) : ""
+            )
+        case .array:
+            let count = try cursor.count(head.argument, itemsEach: 1, at: start)
+            try cursor.enter(at: start)
+            var items: [CBORValue] = []
+            for _ in 0..<count {
+                let item = try CBORValue(reading: &cursor, in: octets, keeping: keeping)
+                if keeping { items.append(item) }
+            }
+            cursor.leave()
+            self = .array(items)
+        case .map:
+            let count = try cursor.count(head.argument, itemsEach: 2, at: start)
+            try cursor.enter(at: start)
+            self = .map(try Self.pairs(count, &cursor, octets, keeping))
+            cursor.leave()
+        case .tag:
+            try cursor.enter(at: start)
+            let item = try CBORValue(reading: &cursor, in: octets, keeping: keeping)
+            cursor.leave()
+            self = .tagged(head.argument, item)
+        case .simple:
+            switch head.information {
+            case 25: self = .float(bits: head.argument, width: 2)
+            case 26: self = .float(bits: head.argument, width: 4)
+            case 27: self = .float(bits: head.argument, width: 8)
+            default: self = .simple(UInt8(truncatingIfNeeded: head.argument))
+            }
+        }
+    }
+
+    private static func pairs(
+        _ count: Int,
+        _ cursor: inout CBORCursor,
+        _ octets: Span<UInt8>,
+        _ keeping: Bool
+    ) throws(CBORError) -> [Pair] {
+        var pairs: [Pair] = []
+        // With shortest heads and no indefinite lengths, the same key has the same octets:
+        // comparing those is comparing keys (but for the order inside a key that is a map, which is
+        // then another key). The budget bounds the square.
+        var keys: [Range<Int>] = []
+        for _ in 0..<count {
+            let start = cursor.offset
+            let key = try CBORValue(reading: &cursor, in: octets, keeping: keeping)
+            let range = start..<cursor.offset
+            for other in keys where octets.hasEqualOctets(other, range) {
+                throw CBORError(.duplicateKey, at: start)
+            }
+            keys.append(range)
+            let value = try CBORValue(reading: &cursor, in: octets, keeping: keeping)
+            if keeping { pairs.append(Pair(key, value)) }
+        }
+        return pairs
+    }
+}
+
+extension Span<UInt8> {
+    fileprivate var array: [UInt8] {
+        var array: [UInt8] = []
+        array.reserveCapacity(count)
+        for index in indices { array.append(self[index]) }
+        return array
+    }
+
+    fileprivate func hasEqualOctets(_ left: Range<Int>, _ right: Range<Int>) -> Bool {
+        guard left.count == right.count else { return false }
+        for step in 0..<left.count
+        where self[left.lowerBound + step] != self[right.lowerBound + step] {
+            return false
+        }
+        return true
+    }
+}

@@ -1,0 +1,202 @@
+/*
+ * OpenSSL 3 as Swift sees it: the headers, and functions in place of the macros that Swift cannot
+ * import.
+ *
+ * Only Cryptography and TLSSession import this module, and no type of it appears in their public
+ * signatures.
+ *
+ * Some functions that are used are deprecated since 3.0 (SHA256_*, EC_KEY_*, ECDSA_do_verify): they
+ * are the ones that work without a fetch, a lock or an allocation per call, and all of 3.x has
+ * them.
+ */
+#ifndef PORTCULLIS_COPENSSL_H
+#define PORTCULLIS_COPENSSL_H
+
+#define OPENSSL_SUPPRESS_DEPRECATED 1
+
+#include <openssl/asn1.h>
+#include <openssl/bio.h>
+#include <openssl/bn.h>
+#include <openssl/cms.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/ec.h>
+#include <openssl/ecdsa.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/objects.h>
+#include <openssl/param_build.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/sha.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+/* stacks */
+
+static inline STACK_OF(X509) *copenssl_x509_stack_new(void)
+{
+    return sk_X509_new_null();
+}
+static inline int copenssl_x509_stack_count(const STACK_OF(X509) *stack)
+{
+    return stack ? sk_X509_num(stack) : 0;
+}
+static inline X509 *copenssl_x509_stack_get(const STACK_OF(X509) *stack, int index)
+{
+    return sk_X509_value(stack, index);
+}
+/* The stack takes no reference of its own: the caller keeps the certificate alive. */
+static inline int copenssl_x509_stack_push(STACK_OF(X509) *stack, X509 *x)
+{
+    return sk_X509_push(stack, x);
+}
+/* Frees the stack, not the certificates. */
+static inline void copenssl_x509_stack_free(STACK_OF(X509) *stack)
+{
+    sk_X509_free(stack);
+}
+/* Frees the stack and gives up one reference of each certificate. */
+static inline void copenssl_x509_stack_pop_free(STACK_OF(X509) *stack)
+{
+    sk_X509_pop_free(stack, X509_free);
+}
+
+static inline int copenssl_signer_count(const STACK_OF(CMS_SignerInfo) *stack)
+{
+    return stack ? sk_CMS_SignerInfo_num(stack) : 0;
+}
+static inline CMS_SignerInfo *copenssl_signer_get(const STACK_OF(CMS_SignerInfo) *stack, int index)
+{
+    return sk_CMS_SignerInfo_value(stack, index);
+}
+
+/* BIO */
+
+/* The octets a memory BIO holds; they belong to the BIO. */
+static inline long copenssl_bio_mem_data(BIO *bio, char **data)
+{
+    return BIO_get_mem_data(bio, data);
+}
+static inline int copenssl_bio_set_mem_eof_return(BIO *bio, int value)
+{
+    return (int)BIO_set_mem_eof_return(bio, value);
+}
+static inline void copenssl_bio_set_retry_read(BIO *bio)
+{
+    BIO_set_retry_read(bio);
+}
+static inline void copenssl_bio_set_retry_write(BIO *bio)
+{
+    BIO_set_retry_write(bio);
+}
+static inline void copenssl_bio_clear_retry_flags(BIO *bio)
+{
+    BIO_clear_retry_flags(bio);
+}
+
+/* SSL */
+
+static inline long copenssl_ssl_ctx_set_mode(SSL_CTX *ctx, long mode)
+{
+    return SSL_CTX_set_mode(ctx, mode);
+}
+static inline long copenssl_ssl_set_mode(SSL *ssl, long mode)
+{
+    return SSL_set_mode(ssl, mode);
+}
+static inline int copenssl_ssl_ctx_set_min_proto_version(SSL_CTX *ctx, int version)
+{
+    return (int)SSL_CTX_set_min_proto_version(ctx, version);
+}
+static inline int copenssl_ssl_ctx_set_max_proto_version(SSL_CTX *ctx, int version)
+{
+    return (int)SSL_CTX_set_max_proto_version(ctx, version);
+}
+static inline long copenssl_ssl_ctx_set_session_cache_mode(SSL_CTX *ctx, long mode)
+{
+    return SSL_CTX_set_session_cache_mode(ctx, mode);
+}
+static inline long copenssl_ssl_ctx_set_session_cache_size(SSL_CTX *ctx, long size)
+{
+    return SSL_CTX_sess_set_cache_size(ctx, size);
+}
+static inline int copenssl_ssl_ctx_set_groups(SSL_CTX *ctx, const char *list)
+{
+    return (int)SSL_CTX_set1_groups_list(ctx, list);
+}
+static inline int copenssl_ssl_ctx_add0_chain_cert(SSL_CTX *ctx, X509 *x)
+{
+    return (int)SSL_CTX_add0_chain_cert(ctx, x);
+}
+static inline int copenssl_ssl_ctx_add1_chain_cert(SSL_CTX *ctx, X509 *x)
+{
+    return (int)SSL_CTX_add1_chain_cert(ctx, x);
+}
+static inline int copenssl_ssl_ctx_clear_chain_certs(SSL_CTX *ctx)
+{
+    return (int)SSL_CTX_clear_chain_certs(ctx);
+}
+static inline long copenssl_ssl_ctx_set_servername_callback(
+    SSL_CTX *ctx, int (*callback)(SSL *, int *, void *))
+{
+    return SSL_CTX_set_tlsext_servername_callback(ctx, callback);
+}
+static inline long copenssl_ssl_ctx_set_servername_arg(SSL_CTX *ctx, void *argument)
+{
+    return SSL_CTX_set_tlsext_servername_arg(ctx, argument);
+}
+static inline int copenssl_ssl_set_host_name(SSL *ssl, const char *name)
+{
+    return (int)SSL_set_tlsext_host_name(ssl, name);
+}
+static inline int copenssl_ssl_want_read(const SSL *ssl)
+{
+    return SSL_want_read(ssl);
+}
+static inline int copenssl_ssl_want_write(const SSL *ssl)
+{
+    return SSL_want_write(ssl);
+}
+static inline void *copenssl_ssl_get_app_data(const SSL *ssl)
+{
+    return SSL_get_app_data(ssl);
+}
+static inline int copenssl_ssl_set_app_data(SSL *ssl, void *data)
+{
+    return SSL_set_app_data(ssl, (char *)data);
+}
+static inline uint64_t copenssl_ssl_ctx_set_options(SSL_CTX *ctx, uint64_t options)
+{
+    return SSL_CTX_set_options(ctx, options);
+}
+static inline const char *copenssl_ssl_cipher_name(const SSL *ssl)
+{
+    return SSL_get_cipher_name(ssl);
+}
+static inline X509 *copenssl_ssl_get1_peer_certificate(const SSL *ssl)
+{
+    return SSL_get1_peer_certificate(ssl);
+}
+
+static const uint64_t copenssl_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
+static const uint64_t copenssl_SSL_OP_NO_COMPRESSION = SSL_OP_NO_COMPRESSION;
+static const uint64_t copenssl_SSL_OP_NO_TICKET = SSL_OP_NO_TICKET;
+static const uint64_t copenssl_SSL_OP_CIPHER_SERVER_PREFERENCE = SSL_OP_CIPHER_SERVER_PREFERENCE;
+static const uint64_t copenssl_SSL_OP_PRIORITIZE_CHACHA = SSL_OP_PRIORITIZE_CHACHA;
+static const uint64_t copenssl_SSL_OP_IGNORE_UNEXPECTED_EOF = SSL_OP_IGNORE_UNEXPECTED_EOF;
+static const uint64_t copenssl_SSL_OP_NO_SSLv3 = SSL_OP_NO_SSLv3;
+static const uint64_t copenssl_SSL_OP_NO_TLSv1 = SSL_OP_NO_TLSv1;
+static const uint64_t copenssl_SSL_OP_NO_TLSv1_1 = SSL_OP_NO_TLSv1_1;
+static const uint64_t copenssl_SSL_OP_ENABLE_KTLS = SSL_OP_ENABLE_KTLS;
+
+static const long copenssl_SSL_MODE_RELEASE_BUFFERS = SSL_MODE_RELEASE_BUFFERS;
+static const long copenssl_SSL_MODE_ENABLE_PARTIAL_WRITE = SSL_MODE_ENABLE_PARTIAL_WRITE;
+static const long copenssl_SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER =
+    SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER;
+static const long copenssl_SSL_MODE_AUTO_RETRY = SSL_MODE_AUTO_RETRY;
+
+#endif

@@ -1,0 +1,173 @@
+internal import COpenSSL
+
+/// An X.509 certificate (RFC 5280), read and not judged: a path has to be built before anything in
+/// it is believed.
+///
+/// `@unchecked Sendable`: the X509 behind it is not changed after the initialiser. What OpenSSL
+/// works out lazily (the extension flags) it guards with a lock of its own.
+public final class Certificate: @unchecked Sendable {
+    /// The longest certificate that is read. App Attest's have 0.5…1.1 KiB.
+    public static let octetsMax = 16 * 1024
+
+    /// The whole certificate in DER.
+    public let der: [UInt8]
+    /// The first moment of validity.
+    public let notBefore: UnixTime
+    /// The last second of validity (RFC 5280 §4.1.2.5: inclusive).
+    public let notAfter: UnixTime
+
+    let pointer: OpaquePointer
+
+    /// Reads one certificate in DER with nothing after it. Throws `.malformed`.
+    public convenience init(der: Span<UInt8>) throws(CertificateError) {
+        guard der.count <= Self.octetsMax else {
+            throw CertificateError(.malformed, "\(der.count) octets are too many")
+        }
+        let pointer = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
+            var next = buffer.baseAddress
+            // d2i_X509 reads at most `count` octets from `next` and moves it behind what it read.
+            guard let pointer = d2i_X509(nil, &next, buffer.count) else { return nil }
+            guard let base = buffer.baseAddress, next == base + buffer.count else {
+                X509_free(pointer)
+                return nil
+            }
+            return pointer
+        }
+        guard let pointer else {
+            ERR_clear_error()
+            throw CertificateError(.malformed, "not one DER certificate")
+        }
+        try self.init(owning: pointer)
+    }
+
+    /// Reads one certificate in DER with nothing after it. Throws `.malformed`.
+    public convenience init(der: [UInt8]) throws(CertificateError) {
+        try self.init(der: der.span)
+    }
+
+    /// Takes over one reference of an X509.
+    init(owning pointer: OpaquePointer) throws(CertificateError) {
+        guard let der = DER.octets({ i2d_X509(pointer, $0) }),
+            let notBefore = Self.time(X509_get0_notBefore(pointer)),
+            let notAfter = Self.time(X509_get0_notAfter(pointer))
+        else {
+            X509_free(pointer)
+            ERR_clear_error()
+            throw CertificateError(.malformed, "times that RFC 5280 does not allow")
+        }
+        self.pointer = pointer
+        self.der = der
+        self.notBefore = notBefore
+        self.notAfter = notAfter
+    }
+
+    deinit {
+        X509_free(pointer)
+    }
+
+    /// SHA-256 of the DER: how authorities publish what to pin.
+    public var fingerprint: SHA256Digest {
+        SHA256.digest(of: der)
+    }
+
+    /// The subject's key; `nil` when it is not an uncompressed point on P-256.
+    public var p256PublicKey: P256.PublicKey? {
+        guard let key = X509_get0_pubkey(pointer) else {
+            ERR_clear_error()
+            return nil
+        }
+        var name = [CChar](repeating: 0, count: 64)
+        var count = 0
+        guard EVP_PKEY_get_group_name(key, &name, name.count, &count) == 1,
+            name.starts(with: "prime256v1".utf8.map { CChar($0) } + [0]),
+            let bits = X509_get0_pubkey_bitstr(pointer)
+        else {
+            ERR_clear_error()
+            return nil
+        }
+        // The bit string belongs to the certificate; its octets are copied.
+        let octets = Array(
+            UnsafeBufferPointer(start: ASN1_STRING_get0_data(bits), count: Int(bits.pointee.length))
+        )
+        return P256.PublicKey(x963: octets.span)
+    }
+
+    /// The octets inside an extension's OCTET STRING; `nil` when the certificate has it not once.
+    public func extensionOctets(_ oid: OID) -> [UInt8]? {
+        let index = oid.withObject { X509_get_ext_by_OBJ(pointer, $0, -1) }
+        guard index >= 0, oid.withObject({ X509_get_ext_by_OBJ(pointer, $0, index) }) < 0,
+            let found = X509_get_ext(pointer, index), let value = X509_EXTENSION_get_data(found)
+        else { return nil }
+        // The value belongs to the certificate; its octets are copied.
+        return Array(
+            UnsafeBufferPointer(
+                start: ASN1_STRING_get0_data(value),
+                count: Int(ASN1_STRING_length(value))
+            )
+        )
+    }
+
+    /// The attributes of a subject that certificates of App Attest have.
+    public enum SubjectField: Sendable {
+        /// CN.
+        case commonName
+        /// O.
+        case organization
+        /// OU.
+        case organizationalUnit
+
+        var nid: Int32 {
+            switch self {
+            case .commonName: NID_commonName
+            case .organization: NID_organizationName
+            case .organizationalUnit: NID_organizationalUnitName
+            }
+        }
+    }
+
+    /// The first value of an attribute of the subject; `nil` when there is none.
+    public func subject(_ field: SubjectField) -> String? {
+        guard let name = X509_get_subject_name(pointer) else { return nil }
+        let index = X509_NAME_get_index_by_NID(name, field.nid, -1)
+        guard index >= 0, let entry = X509_NAME_get_entry(name, index),
+            let value = X509_NAME_ENTRY_get_data(entry)
+        else { return nil }
+        var text: UnsafeMutablePointer<UInt8>?
+        let count = ASN1_STRING_to_UTF8(&text, value)
+        guard count >= 0, let text else {
+            ERR_clear_error()
+            return nil
+        }
+        // OpenSSL allocated `count` octets at `text` for us to free.
+        defer { CRYPTO_free(text, nil, 0) }
+        return String(
+            decoding: UnsafeBufferPointer(start: text, count: Int(count)),
+            as: UTF8.self
+        )
+    }
+
+    private static func time(_ time: UnsafePointer<ASN1_TIME>?) -> UnixTime? {
+        guard let time, let data = ASN1_STRING_get0_data(time) else { return nil }
+        // The string belongs to the certificate, which outlives this call.
+        let text = UnsafeBufferPointer(start: data, count: Int(ASN1_STRING_length(time)))
+        return UnixTime(
+            certificateTime: text.span,
+            isTwoDigitYear: ASN1_STRING_type(time) == V_ASN1_UTCTIME
+        )
+    }
+}
+
+/// Octets that OpenSSL encodes.
+enum DER {
+    /// What an `i2d` function writes; `nil` when it fails.
+    static func octets(
+        _ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32
+    ) -> [UInt8]? {
+        var start: UnsafeMutablePointer<UInt8>?
+        let count = encode(&start)
+        guard count >= 0, let start else { return nil }
+        // OpenSSL allocated `count` octets at `start` for us to free.
+        defer { CRYPTO_free(start, nil, 0) }
+        return Array(UnsafeBufferPointer(start: start, count: Int(count)))
+    }
+}

@@ -1,0 +1,156 @@
+/// A tag of ASN.1: class, form and number.
+package struct DERTag: Hashable, Sendable {
+    /// The class and form bits of the identifier octet: 0xE0 of it.
+    package let bits: UInt8
+    /// The tag number.
+    package let number: UInt32
+
+    /// A tag of these class and form bits.
+    package init(bits: UInt8, number: UInt32) {
+        self.bits = bits
+        self.number = number
+    }
+
+    package static let boolean = DERTag(bits: 0x00, number: 1)
+    package static let integer = DERTag(bits: 0x00, number: 2)
+    package static let octetString = DERTag(bits: 0x00, number: 4)
+    package static let utf8String = DERTag(bits: 0x00, number: 12)
+    package static let sequence = DERTag(bits: 0x20, number: 16)
+    package static let set = DERTag(bits: 0x20, number: 17)
+
+    /// A context-specific tag around another element: `[number] EXPLICIT`.
+    package static func explicit(_ number: UInt32) -> DERTag {
+        DERTag(bits: 0xA0, number: number)
+    }
+}
+
+/// Where DER stopped being DER.
+package struct DERError: Error, Equatable {
+    /// What was wrong.
+    package enum Reason: String, Sendable {
+        case truncated, unexpectedTag, tagTooLarge, lengthNotDefinite, lengthNotMinimal
+        case lengthTooLarge, trailingOctets, badInteger, duplicate, tooMany
+    }
+
+    package let reason: Reason
+    /// The offset of the element, in the octets that the cursor walks.
+    package let offset: Int
+
+    package init(_ reason: Reason, at offset: Int) {
+        self.reason = reason
+        self.offset = offset
+    }
+}
+
+/// Walks the elements of one DER content, front to back (X.690 §8.1 and §10.1: definite, minimal
+/// lengths).
+///
+/// The cursor holds offsets only; the octets are given with each call, so that nothing is copied. A
+/// constructed element is entered with a cursor of its own over the element's content.
+package struct DERCursor {
+    /// The tag and the content of one element.
+    package struct Element {
+        package let tag: DERTag
+        package let content: Range<Int>
+    }
+
+    package private(set) var offset: Int
+    private let end: Int
+
+    /// A cursor over a part of the octets.
+    package init(_ range: Range<Int>) {
+        offset = range.lowerBound
+        end = range.upperBound
+    }
+
+    /// Whether no element is left.
+    package var isAtEnd: Bool { offset == end }
+
+    /// Reads the next element, whatever it is.
+    package mutating func next(in octets: Span<UInt8>) throws(DERError) -> Element {
+        let start = offset
+        guard end <= octets.count else { throw DERError(.truncated, at: start) }
+        let tag = try tag(in: octets)
+        let length = try length(in: octets)
+        guard length <= end - offset else { throw DERError(.truncated, at: start) }
+        let content = offset..<(offset + length)
+        offset = content.upperBound
+        return Element(tag: tag, content: content)
+    }
+
+    /// Reads the next element, which has to have this tag; its content.
+    package mutating func next(
+        _ tag: DERTag,
+        in octets: Span<UInt8>
+    ) throws(DERError) -> Range<Int> {
+        let start = offset
+        let element = try next(in: octets)
+        guard element.tag == tag else { throw DERError(.unexpectedTag, at: start) }
+        return element.content
+    }
+
+    /// Reads the next element, a non-negative INTEGER below 2³¹.
+    package mutating func smallInteger(in octets: Span<UInt8>) throws(DERError) -> Int {
+        let start = offset
+        let content = try next(.integer, in: octets)
+        guard (1...4).contains(content.count), octets[content.lowerBound] < 0x80 else {
+            throw DERError(.badInteger, at: start)
+        }
+        // X.690 §8.3.2: the first nine bits are not all alike.
+        if content.count > 1, octets[content.lowerBound] == 0,
+            octets[content.lowerBound + 1] < 0x80
+        {
+            throw DERError(.badInteger, at: start)
+        }
+        var value = 0
+        for index in content { value = value << 8 | Int(octets[index]) }
+        return value
+    }
+
+    /// Refuses what is left.
+    package func finish() throws(DERError) {
+        guard isAtEnd else { throw DERError(.trailingOctets, at: offset) }
+    }
+
+    private mutating func octet(in octets: Span<UInt8>) throws(DERError) -> UInt8 {
+        guard offset < end else { throw DERError(.truncated, at: offset) }
+        defer { offset += 1 }
+        return octets[offset]
+    }
+
+    private mutating func tag(in octets: Span<UInt8>) throws(DERError) -> DERTag {
+        let start = offset
+        let first = try octet(in: octets)
+        guard first & 0x1F == 0x1F else {
+            return DERTag(bits: first & 0xE0, number: UInt32(first & 0x1F))
+        }
+        // X.690 §8.1.2.4: base 128, high digit first. Apple's tags go to 1404, two digits; three
+        // are read.
+        var number: UInt32 = 0
+        for digit in 0..<3 {
+            let next = try octet(in: octets)
+            guard digit > 0 || next != 0x80 else { throw DERError(.tagTooLarge, at: start) }
+            number = number << 7 | UInt32(next & 0x7F)
+            if next & 0x80 == 0 {
+                guard number > 30 else { throw DERError(.tagTooLarge, at: start) }
+                return DERTag(bits: first & 0xE0, number: number)
+            }
+        }
+        throw DERError(.tagTooLarge, at: start)
+    }
+
+    private mutating func length(in octets: Span<UInt8>) throws(DERError) -> Int {
+        let start = offset
+        let first = try octet(in: octets)
+        guard first >= 0x80 else { return Int(first) }
+        guard first != 0x80 else { throw DERError(.lengthNotDefinite, at: start) }
+        let count = Int(first & 0x7F)
+        guard count <= 4 else { throw DERError(.lengthTooLarge, at: start) }
+        var length = 0
+        for _ in 0..<count { length = length << 8 | Int(try octet(in: octets)) }
+        guard length >= 0x80, length >> ((count - 1) * 8) > 0 else {
+            throw DERError(.lengthNotMinimal, at: start)
+        }
+        return length
+    }
+}

@@ -1,0 +1,57 @@
+/// Writes DER elements: certificate extensions and receipts of a test authority.
+package enum DEREncoder {
+    /// One element with this tag around this content.
+    package static func element(_ tag: DERTag, _ content: [UInt8]) -> [UInt8] {
+        identifier(tag) + length(content.count) + content
+    }
+
+    /// A SEQUENCE of elements that are encoded already.
+    package static func sequence(_ elements: [[UInt8]]) -> [UInt8] {
+        element(.sequence, Array(elements.joined()))
+    }
+
+    /// A SET of elements that are encoded already, in the order given (Apple's receipts do not sort
+    /// theirs).
+    package static func set(_ elements: [[UInt8]]) -> [UInt8] {
+        element(.set, Array(elements.joined()))
+    }
+
+    /// An OCTET STRING.
+    package static func octetString(_ octets: [UInt8]) -> [UInt8] {
+        element(.octetString, octets)
+    }
+
+    /// A non-negative INTEGER.
+    package static func integer(_ value: UInt32) -> [UInt8] {
+        var octets: [UInt8] = []
+        var rest = value
+        repeat {
+            octets.insert(UInt8(truncatingIfNeeded: rest), at: 0)
+            rest >>= 8
+        } while rest > 0
+        if octets[0] >= 0x80 { octets.insert(0, at: 0) }
+        return element(.integer, octets)
+    }
+
+    private static func identifier(_ tag: DERTag) -> [UInt8] {
+        guard tag.number > 30 else { return [tag.bits | UInt8(tag.number)] }
+        var digits: [UInt8] = []
+        var rest = tag.number
+        repeat {
+            digits.insert(UInt8(rest & 0x7F) | (digits.isEmpty ? 0 : 0x80), at: 0)
+            rest >>= 7
+        } while rest > 0
+        return [tag.bits | 0x1F] + digits
+    }
+
+    private static func length(_ count: Int) -> [UInt8] {
+        guard count >= 0x80 else { return [UInt8(count)] }
+        var digits: [UInt8] = []
+        var rest = count
+        repeat {
+            digits.insert(UInt8(truncatingIfNeeded: rest), at: 0)
+            rest >>= 8
+        } while rest > 0
+        return [0x80 | UInt8(digits.count)] + digits
+    }
+}

@@ -1,0 +1,20 @@
+internal import COpenSSL
+
+/// Octets from OpenSSL's generator, which the kernel seeds.
+public enum RandomOctets {
+    /// The most octets that one call gives.
+    public static let countMax = 1 << 20
+
+    /// Fresh octets, fit for keys and challenges. `count` is 0…``countMax``.
+    public static func make(count: Int) -> [UInt8] {
+        precondition(count >= 0 && count <= countMax, "RandomOctets: count out of range")
+        return [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+            // Exactly `count` octets are written, or the process ends: a guessable key is worse
+            // than none.
+            guard count == 0 || RAND_bytes(buffer.baseAddress, Int32(count)) == 1 else {
+                preconditionFailure("RandomOctets: the system gives no randomness")
+            }
+            initialized = count
+        }
+    }
+}

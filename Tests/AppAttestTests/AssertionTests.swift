@@ -1,0 +1,177 @@
+import CBOR
+import Cryptography
+import Testing
+
+@testable import AppAttest
+
+@Suite struct AssertionTests {
+    private let device = P256.PrivateKey(seed: Array("device".utf8).span)
+    private let app = AppIDHash(appID: "ABCDE12345.com.example.shop")
+    private let clientData = Array(#"{"path": "/v1/orders", "n": 1}"#.utf8)
+
+    private func assertion(
+        handing hash: [UInt8],
+        counter: [UInt8] = [0, 0, 0, 1],
+        extensions: [UInt8] = [],
+        nonceIsDigest: Bool = false
+    ) -> [UInt8] {
+        let data = app.octets + [0x40] + counter + extensions
+        let nonce = SHA256.digest(of: data + hash)
+        let signature =
+            nonceIsDigest
+            ? device.signature(digest: nonce) : device.signature(message: nonce.octets.span)
+        return CBORValue.map([
+            .init(.text("signature"), .bytes(signature)),
+            .init(.text("authenticatorData"), .bytes(data)),
+        ]).encoded
+    }
+
+    private func verified(_ object: [UInt8]) throws -> VerifiedAssertion {
+        try UnverifiedAssertion(octets: object).verified(
+            clientDataHash: SHA256.digest(of: clientData).octets.span,
+            key: device.publicKey,
+            app: app,
+            using: P256.Verifier()
+        )
+    }
+
+    private func hash(_ octets: [UInt8]) -> [UInt8] { SHA256.digest(of: octets).octets }
+
+    @Test func `counters are big-endian and compared as numbers`() throws {
+        let object = assertion(handing: hash(clientData), counter: [0x80, 0, 1, 0])
+        let verified = try verified(object)
+        #expect(verified.counter.rawValue == 0x8000_0100)
+        try verified.checkCounter(after: SignCounter(rawValue: 0x8000_00FF))
+        #expect(
+            assertionRefusal { try verified.checkCounter(after: SignCounter(rawValue: .max)) }
+                == .counterReplayed
+        )
+    }
+
+    @Test func `a first counter of 0 is refused`() throws {
+        let verified = try verified(assertion(handing: hash(clientData), counter: [0, 0, 0, 0]))
+        #expect(assertionRefusal { try verified.checkCounter(after: .zero) } == .counterReplayed)
+    }
+
+    @Test func `a build is judged by its category, then by its version`() throws {
+        let map = CBORValue.map([
+            .init(.text("apple_bundle_version_01"), .text("42")),
+            .init(.text("apple_something_new"), .array([.null, .unsigned(7)])),
+            .init(.text("apple_validation_category_01"), .bytes([4, 0, 0, 0])),
+        ]).encoded
+        let verified = try verified(assertion(handing: hash(clientData), extensions: map))
+        #expect(verified.extensions.validationCategory == .appStore)
+        #expect(verified.extensions.bundleVersion == "42")
+        func reason(_ categories: Set<ValidationCategory>?, _ versions: Set<String>?)
+            -> AssertionRefusal.Reason?
+        {
+            assertionRefusal {
+                try verified.checkBuild(
+                    BuildPolicy(
+                        categories: categories,
+                        acceptsAbsentCategory: false,
+                        bundleVersions: versions,
+                        acceptsAbsentBundleVersion: false
+                    )
+                )
+            }
+        }
+        #expect(reason(nil, nil) == nil)
+        #expect(reason([.appStore, .testFlight], ["41", "42"]) == nil)
+        #expect(reason([.testFlight], ["41"]) == .categoryRefused)
+        #expect(reason([.appStore], ["41"]) == .versionRefused)
+    }
+
+    @Test(
+        arguments: [
+            ([0x00], "not a map"),
+            ([0xA0, 0x00], "an octet after the map"),
+            ([0xA1, 0x01, 0x02], "a key that is no text"),
+            ([0xA2, 0x61, 0x61, 0x01, 0x61, 0x61, 0x02], "a key twice"),
+            ([0xBF, 0xFF], "indefinite length"),
+            ([0xA1, 0x61, 0x61], "a value missing"),
+            ([0xA1, 0x78, 0x01, 0x61, 0x01], "a length not in its shortest form"),
+            ([0xA1, 0x61, 0xFF, 0x01], "a key that is not UTF-8"),
+        ] as [([UInt8], String)]
+    )
+    func `what follows the fixed part is one strict map or malformed`(
+        octets: [UInt8],
+        note: String
+    ) {
+        let object = assertion(handing: hash(clientData), extensions: octets)
+        #expect(assertionRefusal { _ = try verified(object) } == .malformed, "\(note)")
+    }
+
+    @Test func `an empty map is no extensions, and a category of 5 octets malformed`() throws {
+        let empty = assertion(handing: hash(clientData), extensions: [0xA0])
+        #expect(try verified(empty).extensions == .none)
+        let map = CBORValue.map([
+            .init(.text("apple_validation_category_01"), .bytes([4, 0, 0, 0, 0]))
+        ]).encoded
+        #expect(
+            assertionRefusal {
+                _ = try verified(assertion(handing: hash(clientData), extensions: map))
+            } == .malformed
+        )
+    }
+
+    @Test func `each known mistake is found, and none of them is accepted`() throws {
+        let hex = Array(
+            SHA256.digest(of: clientData).octets.flatMap { octet in
+                let digits = Array("0123456789abcdef".utf8)
+                return [digits[Int(octet >> 4)], digits[Int(octet & 15)]]
+            }
+        )
+        let compact = Array(#"{"path":"/v1/orders","n":1}"#.utf8)
+        let escaped = Array(#"{"path": "\/v1\/orders", "n": 1}"#.utf8)
+        let mistakes: [(ClientMistake, [UInt8])] = [
+            (.notHashed, clientData),
+            (.hashedTwice, hash(hash(clientData))),
+            (.hashAsHex, hex),
+            (.hashOfHexHash, hash(hex)),
+            (.lineFeedAdded, hash(clientData + [0x0A])),
+            (.jsonCompacted, hash(compact)),
+            (.jsonSlashesEscaped, hash(escaped)),
+            (.empty, hash([])),
+        ]
+        for (mistake, handed) in mistakes {
+            let object = assertion(handing: handed)
+            #expect(assertionRefusal { _ = try verified(object) } == .signatureMismatch)
+            let found = AssertionDiagnosis.mistake(
+                in: try UnverifiedAssertion(octets: object),
+                clientData: clientData,
+                key: device.publicKey
+            )
+            #expect(found == mistake)
+        }
+    }
+
+    @Test func `the nonce taken as the digest is found, and refused`() throws {
+        let object = assertion(handing: hash(clientData), nonceIsDigest: true)
+        #expect(assertionRefusal { _ = try verified(object) } == .signatureMismatch)
+        let assertion = try UnverifiedAssertion(octets: object)
+        let key = device.publicKey
+        #expect(
+            AssertionDiagnosis.mistake(in: assertion, clientData: clientData, key: key)
+                == .nonceAsDigest
+        )
+        let right = try UnverifiedAssertion(octets: self.assertion(handing: hash(clientData)))
+        #expect(
+            AssertionDiagnosis.mistake(in: right, clientDataHash: hash(clientData), key: key)
+                == ClientMistake.none
+        )
+        let other = P256.PrivateKey().publicKey
+        #expect(AssertionDiagnosis.mistake(in: right, clientData: clientData, key: other) == nil)
+    }
+
+    @Test func `a key id is 44 characters of base64, and its log name is not its text`() throws {
+        let id = KeyID(of: device.publicKey)
+        #expect(id.base64.utf8.count == 44)
+        #expect(KeyID(base64: id.base64) == id)
+        #expect(KeyID(octets: id.octets) == id)
+        #expect(KeyID(octets: id.octets.dropLast()) == nil)
+        #expect(KeyID(base64: "AAAA") == nil)
+        #expect(id.logName.count == 12)
+        #expect(!id.base64.contains(id.logName))
+    }
+}

@@ -1,0 +1,174 @@
+import Cryptography
+import Octets
+import Testing
+
+@testable import AppAttest
+
+@Suite(.enabled(if: SharedVectors.arePresent, "no ../shared/vectors beside the package"))
+struct AttestationVectorTests {
+    @Test(arguments: SharedVectors.attestations)
+    func `a genuine attestation is accepted when Apple issued it`(
+        vector: AttestationVector
+    ) throws {
+        let verified = try AttestationCase(vector).verified()
+        #expect(verified.publicKey.x963 == (try octets(vector.publicKeyX963B64)))
+        #expect(verified.keyID.base64 == vector.keyId)
+        #expect(verified.environment.rawValue == vector.environment)
+        #expect(verified.app.id == vector.appId)
+        #expect(verified.details.osVersion == vector.osVersion)
+        #expect(verified.details.osBuild == vector.osBuild)
+        #expect(verified.details.platform == vector.platform)
+        #expect(verified.details.appID == vector.appId)
+        #expect(verified.details.commonName == Hex.text(verified.keyID.octets))
+        #expect(verified.details.accessControl == (try vector.aclBlobB64.map(octets)))
+        #expect(
+            verified.extensions.bundleVersion
+                == vector.authDataExtensions?["apple_bundle_version_01"]
+        )
+        let category = vector.authDataExtensions?["apple_validation_category_01"]
+        #expect(
+            verified.extensions.validationCategory?.rawValue
+                == category.flatMap { Hex.decode($0) }.map { UInt32($0[0]) }
+        )
+    }
+
+    @Test(arguments: SharedVectors.attestations)
+    func `time decides to the second`(vector: AttestationVector) throws {
+        let genuine = try AttestationCase(vector)
+        let last = try moment(vector.leafNotAfter)
+        let first = try moment(vector.leafNotBefore)
+        #expect(genuine.refusal { $0.time = last } == nil)
+        #expect(genuine.refusal { $0.time = last.advanced(bySeconds: 1) } == .certificateExpired)
+        #expect(genuine.refusal { $0.time = first } == nil)
+        #expect(genuine.refusal { $0.time = first.advanced(bySeconds: -1) } == .certificateExpired)
+    }
+
+    @Test(arguments: SharedVectors.attestations)
+    func `each other expectation is refused with its own reason`(
+        vector: AttestationVector
+    ) throws {
+        let genuine = try AttestationCase(vector)
+        #expect(genuine.refusal { $0.clientDataHash[0] ^= 1 } == .nonceMismatch)
+        #expect(genuine.refusal { $0.clientDataHash.removeLast() } == .nonceMismatch)
+        #expect(genuine.refusal { $0.clientDataHash = [] } == .nonceMismatch)
+        let other = KeyID(SHA256.digest(of: []))
+        #expect(genuine.refusal { $0.keyID = other } == .keyIDMismatch)
+        #expect(genuine.refusal { $0.appID += "x" } == .appMismatch)
+        let otherEnvironments = Set(AttestationEnvironment.allCases)
+            .subtracting(genuine.environments)
+        #expect(genuine.refusal { $0.environments = otherEnvironments } == .environmentMismatch)
+        #expect(genuine.refusal { $0.roots = [AppleRoots.rootG3] } == .certificateUntrusted)
+        #expect(genuine.refusal { $0.roots = [] } == .certificateUntrusted)
+        // A receipt's root beside the right one does no harm.
+        #expect(
+            genuine.refusal { $0.roots = [AppleRoots.rootG3, AppleRoots.appAttestation] } == nil
+        )
+    }
+
+    @Test(arguments: SharedVectors.attestations)
+    func `any octet of authData changed is refused`(vector: AttestationVector) throws {
+        let genuine = try AttestationCase(vector)
+        let parts = try AttestationParts(genuine.object)
+        #expect(parts.encoded == genuine.object)
+        for offset in parts.authData.indices {
+            let reason = genuine.refusal { other in
+                var changed = parts
+                changed.authData[offset] ^= 0x01
+                other.object = changed.encoded
+            }
+            #expect(
+                reason == .nonceMismatch || (reason == .malformed && offset >= 53),
+                "offset \(offset): \(String(describing: reason))"
+            )
+        }
+    }
+
+    @Test(arguments: SharedVectors.attestations)
+    func `x5c swapped, shortened, lengthened or doubled is refused`(
+        vector: AttestationVector
+    ) throws {
+        let genuine = try AttestationCase(vector)
+        let parts = try AttestationParts(genuine.object)
+        let root = AppleRoots.appAttestation.der
+        let cases: [([[UInt8]], AttestationRefusal.Reason)] = [
+            ([parts.x5c[1], parts.x5c[0]], .certificateUntrusted),
+            ([parts.x5c[0], parts.x5c[0]], .certificateUntrusted),
+            ([parts.x5c[1], parts.x5c[1]], .certificateUntrusted),
+            ([parts.x5c[0], root], .certificateUntrusted),
+            ([parts.x5c[0]], .malformed),
+            ([], .malformed),
+            (parts.x5c + [root], .malformed),
+            ([parts.x5c[0] + [0], parts.x5c[1]], .malformed),
+            ([[], parts.x5c[1]], .malformed),
+        ]
+        for (x5c, reason) in cases {
+            #expect(
+                genuine.refusal { other in
+                    var changed = parts
+                    changed.x5c = x5c
+                    other.object = changed.encoded
+                } == reason
+            )
+        }
+    }
+
+    @Test(arguments: SharedVectors.attestations)
+    func `the way the hash was made from the challenge is found`(
+        vector: AttestationVector
+    ) throws {
+        guard let challenge = vector.challengeB64 else { return }
+        let attestation = try UnverifiedAttestation(octets: try octets(vector.attestationB64))
+        let mistake = AttestationDiagnosis.mistake(
+            in: attestation,
+            challenge: try octets(challenge)
+        )
+        #expect(
+            mistake == (vector.clientDataHashFormedAs == "raw" ? .notHashed : ClientMistake.none)
+        )
+        #expect(AttestationDiagnosis.mistake(in: attestation, challenge: [1, 2, 3]) == nil)
+    }
+
+    @Test(arguments: SharedVectors.attestations)
+    func `an iPhone's key is refused where the app is said to be one of macOS`(
+        vector: AttestationVector
+    ) throws {
+        let genuine = try AttestationCase(vector)
+        #expect(
+            genuine.refusal { $0.isMacOS = true }
+                == (vector.platform == "macosx" ? nil : .accessControlMismatch)
+        )
+    }
+
+    @Test(arguments: SharedVectors.attestations)
+    func `absence of a category or a version is a policy of its own`(
+        vector: AttestationVector
+    ) throws {
+        let genuine = try AttestationCase(vector)
+        let isPresent = vector.authDataExtensions != nil
+        let needsCategory = BuildPolicy(
+            categories: nil,
+            acceptsAbsentCategory: false,
+            bundleVersions: nil,
+            acceptsAbsentBundleVersion: true
+        )
+        #expect(
+            genuine.refusal { $0.builds = needsCategory } == (isPresent ? nil : .categoryRefused)
+        )
+        let needsVersion = BuildPolicy(
+            categories: nil,
+            acceptsAbsentCategory: true,
+            bundleVersions: nil,
+            acceptsAbsentBundleVersion: false
+        )
+        #expect(genuine.refusal { $0.builds = needsVersion } == (isPresent ? nil : .versionRefused))
+        let appStoreOnly = BuildPolicy(
+            categories: [.appStore],
+            acceptsAbsentCategory: true,
+            bundleVersions: ["0"],
+            acceptsAbsentBundleVersion: true
+        )
+        #expect(
+            genuine.refusal { $0.builds = appStoreOnly } == (isPresent ? .categoryRefused : nil)
+        )
+    }
+}

@@ -1,0 +1,100 @@
+import Cryptography
+import Testing
+
+@testable import AppAttest
+
+@Suite struct ReceiptTests {
+    private let authority = TestAuthority()
+
+    private func verified(
+        _ octets: [UInt8],
+        freshness: UnverifiedReceipt.Freshness? = nil
+    ) throws -> VerifiedReceipt {
+        try UnverifiedReceipt(octets: octets).verified(
+            appIDs: [TestAuthority.appID],
+            key: authority.device.publicKey,
+            roots: [authority.root],
+            freshness: freshness
+        )
+    }
+
+    private func reason(
+        _ change: (inout [(type: UInt32, value: [UInt8])]) -> Void
+    ) -> ReceiptRefusal.Reason? {
+        var fields = authority.receiptFields()
+        change(&fields)
+        return receiptRefusal { _ = try verified(authority.receipt(fields)) }
+    }
+
+    @Test func `a receipt of a given root is accepted, with all its fields`() throws {
+        let octets = authority.receipt(authority.receiptFields())
+        let receipt = try verified(octets, freshness: .init(now: TestAuthority.now, secondsMax: 0))
+        #expect(receipt.octets == octets)
+        #expect(receipt.fields.kind == .receipt)
+        #expect(receipt.fields.riskMetric == 7)
+        #expect(receipt.fields.token == [2])
+        #expect(receipt.fields.environment == "production")
+        #expect(receipt.fields.notBefore == nil)
+        #expect(receipt.fields.expirationTime?.nanoseconds == 500_000_000)
+    }
+
+    @Test func `a receipt comes in BER with indefinite lengths, as Apple writes them`() {
+        let octets = authority.receipt(authority.receiptFields())
+        #expect(octets.prefix(2) == [0x30, 0x80])
+    }
+
+    @Test func `fields are judged strictly`() {
+        #expect(reason { $0.append((99, [1])) } == nil)
+        #expect(reason { $0.append((4, [1])) } == .malformed)
+        for type: UInt32 in [2, 3, 6, 12] {
+            #expect(reason { $0.removeAll { $0.type == type } } == .malformed)
+        }
+        let bad: [(UInt32, String)] = [
+            (6, "attest"), (12, "2026-01-01 00:00:00Z"), (12, "2026-01-01T00:00:00+00:00"),
+            (12, "2026-02-30T00:00:00Z"), (17, "-1"), (17, "+1"), (17, ""), (17, "4294967296"),
+            (21, "soon"), (3, "certificate"), (7, ""),
+        ]
+        for (type, text) in bad {
+            let reason = reason { fields in
+                fields.removeAll { $0.type == type }
+                fields.append((type, Array(text.utf8)))
+            }
+            #expect(reason == .malformed, "field \(type): \(text)")
+        }
+        #expect(
+            reason { fields in
+                fields.removeAll { $0.type == 2 }
+                fields.append((2, Array("A.b".utf8)))
+            } == .appMismatch
+        )
+    }
+
+    @Test func `the chain is judged when the receipt was made`() {
+        let end = TestAuthority.now.advanced(bySeconds: 60)
+        let atEnd = authority.receipt(authority.receiptFields(createdAt: end), signerNotAfter: end)
+        #expect(receiptRefusal { _ = try verified(atEnd) } == nil)
+        let late = authority.receiptFields(createdAt: end.advanced(bySeconds: 1))
+        let afterEnd = authority.receipt(late, signerNotAfter: end)
+        #expect(receiptRefusal { _ = try verified(afterEnd) } == .certificateExpired)
+    }
+
+    @Test func `a signer under the right root that is none for receipts is refused`() {
+        let octets = authority.receipt(authority.receiptFields(), signerIsMarked: false)
+        #expect(receiptRefusal { _ = try verified(octets) } == .certificateUntrusted)
+    }
+
+    @Test func `content changed after it was signed is refused by the signature`() throws {
+        var octets = authority.receipt(authority.receiptFields())
+        let appID = Array("RECEIPT".utf8)
+        let place = try #require(octets.firstRange(of: appID))
+        octets.replaceSubrange(place, with: Array("ATTEST".utf8) + [0x20])
+        // "ATTEST " is no kind: malformed. The metric is what a client would like to change.
+        #expect(receiptRefusal { _ = try verified(octets) } == .malformed)
+        octets = authority.receipt(authority.receiptFields())
+        let metric = try #require(
+            octets.firstRange(of: [0x02, 0x01, 0x11, 0x02, 0x01, 0x01, 0x04, 0x01])
+        )
+        octets[metric.upperBound] = UInt8(ascii: "1")
+        #expect(receiptRefusal { _ = try verified(octets) } == .signatureMismatch)
+    }
+}

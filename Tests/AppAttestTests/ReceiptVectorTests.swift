@@ -1,0 +1,100 @@
+import Cryptography
+import Testing
+
+@testable import AppAttest
+
+@Suite(.enabled(if: SharedVectors.arePresent, "no ../shared/vectors beside the package"))
+struct ReceiptVectorTests {
+    private let roots = [AppleRoots.rootG3]
+
+    @Test(arguments: SharedVectors.attestations)
+    func `the receipt inside an attestation verifies on its own`(vector: AttestationVector) throws {
+        let attestation = try AttestationCase(vector).verified()
+        let receipt = try UnverifiedReceipt(octets: attestation.receipt)
+        func verified(freshness: UnverifiedReceipt.Freshness?) throws -> VerifiedReceipt {
+            try receipt.verified(
+                appIDs: ["other", vector.appId],
+                key: attestation.publicKey,
+                roots: roots,
+                freshness: freshness
+            )
+        }
+        guard vector.id != "2026-01-14-mikedan37-dev" else {
+            // One octet of its signing certificate was altered in publication.
+            #expect(receiptRefusal { _ = try verified(freshness: nil) } == .certificateUntrusted)
+            return
+        }
+        let now = try moment(vector.verifyAt)
+        let fields = try verified(freshness: .init(now: now, secondsMax: 300)).fields
+        #expect(fields.kind == .attest)
+        #expect(fields.creationTime == now)
+        #expect(fields.clientHash == (try octets(vector.clientDataHashB64)))
+        #expect(fields.riskMetric == nil)
+        #expect(fields.expirationTime == now.advanced(bySeconds: 90 * 86_400))
+        let late = UnverifiedReceipt.Freshness(now: now.advanced(bySeconds: 301), secondsMax: 300)
+        #expect(receiptRefusal { _ = try verified(freshness: late) } == .tooOld)
+        let early = UnverifiedReceipt.Freshness(now: now.advanced(bySeconds: -301), secondsMax: 300)
+        #expect(receiptRefusal { _ = try verified(freshness: early) } == .tooOld)
+    }
+
+    @Test(arguments: SharedVectors.receipts)
+    func `a refreshed receipt verifies and says what Apple's server said`(
+        vector: ReceiptVector
+    ) throws {
+        let receipt = try UnverifiedReceipt(octets: try octets(vector.receiptB64)).verified(
+            appIDs: [vector.appId],
+            key: try publicKey(vector.publicKeyX963B64),
+            roots: roots,
+            freshness: nil
+        )
+        #expect(receipt.fields.kind.rawValue == vector.receiptType)
+        #expect(receipt.fields.creationTime == (try moment(vector.creationTime)))
+        #expect(receipt.fields.riskMetric.map(String.init) == vector.riskMetric)
+        #expect(receipt.fields.notBefore == (try vector.notBefore.map(moment)))
+        #expect(receipt.fields.expirationTime == (try moment(vector.expiration)))
+    }
+
+    @Test(arguments: SharedVectors.receipts)
+    func `another app, another key and another root are refused, each by its check`(
+        vector: ReceiptVector
+    ) throws {
+        let receipt = try UnverifiedReceipt(octets: try octets(vector.receiptB64))
+        let key = try publicKey(vector.publicKeyX963B64)
+        func reason(_ appID: String, _ key: P256.PublicKey, _ roots: [Certificate])
+            -> ReceiptRefusal.Reason?
+        {
+            receiptRefusal {
+                _ = try receipt.verified(appIDs: [appID], key: key, roots: roots, freshness: nil)
+            }
+        }
+        #expect(reason("A.b", key, roots) == .appMismatch)
+        #expect(reason(vector.appId, P256.PrivateKey().publicKey, roots) == .keyMismatch)
+        // Receipts do not chain to the root of attestations.
+        #expect(reason(vector.appId, key, [AppleRoots.appAttestation]) == .certificateUntrusted)
+    }
+
+    @Test(arguments: SharedVectors.receipts.prefix(1))
+    func `no truncation verifies, and no flipped bit traps`(vector: ReceiptVector) throws {
+        var object = try octets(vector.receiptB64)
+        let key = try publicKey(vector.publicKeyX963B64)
+        func reason(_ object: [UInt8]) -> ReceiptRefusal.Reason? {
+            receiptRefusal {
+                _ = try UnverifiedReceipt(octets: object).verified(
+                    appIDs: [vector.appId],
+                    key: key,
+                    roots: roots,
+                    freshness: nil
+                )
+            }
+        }
+        for count in 0..<object.count {
+            #expect(reason(Array(object[..<count])) == .malformed)
+        }
+        #expect(reason(object + [0]) == .malformed)
+        for index in stride(from: 0, to: object.count, by: 3) {
+            object[index] ^= 1 << UInt8(index % 8)
+            _ = reason(object)
+            object[index] ^= 1 << UInt8(index % 8)
+        }
+    }
+}

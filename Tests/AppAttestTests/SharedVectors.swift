@@ -1,0 +1,162 @@
+import Cryptography
+import Foundation
+import Octets
+import Testing
+
+@testable import AppAttest
+
+/// The genuine objects that lie beside the package, in `../shared/vectors`; PORTCULLIS_SHARED names
+/// another place.
+enum SharedVectors {
+    static let absence: String =
+        "no ../shared/vectors beside the package: genuine objects are not tried"
+
+    static let folder: URL? = {
+        var shared: URL
+        if let path = ProcessInfo.processInfo.environment["PORTCULLIS_SHARED"] {
+            shared = URL(fileURLWithPath: path)
+        } else {
+            shared = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
+            while !FileManager.default.fileExists(
+                atPath: shared.appendingPathComponent("Package.swift").path
+            ) {
+                guard shared.path != "/" else { return nil }
+                shared = shared.deletingLastPathComponent()
+            }
+            shared = shared.deletingLastPathComponent().appendingPathComponent("shared")
+        }
+        let vectors = shared.appendingPathComponent("vectors")
+        return FileManager.default.fileExists(atPath: vectors.path) ? vectors : nil
+    }()
+
+    static var arePresent: Bool {
+        if folder == nil { print(absence) }
+        return folder != nil
+    }
+
+    static let attestations: [AttestationVector] = load("attestations")
+    static let assertions: [AssertionVector] = load("assertions")
+    static let receipts: [ReceiptVector] = load("receipts")
+
+    private static func load<Vector: Decodable>(_ kind: String) -> [Vector] {
+        guard let folder = folder?.appendingPathComponent(kind) else { return [] }
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return names.sorted().filter { $0.hasSuffix(".json") }.compactMap { name in
+            do {
+                let data = try Data(contentsOf: folder.appendingPathComponent(name))
+                return try decoder.decode(Vector.self, from: data)
+            } catch {
+                fatalError("\(name): \(error)")
+            }
+        }
+    }
+}
+
+struct AttestationVector: Decodable, Sendable, CustomTestStringConvertible {
+    let id: String
+    let appId: String
+    let environment: String
+    let keyId: String
+    let attestationB64: String
+    let clientDataHashB64: String
+    let clientDataHashFormedAs: String
+    let challengeB64: String?
+    let verifyAt: String
+    let leafNotBefore: String
+    let leafNotAfter: String
+    let osVersion: String?
+    let osBuild: String?
+    let platform: String?
+    let aclBlobB64: String?
+    let authDataExtensions: [String: String]?
+    let publicKeyX963B64: String
+
+    var testDescription: String { id }
+}
+
+struct AssertionVector: Decodable, Sendable, CustomTestStringConvertible {
+    let id: String
+    let appId: String
+    let keyId: String
+    let assertionB64: String
+    let clientDataB64: String
+    let clientDataHashB64: String
+    let authenticatorDataExtensions: [String: String]?
+    let publicKeyX963B64: String
+    let counter: UInt32
+
+    var testDescription: String { id }
+}
+
+struct ReceiptVector: Decodable, Sendable, CustomTestStringConvertible {
+    let id: String
+    let receiptB64: String
+    let receiptType: String
+    let appId: String
+    let creationTime: String
+    let riskMetric: String?
+    let notBefore: String?
+    let expiration: String
+    let publicKeyX963B64: String
+
+    var testDescription: String { id }
+}
+
+/// What a vector holds that is not there: the vector is broken, and the test stops.
+struct BrokenVector: Error {}
+
+func octets(_ base64: String) throws -> [UInt8] {
+    guard let octets = Base64.decode(base64) else { throw BrokenVector() }
+    return octets
+}
+
+func moment(_ text: String) throws -> UnixTime {
+    guard let time = UnixTime(iso8601: text) else { throw BrokenVector() }
+    return time
+}
+
+func keyID(_ base64: String) throws -> KeyID {
+    guard let id = KeyID(base64: base64) else { throw BrokenVector() }
+    return id
+}
+
+func publicKey(_ base64: String) throws -> P256.PublicKey {
+    guard let key = P256.PublicKey(x963: try octets(base64)) else { throw BrokenVector() }
+    return key
+}
+
+/// The reason an attestation is refused for; `nil` when the body accepts it.
+func refusal(_ body: () throws -> Void) -> AttestationRefusal.Reason? {
+    do {
+        try body()
+        return nil
+    } catch let refusal as AttestationRefusal {
+        return refusal.reason
+    } catch {
+        fatalError("not an AttestationRefusal: \(error)")
+    }
+}
+
+func assertionRefusal(_ body: () throws -> Void) -> AssertionRefusal.Reason? {
+    do {
+        try body()
+        return nil
+    } catch let refusal as AssertionRefusal {
+        return refusal.reason
+    } catch {
+        fatalError("not an AssertionRefusal: \(error)")
+    }
+}
+
+func receiptRefusal(_ body: () throws -> Void) -> ReceiptRefusal.Reason? {
+    do {
+        try body()
+        return nil
+    } catch let refusal as ReceiptRefusal {
+        return refusal.reason
+    } catch {
+        fatalError("not a ReceiptRefusal: \(error)")
+    }
+}

@@ -1,0 +1,130 @@
+import Cryptography
+import Octets
+import Testing
+
+@Suite struct CertificateTests {
+    private static let now = UnixTime(seconds: 1_800_000_000)
+    private let rootKey = ECPrivateKey(generating: .p384)
+    private let key = ECPrivateKey(generating: .p256)
+
+    private func builder(_ name: String, isAuthority: Bool, days: Int64 = 1) -> CertificateBuilder {
+        CertificateBuilder(
+            commonName: name,
+            organization: "Example",
+            organizationalUnit: "Tests",
+            serial: 0x0102_0304,
+            notBefore: Self.now.advanced(bySeconds: -86_400),
+            notAfter: Self.now.advanced(bySeconds: days * 86_400),
+            isAuthority: isAuthority,
+            extensions: [.init(oid: OID("1.2.3.4"), isCritical: false, value: [0x04, 0x01, 0x2A])]
+        )
+    }
+
+    private func reason(_ body: () throws -> Void) -> CertificateError.Reason? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return (error as? CertificateError)?.reason
+        }
+    }
+
+    @Test func `a certificate says what was put into it`() throws {
+        let root = builder("Root", isAuthority: true).selfSigned(by: rootKey)
+        let leaf = builder("Leaf ü", isAuthority: false).signed(for: key, by: rootKey, issuer: root)
+        let read = try Certificate(der: leaf.der)
+        #expect(read.der == leaf.der)
+        #expect(read.subject(.commonName) == "Leaf ü")
+        #expect(read.subject(.organization) == "Example")
+        #expect(read.subject(.organizationalUnit) == "Tests")
+        #expect(read.notBefore == Self.now.advanced(bySeconds: -86_400))
+        #expect(read.notAfter == Self.now.advanced(bySeconds: 86_400))
+        #expect(read.p256PublicKey?.x963 == key.x963)
+        #expect(root.p256PublicKey == nil)
+        #expect(read.extensionOctets(OID("1.2.3.4")) == [0x04, 0x01, 0x2A])
+        #expect(read.extensionOctets(OID("1.2.3.5")) == nil)
+        let both = try Certificate.certificates(pem: leaf.pem + root.pem)
+        #expect(both.map(\.der) == [leaf.der, root.der])
+    }
+
+    @Test func `an extension that is there twice is not there`() {
+        var twice = builder("Root", isAuthority: true)
+        twice.extensions += twice.extensions
+        #expect(twice.selfSigned(by: rootKey).extensionOctets(OID("1.2.3.4")) == nil)
+    }
+
+    @Test func `dates of both centuries and forms are read`() {
+        var long = builder("Root", isAuthority: true)
+        long.notBefore = UnixTime(seconds: -600_000_000)
+        long.notAfter = UnixTime(seconds: 4_000_000_000)
+        let root = long.selfSigned(by: rootKey)
+        #expect(root.notBefore == long.notBefore)
+        #expect(root.notAfter == long.notAfter)
+    }
+
+    @Test func `a path leads to the given anchors and to no others`() throws {
+        let root = builder("Root", isAuthority: true).selfSigned(by: rootKey)
+        let middleKey = ECPrivateKey(generating: .p384)
+        let middle = builder("Middle", isAuthority: true)
+            .signed(for: middleKey, by: rootKey, issuer: root)
+        let leaf = builder("Leaf", isAuthority: false).signed(
+            for: key,
+            by: middleKey,
+            issuer: middle
+        )
+        let path = try leaf.path(through: [middle], to: [root], at: Self.now)
+        #expect(path.map(\.der) == [leaf.der, middle.der, root.der])
+
+        #expect(reason { _ = try leaf.path(through: [], to: [root], at: Self.now) } == .untrusted)
+        #expect(reason { _ = try leaf.path(through: [middle], to: [], at: Self.now) } == .untrusted)
+        // Sent along is not trusted.
+        #expect(
+            reason { _ = try leaf.path(through: [middle, root], to: [], at: Self.now) }
+                == .untrusted
+        )
+        // The same names and another key.
+        let namesake = builder("Root", isAuthority: true).selfSigned(
+            by: ECPrivateKey(generating: .p384)
+        )
+        #expect(
+            reason { _ = try leaf.path(through: [middle], to: [namesake], at: Self.now) }
+                == .untrusted
+        )
+        // An anchor that is no root.
+        #expect(reason { _ = try leaf.path(through: [], to: [middle], at: Self.now) } == .untrusted)
+    }
+
+    @Test func `expired, not yet valid and untrusted are told apart`() {
+        let root = builder("Root", isAuthority: true).selfSigned(by: rootKey)
+        let leaf = builder("Leaf", isAuthority: false).signed(for: key, by: rootKey, issuer: root)
+        let late = leaf.notAfter.advanced(bySeconds: 1)
+        let early = leaf.notBefore.advanced(bySeconds: -1)
+        #expect(reason { _ = try leaf.path(through: [], to: [root], at: leaf.notAfter) } == nil)
+        #expect(reason { _ = try leaf.path(through: [], to: [root], at: late) } == .expired)
+        #expect(reason { _ = try leaf.path(through: [], to: [root], at: early) } == .notYetValid)
+        #expect(reason { _ = try leaf.path(through: [], to: [], at: late) } == .untrusted)
+    }
+
+    @Test func `no truncation and no flipped bit traps, and none leads to the anchor`() {
+        let root = builder("Root", isAuthority: true).selfSigned(by: rootKey)
+        let leaf = builder("Leaf", isAuthority: false).signed(for: key, by: rootKey, issuer: root)
+        for count in 0..<leaf.der.count {
+            #expect(reason { _ = try Certificate(der: Array(leaf.der[..<count])) } == .malformed)
+        }
+        #expect(reason { _ = try Certificate(der: leaf.der + [0]) } == .malformed)
+        for index in leaf.der.indices {
+            var der = leaf.der
+            der[index] ^= 1 << UInt8(index % 8)
+            let reason = reason {
+                _ = try Certificate(der: der).path(through: [], to: [root], at: Self.now)
+            }
+            #expect(reason != nil, "octet \(index)")
+        }
+    }
+
+    @Test func `text that is no PEM certificate is malformed`() {
+        for text in ["", "x", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+            #expect(reason { _ = try Certificate.certificates(pem: text) } == .malformed)
+        }
+    }
+}

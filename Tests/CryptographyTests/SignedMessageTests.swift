@@ -1,0 +1,71 @@
+import Cryptography
+import Testing
+
+@Suite struct SignedMessageTests {
+    private let key = ECPrivateKey(generating: .p256)
+
+    private func certificate(_ key: ECPrivateKey) -> Certificate {
+        CertificateBuilder(
+            commonName: "Signer",
+            serial: 9,
+            notBefore: UnixTime(seconds: 0),
+            notAfter: UnixTime(seconds: 4_000_000_000),
+            isAuthority: true
+        ).selfSigned(by: key)
+    }
+
+    private func failure(_ octets: [UInt8]) -> SignedMessage.Failure.Reason? {
+        do throws(SignedMessage.Failure) {
+            _ = try SignedMessage(ber: octets.span).verifiedSigner()
+            return nil
+        } catch {
+            return error.reason
+        }
+    }
+
+    @Test func `content of any length comes back with its signer`() throws {
+        let signer = certificate(key)
+        for count in [1, 999, 1_000, 1_001, 5_000] {
+            let content = [UInt8](repeating: 7, count: count)
+            let octets = SignedMessage.signed(content, by: key, signer: signer, others: [])
+            let message = try SignedMessage(ber: octets.span)
+            #expect(message.content == content)
+            #expect(try message.verifiedSigner().der == signer.der)
+        }
+    }
+
+    @Test func `a message signed by another key than the certificate's is refused`() {
+        let octets = SignedMessage.signed([1, 2, 3], by: key, signer: certificate(key), others: [])
+        #expect(failure(octets) == nil)
+        // Same issuer name and serial number, another key: put in place of the right certificate by
+        // its octets.
+        let other = certificate(ECPrivateKey(generating: .p256))
+        let right = certificate(key)
+        var changed = octets
+        if let place = changed.firstRange(of: right.x963Octets) {
+            changed.replaceSubrange(place, with: other.x963Octets)
+        }
+        #expect(failure(changed) == .signature)
+    }
+
+    @Test func `no truncation is a message, and no flipped bit traps`() {
+        let octets = SignedMessage.signed([1, 2, 3], by: key, signer: certificate(key), others: [])
+        for count in 0..<octets.count { #expect(failure(Array(octets[..<count])) == .malformed) }
+        #expect(failure(octets + [0]) == .malformed)
+        for index in octets.indices {
+            var changed = octets
+            changed[index] ^= 1 << UInt8(index % 8)
+            _ = failure(changed)
+        }
+        let long = [UInt8](repeating: 0x30, count: SignedMessage.octetsMax + 1)
+        #expect(failure(long) == .malformed)
+        // Nested indefinite lengths, as deep as they can be sent.
+        #expect(failure([UInt8](repeating: 0x30, count: 1)) == .malformed)
+        let nested = [UInt8]((0..<20_000).map { $0 % 2 == 0 ? 0x24 : 0x80 })
+        #expect(failure(nested) == .malformed)
+    }
+}
+
+extension Certificate {
+    fileprivate var x963Octets: [UInt8] { p256PublicKey?.x963 ?? [] }
+}
