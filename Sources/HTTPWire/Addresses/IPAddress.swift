@@ -1,0 +1,200 @@
+/// An IPv4 or IPv6 address. An IPv4 address in IPv6 clothes (`::ffff:192.0.2.1`) is the IPv4
+/// address.
+package enum IPAddress: Hashable, Sendable {
+    case v4(UInt32)
+    case v6(high: UInt64, low: UInt64)
+
+    /// From the eight groups of an IPv6 address.
+    package init(high: UInt64, low: UInt64) {
+        if high == 0, low &>> 32 == 0xFFFF {
+            self = .v4(UInt32(truncatingIfNeeded: low))
+        } else {
+            self = .v6(high: high, low: low)
+        }
+    }
+
+    /// Reads an address without brackets, port or zone; `nil` for anything else.
+    package init?(_ octets: Span<UInt8>, _ range: Range<Int>) {
+        if let address = Self.readIPv4(octets, range) {
+            self = .v4(address)
+        } else if let groups = Self.readIPv6(octets, range) {
+            self.init(high: groups.high, low: groups.low)
+        } else {
+            return nil
+        }
+    }
+
+    package init?(_ text: String) {
+        let octets = Array(text.utf8)
+        self.init(octets.span, 0..<octets.count)
+    }
+
+    static func isIPv6(_ octets: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        readIPv6(octets, range) != nil
+    }
+
+    /// Four decimal numbers without leading zeros, in which some read octal.
+    private static func readIPv4(_ octets: Span<UInt8>, _ range: Range<Int>) -> UInt32? {
+        guard range.count >= 7, range.count <= 15 else { return nil }
+        var address: UInt32 = 0
+        var index = range.lowerBound
+        for part in 0..<4 {
+            if part > 0 {
+                guard index < range.upperBound, octets[index] == UInt8(ascii: ".") else {
+                    return nil
+                }
+                index += 1
+            }
+            let start = index
+            var number: UInt32 = 0
+            while index < range.upperBound, index - start < 3, Octet.isDigit(octets[index]) {
+                number = number * 10 + UInt32(octets[index] & 0x0F)
+                index += 1
+            }
+            guard index > start, number <= 255, octets[start] != UInt8(ascii: "0") || number == 0,
+                number > 0 || index - start == 1
+            else { return nil }
+            address = address &<< 8 | number
+        }
+        return index == range.upperBound ? address : nil
+    }
+
+    /// RFC 4291 §2.2, all three forms.
+    private static func readIPv6(
+        _ octets: Span<UInt8>,
+        _ range: Range<Int>
+    ) -> (high: UInt64, low: UInt64)? {
+        guard range.count >= 2, range.count <= 45 else { return nil }
+        var groups = IPv6Groups()
+        var index = range.lowerBound
+        let end = range.upperBound
+        if octets[index] == UInt8(ascii: ":") {
+            guard octets[index + 1] == UInt8(ascii: ":") else { return nil }
+            groups.markGap()
+            index += 2
+        }
+        while index < end {
+            let start = index
+            var group: UInt64 = 0
+            while index < end, index - start < 4, let digit = Octet.hexadecimal(octets[index]) {
+                group = group &<< 4 | UInt64(digit)
+                index += 1
+            }
+            if index < end, octets[index] == UInt8(ascii: ".") {
+                guard let tail = readIPv4(octets, start..<end) else { return nil }
+                guard groups.append(UInt64(tail &>> 16)), groups.append(UInt64(tail & 0xFFFF))
+                else {
+                    return nil
+                }
+                return groups.value
+            }
+            guard index > start, groups.append(group) else { return nil }
+            guard index < end else { return groups.value }
+            guard octets[index] == UInt8(ascii: ":") else { return nil }
+            index += 1
+            guard index < end else { return nil }
+            if octets[index] == UInt8(ascii: ":") {
+                guard groups.markGap() else { return nil }
+                index += 1
+            }
+        }
+        return groups.value
+    }
+}
+
+/// The groups of an IPv6 address as they are read, `::` in between.
+private struct IPv6Groups {
+    private var before: (high: UInt64, low: UInt64) = (0, 0)
+    private var count = 0
+    /// How many groups came before `::`; -1 without.
+    private var gap = -1
+
+    /// Takes a group of 16 bits; answers whether there was room.
+    mutating func append(_ group: UInt64) -> Bool {
+        guard count < 8 else { return false }
+        before.high = before.high &<< 16 | before.low &>> 48
+        before.low = before.low &<< 16 | group
+        count += 1
+        return true
+    }
+
+    @discardableResult
+    mutating func markGap() -> Bool {
+        guard gap < 0 else { return false }
+        gap = count
+        return true
+    }
+
+    var value: (high: UInt64, low: UInt64)? {
+        guard gap >= 0 else { return count == 8 ? before : nil }
+        // `::` stands for at least one group.
+        guard count < 8 else { return nil }
+        var all = [UInt64](repeating: 0, count: 8)
+        let missing = 8 - count
+        for index in 0..<count {
+            let place = index < gap ? index : index + missing
+            all[place] = group(count - 1 - index)
+        }
+        return (
+            all[0] &<< 48 | all[1] &<< 32 | all[2] &<< 16 | all[3],
+            all[4] &<< 48 | all[5] &<< 32 | all[6] &<< 16 | all[7]
+        )
+    }
+
+    /// The group that has `index` groups after it.
+    private func group(_ index: Int) -> UInt64 {
+        let word = index < 4 ? before.low : before.high
+        return word &>> UInt64(index % 4 * 16) & 0xFFFF
+    }
+}
+
+extension IPAddress {
+    /// Appends the address as text: dotted decimal, or RFC 5952 without brackets.
+    package func append(to octets: inout [UInt8]) {
+        switch self {
+        case .v4(let address):
+            for part in UInt32(0)..<4 {
+                if part > 0 { octets.append(UInt8(ascii: ".")) }
+                octets.append(decimal: UInt64(address &>> (24 - part * 8) & 0xFF))
+            }
+        case .v6(let high, let low):
+            Self.append(high, low, to: &octets)
+        }
+    }
+
+    private static func append(_ high: UInt64, _ low: UInt64, to octets: inout [UInt8]) {
+        func group(_ index: Int) -> UInt64 {
+            (index < 4 ? high : low) &>> UInt64((3 - index % 4) * 16) & 0xFFFF
+        }
+        // RFC 5952 §4.2: the longest run of two or more zero groups, the first of equals.
+        var run = 0..<0
+        var index = 0
+        while index < 8 {
+            var end = index
+            while end < 8, group(end) == 0 { end += 1 }
+            if end - index > max(run.count, 1) { run = index..<end }
+            index = end + 1
+        }
+        index = 0
+        while index < 8 {
+            if !run.isEmpty, index == run.lowerBound {
+                octets.append(UInt8(ascii: ":"))
+                octets.append(UInt8(ascii: ":"))
+                index = run.upperBound
+                continue
+            }
+            if index > 0, index != run.upperBound || run.isEmpty {
+                octets.append(UInt8(ascii: ":"))
+            }
+            octets.append(hexadecimal: group(index))
+            index += 1
+        }
+    }
+
+    /// The address as text, for logs and configuration.
+    package var text: String {
+        var octets: [UInt8] = []
+        append(to: &octets)
+        return String(decoding: octets, as: UTF8.self)
+    }
+}

@@ -1,0 +1,141 @@
+/// How the content of a message is delimited.
+package enum BodyFraming: Equatable, Sendable {
+    /// No content, whatever the fields say.
+    case none
+    /// Exactly so many octets.
+    case length(UInt64)
+    /// Chunked transfer coding (RFC 9112 §7.1).
+    case chunked
+    /// Until the connection closes; responses only.
+    case untilClose
+}
+
+extension BodyFraming {
+    /// The framing of a request: RFC 9112 §6.3, whose numbers the comments carry. Rules 1, 2 and 8
+    /// are for responses.
+    init(
+        requestFields fields: FieldSection,
+        _ octets: Span<UInt8>,
+        version: HTTPVersion
+    ) throws(Malformed) {
+        if let coding = fields.first(.transferEncoding) {
+            // §6.1 ¶10: HTTP/1.0 has no transfer codings; who sends one there is not to be trusted.
+            guard version == .http11 else {
+                throw Malformed(.transferEncodingVersion, at: coding.value.lowerBound)
+            }
+            // 3. Both fields: an attempt to smuggle, or an error; refused instead of repaired.
+            guard !fields.contains(.contentLength) else {
+                throw Malformed(.twoFramings, at: coding.value.lowerBound)
+            }
+            // 4. Chunked must be the last coding; here it must be the only one.
+            try Self.checkChunked(fields, octets, coding)
+            self = .chunked
+        } else if let length = fields.first(.contentLength) {
+            // 5. An invalid length is an unrecoverable error; a list of equal values too.
+            guard !fields.repeatedKinds.contains(.contentLength) else {
+                throw Malformed(.contentLengthRepeated, at: length.value.lowerBound)
+            }
+            // 6. A valid length is the length.
+            self = .length(try ContentLength.read(octets, length.value))
+        } else {
+            // 7. Neither: no content.
+            self = .none
+        }
+    }
+
+    /// The framing of a response: RFC 9112 §6.3, whose numbers the comments carry.
+    ///
+    /// The fields are checked even where rule 1 leaves no content, since they may be forwarded.
+    init(
+        responseFields fields: FieldSection,
+        _ octets: Span<UInt8>,
+        version: HTTPVersion,
+        status: Int,
+        to method: Method
+    ) throws(Malformed) {
+        var framing = BodyFraming.untilClose
+        if let coding = fields.first(.transferEncoding) {
+            guard version == .http11 else {
+                throw Malformed(.transferEncodingVersion, at: coding.value.lowerBound)
+            }
+            // 3.
+            guard !fields.contains(.contentLength) else {
+                throw Malformed(.twoFramings, at: coding.value.lowerBound)
+            }
+            // 4. Another coding would mean: until close. It can't be passed on, as clients would
+            // have to know it.
+            try Self.checkChunked(fields, octets, coding)
+            framing = .chunked
+        } else if let length = fields.first(.contentLength) {
+            // 5.
+            guard !fields.repeatedKinds.contains(.contentLength) else {
+                throw Malformed(.contentLengthRepeated, at: length.value.lowerBound)
+            }
+            // 6.
+            framing = .length(try ContentLength.read(octets, length.value))
+        }
+        // 1. HEAD, 1xx, 204 and 304 never have content. (2 is about CONNECT, which is not served.)
+        let hasNone = method == .head || status < 200 || status == 204 || status == 304
+        // 8. Nothing said: until close.
+        self = hasNone ? .none : framing
+    }
+
+    /// `Transfer-Encoding` must be one line and exactly `chunked`, case aside (RFC 9112 §7).
+    private static func checkChunked(
+        _ fields: FieldSection,
+        _ octets: Span<UInt8>,
+        _ coding: Field
+    ) throws(Malformed) {
+        let value = coding.value
+        guard !fields.repeatedKinds.contains(.transferEncoding) else {
+            throw Malformed(.transferEncodingRepeated, at: value.lowerBound)
+        }
+        guard !OctetScan.equal(octets, value, "chunked") else { return }
+        // One token is a coding we don't know; anything else is an attempt to hide chunked, or a
+        // list.
+        var isToken = !value.isEmpty
+        for index in value where !OctetSet.token.contains(octets[index]) { isToken = false }
+        throw Malformed(
+            isToken ? .transferEncodingUnknown : .transferEncodingSyntax,
+            at: value.lowerBound
+        )
+    }
+}
+
+/// `Content-Length = 1*DIGIT` (RFC 9110 §8.6).
+enum ContentLength {
+    /// The greatest length that is believed, 2⁶³ − 1: what others hold in a signed word must not
+    /// turn negative there.
+    static var max: UInt64 { UInt64(Int64.max) }
+
+    /// Reads a value; leading zeros are allowed.
+    ///
+    /// Throws `content-length-syntax`, `content-length-overflow`.
+    static func read(_ octets: Span<UInt8>, _ value: Range<Int>) throws(Malformed) -> UInt64 {
+        guard isNumber(octets, value) else {
+            throw Malformed(.contentLengthSyntax, at: value.lowerBound)
+        }
+        guard let length = number(octets, value) else {
+            throw Malformed(.contentLengthOverflow, at: value.lowerBound)
+        }
+        return length
+    }
+
+    /// Whether a value is `1*DIGIT`.
+    static func isNumber(_ octets: Span<UInt8>, _ value: Range<Int>) -> Bool {
+        for index in value where !Octet.isDigit(octets[index]) { return false }
+        return !value.isEmpty
+    }
+
+    /// The number that digits say; `nil` above ``max``.
+    static func number(_ octets: Span<UInt8>, _ digits: Range<Int>) -> UInt64? {
+        var number: UInt64 = 0
+        for index in digits {
+            let (tens, overflows) = number.multipliedReportingOverflow(by: 10)
+            let (sum, overflowsToo) = tens.addingReportingOverflow(UInt64(octets[index] & 0x0F))
+            guard !overflows, !overflowsToo, sum <= max else { return nil }
+            number = sum
+        }
+        return number
+    }
+}

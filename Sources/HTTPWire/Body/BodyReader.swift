@@ -1,0 +1,93 @@
+/// Reads the content of one message, whatever its framing, in whatever pieces it arrives.
+///
+/// The one place where content octets are counted, for streaming, holding and draining alike.
+///
+///     var position = head.upperBound
+///     reading: while true {
+///         switch try body.read(octets, from: &position) {
+///         case .content(let range): forward(octets.extracting(range))
+///         case .needMore: break reading      // everything up to the end of `octets` was consumed
+///         case .finished: break reading      // `position` is the first octet after the message
+///         }
+///     }
+package struct BodyReader: Sendable {
+    package enum Step: Equatable, Sendable {
+        /// Octets of the content, never empty.
+        case content(Range<Int>)
+        case needMore
+        /// The message ends before `position`. Said again on every further call.
+        case finished
+    }
+
+    package let framing: BodyFraming
+    /// Content octets so far, transfer coding taken off.
+    package private(set) var contentCount: UInt64 = 0
+    package private(set) var isFinished: Bool
+    /// For `length`: octets still to come.
+    private var remaining: UInt64
+    private var chunked: ChunkedDecoder
+
+    package init(_ framing: BodyFraming, limits: HeadLimits) {
+        self.framing = framing
+        remaining = if case .length(let length) = framing { length } else { 0 }
+        isFinished = framing == .none || framing == .length(0)
+        chunked = ChunkedDecoder(limits: limits)
+    }
+
+    /// The trailer section, empty until the message is finished.
+    package var trailers: TrailerSection { chunked.trailers }
+
+    /// Content octets that are known to come still; `nil` when unknown.
+    package var expectedCount: UInt64? {
+        switch framing {
+        case .none: 0
+        case .length: remaining
+        case .chunked, .untilClose: isFinished ? 0 : nil
+        }
+    }
+
+    /// Takes the next step.
+    ///
+    /// - `position`: in 0...octets.count; advanced over what was consumed.
+    /// Throws a fault of the chunked coding. The reader is of no use after it.
+    package mutating func read(
+        _ octets: Span<UInt8>,
+        from position: inout Int
+    ) throws(Malformed) -> Step {
+        if isFinished { return .finished }
+        let range: Range<Int>
+        switch framing {
+        case .none:
+            return .finished
+        case .untilClose:
+            range = position..<octets.count
+        case .length:
+            let here = UInt64(octets.count - position)
+            // The smaller of both fits an index, as `here` does.
+            range = position..<position + Int(min(here, remaining))
+            remaining -= UInt64(range.count)
+            isFinished = remaining == 0
+        case .chunked:
+            switch try chunked.read(octets, from: &position) {
+            case .content(let content): range = content
+            case .needMore: return .needMore
+            case .finished:
+                isFinished = true
+                return .finished
+            }
+        }
+        guard !range.isEmpty else { return .needMore }
+        position = range.upperBound
+        // No more octets can arrive than 64 bits count.
+        contentCount &+= UInt64(range.count)
+        return .content(range)
+    }
+
+    /// The sender closed its side.
+    ///
+    /// Throws `body-truncated` when the message had not ended (RFC 9112 §8).
+    package mutating func close() throws(Malformed) {
+        if framing == .untilClose { isFinished = true }
+        guard isFinished else { throw Malformed(.bodyTruncated, at: 0) }
+    }
+}

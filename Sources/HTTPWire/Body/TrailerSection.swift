@@ -1,0 +1,78 @@
+/// The field lines after the last chunk (RFC 9112 §7.1.2), kept apart from the head's.
+///
+/// They never take part in a decision. ``octets`` holds a copy of the section, which ``fields``
+/// counts from; nothing is allocated when there are none.
+package struct TrailerSection: Sendable {
+    package private(set) var octets: [UInt8] = []
+    package private(set) var fields = FieldSection()
+    private var lineStart = 0
+    private var isAfterReturn = false
+    private let bytesMax: Int
+    private let fieldsMax: Int
+    private let nameBytesMax: Int
+
+    init(limits: HeadLimits) {
+        bytesMax = limits.trailerBytesMax
+        fieldsMax = limits.trailerFieldsMax
+        nameBytesMax = limits.fieldNameBytesMax
+    }
+
+    /// Whether there is a field that may be forwarded.
+    package var isEmpty: Bool {
+        for index in fields.fields.indices
+        where !FieldKindSet.forbiddenInTrailers.contains(fields.fields[index].kind) {
+            return false
+        }
+        return true
+    }
+
+    /// Takes octets up to the end of the section; answers whether it is there.
+    mutating func take(
+        _ source: Span<UInt8>,
+        from position: inout Int
+    ) throws(Malformed) -> Bool {
+        while position < source.count {
+            let octet = source[position]
+            guard isAfterReturn == (octet == Octet.lineFeed) else {
+                throw Malformed(isAfterReturn ? .bareCarriageReturn : .bareLineFeed, at: position)
+            }
+            position += 1
+            if octet == Octet.lineFeed {
+                isAfterReturn = false
+                let isEmptyLine = octets.count == lineStart
+                // Without a field nothing is stored.
+                if isEmptyLine, octets.isEmpty { return true }
+                octets.append(Octet.carriageReturn)
+                octets.append(Octet.lineFeed)
+                lineStart = octets.count
+                guard isEmptyLine else { continue }
+                try readFields(at: position)
+                return true
+            }
+            if octet == Octet.carriageReturn {
+                isAfterReturn = true
+                continue
+            }
+            guard octets.count < bytesMax else {
+                throw Malformed(.trailersTooLong, at: position)
+            }
+            octets.append(octet)
+        }
+        return false
+    }
+
+    private mutating func readFields(at position: Int) throws(Malformed) {
+        let section = octets
+        do throws(Malformed) {
+            try fields.read(
+                section.span,
+                from: 0,
+                role: .trailer,
+                fieldsMax: fieldsMax,
+                nameBytesMax: nameBytesMax
+            )
+        } catch {
+            throw error.reason == .fieldsTooMany ? Malformed(.trailersTooLong, at: position) : error
+        }
+    }
+}

@@ -1,0 +1,117 @@
+/// The fields that the gateway knows by name; all others are `other`.
+///
+/// Fewer than 64, so that a ``FieldKindSet`` is one word.
+package enum FieldKind: UInt8, CaseIterable, Sendable {
+    case other
+    /// A name with an underscore. Servers that make CGI variables of fields can't tell it from its
+    /// twin with hyphens.
+    case underscored
+    // Routing and framing.
+    case host, contentLength, transferEncoding, trailer
+    // Hop by hop (RFC 9110 §7.6.1).
+    case connection, keepAlive, proxyConnection, te, upgrade, http2Settings
+    case proxyAuthenticate, proxyAuthorization
+    // Meant for the gateway or changed by it.
+    case expect, maxForwards, via, date
+    // What the hop before says of the client.
+    case forwarded, xForwardedFor, xForwardedProto, xForwardedHost, xForwardedPort
+    /// Any other `X-Forwarded-…`.
+    case xForwardedOther
+    /// `X-Real-IP`, `True-Client-IP`, `X-Client-IP`, `CF-Connecting-IP`.
+    case clientAddress
+    /// `X-Original-URL`, `X-Rewrite-URL`, `X-Original-URI`: some origins route by them.
+    case targetOverride
+    /// `X-HTTP-Method-Override`, `X-Method-Override`, `X-HTTP-Method`: some origins obey them.
+    case methodOverride
+    /// `Proxy`, which CGI turns into `HTTP_PROXY` ("httpoxy").
+    case proxy
+    // The client's and the gateway's statements.
+    case appAttestKeyID, appAttestAssertion, appAttestChallenge, appAttestUnsupported
+    case appAttestVerdict, appAttestReason, appAttestAppID
+    /// Any other `App-Attest-…` or `X-App-Attest-…`.
+    case appAttestOther
+    // Content and credentials.
+    case contentDigest, contentType, contentEncoding, authorization, cookie
+    // Of responses.
+    case setCookie, wwwAuthenticate, server
+}
+
+/// A set of field kinds, one bit each.
+package struct FieldKindSet: OptionSet, Sendable {
+    package let rawValue: UInt64
+
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    @inline(__always)
+    package init(_ kind: FieldKind) { rawValue = 1 &<< UInt64(kind.rawValue) }
+
+    package init(_ kinds: [FieldKind]) {
+        rawValue = kinds.reduce(0) { $0 | FieldKindSet($1).rawValue }
+    }
+
+    @inline(__always)
+    package func contains(_ kind: FieldKind) -> Bool {
+        rawValue &>> UInt64(kind.rawValue) & 1 != 0
+    }
+}
+
+extension FieldKindSet {
+    /// Never forwarded in either direction: RFC 9110 §7.6.1, and the framing fields, which the
+    /// gateway writes itself.
+    package static let hopByHop = FieldKindSet([
+        .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .trailer, .upgrade,
+        .http2Settings, .proxyAuthenticate, .proxyAuthorization, .contentLength,
+    ])
+
+    /// What says who the client is; believed from trusted proxies only (RFC 7239 §8).
+    package static let provenance = FieldKindSet([
+        .forwarded, .xForwardedFor, .xForwardedProto, .xForwardedHost, .xForwardedPort,
+        .xForwardedOther, .clientAddress,
+    ])
+
+    /// By which a client makes some origins see another request than the one that was matched.
+    package static let overrides = FieldKindSet([.targetOverride, .methodOverride, .proxy])
+
+    /// The verdict: written by the gateway only. `App-Attest-Key-Id` is in it, since the origin
+    /// gets it from the gateway.
+    package static let verdict = FieldKindSet([
+        .appAttestVerdict, .appAttestReason, .appAttestKeyID, .appAttestAppID, .appAttestOther,
+    ])
+
+    /// Everything of the client's proof.
+    package static let proof = FieldKindSet([
+        .appAttestKeyID, .appAttestAssertion, .appAttestChallenge, .appAttestUnsupported,
+    ])
+
+    /// Never forwarded from a client, whoever it is: the set to begin with.
+    package static let neverToOrigin: FieldKindSet = [
+        hopByHop, overrides, verdict, FieldKindSet([.underscored, .expect]),
+    ]
+
+    /// Never forwarded from an origin: the client must not take an origin's statement for the
+    /// gateway's.
+    package static let neverToClient: FieldKindSet = [
+        hopByHop, verdict, FieldKindSet([.appAttestChallenge]),
+    ]
+
+    /// What a client can't have removed by naming it in Connection (RFC 9110 §7.6.1 ¶9): such an
+    /// option is ignored.
+    static let endToEnd: FieldKindSet = [
+        provenance, verdict, proof,
+        FieldKindSet([
+            .host, .contentLength, .transferEncoding, .trailer, .expect, .maxForwards, .via, .date,
+            .contentDigest, .contentType, .contentEncoding, .authorization, .cookie, .setCookie,
+            .wwwAuthenticate, .connection,
+        ]),
+    ]
+
+    /// Of which two lines make a request ambiguous (RFC 9110 §5.3 ¶2). Host and Content-Length have
+    /// reasons of their own.
+    static let singletons = FieldKindSet([.contentType, .authorization, .expect])
+
+    /// Trailer fields that are dropped: framing, routing, credentials, and what decisions rest on
+    /// (RFC 9110 §6.5.1).
+    package static let forbiddenInTrailers: FieldKindSet = [
+        hopByHop, endToEnd, overrides, FieldKindSet(.underscored),
+    ]
+}

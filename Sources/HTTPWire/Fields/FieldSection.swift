@@ -1,0 +1,225 @@
+/// The field lines of a head or trailer section, in order, with what they say of the connection.
+///
+/// Storage is kept from one message to the next. Repeated lines stay apart, in their order
+/// (RFC 9110 §5.3).
+package struct FieldSection: Sendable {
+    /// Which message the fields belong to.
+    enum Role {
+        case request, response, trailer
+    }
+
+    package private(set) var fields: [Field] = []
+    /// The kinds that occur.
+    package private(set) var kinds: FieldKindSet = []
+    /// The kinds that occur more than once.
+    package private(set) var repeatedKinds: FieldKindSet = []
+    /// What the Connection lines say.
+    package private(set) var connection = ConnectionOptions()
+
+    package init() {}
+
+    /// The most options of Connection that name fields; each is compared with each field.
+    private static let nominationsMax = 16
+
+    @inline(__always)
+    package func contains(_ kind: FieldKind) -> Bool { kinds.contains(kind) }
+
+    /// The first field of a kind.
+    package func first(_ kind: FieldKind) -> Field? {
+        guard kinds.contains(kind) else { return nil }
+        for index in fields.indices where fields[index].kind == kind { return fields[index] }
+        return nil
+    }
+
+    /// The field of a kind, when it occurs once only.
+    package func only(_ kind: FieldKind) -> Field? {
+        repeatedKinds.contains(kind) ? nil : first(kind)
+    }
+
+    mutating func removeAll() {
+        fields.removeAll(keepingCapacity: true)
+        kinds = []
+        repeatedKinds = []
+        connection = ConnectionOptions()
+    }
+
+    /// Reads field lines up to and with the empty line that must be the end of `octets`.
+    ///
+    /// Errors come in the order of the octets, then of the Connection options.
+    ///
+    /// - `start`: the first octet of the first line, in 0...octets.count.
+    mutating func read(
+        _ octets: Span<UInt8>,
+        from start: Int,
+        role: Role,
+        fieldsMax: Int,
+        nameBytesMax: Int
+    ) throws(Malformed) {
+        removeAll()
+        var index = start
+        while true {
+            guard index < octets.count else { throw Malformed(.bodyTruncated, at: index) }
+            if octets[index] == Octet.carriageReturn {
+                try endOfLine(octets, at: index)
+                guard index + 2 == octets.count else {
+                    throw Malformed(.fieldNameSyntax, at: index + 2)
+                }
+                break
+            }
+            guard fields.count < fieldsMax else { throw Malformed(.fieldsTooMany, at: index) }
+            index = try readLine(octets, from: index, role: role, nameBytesMax: nameBytesMax)
+        }
+        if kinds.contains(.connection) { try readConnection(octets) }
+    }
+
+    /// Reads one line and answers the start of the next.
+    @inline(__always)
+    private mutating func readLine(
+        _ octets: Span<UInt8>,
+        from start: Int,
+        role: Role,
+        nameBytesMax: Int
+    ) throws(Malformed) -> Int {
+        let end = octets.count
+        let nameEnd: Int
+        let colon: Int
+        let kind: FieldKind
+        if let name = FoldedName(lineFrom: start, in: octets), name.count <= nameBytesMax {
+            nameEnd = start + name.count
+            colon = nameEnd
+            kind = KnownFieldNames.kind(name)
+        } else {
+            (nameEnd, colon) = try slowName(octets, start, role, nameBytesMax)
+            kind = KnownFieldNames.kind(octets, start..<nameEnd)
+            if kind == .underscored || colon != nameEnd {
+                try checkDisguise(octets, start..<nameEnd, kind, colon)
+            }
+        }
+        var valueStart = colon + 1
+        while valueStart < end, Octet.isBlank(octets[valueStart]) { valueStart += 1 }
+        let lineEnd = OctetScan.control(in: octets, from: valueStart, to: end)
+        try endOfLine(octets, at: lineEnd)
+        var valueEnd = lineEnd
+        while valueEnd > valueStart, Octet.isBlank(octets[valueEnd - 1]) { valueEnd -= 1 }
+
+        let isCanonical =
+            colon == nameEnd && valueStart == colon + 2 && valueEnd == lineEnd
+            && octets[colon + 1] == Octet.space
+        fields.append(
+            Field(
+                name: start..<nameEnd,
+                value: valueStart..<valueEnd,
+                kind: kind,
+                isCanonical: isCanonical
+            )
+        )
+        let bit = FieldKindSet(kind)
+        repeatedKinds.formUnion(kinds.intersection(bit))
+        kinds.formUnion(bit)
+        return lineEnd + 2
+    }
+
+    /// The end of a name and the place of the colon, octet by octet.
+    @inline(never)
+    private func slowName(
+        _ octets: Span<UInt8>,
+        _ start: Int,
+        _ role: Role,
+        _ nameBytesMax: Int
+    ) throws(Malformed) -> (nameEnd: Int, colon: Int) {
+        let end = octets.count
+        var nameEnd = start
+        while nameEnd < end, OctetSet.token.contains(octets[nameEnd]) { nameEnd += 1 }
+        guard nameEnd > start, nameEnd - start <= nameBytesMax else {
+            throw nameFault(octets, start, nameEnd)
+        }
+        var colon = nameEnd
+        if role == .response {
+            // RFC 9112 §5.1 ¶2: white space before the colon of a response field is removed.
+            while colon < end, Octet.isBlank(octets[colon]) { colon += 1 }
+        }
+        guard colon < end, octets[colon] == UInt8(ascii: ":") else {
+            throw colonFault(octets, nameEnd)
+        }
+        return (nameEnd, colon)
+    }
+
+    /// Checks that a line ends at `index`: CR LF, and nothing else that could be meant as an end.
+    @inline(__always)
+    private func endOfLine(_ octets: Span<UInt8>, at index: Int) throws(Malformed) {
+        guard index + 1 < octets.count, octets[index] == Octet.carriageReturn,
+            octets[index + 1] == Octet.lineFeed
+        else { throw OctetScan.lineFault(octets, at: index) }
+    }
+
+    /// A framing field in a spelling that some recipients take for the real one.
+    @inline(never)
+    private func checkDisguise(
+        _ octets: Span<UInt8>,
+        _ name: Range<Int>,
+        _ kind: FieldKind,
+        _ colon: Int
+    ) throws(Malformed) {
+        if kind == .underscored {
+            let twin = KnownFieldNames.kindOfTwin(octets, name)
+            guard twin != .contentLength, twin != .transferEncoding else {
+                throw Malformed(.underscoreTwin, at: name.lowerBound)
+            }
+        } else if kind == .contentLength || kind == .transferEncoding {
+            // An origin that writes `Content-Length : 5` may be read in two ways by what is behind
+            // us.
+            throw Malformed(.fieldNameSyntax, at: colon)
+        }
+    }
+
+    @inline(never)
+    private func nameFault(_ octets: Span<UInt8>, _ start: Int, _ nameEnd: Int) -> Malformed {
+        guard nameEnd == start else { return Malformed(.fieldNameTooLong, at: nameEnd) }
+        guard start < octets.count else { return Malformed(.bodyTruncated, at: start) }
+        if Octet.isBlank(octets[start]) { return Malformed(.obsoleteFold, at: start) }
+        return Malformed(.fieldNameSyntax, at: start)
+    }
+
+    @inline(never)
+    private func colonFault(_ octets: Span<UInt8>, _ nameEnd: Int) -> Malformed {
+        guard nameEnd < octets.count else { return Malformed(.bodyTruncated, at: nameEnd) }
+        let isLineEnd = octets[nameEnd] == Octet.carriageReturn
+        return Malformed(isLineEnd ? .colonMissing : .fieldNameSyntax, at: nameEnd)
+    }
+}
+
+extension FieldSection {
+    /// Reads all Connection lines before anything is forwarded (RFC 9110 §7.6.1), and marks the
+    /// fields that they name.
+    private mutating func readConnection(_ octets: Span<UInt8>) throws(Malformed) {
+        for index in fields.indices where fields[index].kind == .connection {
+            var list = TokenList(fields[index].value)
+            while let option = try list.next(octets) {
+                if !connection.insert(octets, option) { try nominate(octets, option) }
+            }
+        }
+    }
+
+    /// Marks the fields of a name that Connection lists, unless the field is one that the client
+    /// may not have removed.
+    private mutating func nominate(
+        _ octets: Span<UInt8>,
+        _ option: Range<Int>
+    ) throws(Malformed) {
+        let kind = KnownFieldNames.kind(octets, option)
+        guard !FieldKindSet.endToEnd.contains(kind) else {
+            connection.namesProtectedField = true
+            return
+        }
+        connection.nominations += 1
+        guard connection.nominations <= Self.nominationsMax else {
+            throw Malformed(.connectionOption, at: option.lowerBound)
+        }
+        for index in fields.indices
+        where fields[index].kind == kind
+            && OctetScan.equal(octets, fields[index].name, octets, option)
+        {
+            fields[index].isNominated = true
+        }
+    }
+}

@@ -1,0 +1,136 @@
+/// A field name folded for comparison: its length and its first 24 octets, each or-ed with 0x20.
+///
+/// Or-ing folds letters, and of the other token octets only `^` onto `~` and `_` onto 0x7F. No
+/// known name has one of these, so equal folded names of at most 24 octets are equal names.
+struct FoldedName: Equatable {
+    private static var folding: UInt64 { 0x2020_2020_2020_2020 }
+
+    var count: Int
+    var first: UInt64 = 0
+    var second: UInt64 = 0
+    var third: UInt64 = 0
+
+    /// `range`: a valid token within `octets`.
+    @inline(__always)
+    init(_ octets: Span<UInt8>, _ range: Range<Int>) {
+        count = range.count
+        first = Self.word(octets, range.lowerBound, range.upperBound)
+        if count > 8 { second = Self.word(octets, range.lowerBound + 8, range.upperBound) }
+        if count > 16 { third = Self.word(octets, range.lowerBound + 16, range.upperBound) }
+    }
+
+    /// Reads the name of a line whose name has at most 24 letters and hyphens and a colon directly
+    /// behind it, as nearly all have: eight octets at a time. `nil` for any other line, which is
+    /// for the slow and exact way.
+    @inline(__always)
+    init?(lineFrom start: Int, in octets: Span<UInt8>) {
+        guard octets.count - start >= 32 else { return nil }
+        let bytes = octets.bytes
+        var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
+        // Despite its name a bounds-checked load; every bit pattern is a UInt64.
+        var raw = UInt64(
+            littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt64.self)
+        )
+        var length = Self.octetsBeforeColon(raw)
+        guard let word = Self.foldedLetters(raw, length), length > 0 else { return nil }
+        words.0 = word
+        var total = length
+        if length == 8 {
+            raw = UInt64(
+                littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: start + 8, as: UInt64.self)
+            )
+            length = Self.octetsBeforeColon(raw)
+            guard let word = Self.foldedLetters(raw, length) else { return nil }
+            words.1 = word
+            total += length
+        }
+        if total == 16 {
+            raw = UInt64(
+                littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: start + 16, as: UInt64.self)
+            )
+            length = Self.octetsBeforeColon(raw)
+            guard let word = Self.foldedLetters(raw, length) else { return nil }
+            words.2 = word
+            total += length
+            guard total < 24 || octets[start + 24] == UInt8(ascii: ":") else { return nil }
+        }
+        count = total
+        (first, second, third) = words
+    }
+
+    /// How many of eight octets come before the first colon; 8 when there is none.
+    @inline(__always)
+    private static func octetsBeforeColon(_ word: UInt64) -> Int {
+        let difference = word ^ 0x3A3A_3A3A_3A3A_3A3A
+        let found = (difference &- 0x0101_0101_0101_0101) & ~difference & 0x8080_8080_8080_8080
+        return found.trailingZeroBitCount / 8
+    }
+
+    /// The first `count` octets folded, the others zero, if each is a letter or a hyphen.
+    @inline(__always)
+    private static func foldedLetters(_ word: UInt64, _ count: Int) -> UInt64? {
+        let tops: UInt64 = 0x8080_8080_8080_8080
+        // A shift by 64 gives zero, so all octets stay.
+        let mask = ~(UInt64.max << UInt64(count * 8))
+        let folded = word | folding
+        let low = folded & ~tops
+        // With the top bit out of the way, no sum carries into the next octet.
+        let letters = (low &+ 0x1F1F_1F1F_1F1F_1F1F) & ~(low &+ 0x0505_0505_0505_0505)
+        // Unfolded, as CR would be folded onto the hyphen.
+        let difference = word ^ 0x2D2D_2D2D_2D2D_2D2D
+        let hyphens = ~((difference & ~tops &+ 0x7F7F_7F7F_7F7F_7F7F) | difference)
+        let good = (letters | hyphens) & ~word & tops
+        guard good & mask == tops & mask else { return nil }
+        return folded & mask
+    }
+
+    /// The eight octets from `start` on as a little-endian word, folded; zeros from `end` on.
+    @inline(__always)
+    private static func word(_ octets: Span<UInt8>, _ start: Int, _ end: Int) -> UInt64 {
+        let count = end - start
+        guard octets.count - start >= 8 else { return slowWord(octets, start, end) }
+        // Despite its name a bounds-checked load; every bit pattern is a UInt64.
+        let load = octets.bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt64.self)
+        let word = UInt64(littleEndian: load) | folding
+        return count >= 8 ? word : word & (1 &<< UInt64(count * 8) &- 1)
+    }
+
+    @inline(never)
+    private static func slowWord(_ octets: Span<UInt8>, _ start: Int, _ end: Int) -> UInt64 {
+        var word: UInt64 = 0
+        for index in start..<min(end, start + 8) {
+            word |= UInt64(octets[index] | 0x20) &<< UInt64((index - start) * 8)
+        }
+        return word
+    }
+
+    /// Whether the first 24 octets have an underscore, which is folded onto 0x7F as nothing else
+    /// is.
+    var hasUnderscore: Bool {
+        Self.hasUnderscore(first) || Self.hasUnderscore(second) || Self.hasUnderscore(third)
+    }
+
+    @inline(__always)
+    private static func hasUnderscore(_ word: UInt64) -> Bool {
+        let difference = word ^ 0x7F7F_7F7F_7F7F_7F7F
+        return (difference &- 0x0101_0101_0101_0101) & ~difference & 0x8080_8080_8080_8080 != 0
+    }
+
+    /// The name with hyphens for underscores.
+    var hyphenated: FoldedName {
+        var name = self
+        name.first = Self.hyphenated(first)
+        name.second = Self.hyphenated(second)
+        name.third = Self.hyphenated(third)
+        return name
+    }
+
+    private static func hyphenated(_ word: UInt64) -> UInt64 {
+        var result = word
+        for shift in stride(from: UInt64(0), to: 64, by: 8) where word &>> shift & 0xFF == 0x7F {
+            // 0x7F xor 0x2D.
+            result ^= 0x52 &<< shift
+        }
+        return result
+    }
+}

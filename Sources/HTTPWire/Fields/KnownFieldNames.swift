@@ -1,0 +1,139 @@
+/// The table of the names behind ``FieldKind``, in buckets by length.
+struct KnownFieldNames: Sendable {
+    private struct Row: Sendable {
+        let first: UInt64
+        let second: UInt64
+        let third: UInt64
+        let kind: FieldKind
+    }
+
+    private static let lengthMax = 24
+    private static let shared = KnownFieldNames()
+
+    private var rows: [Row] = []
+    /// `starts[n]` is the first row of a name of n octets, `starts[n + 1]` the end of its bucket.
+    private var starts: [Int] = []
+
+    private init() {
+        let names = Self.names.map { name, kind in
+            let octets = name.withUTF8Buffer { Array($0) }
+            precondition(
+                octets.count <= Self.lengthMax,
+                "KnownFieldNames: a name has at most 24 octets"
+            )
+            return (FoldedName(octets.span, 0..<octets.count), kind)
+        }
+        for length in 0...Self.lengthMax + 1 {
+            starts.append(rows.count)
+            for (name, kind) in names where name.count == length {
+                rows.append(
+                    Row(first: name.first, second: name.second, third: name.third, kind: kind)
+                )
+            }
+        }
+    }
+
+    /// The kind of a field name.
+    ///
+    /// `range`: a valid token within `octets`.
+    @inline(__always)
+    static func kind(_ octets: Span<UInt8>, _ range: Range<Int>) -> FieldKind {
+        let name = FoldedName(octets, range)
+        if name.hasUnderscore { return .underscored }
+        if name.count > lengthMax, hasUnderscore(octets, range) { return .underscored }
+        return shared.kind(name)
+    }
+
+    /// The kind of a name without underscores.
+    @inline(__always)
+    static func kind(_ name: FoldedName) -> FieldKind { shared.kind(name) }
+
+    /// The kind of the twin that an underscored name has, once its underscores are hyphens.
+    static func kindOfTwin(_ octets: Span<UInt8>, _ range: Range<Int>) -> FieldKind {
+        shared.kind(FoldedName(octets, range).hyphenated)
+    }
+
+    @inline(never)
+    private static func hasUnderscore(_ octets: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        for index in range where octets[index] == UInt8(ascii: "_") { return true }
+        return false
+    }
+
+    private func kind(_ name: FoldedName) -> FieldKind {
+        if name.count <= Self.lengthMax {
+            for index in starts[name.count]..<starts[name.count + 1] {
+                let row = rows[index]
+                if row.first == name.first, row.second == name.second, row.third == name.third {
+                    return row.kind
+                }
+            }
+        }
+        return Self.family(name)
+    }
+
+    /// The kind of a name that belongs to a family by its prefix.
+    private static func family(_ name: FoldedName) -> FieldKind {
+        // The words are the prefixes' octets, the first octet lowest.
+        let second = name.second
+        switch name.first {
+        case 0x6574_7461_2D70_7061:  // "app-atte", then "st-"
+            return second & 0xFF_FFFF == 0x2D_7473 ? .appAttestOther : .other
+        case 0x7461_2D70_7061_2D78:  // "x-app-at", then "test-"
+            return second & 0xFF_FFFF_FFFF == 0x2D_7473_6574 ? .appAttestOther : .other
+        case 0x7261_7772_6F66_2D78:  // "x-forwar", then "ded-"
+            return second & 0xFFFF_FFFF == 0x2D64_6564 ? .xForwardedOther : .other
+        default:
+            return .other
+        }
+    }
+
+    private static let names: [(StaticString, FieldKind)] = [
+        ("host", .host),
+        ("content-length", .contentLength),
+        ("transfer-encoding", .transferEncoding),
+        ("trailer", .trailer),
+        ("connection", .connection),
+        ("keep-alive", .keepAlive),
+        ("proxy-connection", .proxyConnection),
+        ("te", .te),
+        ("upgrade", .upgrade),
+        ("http2-settings", .http2Settings),
+        ("proxy-authenticate", .proxyAuthenticate),
+        ("proxy-authorization", .proxyAuthorization),
+        ("expect", .expect),
+        ("max-forwards", .maxForwards),
+        ("via", .via),
+        ("date", .date),
+        ("forwarded", .forwarded),
+        ("x-forwarded-for", .xForwardedFor),
+        ("x-forwarded-proto", .xForwardedProto),
+        ("x-forwarded-host", .xForwardedHost),
+        ("x-forwarded-port", .xForwardedPort),
+        ("x-real-ip", .clientAddress),
+        ("x-client-ip", .clientAddress),
+        ("true-client-ip", .clientAddress),
+        ("cf-connecting-ip", .clientAddress),
+        ("x-original-url", .targetOverride),
+        ("x-original-uri", .targetOverride),
+        ("x-rewrite-url", .targetOverride),
+        ("x-http-method-override", .methodOverride),
+        ("x-method-override", .methodOverride),
+        ("x-http-method", .methodOverride),
+        ("proxy", .proxy),
+        ("app-attest-key-id", .appAttestKeyID),
+        ("app-attest-assertion", .appAttestAssertion),
+        ("app-attest-challenge", .appAttestChallenge),
+        ("app-attest-unsupported", .appAttestUnsupported),
+        ("app-attest-verdict", .appAttestVerdict),
+        ("app-attest-reason", .appAttestReason),
+        ("app-attest-app-id", .appAttestAppID),
+        ("content-digest", .contentDigest),
+        ("content-type", .contentType),
+        ("content-encoding", .contentEncoding),
+        ("authorization", .authorization),
+        ("cookie", .cookie),
+        ("set-cookie", .setCookie),
+        ("www-authenticate", .wwwAuthenticate),
+        ("server", .server),
+    ]
+}

@@ -1,0 +1,57 @@
+/// A host and an optional port, as in Host and in an absolute-form target.
+struct Authority {
+    /// With the brackets of an IPv6 address.
+    let host: Range<Int>
+    /// Digits; may be empty, as `example.com:` has an empty port.
+    let port: Range<Int>
+
+    /// Reads `uri-host [ ":" port ]` (RFC 9110 §7.2, RFC 3986 §3.2).
+    ///
+    /// Narrower than the grammar: a name has unreserved octets only (``OctetSet/hostName``), an
+    /// address in brackets is IPv6 without zone, a port is at most 65535. `nil` for anything else.
+    init?(_ octets: Span<UInt8>, _ range: Range<Int>) {
+        var index = range.lowerBound
+        let end = range.upperBound
+        guard index < end else { return nil }
+        if octets[index] == UInt8(ascii: "[") {
+            while index < end, octets[index] != UInt8(ascii: "]") { index += 1 }
+            guard index < end else { return nil }
+            guard IPAddress.isIPv6(octets, range.lowerBound + 1..<index) else { return nil }
+            index += 1
+        } else {
+            while index < end, OctetSet.hostName.contains(octets[index]) { index += 1 }
+            guard index > range.lowerBound else { return nil }
+        }
+        host = range.lowerBound..<index
+        guard index < end else {
+            port = end..<end
+            return
+        }
+        guard octets[index] == UInt8(ascii: ":") else { return nil }
+        port = index + 1..<end
+        var number = 0
+        for index in port {
+            guard Octet.isDigit(octets[index]) else { return nil }
+            number = number * 10 + Int(octets[index] & 0x0F)
+            guard number <= 65535 else { return nil }
+        }
+    }
+
+    /// Whether both are the same host and port, the scheme's default port being the same as none.
+    static func same(
+        _ octets: Span<UInt8>,
+        _ one: Authority,
+        _ other: Authority,
+        isHTTPS: Bool
+    ) -> Bool {
+        guard OctetScan.equal(octets, one.host, octets, other.host) else { return false }
+        return one.portNumber(octets, isHTTPS: isHTTPS)
+            == other.portNumber(octets, isHTTPS: isHTTPS)
+    }
+
+    private func portNumber(_ octets: Span<UInt8>, isHTTPS: Bool) -> Int {
+        guard !port.isEmpty else { return isHTTPS ? 443 : 80 }
+        // At most 65535, as the initialiser saw.
+        return port.reduce(0) { $0 &* 10 &+ Int(octets[$1] & 0x0F) }
+    }
+}

@@ -1,0 +1,153 @@
+/// Finds the end of a head in a buffer that grows, looking at each octet once.
+///
+/// What can never become a head is rejected as soon as it shows: LF or CR alone, another control
+/// octet, a start line that is none, a head that is too long. What a line holds is for
+/// ``RequestHead`` and ``ResponseHead``.
+///
+/// A value of a few words, so that an idle connection keeps nothing else. For the next head, make a
+/// new one.
+package struct HeadScanner: Sendable {
+    package enum Subject: Sendable {
+        /// - isSecure: the connection has TLS.
+        case request(isSecure: Bool)
+        case response
+    }
+
+    package enum Outcome: Equatable, Sendable {
+        /// The head goes on beyond what is there.
+        case needMore
+        /// The octets of the head, empty lines before it left out, its blank line included.
+        case complete(Range<Int>)
+    }
+
+    private let subject: Subject
+    /// The first octet of the start line.
+    private var start = 0
+    /// The first octet that was not looked at.
+    private var position = 0
+    private var lineStart = 0
+    /// The end of the start line, before its CRLF; 0 while it is not there.
+    private var firstLineEnd = 0
+    private var isFirstLineChecked = false
+
+    /// The most empty lines that are skipped before a request line (RFC 9112 §2.2 ¶6).
+    private static var emptyLinesMax: Int { 2 }
+
+    package init(_ subject: Subject) { self.subject = subject }
+
+    /// Whether an octet of a head was seen, empty lines aside.
+    package var hasBegun: Bool { position > start }
+
+    /// Looks at what is new.
+    ///
+    /// `octets`: the same octets as in the last call, and more.
+    package mutating func scan(
+        _ octets: Span<UInt8>,
+        limits: HeadLimits
+    ) throws(Malformed) -> Outcome {
+        if firstLineEnd == 0, position == start {
+            guard try skipEmptyLines(octets) else { return .needMore }
+        }
+        while true {
+            let end = OctetScan.control(in: octets, from: position, to: octets.count)
+            position = end
+            guard end < octets.count else { return try wait(octets, limits) }
+            guard octets[end] == Octet.carriageReturn else {
+                throw OctetScan.lineFault(octets, at: end)
+            }
+            guard end + 1 < octets.count else { return try wait(octets, limits) }
+            guard octets[end + 1] == Octet.lineFeed else {
+                throw Malformed(.bareCarriageReturn, at: end)
+            }
+            position = end + 2
+            guard position - start <= limits.headBytesMax else { throw tooLong(octets, limits) }
+            if firstLineEnd == 0 {
+                firstLineEnd = end
+            } else if end == lineStart {
+                return .complete(start..<position)
+            }
+            lineStart = position
+        }
+    }
+
+    /// Skips CRLFs before a request; answers whether a line begins.
+    private mutating func skipEmptyLines(_ octets: Span<UInt8>) throws(Malformed) -> Bool {
+        while start < octets.count, octets[start] == Octet.carriageReturn {
+            guard case .request = subject, start < Self.emptyLinesMax * 2 else {
+                throw Malformed(.emptyLinesBeforeHead, at: start)
+            }
+            guard start + 1 < octets.count else { return false }
+            guard octets[start + 1] == Octet.lineFeed else {
+                throw Malformed(.bareCarriageReturn, at: start)
+            }
+            start += 2
+            position = start
+            lineStart = start
+        }
+        return start < octets.count
+    }
+
+    /// Nothing more to look at: what is there must still be able to become a head.
+    private mutating func wait(
+        _ octets: Span<UInt8>,
+        _ limits: HeadLimits
+    ) throws(Malformed) -> Outcome {
+        guard octets.count - start <= limits.headBytesMax else { throw tooLong(octets, limits) }
+        if firstLineEnd == 0 {
+            try checkGrowingLine(octets, limits)
+        } else if !isFirstLineChecked {
+            isFirstLineChecked = true
+            switch subject {
+            case .request(let isSecure):
+                _ = try RequestLine(
+                    octets,
+                    start..<firstLineEnd,
+                    isSecure: isSecure,
+                    limits: limits
+                )
+            case .response:
+                _ = try StatusLine(octets, start..<firstLineEnd)
+            }
+        }
+        return .needMore
+    }
+
+    /// A request line without end: are its method and its target within their bounds?
+    private func checkGrowingLine(_ octets: Span<UInt8>, _ limits: HeadLimits) throws(Malformed) {
+        guard case .request = subject else { return }
+        var index = start
+        let methodEnd = min(octets.count, start + limits.methodBytesMax + 1)
+        while index < methodEnd, OctetSet.token.contains(octets[index]) { index += 1 }
+        guard index < octets.count else { return }
+        guard index - start <= limits.methodBytesMax else {
+            throw Malformed(.methodTooLong, at: index)
+        }
+        let isEnd = octets[index] == Octet.space || octets[index] == Octet.carriageReturn
+        guard isEnd, index > start else { throw Malformed(.methodSyntax, at: index) }
+        // " HTTP/1.1" and CR may be there already.
+        guard octets.count - index <= limits.targetBytesMax + 11 else {
+            throw Malformed(.targetTooLong, at: index)
+        }
+    }
+
+    /// The head is too long, or, if its first line already is, the target.
+    private func tooLong(_ octets: Span<UInt8>, _ limits: HeadLimits) -> Malformed {
+        if case .request = subject {
+            let lineEnd = firstLineEnd == 0 ? position : firstLineEnd
+            do throws(Malformed) {
+                // Not a line's end, perhaps; only the bounds of method and target matter here.
+                _ = try RequestLine(
+                    octets,
+                    start..<min(lineEnd, octets.count),
+                    isSecure: true,
+                    limits: limits
+                )
+            } catch {
+                if error.reason == .targetTooLong || error.reason == .methodTooLong {
+                    return error
+                }
+            }
+        }
+        return Malformed(.headTooLong, at: start + limits.headBytesMax)
+    }
+}

@@ -1,0 +1,51 @@
+/// The methods that framing or forwarding treat differently; all others are `other` and forwarded.
+///
+/// Methods are compared with case (RFC 9110 §9.1): `get` is another method than `GET`.
+package enum Method: UInt8, Sendable {
+    case get, head, post, put, delete, options, patch, connect, trace, other
+
+    /// `range`: a valid token within `octets`.
+    static func read(_ octets: Span<UInt8>, _ range: Range<Int>) -> Method {
+        switch range.count {
+        case 3:
+            if matches(octets, range, "GET") { return .get }
+            if matches(octets, range, "PUT") { return .put }
+        case 4:
+            if matches(octets, range, "POST") { return .post }
+            if matches(octets, range, "HEAD") { return .head }
+        case 5:
+            if matches(octets, range, "PATCH") { return .patch }
+            if matches(octets, range, "TRACE") { return .trace }
+        case 6:
+            if matches(octets, range, "DELETE") { return .delete }
+        case 7:
+            if matches(octets, range, "OPTIONS") { return .options }
+            if matches(octets, range, "CONNECT") { return .connect }
+        default: break
+        }
+        return .other
+    }
+
+    /// Whether a request may be sent twice without harm (RFC 9110 §9.2.2).
+    package var isIdempotent: Bool {
+        switch self {
+        case .get, .head, .put, .delete, .options, .trace: true
+        case .post, .patch, .connect, .other: false
+        }
+    }
+
+    private static func matches(
+        _ octets: Span<UInt8>,
+        _ range: Range<Int>,
+        _ text: StaticString
+    ) -> Bool {
+        // The pointer lives for the call only; the counts are equal.
+        text.withUTF8Buffer { text in
+            guard text.count == range.count else { return false }
+            for step in 0..<text.count where octets[range.lowerBound + step] != text[step] {
+                return false
+            }
+            return true
+        }
+    }
+}

@@ -1,0 +1,137 @@
+/// `method SP request-target SP HTTP-version` (RFC 9112 §3), without its CRLF.
+struct RequestLine {
+    var method: Method = .other
+    var methodRange: Range<Int> = 0..<0
+    /// The target as received.
+    var target: Range<Int> = 0..<0
+    var form: TargetForm = .origin
+    /// The authority of an absolute-form target, else empty.
+    var authority: Range<Int> = 0..<0
+    /// From the first `/`; empty for `*` and for an absolute-form target without a path.
+    var path: Range<Int> = 0..<0
+    /// With its `?`; empty when there is none.
+    var query: Range<Int> = 0..<0
+    var version: HTTPVersion = .http11
+    var isHTTPSTarget = false
+
+    init() {}
+
+    /// Reads a request line. Nothing is corrected (RFC 9112 §3 ¶3).
+    ///
+    /// Errors are found in this order: method, target octets, version syntax, lengths as they are
+    /// passed, refused methods, form of the target, version.
+    init(
+        _ octets: Span<UInt8>,
+        _ line: Range<Int>,
+        isSecure: Bool,
+        limits: HeadLimits
+    ) throws(Malformed) {
+        var index = line.lowerBound
+        let end = line.upperBound
+
+        while index < end, OctetSet.token.contains(octets[index]) { index += 1 }
+        methodRange = line.lowerBound..<index
+        guard !methodRange.isEmpty else { throw Malformed(.methodSyntax, at: index) }
+        guard methodRange.count <= limits.methodBytesMax else {
+            throw Malformed(.methodTooLong, at: index)
+        }
+        guard index < end else { throw Malformed(.requestLineSyntax, at: index) }
+        guard octets[index] == Octet.space else { throw Malformed(.methodSyntax, at: index) }
+        index += 1
+
+        let targetStart = index
+        var queryStart = -1
+        while index < end, OctetSet.target.contains(octets[index]) {
+            if octets[index] == UInt8(ascii: "?"), queryStart < 0 { queryStart = index }
+            index += 1
+        }
+        target = targetStart..<index
+        guard target.count <= limits.targetBytesMax else {
+            throw Malformed(.targetTooLong, at: index)
+        }
+        guard index < end else { throw Malformed(.requestLineSyntax, at: index) }
+        switch octets[index] {
+        case Octet.space: break
+        case UInt8(ascii: "#"): throw Malformed(.targetFragment, at: index)
+        default: throw Malformed(.targetOctet, at: index)
+        }
+        guard !target.isEmpty else { throw Malformed(.requestLineSyntax, at: index) }
+        index += 1
+
+        guard HTTPVersion.hasSyntax(octets, index..<end) else {
+            throw Malformed(.versionSyntax, at: index)
+        }
+
+        method = Method.read(octets, methodRange)
+        guard method != .connect, method != .trace else {
+            throw Malformed(.methodRefused, at: line.lowerBound)
+        }
+        let pathEnd = queryStart < 0 ? target.upperBound : queryStart
+        query = pathEnd..<target.upperBound
+        try readForm(octets, pathEnd: pathEnd, isSecure: isSecure)
+        guard let spoken = HTTPVersion(octets, index..<end) else {
+            throw Malformed(.versionUnsupported, at: index)
+        }
+        version = spoken
+    }
+
+    /// Splits the target by its form (RFC 9112 §3.2).
+    private mutating func readForm(
+        _ octets: Span<UInt8>,
+        pathEnd: Int,
+        isSecure: Bool
+    ) throws(Malformed) {
+        let start = target.lowerBound
+        switch octets[start] {
+        case UInt8(ascii: "/"):
+            form = .origin
+            path = start..<pathEnd
+        case UInt8(ascii: "*") where target.count == 1 && method == .options:
+            // RFC 9112 §3.2.4: for a server-wide OPTIONS only.
+            form = .asterisk
+            path = start..<start
+        default:
+            form = .absolute
+            try readAbsolute(octets, pathEnd: pathEnd, isSecure: isSecure)
+        }
+    }
+
+    /// Splits an absolute-form target (RFC 9112 §3.2.2).
+    private mutating func readAbsolute(
+        _ octets: Span<UInt8>,
+        pathEnd: Int,
+        isSecure: Bool
+    ) throws(Malformed) {
+        let start = target.lowerBound
+        var index: Int
+        if target.count >= 7, OctetScan.equal(octets, start..<start + 7, "http://") {
+            index = start + 7
+        } else if target.count >= 8, OctetScan.equal(octets, start..<start + 8, "https://") {
+            isHTTPSTarget = true
+            // RFC 9110 §7.4 ¶3.
+            guard isSecure else { throw Malformed(.targetScheme, at: start) }
+            index = start + 8
+        } else {
+            throw Malformed(.targetForm, at: start)
+        }
+        let authorityStart = index
+        while index < pathEnd, octets[index] != UInt8(ascii: "/") {
+            // RFC 9110 §4.2.4: userinfo is an error.
+            guard octets[index] != UInt8(ascii: "@") else {
+                throw Malformed(.targetUserinfo, at: index)
+            }
+            index += 1
+        }
+        authority = authorityStart..<index
+        path = index..<pathEnd
+        guard Authority(octets, authority) != nil else {
+            throw Malformed(.targetAuthority, at: authorityStart)
+        }
+    }
+}
+
+/// The forms of a request target (RFC 9112 §3.2); the authority form belongs to CONNECT, which is
+/// not served.
+package enum TargetForm: UInt8, Sendable {
+    case origin, absolute, asterisk
+}

@@ -1,0 +1,89 @@
+/// A response head, read strictly, as ranges into its octets.
+///
+/// Reusable like ``RequestHead``. Interim responses (1xx) are heads of their own: read one, forward
+/// or drop it, and scan for the next. How many are borne is for the caller.
+package struct ResponseHead: Sendable {
+    private var line = StatusLine()
+    /// The field lines in their order.
+    package private(set) var fields = FieldSection()
+    /// How the content is delimited.
+    package private(set) var framing: BodyFraming = .none
+    /// The value of Content-Length, also where there is no content, as in an answer to HEAD.
+    package private(set) var contentLength: UInt64?
+    /// The number of octets of the head.
+    package private(set) var count = 0
+    /// The first octet after the status line.
+    private(set) var firstFieldStart = 0
+
+    package init() {}
+
+    package var version: HTTPVersion { line.version }
+    package var status: Int { line.status }
+    package var reason: Range<Int> { line.reason }
+
+    /// 1xx, after which another head follows; 101 is none, as it ends HTTP.
+    package var isInterim: Bool { status < 200 && status != 101 }
+
+    /// Whether the origin connection may serve another request once the content was read to its end
+    /// and nothing is left over.
+    ///
+    /// RFC 9112 §9.3. Not when a 204 announces content, since the octets may follow.
+    package var isPersistent: Bool {
+        guard framing != .untilClose, status != 101 else { return false }
+        if status == 204, let contentLength, contentLength > 0 { return false }
+        if status == 204, fields.contains(.transferEncoding) { return false }
+        let connection = fields.connection
+        switch version {
+        case .http11: return !connection.close
+        case .http10: return connection.keepAlive && !connection.close
+        }
+    }
+}
+
+extension ResponseHead {
+    /// Reads a complete head.
+    ///
+    /// Errors are found in this order: status line and field lines octet by octet, an upgrade
+    /// nobody asked for, framing.
+    ///
+    /// - `octets`: exactly the head, from the status line to the blank line.
+    /// - `method`: of the request that it answers.
+    /// - `upgradeSent`: the request was forwarded with Upgrade.
+    package mutating func read(
+        _ octets: Span<UInt8>,
+        to method: Method,
+        upgradeSent: Bool,
+        limits: HeadLimits
+    ) throws(Malformed) {
+        guard octets.count <= limits.headBytesMax else {
+            throw Malformed(.headTooLong, at: limits.headBytesMax)
+        }
+        count = octets.count
+        let lineEnd = OctetScan.control(in: octets, from: 0, to: octets.count)
+        guard lineEnd + 1 < octets.count, octets[lineEnd] == Octet.carriageReturn,
+            octets[lineEnd + 1] == Octet.lineFeed
+        else { throw OctetScan.lineFault(octets, at: lineEnd) }
+        line = try StatusLine(octets, 0..<lineEnd)
+        firstFieldStart = lineEnd + 2
+        try fields.read(
+            octets,
+            from: firstFieldStart,
+            role: .response,
+            fieldsMax: limits.fieldsMax,
+            nameBytesMax: limits.fieldNameBytesMax
+        )
+        // RFC 9110 §15.2.2: only when the request had Upgrade.
+        guard status != 101 || upgradeSent else { throw Malformed(.upgradeUnasked, at: 0) }
+        framing = try BodyFraming(
+            responseFields: fields,
+            octets,
+            version: version,
+            status: status,
+            to: method
+        )
+        contentLength = nil
+        if let field = fields.first(.contentLength) {
+            contentLength = try ContentLength.read(octets, field.value)
+        }
+    }
+}

@@ -1,0 +1,206 @@
+/// The one view of a path: what rules match. What is forwarded are the octets as received.
+///
+/// A view is the path's segments, split at each `/` as received and then percent-decoded, once and
+/// completely: `/%61dmin` has the segment `admin`, as an origin sees it. What can't be viewed in
+/// one way is told in ``findings`` and refused by ``refusal(allowing:)`` once the rule is known.
+/// The query takes no part.
+///
+/// The view holds its own octets, so it outlives the buffer; its storage is reusable.
+package struct TargetView: Sendable {
+    /// How to read the three constructs on which servers differ although no encoding is involved.
+    ///
+    /// An origin may be of either kind. Where ``findings`` has one of
+    /// ``PathConstructs/readingDependent``, whoever matches should match both readings, and refuse
+    /// the request when different rules come out: `//admin` must not slip past a rule for `/admin`.
+    package enum Reading: Sendable {
+        /// Empty segments and path parameters belong to the path; a trailing slash is an empty last
+        /// segment.
+        case exact
+        /// As servers do that merge slashes and strip parameters: without empty segments, each
+        /// segment up to its first `;`.
+        case merged
+    }
+
+    /// The decoded octets of all segments, without slashes.
+    package private(set) var octets: [UInt8] = []
+    package private(set) var findings: PathConstructs = []
+    /// The end of each segment in ``octets``.
+    private var ends: [UInt32] = []
+    private var mergedSegments: [Range<Int>] = []
+    /// The first octet of the part between two separators of any kind.
+    private var partStart = 0
+    private var hasHighOctets = false
+
+    package init() {}
+
+    /// The number of segments. `/` has none, `/a` one, `/a/` two in the exact reading.
+    package func segmentCount(_ reading: Reading = .exact) -> Int {
+        isMerged(reading) ? mergedSegments.count : ends.count
+    }
+
+    /// Where a segment is in ``octets``.
+    ///
+    /// `index`: in 0..<segmentCount(reading).
+    package func segment(_ index: Int, _ reading: Reading = .exact) -> Range<Int> {
+        if isMerged(reading) { return mergedSegments[index] }
+        return (index == 0 ? 0 : Int(ends[index - 1]))..<Int(ends[index])
+    }
+
+    /// Whether a segment has exactly these octets, case included.
+    package func segment(_ index: Int, _ reading: Reading = .exact, equals text: [UInt8]) -> Bool {
+        let range = segment(index, reading)
+        guard range.count == text.count else { return false }
+        for step in 0..<range.count where octets[range.lowerBound + step] != text[step] {
+            return false
+        }
+        return true
+    }
+
+    /// Why the path is refused although a rule allows some constructs; `nil` when it is not.
+    ///
+    /// Several findings are told by rank: what is never allowed comes first.
+    ///
+    /// `allowed`: of ``PathConstructs/allowable``; others have no effect.
+    package func refusal(allowing allowed: PathConstructs = []) -> Malformed.Reason? {
+        let left = findings.subtracting(allowed.intersection(.allowable))
+        if left.isSubset(of: .readingDependent) { return nil }
+        if left.contains(.brokenEscape) { return .pathEscape }
+        if left.contains(.encodedControl) { return .pathControl }
+        if left.contains(.dotSegment) { return .pathDotSegment }
+        if left.contains(.backslash) { return .pathBackslash }
+        if left.contains(.encodedSlash) { return .pathEncodedSlash }
+        if left.contains(.encodedBackslash) { return .pathEncodedBackslash }
+        return .pathEncoding
+    }
+
+    /// The merged segments are computed only where they differ.
+    @inline(__always)
+    private func isMerged(_ reading: Reading) -> Bool {
+        reading == .merged && !findings.isDisjoint(with: .readingDependent)
+    }
+}
+
+extension TargetView {
+    /// Views the path of a head.
+    package mutating func read(_ head: RequestHead, _ octets: Span<UInt8>) {
+        read(octets, head.path)
+    }
+
+    /// Views a path: octets of a request target, from its first slash; empty stands for `/`.
+    package mutating func read(_ source: Span<UInt8>, _ path: Range<Int>) {
+        octets.removeAll(keepingCapacity: true)
+        ends.removeAll(keepingCapacity: true)
+        if !mergedSegments.isEmpty { mergedSegments.removeAll(keepingCapacity: true) }
+        findings = []
+        partStart = 0
+        hasHighOctets = false
+        guard path.count > 1 else { return }
+
+        var index = path.lowerBound + 1
+        let end = path.upperBound
+        while index < end {
+            let start = index
+            while index < end, OctetSet.plainInPath.contains(source[index]) { index += 1 }
+            if index > start { octets.append(source, start..<index) }
+            guard index < end else { break }
+            let octet = source[index]
+            index += 1
+            switch octet {
+            case UInt8(ascii: "/"):
+                endSegment(isLast: false)
+            case UInt8(ascii: "%"):
+                guard index + 1 < end, let high = Octet.hexadecimal(source[index]),
+                    let low = Octet.hexadecimal(source[index + 1])
+                else {
+                    findings.insert(.brokenEscape)
+                    octets.append(octet)
+                    continue
+                }
+                index += 2
+                append(decoded: high &<< 4 | low)
+            case UInt8(ascii: "\\"):
+                findings.insert(.backslash)
+                appendSeparator(octet)
+            case UInt8(ascii: ";"):
+                findings.insert(.pathParameter)
+                octets.append(octet)
+            default:
+                // A request target has no other octet; who passes another kind of text gets it
+                // refused.
+                if octet >= 0x80 { hasHighOctets = true } else { findings.insert(.encodedControl) }
+                octets.append(octet)
+            }
+        }
+        endSegment(isLast: true)
+        if hasHighOctets { checkEncoding() }
+        if !findings.isDisjoint(with: .readingDependent) { merge() }
+    }
+
+    /// Takes an octet that was percent-encoded.
+    private mutating func append(decoded octet: UInt8) {
+        switch octet {
+        case UInt8(ascii: "/"), UInt8(ascii: "\\"):
+            findings.insert(octet == UInt8(ascii: "/") ? .encodedSlash : .encodedBackslash)
+            appendSeparator(octet)
+            return
+        case 0..<0x20, 0x7F:
+            findings.insert(.encodedControl)
+        case 0x80...:
+            hasHighOctets = true
+        case UInt8(ascii: ";"):
+            findings.insert(.pathParameter)
+        default:
+            break
+        }
+        octets.append(octet)
+    }
+
+    /// Takes a slash or backslash that some servers split a path at.
+    private mutating func appendSeparator(_ octet: UInt8) {
+        endPart()
+        octets.append(octet)
+        partStart = octets.count
+    }
+
+    private mutating func endSegment(isLast: Bool) {
+        endPart()
+        let start = ends.last.map(Int.init) ?? 0
+        if octets.count == start { findings.insert(isLast ? .trailingSlash : .emptySegment) }
+        // A request target has fewer octets than 32 bits count.
+        ends.append(UInt32(truncatingIfNeeded: octets.count))
+        partStart = octets.count
+    }
+
+    /// Looks for `.` and `..`, alone or before a path parameter.
+    private mutating func endPart() {
+        var index = partStart
+        while index < octets.count, index - partStart < 3, octets[index] == UInt8(ascii: ".") {
+            index += 1
+        }
+        let dots = index - partStart
+        guard dots == 1 || dots == 2 else { return }
+        if index == octets.count || octets[index] == UInt8(ascii: ";") {
+            findings.insert(.dotSegment)
+        }
+    }
+
+    private mutating func checkEncoding() {
+        let isValid: Bool
+        do {
+            _ = try UTF8Span(validating: octets.span)
+            isValid = true
+        } catch {
+            isValid = false
+        }
+        if !isValid { findings.insert(.invalidEncoding) }
+    }
+
+    private mutating func merge() {
+        for index in ends.indices {
+            let range = segment(index, .exact)
+            var end = range.lowerBound
+            while end < range.upperBound, octets[end] != UInt8(ascii: ";") { end += 1 }
+            if end > range.lowerBound { mergedSegments.append(range.lowerBound..<end) }
+        }
+    }
+}

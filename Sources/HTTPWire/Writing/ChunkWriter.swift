@@ -1,0 +1,32 @@
+/// Appends what stands around content in the chunked coding (RFC 9112 §7.1).
+package enum ChunkWriter {
+    /// Before the octets of a chunk.
+    ///
+    /// `count`: more than zero; zero would end the content.
+    package static func beginChunk(_ count: Int, into out: inout [UInt8]) {
+        precondition(count > 0, "ChunkWriter: a chunk has octets")
+        out.append(hexadecimal: UInt64(count))
+        out.appendLineEnd()
+    }
+
+    /// After the octets of a chunk.
+    package static func endChunk(into out: inout [UInt8]) { out.appendLineEnd() }
+
+    /// The end of a message without trailers. Only after a complete message: a truncated one must
+    /// not get an end (RFC 9112 §8).
+    package static func end(into out: inout [UInt8]) { out.append("0\r\n\r\n") }
+
+    /// The end of a message with those trailer fields that may be forwarded.
+    package static func end(with trailers: TrailerSection, into out: inout [UInt8]) {
+        out.append("0\r\n")
+        let octets = trailers.octets.span
+        for field in trailers.fields.fields
+        where !FieldKindSet.forbiddenInTrailers.contains(field.kind) {
+            out.append(octets, field.name)
+            out.append(": ")
+            out.append(octets, field.value)
+            out.appendLineEnd()
+        }
+        out.appendLineEnd()
+    }
+}

@@ -1,0 +1,149 @@
+/// Appends heads to a reusable array: begin, own fields, end.
+///
+///     HeadWriter.beginRequest(head, octets, options, into: &out)
+///     HeadWriter.field("App-Attest-Verdict", "pass", into: &out)
+///     HeadWriter.endHead(into: &out)
+///
+/// What the gateway says comes after what the client said was removed, so that no Connection option
+/// can strip it (RFC 9110 §7.6.1).
+package enum HeadWriter {
+    /// The name by which this gateway calls itself in Via (RFC 9110 §7.6.3).
+    package static let pseudonym: StaticString = "portcullis"
+
+    // MARK: Fields
+
+    /// Appends a field line. Name and value are the gateway's own or were read from a head, so they
+    /// hold neither CR nor LF.
+    package static func field(
+        _ name: StaticString,
+        _ value: StaticString,
+        into out: inout [UInt8]
+    ) {
+        out.append(name)
+        out.append(": ")
+        out.append(value)
+        out.appendLineEnd()
+    }
+
+    /// Appends a field line with a value of octets that hold neither CR nor LF.
+    package static func field(
+        _ name: StaticString,
+        _ value: [UInt8],
+        into out: inout [UInt8]
+    ) {
+        out.append(name)
+        out.append(": ")
+        out.append(contentsOf: value)
+        out.appendLineEnd()
+    }
+
+    /// Appends a field line with a value that was read from a head.
+    package static func field(
+        _ name: StaticString,
+        _ octets: Span<UInt8>,
+        _ value: Range<Int>,
+        into out: inout [UInt8]
+    ) {
+        out.append(name)
+        out.append(": ")
+        out.append(octets, value)
+        out.appendLineEnd()
+    }
+
+    /// Appends a field line with a number.
+    package static func field(
+        _ name: StaticString,
+        _ value: UInt64,
+        into out: inout [UInt8]
+    ) {
+        out.append(name)
+        out.append(": ")
+        out.append(decimal: value)
+        out.appendLineEnd()
+    }
+
+    /// Appends a field line from configuration or computed text.
+    ///
+    /// Octets that no field value may hold (control octets but HTAB) become spaces, so that no text
+    /// can add a line.
+    package static func field(
+        text name: [UInt8],
+        _ value: [UInt8],
+        into out: inout [UInt8]
+    ) {
+        for octet in name where OctetSet.token.contains(octet) { out.append(octet) }
+        out.append(": ")
+        for octet in value {
+            let isControl = octet < 0x20 && octet != Octet.tab || octet == 0x7F
+            out.append(isControl ? Octet.space : octet)
+        }
+        out.appendLineEnd()
+    }
+
+    /// Appends the blank line.
+    package static func endHead(into out: inout [UInt8]) { out.appendLineEnd() }
+
+    // MARK: Parts of heads
+
+    /// Appends the field that tells how the content is delimited, if one is needed.
+    static func framing(_ framing: BodyFraming, into out: inout [UInt8]) {
+        switch framing {
+        case .none, .untilClose: break
+        case .length(let length): field("Content-Length", length, into: &out)
+        case .chunked: out.append("Transfer-Encoding: chunked\r\n")
+        }
+    }
+
+    /// Appends Via with the version in which the message came.
+    static func via(_ version: HTTPVersion, into out: inout [UInt8]) {
+        out.append(version == .http11 ? "Via: 1.1 " : "Via: 1.0 ")
+        out.append(pseudonym)
+        out.appendLineEnd()
+    }
+
+    /// Appends the start line's octets up to `start`, if they are to be copied, and all fields that
+    /// stay.
+    ///
+    /// Neighbouring lines that can be copied as they are, are copied at once.
+    ///
+    /// `start`: where the copying begins; the first field line or the start line before it.
+    static func copy(
+        _ section: FieldSection,
+        _ octets: Span<UInt8>,
+        from start: Int,
+        firstLine: Int,
+        dropping kinds: FieldKindSet,
+        names: FieldNameSet,
+        into out: inout [UInt8]
+    ) {
+        var runStart = start
+        var runEnd = firstLine
+        let hasNames = !names.isEmpty
+        for index in section.fields.indices {
+            let field = section.fields[index]
+            if kinds.contains(field.kind) || field.isNominated
+                || hasNames && names.contains(octets, field.name)
+            {
+                continue
+            }
+            if field.isCanonical {
+                let line = field.line
+                if line.lowerBound == runEnd {
+                    runEnd = line.upperBound
+                    continue
+                }
+                out.append(octets, runStart..<runEnd)
+                runStart = line.lowerBound
+                runEnd = line.upperBound
+            } else {
+                out.append(octets, runStart..<runEnd)
+                runStart = runEnd
+                out.append(octets, field.name)
+                out.append(": ")
+                out.append(octets, field.value)
+                out.appendLineEnd()
+            }
+        }
+        out.append(octets, runStart..<runEnd)
+    }
+}

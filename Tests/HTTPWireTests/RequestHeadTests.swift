@@ -1,0 +1,212 @@
+import HTTPWire
+import Testing
+
+struct RequestHeadTests {
+    struct Row: Sendable, CustomTestStringConvertible {
+        let fields: String
+        let reason: Malformed.Reason?
+        let note: String
+
+        init(_ fields: String, _ reason: Malformed.Reason?, _ note: String) {
+            self.fields = fields
+            self.reason = reason
+            self.note = note
+        }
+
+        var testDescription: String { note }
+    }
+
+    /// Fields of a POST in HTTP/1.1 with Host. The classes are those of Go's transfer_test.go and
+    /// more.
+    static let framingRows: [Row] = [
+        Row("Content-Length: 5", nil, "a length"),
+        Row("Content-Length: 0005", nil, "leading zeros"),
+        Row("content-LENGTH:\t5 ", nil, "white space around the value"),
+        Row("Content-Length: +3", .contentLengthSyntax, "a sign"),
+        Row("Content-Length:", .contentLengthSyntax, "no value"),
+        Row("Content-Length: 5, 5", .contentLengthSyntax, "a list"),
+        Row("Content-Length: 5\r\nContent-Length: 5", .contentLengthRepeated, "two lines"),
+        Row("Content-Length: 9223372036854775807", nil, "the greatest"),
+        Row("Content-Length: 9223372036854775808", .contentLengthOverflow, "one too many"),
+        Row("Content-Length: 18446744073709551616", .contentLengthOverflow, "2⁶⁴"),
+        Row("Transfer-Encoding: cHunKed", nil, "chunked in any case"),
+        Row("Transfer-Encoding: chunked, chunked", .transferEncodingSyntax, "chunked twice"),
+        Row("Transfer-Encoding: \u{B}chunked", .controlOctet, "a vertical tab before chunked"),
+        Row("Transfer-Encoding: gzip", .transferEncodingUnknown, "a coding we don't know"),
+        Row("Transfer-Encoding:", .transferEncodingSyntax, "no coding"),
+        Row(
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+            .transferEncodingRepeated,
+            "two lines of chunked"
+        ),
+        Row("Transfer-Encoding: chunked\r\nContent-Length: 0", .twoFramings, "both framings"),
+        Row("Transfer_Encoding: chunked", .underscoreTwin, "an underscore twin of a framing field"),
+        Row("CONTENT_LENGTH: 5", .underscoreTwin, "a twin in upper case"),
+        Row("Host: other.test", .hostInvalid, "two hosts"),
+        Row("Expect: 200-ok", .expectation, "an expectation we don't know"),
+        Row("Expect: 100-continue\r\nExpect: 100-continue", .fieldRepeated, "two expectations"),
+        Row("Authorization: a\r\nauthorization: b", .fieldRepeated, "two credentials"),
+        Row("Connection: a b", .connectionOption, "an option that is no token"),
+        Row("Connection: ,, close ,", nil, "empty members of a list"),
+        Row("X: a\r\n b", .obsoleteFold, "a folded line"),
+        Row("X : a", .fieldNameSyntax, "a space before the colon"),
+        Row("X", .colonMissing, "no colon"),
+        Row(": v", .fieldNameSyntax, "no name"),
+        Row("X: \u{7F}", .controlOctet, "DEL in a value"),
+        Row("X:", nil, "an empty value"),
+        Row("X: caf\u{E9}\t x", nil, "obs-text and a tab in a value"),
+    ]
+
+    @Test(arguments: framingRows)
+    func `a field section is read strictly`(_ row: Row) {
+        let text = "POST / HTTP/1.1\r\nHost: a.test\r\n\(row.fields)\r\n\r\n"
+        #expect(RequestHead.fault(text) == row.reason)
+    }
+
+    @Test(
+        arguments: [
+            ("GET / HTTP/1.1", nil), ("GET  / HTTP/1.1", .requestLineSyntax),
+            ("GET / HTTP/1.1 ", .versionSyntax), ("GET /", .requestLineSyntax),
+            ("G@T / HTTP/1.1", .methodSyntax), ("GET /a#b HTTP/1.1", .targetFragment),
+            ("GET /\u{E9} HTTP/1.1", .targetOctet), ("GET * HTTP/1.1", .targetForm),
+            ("OPTIONS * HTTP/1.1", nil), ("OPTIONS *x HTTP/1.1", .targetForm),
+            ("CONNECT a.test:443 HTTP/1.1", .methodRefused), ("TRACE / HTTP/1.1", .methodRefused),
+            ("GET a.test:80 HTTP/1.1", .targetForm), ("GET http://a.test/ HTTP/1.1", nil),
+            ("GET HTTP://A.TEST:80 HTTP/1.1", nil), ("GET http://b.test/ HTTP/1.1", .hostDiffers),
+            ("GET http://a.test:81/ HTTP/1.1", .hostDiffers),
+            ("GET http://u@a.test/ HTTP/1.1", .targetUserinfo),
+            ("GET http:///x HTTP/1.1", .targetAuthority),
+            ("GET https://a.test/ HTTP/1.1", .targetScheme),
+            ("GET / HTTP/1.2", .versionUnsupported), ("GET / HTTP/2.0", .versionUnsupported),
+            ("GET / HTTP/11", .versionSyntax), ("PRI * HTTP/2.0", .targetForm),
+        ] as [(String, Malformed.Reason?)]
+    )
+    func `a request line is read strictly`(_ line: String, _ reason: Malformed.Reason?) {
+        #expect(RequestHead.fault("\(line)\r\nHost: a.test\r\n\r\n") == reason)
+    }
+
+    @Test(arguments: [
+        ("a.test", true), ("a.test:8080", true), ("a.test:", true), ("[::1]", true),
+        ("[2001:db8::1]:443", true), ("127.0.0.1", true), ("a_b.test", true), ("", false),
+        (":80", false), ("a.test:65536", false), ("a.test:80:81", false), ("[::1", false),
+        ("[fe80::1%25eth0]", false), ("u@a.test", false), ("a.test/", false), ("a,b", false),
+        ("[::1]a", false), ("a%2etest", false), ("[]", false), ("[1.2.3.4]", false),
+    ])
+    func `Host is a host and a port`(_ host: String, _ isValid: Bool) {
+        let reason = RequestHead.fault("GET / HTTP/1.1\r\nHost: \(host)\r\n\r\n")
+        #expect(reason == (isValid ? nil : .hostInvalid))
+    }
+
+    @Test func `bounds hold at their exact value`() throws {
+        var limits = HeadLimits()
+        limits.targetBytesMax = 10
+        limits.methodBytesMax = 4
+        limits.fieldsMax = 2
+        limits.fieldNameBytesMax = 5
+        let fine = "POST /23456789 HTTP/1.1\r\nHost: a\r\nABCDE: 1\r\n\r\n"
+        #expect(RequestHead.fault(fine, limits: limits) == nil)
+        let longTarget = "POST /2345678901 HTTP/1.1\r\nHost: a\r\n\r\n"
+        #expect(RequestHead.fault(longTarget, limits: limits) == .targetTooLong)
+        let longMethod = "PATCH / HTTP/1.1\r\nHost: a\r\n\r\n"
+        #expect(RequestHead.fault(longMethod, limits: limits) == .methodTooLong)
+        let longName = "POST / HTTP/1.1\r\nHost: a\r\nABCDEF: 1\r\n\r\n"
+        #expect(RequestHead.fault(longName, limits: limits) == .fieldNameTooLong)
+        let manyFields = "POST / HTTP/1.1\r\nHost: a\r\nB: 1\r\nC: 1\r\n\r\n"
+        #expect(RequestHead.fault(manyFields, limits: limits) == .fieldsTooMany)
+        limits.headBytesMax = fine.utf8.count
+        #expect(RequestHead.fault(fine, limits: limits) == nil)
+        limits.headBytesMax -= 1
+        #expect(RequestHead.fault(fine, limits: limits) == .headTooLong)
+    }
+
+    @Test func `nothing but the head may be read as the head`() {
+        let head = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+        #expect(RequestHead.fault(head + "x") == .fieldNameSyntax)
+        #expect(RequestHead.fault(String(head.dropLast())) != nil)
+        #expect(RequestHead.fault("") != nil)
+    }
+
+    @Test func `a head is told as ranges into its octets`() throws {
+        let source = "GET http://A.test:80/p?q=/x HTTP/1.1\r\nhost: a.test\r\nX-A:  v \r\n\r\n"
+        let head = try RequestHead.reading(source)
+        let octets = Array(source.utf8)
+        let host = head.host(octets.span)
+        #expect(text(octets, head.methodRange) == "GET")
+        #expect(text(octets, head.target) == "http://A.test:80/p?q=/x")
+        #expect(text(octets, head.path) == "/p")
+        #expect(text(octets, head.query) == "?q=/x")
+        #expect(text(octets, head.authority) == "A.test:80")
+        #expect(text(octets, host) == "A.test")
+        #expect(text(octets, head.fields.fields[1].name) == "X-A")
+        #expect(text(octets, head.fields.fields[1].value) == "v")
+        #expect(head.count == octets.count)
+    }
+
+    @Test(arguments: [
+        ("1.1", "", true), ("1.1", "Connection: close\r\n", false),
+        ("1.1", "Connection: foo, CLOSE\r\n", false), ("1.0", "", false),
+        ("1.0", "Connection: keep-alive\r\n", true),
+        ("1.0", "Connection: keep-alive\r\nConnection: close\r\n", false),
+    ])
+    func `a connection persists as RFC 9112 §9.3 says`(
+        _ version: String,
+        _ fields: String,
+        _ persists: Bool
+    ) throws {
+        let head = try RequestHead.reading("GET / HTTP/\(version)\r\nHost: a\r\n\(fields)\r\n")
+        #expect(head.isPersistent == persists)
+    }
+
+    @Test func `an expectation counts only with content and in HTTP 1.1`() throws {
+        let lines = "Host: a\r\nExpect: 100-Continue\r\n"
+        let length = "Content-Length: 5\r\n\r\n"
+        #expect(try RequestHead.reading("PUT / HTTP/1.1\r\n\(lines)\(length)").expectsContinue)
+        #expect(try !RequestHead.reading("PUT / HTTP/1.0\r\n\(lines)\(length)").expectsContinue)
+        #expect(try !RequestHead.reading("GET / HTTP/1.1\r\n\(lines)\r\n").expectsContinue)
+    }
+
+    @Test func `an upgrade counts only with its Connection option and in HTTP 1.1`() throws {
+        func upgrade(_ version: String, _ fields: String) throws -> Bool {
+            let source = "GET / HTTP/\(version)\r\nHost: a\r\nUpgrade: WebSocket\r\n\(fields)\r\n"
+            let octets = Array(source.utf8)
+            return try RequestHead.reading(source).asksForWebSocket(octets.span)
+        }
+        #expect(try upgrade("1.1", "Connection: keep-alive, Upgrade\r\n"))
+        #expect(try !upgrade("1.1", ""))
+        #expect(try !upgrade("1.0", "Connection: upgrade\r\n"))
+        #expect(try !upgrade("1.1", "Connection: upgrade\r\nUpgrade: h2c\r\n"))
+    }
+
+    @Test func `Max-Forwards is read for OPTIONS only, and when it is a number`() throws {
+        func hops(_ method: String, _ value: String) throws -> UInt64? {
+            let source = "\(method) / HTTP/1.1\r\nHost: a\r\nMax-Forwards: \(value)\r\n\r\n"
+            let octets = Array(source.utf8)
+            return try RequestHead.reading(source).maxForwards(octets.span)
+        }
+        #expect(try hops("OPTIONS", "5") == 5)
+        #expect(try hops("OPTIONS", "0") == 0)
+        #expect(try hops("OPTIONS", "-1") == nil)
+        #expect(try hops("GET", "5") == nil)
+    }
+
+    @Test func `an option that names a field the client can't remove is ignored and told`() throws {
+        let head = try RequestHead.reading(
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: Authorization, X-Drop\r\n"
+                + "Authorization: x\r\nx-drop: 1\r\n\r\n"
+        )
+        #expect(head.fields.connection.namesProtectedField)
+        #expect(head.fields.fields.map(\.isNominated) == [false, false, false, true])
+    }
+
+    @Test func `a request that passed here before is known by its Via`() throws {
+        func passed(_ via: String) throws -> Bool {
+            let source = "GET / HTTP/1.1\r\nHost: a\r\nVia: \(via)\r\n\r\n"
+            let octets = Array(source.utf8)
+            return try RequestHead.reading(source).hasPassedHere(octets.span)
+        }
+        #expect(try passed("1.1 Portcullis"))
+        #expect(try passed("1.0 other, 1.1  portcullis (x)"))
+        #expect(try !passed("1.1 portcullis-two"))
+        #expect(try !passed("1.1 other (portcullis)"))
+    }
+}

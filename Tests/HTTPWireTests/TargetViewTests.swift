@@ -1,0 +1,96 @@
+import HTTPWire
+import Testing
+
+struct TargetViewTests {
+    private static func view(_ path: String) -> TargetView {
+        let octets = Array(path.utf8)
+        var view = TargetView()
+        view.read(octets.span, 0..<octets.count)
+        return view
+    }
+
+    private static func segments(
+        _ path: String,
+        _ reading: TargetView.Reading = .exact
+    ) -> [String] {
+        let view = view(path)
+        return (0..<view.segmentCount(reading)).map {
+            text(view.octets, view.segment($0, reading))
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("/", []), ("", []), ("/a", ["a"]), ("/a/b", ["a", "b"]), ("/a/", ["a", ""]),
+            ("//a", ["", "a"]), ("/%61dmin", ["admin"]), ("/a%20b", ["a b"]), ("/%3a", [":"]),
+            ("/%252f", ["%2f"]), ("/caf%C3%A9", ["café"]), ("/...", ["..."]), ("/.a", [".a"]),
+        ] as [(String, [String])]
+    )
+    func `segments are decoded once`(_ path: String, _ segments: [String]) {
+        #expect(Self.segments(path) == segments)
+        #expect(Self.view(path).refusal() == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("/a//b/", ["a", "b"]), ("/a;x=1/b", ["a", "b"]), ("/;x/b", ["b"]), ("/a%3bx", ["a"]),
+            ("/a/b", ["a", "b"]), ("//", []),
+        ] as [(String, [String])]
+    )
+    func `the merged reading has neither empty segments nor parameters`(
+        _ path: String,
+        _ segments: [String]
+    ) {
+        #expect(Self.segments(path, .merged) == segments)
+    }
+
+    @Test(
+        arguments: [
+            ("/a%2fb", .pathEncodedSlash), ("/a%2Fb", .pathEncodedSlash),
+            ("/a%5cb", .pathEncodedBackslash), ("/a\\b", .pathBackslash), ("/a%00", .pathControl),
+            ("/a%0d%0a", .pathControl), ("/a%7f", .pathControl), ("/a%zz", .pathEscape),
+            ("/a%2", .pathEscape), ("/a%", .pathEscape), ("/a/../b", .pathDotSegment),
+            ("/..", .pathDotSegment), ("/.", .pathDotSegment), ("/./a", .pathDotSegment),
+            ("/%2e%2E/a", .pathDotSegment), ("/.%2e", .pathDotSegment), ("/..;/a", .pathDotSegment),
+            ("/..;x=1/a", .pathDotSegment), ("/.%2e%3bx/a", .pathDotSegment),
+            ("/a%c0%afb", .pathEncoding), ("/%ff", .pathEncoding),
+        ] as [(String, Malformed.Reason)]
+    )
+    func `what can't be viewed in one way is refused`(_ path: String, _ reason: Malformed.Reason) {
+        #expect(Self.view(path).refusal() == reason)
+    }
+
+    @Test func `a rule may allow some constructs and no others`() {
+        #expect(Self.view("/a%2fb").refusal(allowing: .encodedSlash) == nil)
+        #expect(Self.view("/a%5cb").refusal(allowing: .encodedSlash) == .pathEncodedBackslash)
+        #expect(Self.view("/a\\b").refusal(allowing: .backslash) == nil)
+        #expect(Self.view("/%ff").refusal(allowing: .invalidEncoding) == nil)
+        let all = PathConstructs(rawValue: .max)
+        for path in ["/a/../b", "/a%2f..%2fb", "/a\\..\\b", "/a%5c.", "/..%2f"] {
+            #expect(Self.view(path).refusal(allowing: all) == .pathDotSegment)
+        }
+        #expect(Self.view("/%00").refusal(allowing: all) == .pathControl)
+        #expect(Self.view("/%").refusal(allowing: all) == .pathEscape)
+    }
+
+    @Test func `an allowed encoded slash does not split a segment`() {
+        #expect(Self.segments("/a%2Fb/c") == ["a/b", "c"])
+    }
+
+    @Test func `a path says when its readings differ`() {
+        #expect(Self.view("//a").findings == .emptySegment)
+        #expect(Self.view("/a/").findings == .trailingSlash)
+        #expect(Self.view("/a;b").findings == .pathParameter)
+        #expect(Self.view("/a/b").findings == [])
+        #expect(Self.view("/").findings == [])
+    }
+
+    @Test func `a view keeps nothing of the last one`() {
+        var view = Self.view("/a%2f/../;/x")
+        let octets = Array("/b".utf8)
+        view.read(octets.span, 0..<2)
+        #expect(view.findings == [] && view.segmentCount() == 1)
+        #expect(view.segment(0, equals: Array("b".utf8)))
+        #expect(!view.segment(0, equals: Array("B".utf8)))
+    }
+}
