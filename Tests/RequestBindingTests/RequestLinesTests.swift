@@ -1,0 +1,84 @@
+import RequestBinding
+import Testing
+
+@Suite struct RequestLinesTests {
+    private let digest = [UInt8](repeating: 7, count: 32)
+
+    private func text(_ parts: SignedParts, headers: [(name: String, value: String?)] = [])
+        -> String
+    {
+        let data = RequestLines.clientData(
+            parts,
+            method: "POST",
+            target: "/v1/orders?dry=1",
+            digest: digest,
+            challenge: "AQEA",
+            headers: headers
+        )
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    @Test func `all four parts are written in their order, each ended by one line feed`() {
+        #expect(
+            text(.all) == """
+                portcullis-request-v1
+                POST
+                /v1/orders?dry=1
+                sha-256=:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=:
+                AQEA
+
+                """
+        )
+    }
+
+    @Test func `a part that is left out is a hyphen`() {
+        #expect(
+            text([.method, .target]) == "portcullis-request-v1\nPOST\n/v1/orders?dry=1\n-\n-\n"
+        )
+        #expect(text([.challenge]) == "portcullis-request-v1\n-\n-\n-\nAQEA\n")
+    }
+
+    @Test func `an absent header and an empty one differ`() {
+        let absent = text([.method], headers: [("idempotency-key", nil)])
+        let empty = text([.method], headers: [("idempotency-key", "")])
+        #expect(absent.hasSuffix("-\nidempotency-key\n"))
+        #expect(empty.hasSuffix("-\nidempotency-key: \n"))
+    }
+
+    @Test func `several lines of one header are joined by a comma and a space`() {
+        var lines = RequestLines()
+        lines.begin()
+        lines.header(Array("x-a".utf8).span)
+        lines.value(Array("1".utf8).span)
+        lines.value(Array("2".utf8).span)
+        lines.endHeader()
+        #expect(
+            String(decoding: lines.octets, as: UTF8.self) == "portcullis-request-v1\nx-a: 1, 2\n"
+        )
+    }
+}
+
+@Suite struct ContentDigestTests {
+    static let good = "sha-256=:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=:"
+    static let digest = [UInt8](repeating: 7, count: 32)
+
+    @Test(arguments: [
+        (good, ContentDigest.Reading.digest(digest)),
+        ("  \(good)\t", .digest(digest)),
+        ("md5=:AAAA:, \(good)", .digest(digest)),
+        ("\(good), \(good)", .digest(digest)),
+        ("\(good),sha-256=:AAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=:", .malformed),
+        ("sha-512=:AAAA:", .absent),
+        ("", .absent),
+        ("sha-256", .malformed),
+        ("sha-256=", .malformed),
+        ("sha-256=::", .malformed),
+        ("sha-256=:BwcH:", .malformed),
+        ("SHA-256=:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=:", .absent),
+        ("\(good);p=1", .malformed),
+        (",", .malformed),
+    ])
+    func `a field reads as`(text: String, reading: ContentDigest.Reading) {
+        #expect(ContentDigest.read(Array(text.utf8).span) == reading)
+    }
+}
