@@ -1,0 +1,142 @@
+import AppAttest
+import Cryptography
+import Rules
+
+/// An app as the file says it.
+struct AppDraft {
+    enum Environment: String, CaseIterable {
+        case production, development, test
+    }
+
+    enum MissingExtensions: String, CaseIterable {
+        case allow, refuse
+    }
+
+    static let keys = [
+        "id", "environments", "client_data_hash", "platform", "validation_categories",
+        "bundle_versions", "missing_extensions", "receipt", "test_root",
+    ]
+
+    let reader: MappingReader
+    let id: Located<String>?
+    let environments: [Located<Environment>]?
+    let clientDataHash: Located<AppPolicy.ClientDataHash>?
+    let platform: Located<AppPolicy.Platform>?
+    let categories: [Located<ValidationCategory>]?
+    let bundleVersions: [Located<String>]?
+    let missingExtensions: Located<MissingExtensions>?
+    let receipt: Located<AppPolicy.Receipt>?
+    let testRoot: Located<String>?
+
+    init?(_ node: SourceNode, _ keyPath: String, log: ProblemLog) {
+        guard let reader = MappingReader(node, keyPath, keys: Self.keys, log: log) else {
+            return nil
+        }
+        self.reader = reader
+        reader.require("id", use: "id: ABCDE12345.com.example.app")
+        reader.require("environments", use: "environments: [production]")
+        id = reader.value("id", use: "an App ID: prefix, dot, bundle identifier", Self.appID)
+        let environments = Environment.allCases.map(\.rawValue)
+        self.environments = reader.list(
+            "environments",
+            of: environments.joined(separator: ", "),
+            words: environments,
+            Environment.init(rawValue:)
+        )
+        clientDataHash = reader.word("client_data_hash")
+        platform = reader.word("platform")
+        let categories = (UInt32(1)...10).map { ValidationCategory(rawValue: $0).name }
+            .filter { UInt32($0) == nil }
+        self.categories = reader.list(
+            "validation_categories",
+            of: categories.joined(separator: ", "),
+            words: categories
+        ) { text in
+            // 0 says that the system found the build invalid, which nobody wants to admit.
+            ValidationCategory(name: text).flatMap { $0 == .invalid ? nil : $0 }
+        }
+        bundleVersions = reader.list("bundle_versions", of: "values of CFBundleVersion") { text in
+            (1...64).contains(text.utf8.count) ? text : nil
+        }
+        missingExtensions = reader.word("missing_extensions")
+        receipt = reader.word("receipt")
+        testRoot = reader.value("test_root", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
+    }
+
+    private static func appID(_ text: String) -> String? {
+        let isPlain = text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "*") }
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard isPlain, text.utf8.count <= 255, parts.count >= 2, parts.allSatisfy({ !$0.isEmpty })
+        else { return nil }
+        return text
+    }
+
+    /// The policy, when it is consistent.
+    func validated(folder: String, files: some ConfigurationFiles, log: ProblemLog) -> AppPolicy? {
+        guard let id, let environments else { return nil }
+        let named = Set(environments.map(\.value))
+        var accepted: Set<AttestationEnvironment> = []
+        if named.contains(.production) { accepted.insert(.production) }
+        if named.contains(.development) { accepted.insert(.development) }
+        var policy = AppPolicy(id: id.value, environments: accepted)
+        policy.clientDataHash = clientDataHash?.value ?? .sha256
+        policy.platform = platform?.value ?? .ios
+        policy.receipt = receipt?.value ?? .optional
+        let acceptsAbsent = missingExtensions?.value != .refuse
+        policy.builds = BuildPolicy(
+            categories: categories.map { Set($0.map(\.value)) },
+            acceptsAbsentCategory: acceptsAbsent,
+            bundleVersions: bundleVersions.map { Set($0.map(\.value)) },
+            acceptsAbsentBundleVersion: acceptsAbsent
+        )
+        guard named.contains(.test) else {
+            if let testRoot {
+                log.error(
+                    reader.place(of: "test_root"),
+                    testRoot.keyPath,
+                    found: "it without the environment test",
+                    use: "environments: [test], or no test_root"
+                )
+            }
+            return policy
+        }
+        let place = reader.place(of: "environments")
+        if named.contains(.production) {
+            log.error(
+                place,
+                reader.path("environments"),
+                found: "test beside production",
+                use: "test in a configuration of its own, never where production keys are admitted"
+            )
+        }
+        reader.require("test_root", use: "test_root: the PEM file of the test authority")
+        guard let testRoot else { return nil }
+        policy.testRoots = roots(testRoot, folder: folder, files: files, log: log)
+        log.warning(
+            place,
+            reader.path("environments"),
+            found: "a test app",
+            use: "it only where keys of \(testRoot.value) may pass for devices"
+        )
+        return policy
+    }
+
+    private func roots(
+        _ path: Located<String>,
+        folder: String,
+        files: some ConfigurationFiles,
+        log: ProblemLog
+    ) -> [Certificate] {
+        let use = "a PEM file with the certificate of the test authority"
+        do {
+            let file = FilePath.joined(folder, path.value)
+            let octets = try files.contents(of: file, limit: Certificate.pemOctetsMax)
+            return try Certificate.certificates(pem: String(decoding: octets, as: UTF8.self))
+        } catch let fault as FileFault {
+            log.error(path.place, path.keyPath, found: "\(fault.found) (\(path.value))", use: use)
+        } catch {
+            log.error(path.place, path.keyPath, found: "no certificate in \(path.value)", use: use)
+        }
+        return []
+    }
+}

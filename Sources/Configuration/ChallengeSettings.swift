@@ -1,0 +1,28 @@
+/// How challenges are issued.
+package struct ChallengeSettings: Hashable, Sendable {
+    /// `enrolment_ttl`: default 1h, 10s…30d. Long, since Apple's servers may be slow or throttle.
+    package var enrolmentLifetime: Duration = .seconds(3600)
+    /// `assertion_ttl`: default 5m, 1s…1d.
+    package var assertionLifetime: Duration = .seconds(300)
+    /// `capacity`: challenges of one purpose within one lifetime; each costs a bit of memory.
+    /// Default 8388608, 1024…1073741824.
+    package var capacity = 1 << 23
+
+    package init() {}
+
+    init(_ node: SourceNode?, log: ProblemLog) {
+        self.init()
+        let keys = ["enrolment_ttl", "assertion_ttl", "capacity"]
+        guard let node, let reader = MappingReader(node, "challenges", keys: keys, log: log) else {
+            return
+        }
+        let month = Duration.seconds(30 * 86_400)
+        if let ttl = reader.duration("enrolment_ttl", in: .seconds(10)...month) {
+            enrolmentLifetime = ttl.value
+        }
+        if let ttl = reader.duration("assertion_ttl", in: .seconds(1)...Duration.seconds(86_400)) {
+            assertionLifetime = ttl.value
+        }
+        if let number = reader.integer("capacity", in: 1024...1 << 30) { capacity = number.value }
+    }
+}

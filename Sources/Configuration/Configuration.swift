@@ -1,0 +1,21 @@
+// The configuration: what the file says, and what it means.
+//
+//   octets ──SourceNode──▶ tree ──Draft──▶ typed values with places ──validated──▶ configuration
+//
+//   SourceNode            YAML as a bounded tree of text with line numbers; Yams is seen here only
+//   MappingReader         takes a mapping apart: unknown keys, wrong types and units are problems
+//   …Draft                what the files say: all optional, each value with its place
+//   GatewayConfiguration  what was meant: complete, consistent, with defaults; it cannot be wrong
+//   ConfigurationLoader   reads the files, the only part that does
+//
+//   Check                 the report of `portcullis check`
+//   Explanation           why a request meets a rule and what is asked of it: `portcullis explain`
+//   RouteTest             a list of requests and what is expected of them: `portcullis test`
+//
+// A file is refused as a whole or taken as a whole. All problems are reported at once, each with
+// file, line, key, what was found and what may stand there. An option that would have no effect
+// where it stands is an error too: whoever wrote it believes that it protects something.
+//
+// Everything is text until its key says what it is: `off`, `on`, `yes` and `1.2` are what they look
+// like, and no value changes its type by YAML's rules. Durations, sizes, rates and percentages
+// carry their unit. Anchors and aliases are refused, files and trees are bounded.

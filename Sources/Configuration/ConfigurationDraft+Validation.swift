@@ -1,0 +1,203 @@
+import HTTPWire
+import Rules
+
+extension ConfigurationDraft {
+    /// What was meant. Complete only when the log has no error.
+    func validated(
+        rules: [RuleDraft],
+        files: some ConfigurationFiles,
+        log: ProblemLog
+    ) -> GatewayConfiguration? {
+        reader.require("listen", use: "listen: [{ address: 0.0.0.0:8443 }]")
+        reader.require("origins", use: "origins: { name: { servers: [10.0.0.5:8080] } }")
+        reader.require("default", use: "default: { origin: …, mode: off | observe | enforce }")
+        let listeners = validatedListeners(files: files)
+        let apps = validatedApps(rules, files: files)
+        validateStore(hasApps: !apps.isEmpty, files: files)
+        if let addressSource, trustedProxies.isEmpty {
+            reader.log.error(
+                reader.place(of: "client_address"),
+                addressSource.keyPath,
+                found: "it without trusted_proxies",
+                use: "trusted_proxies beside it"
+            )
+        }
+        if let spillFolder { require(folder: spillFolder, files: files) }
+
+        let names = origins.map(\.name.value)
+        var validator = RuleValidation(origins: names, fallback: fallback, log: log)
+        var built = rules.enumerated().compactMap { validator.rule($1, index: $0) }
+        validator.findShadows(rules)
+        guard let fallback, let last = validator.fallbackRule(fallback, index: rules.count),
+            built.count == rules.count
+        else { return nil }
+        if let section = reader.node("rules"), RuleSet(built, default: last) == nil {
+            log.error(
+                section.place,
+                "rules",
+                found: "too many method names",
+                use: "at most 63 different ones in all rules together"
+            )
+            built = []
+        }
+        guard let set = RuleSet(built, default: last) else { return nil }
+        return GatewayConfiguration(
+            listeners: listeners,
+            admin: admin?.value,
+            lanes: lanes,
+            origins: origins.map(validated),
+            apps: apps,
+            storeFile: storeFile?.value,
+            challenges: challenges,
+            enrolment: enrolment,
+            trustedProxies: trustedProxies.map(\.value),
+            addressSource: addressSource?.value ?? .xForwardedFor,
+            timeouts: timeouts,
+            limits: limits,
+            log: self.log,
+            endpointsPath: endpoints?.value ?? "/.well-known/app-attest",
+            spillFolder: spillFolder?.value ?? "/tmp",
+            rules: set,
+            rulePlaces: rules.map(\.reader.place) + [fallback.reader.place]
+        )
+    }
+
+    private func validated(_ origin: OriginDraft) -> UpstreamSettings {
+        UpstreamSettings(
+            name: origin.name.value,
+            servers: origin.servers.map(\.value),
+            host: origin.host?.value,
+            connectTimeout: origin.connectTimeout?.value ?? timeouts.connect,
+            firstByteTimeout: origin.firstByteTimeout?.value ?? timeouts.firstByte
+        )
+    }
+
+    /// Listeners and the admin address share one space of addresses.
+    private func validatedListeners(files: some ConfigurationFiles) -> [ListenSettings] {
+        var seen: [ServerAddress: Problem.Place] = [:]
+        func claim(_ address: Located<ServerAddress>) {
+            if case .ip(_, port: 0) = address.value { return }
+            if let first = seen[address.value] {
+                reader.log.error(
+                    address.place,
+                    address.keyPath,
+                    found: "\(address.value.text), which stands at \(first.text) already",
+                    use: "each address once"
+                )
+            }
+            seen[address.value] = seen[address.value] ?? address.place
+        }
+        let settings = listeners.compactMap { draft -> ListenSettings? in
+            guard let address = draft.address else { return nil }
+            claim(address)
+            let tls = draft.tls.flatMap { validated($0, files: files) }
+            return ListenSettings(address: address.value, tls: tls)
+        }
+        if let admin {
+            claim(admin)
+            if !admin.value.isLocal {
+                reader.log.warning(
+                    admin.place,
+                    admin.keyPath,
+                    found: admin.value.text,
+                    use: "a loopback address or a Unix socket: who reaches it controls the gateway"
+                )
+            }
+        }
+        return settings
+    }
+
+    private func validated(
+        _ draft: TLSDraft,
+        files: some ConfigurationFiles
+    ) -> ListenSettings.TLS? {
+        guard let certificate = draft.certificate, let key = draft.key else { return nil }
+        let certificateFile = FilePath.joined(folder, certificate.value)
+        let keyFile = FilePath.joined(folder, key.value)
+        for (named, path) in [(certificate, certificateFile), (key, keyFile)] {
+            do throws(FileFault) {
+                let permissions = try files.permissions(of: path)
+                guard path == keyFile, permissions & 0o077 != 0 else { continue }
+                reader.log.warning(
+                    named.place,
+                    named.keyPath,
+                    found: "a key with mode \(String(permissions & 0o777, radix: 8))",
+                    use: "chmod 600: others of this host may read it"
+                )
+            } catch {
+                reader.log.error(
+                    named.place,
+                    named.keyPath,
+                    found: "\(error.found) (\(path))",
+                    use: "a readable PEM file; relative paths count from the configuration's folder"
+                )
+            }
+        }
+        return ListenSettings.TLS(
+            certificateFile: certificateFile,
+            keyFile: keyFile,
+            minimumVersion: draft.minimum?.value ?? .tls12
+        )
+    }
+
+    private func validatedApps(
+        _ rules: [RuleDraft],
+        files: some ConfigurationFiles
+    ) -> [AppPolicy] {
+        let verifying = (rules + [fallback].compactMap(\.self)).first { draft in
+            draft.mode.map { $0.value != .off } ?? false
+        }
+        if let verifying, !reader.has("apps") {
+            reader.log.error(
+                reader.place,
+                "apps",
+                found: "no apps, while \(verifying.reader.place.text) verifies",
+                use: "apps: [{ id: ABCDE12345.com.example.app, environments: [production] }]"
+            )
+        }
+        var seen: [String: Problem.Place] = [:]
+        return apps.compactMap { draft in
+            if let id = draft.id {
+                if let first = seen[id.value] {
+                    reader.log.error(
+                        id.place,
+                        id.keyPath,
+                        found: "\(id.value), which stands at \(first.text) already",
+                        use: "each App ID once, with all its environments"
+                    )
+                }
+                seen[id.value] = seen[id.value] ?? id.place
+            }
+            return draft.validated(folder: folder, files: files, log: reader.log)
+        }
+    }
+
+    private func validateStore(hasApps: Bool, files: some ConfigurationFiles) {
+        if hasApps, !reader.has("store") {
+            reader.log.error(
+                reader.place,
+                "store",
+                found: "no store, while there are apps",
+                use: "store: { sqlite: portcullis.db }"
+            )
+        }
+        guard let storeFile else { return }
+        let folder = FilePath.folder(of: storeFile.value)
+        let located = Located(value: folder, place: storeFile.place, keyPath: storeFile.keyPath)
+        require(folder: located, files: files)
+    }
+
+    private func require(folder: Located<String>, files: some ConfigurationFiles) {
+        do throws(FileFault) {
+            _ = try files.names(in: folder.value)
+        } catch {
+            let found = error == .missing ? "no such folder" : error.found
+            reader.log.error(
+                folder.place,
+                folder.keyPath,
+                found: "\(found) (\(folder.value))",
+                use: "a folder that exists"
+            )
+        }
+    }
+}

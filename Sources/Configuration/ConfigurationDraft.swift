@@ -1,0 +1,228 @@
+import AppAttest
+import HTTPWire
+import Rules
+
+/// A configuration as its file says it: typed, all optional, each value with its place.
+struct ConfigurationDraft {
+    /// Where the rules are.
+    enum RulesDraft {
+        case none
+        case list([RuleDraft])
+        case folder(Located<String>)
+    }
+
+    struct ListenDraft {
+        let reader: MappingReader
+        let address: Located<ServerAddress>?
+        let tls: TLSDraft?
+    }
+
+    struct TLSDraft {
+        let certificate: Located<String>?
+        let key: Located<String>?
+        let minimum: Located<ListenSettings.TLS.Version>?
+    }
+
+    struct OriginDraft {
+        let name: Located<String>
+        let servers: [Located<ServerAddress>]
+        let host: Located<String?>?
+        let connectTimeout: Located<Duration>?
+        let firstByteTimeout: Located<Duration>?
+    }
+
+    static let keys = [
+        "listen", "admin", "lanes", "origins", "apps", "store", "challenges", "enrolment",
+        "trusted_proxies", "client_address", "timeouts", "limits", "log", "endpoints",
+        "spill_folder", "default", "rules",
+    ]
+
+    let folder: String
+    let reader: MappingReader
+    let listeners: [ListenDraft]
+    let admin: Located<ServerAddress>?
+    let lanes: LaneCount
+    let origins: [OriginDraft]
+    let apps: [AppDraft]
+    let storeFile: Located<String>?
+    let challenges: ChallengeSettings
+    let enrolment: EnrolmentSettings
+    let trustedProxies: [Located<IPNetwork>]
+    let addressSource: Located<ClientAddress.Source>?
+    let timeouts: TimeoutSettings
+    let limits: LimitSettings
+    let log: LogSettings
+    let endpoints: Located<String>?
+    let spillFolder: Located<String>?
+    let fallback: RuleDraft?
+    let rules: RulesDraft
+
+    init?(_ root: SourceNode, folder: String, log: ProblemLog) {
+        guard let reader = MappingReader(root, "", keys: Self.keys, log: log) else { return nil }
+        self.folder = folder
+        self.reader = reader
+        listeners = Self.listeners(reader)
+        admin = Self.admin(reader)
+        let lanes = reader.value("lanes", use: "auto | 1…256", words: ["auto"]) {
+            text -> LaneCount? in
+            if text == "auto" { return .perCore }
+            let number = MappingReader.digits(text)
+            return number.flatMap { (1...256).contains($0) ? .fixed($0) : nil }
+        }
+        self.lanes = lanes?.value ?? .perCore
+        origins = Self.origins(reader)
+        apps = (reader.list("apps", of: "apps: - id: …") ?? []).compactMap { node, keyPath in
+            AppDraft(node, keyPath, log: log)
+        }
+        storeFile = Self.store(reader, folder: folder)
+        challenges = ChallengeSettings(reader.node("challenges"), log: log)
+        enrolment = EnrolmentSettings(reader.node("enrolment"), log: log)
+        trustedProxies =
+            reader.list(
+                "trusted_proxies",
+                of: "networks such as 10.0.0.0/8, no bit set behind the prefix"
+            ) { IPNetwork($0) } ?? []
+        addressSource = reader.value(
+            "client_address",
+            use: "x-forwarded-for | forwarded",
+            words: ["x-forwarded-for", "forwarded"]
+        ) { ["x-forwarded-for": .xForwardedFor, "forwarded": .forwarded][$0.lowercased()] }
+        timeouts = TimeoutSettings(reader.node("timeouts"), log: log)
+        limits = LimitSettings(reader.node("limits"), log: log)
+        self.log = LogSettings(reader.node("log"), folder: folder, log: log)
+        endpoints = reader.value(
+            "endpoints",
+            use: "a path of plain segments without a slash at its end",
+            Self.plainPath
+        )
+        spillFolder = reader.value("spill_folder", use: "a folder's path") { text in
+            text.isEmpty ? nil : FilePath.joined(folder, text)
+        }
+        fallback = reader.node("default").flatMap {
+            RuleDraft($0, "default", isDefault: true, log: log)
+        }
+        rules = Self.rules(reader, folder: folder)
+    }
+
+    private static func listeners(_ reader: MappingReader) -> [ListenDraft] {
+        let nodes = reader.list("listen", of: "listeners: - address: 0.0.0.0:8443") ?? []
+        return nodes.compactMap { node, keyPath in
+            let inner = MappingReader(node, keyPath, keys: ["address", "tls"], log: reader.log)
+            guard let inner else { return nil }
+            inner.require("address", use: "address: 0.0.0.0:8443, [::]:8443 or unix:/path")
+            return ListenDraft(reader: inner, address: inner.listenAddress(), tls: inner.tls())
+        }
+    }
+
+    private static func admin(_ reader: MappingReader) -> Located<ServerAddress>? {
+        guard let node = reader.node("admin"),
+            let inner = MappingReader(node, "admin", keys: ["address"], log: reader.log)
+        else { return nil }
+        inner.require("address", use: "address: 127.0.0.1:9901 or unix:/path")
+        return inner.listenAddress()
+    }
+
+    private static func store(_ reader: MappingReader, folder: String) -> Located<String>? {
+        guard let node = reader.node("store"),
+            let inner = MappingReader(node, "store", keys: ["sqlite"], log: reader.log)
+        else { return nil }
+        inner.require("sqlite", use: "sqlite: a file's path")
+        return inner.value("sqlite", use: "a file's path") { text in
+            text.isEmpty || text.hasSuffix("/") ? nil : FilePath.joined(folder, text)
+        }
+    }
+
+    private static func origins(_ reader: MappingReader) -> [OriginDraft] {
+        guard let node = reader.node("origins") else { return [] }
+        guard case .mapping(let members) = node.content, !members.isEmpty else {
+            let use = "a mapping: name: { servers: [10.0.0.5:8080] }"
+            reader.log.error(node.place, "origins", found: node.found, use: use)
+            return []
+        }
+        let keys = ["servers", "host", "connect_timeout", "first_byte_timeout"]
+        return members.compactMap { member in
+            let keyPath = "origins.\(member.key)"
+            let inner = MappingReader(member.value, keyPath, keys: keys, log: reader.log)
+            guard let inner else { return nil }
+            inner.require("servers", use: "servers: [10.0.0.5:8080]")
+            let use = "host:port, [v6]:port or unix:/path; each server once"
+            let servers = inner.list("servers", of: use) {
+                ServerAddress(text: $0, allowsPortZero: false)
+            }
+            let host = inner.value("host", use: "client | a host name, with a port or without") {
+                text in
+                Self.hostPolicy(text)
+            }
+            let range = TimeoutSettings.range
+            return OriginDraft(
+                name: Located(value: member.key, place: member.place, keyPath: keyPath),
+                servers: servers ?? [],
+                host: host,
+                connectTimeout: inner.duration("connect_timeout", in: range),
+                firstByteTimeout: inner.duration("first_byte_timeout", in: range)
+            )
+        }
+    }
+
+    /// `nil` for a text that is neither the word nor a host; otherwise what to send, if anything.
+    private static func hostPolicy(_ text: String) -> String?? {
+        if text == "client" { return .some(nil) }
+        if HostPattern(text: text) != nil, !text.contains("*") { return .some(text) }
+        return ServerAddress(text: text, allowsPortZero: false).flatMap { address in
+            if case .unix = address { return nil }
+            return .some(text)
+        }
+    }
+
+    private static func plainPath(_ text: String) -> String? {
+        guard let pattern = try? PathPattern(text), !pattern.hasRest, text != "/",
+            !text.contains("*"), !text.contains("%"), pattern.segments == pattern.mergedSegments
+        else { return nil }
+        return text
+    }
+
+    private static func rules(_ reader: MappingReader, folder: String) -> RulesDraft {
+        guard let node = reader.node("rules") else { return .none }
+        switch node.content {
+        case .text(let text) where !text.isEmpty:
+            let path = FilePath.joined(folder, text)
+            return .folder(Located(value: path, place: node.place, keyPath: "rules"))
+        case .list(let nodes):
+            return .list(
+                nodes.enumerated().compactMap { index, node in
+                    RuleDraft(node, "rules[\(index)]", isDefault: false, log: reader.log)
+                }
+            )
+        case .text, .nothing, .mapping:
+            let use = "a folder of rule files, or a list of rules"
+            reader.log.error(node.place, "rules", found: node.found, use: use)
+            return .none
+        }
+    }
+}
+
+extension MappingReader {
+    fileprivate func listenAddress() -> Located<ServerAddress>? {
+        value("address", use: "IP:port, [v6]:port or unix:/absolute/path") { text in
+            let address = ServerAddress(text: text, allowsPortZero: true)
+            if case .name = address { return nil }
+            return address
+        }
+    }
+
+    fileprivate func tls() -> ConfigurationDraft.TLSDraft? {
+        let keys = ["certificate", "key", "minimum"]
+        guard let node = node("tls"),
+            let inner = MappingReader(node, path("tls"), keys: keys, log: log)
+        else { return nil }
+        inner.require("certificate", use: "certificate: a PEM file")
+        inner.require("key", use: "key: a PEM file")
+        return ConfigurationDraft.TLSDraft(
+            certificate: inner.value("certificate", use: "a PEM file's path") {
+                $0.isEmpty ? nil : $0
+            },
+            key: inner.value("key", use: "a PEM file's path") { $0.isEmpty ? nil : $0 },
+            minimum: inner.word("minimum")
+        )
+    }
+}

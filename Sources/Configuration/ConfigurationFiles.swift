@@ -1,0 +1,72 @@
+import Foundation
+
+/// Why a file could not be read.
+package enum FileFault: Error, Hashable, Sendable {
+    case missing
+    case notReadable
+    case notAFile
+    case notAFolder
+    /// More octets than were asked for.
+    case tooLarge
+
+    /// As a problem says what was found.
+    var found: String {
+        switch self {
+        case .missing: "no such file"
+        case .notReadable: "a file that may not be read"
+        case .notAFile: "something that is no file"
+        case .notAFolder: "something that is no folder"
+        case .tooLarge: "too large a file"
+        }
+    }
+}
+
+/// The files that a configuration names. Tests bring their own.
+package protocol ConfigurationFiles {
+    /// The octets of a file, at most `limit`.
+    func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8]
+    /// The names in a folder, in no order.
+    func names(in folder: String) throws(FileFault) -> [String]
+    /// The permission bits of a file that can be read.
+    func permissions(of path: String) throws(FileFault) -> UInt16
+}
+
+/// The files of this host: the only place of this module that reads any.
+package struct DiskFiles: ConfigurationFiles {
+    package init() {}
+
+    package func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8] {
+        _ = try permissions(of: path)
+        guard let file = FileHandle(forReadingAtPath: path) else { throw .notReadable }
+        defer { try? file.close() }
+        // One octet more, to tell a file of exactly the limit from a larger one.
+        guard let data = try? file.read(upToCount: limit + 1) else { throw .notReadable }
+        guard data.count <= limit else { throw .tooLarge }
+        return [UInt8](data)
+    }
+
+    package func names(in folder: String) throws(FileFault) -> [String] {
+        var isFolder: ObjCBool = false
+        let path = folder.isEmpty ? "." : folder
+        guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
+            throw .missing
+        }
+        guard isFolder.boolValue else { throw .notAFolder }
+        guard let names = try? FileManager.default.contentsOfDirectory(atPath: path) else {
+            throw .notReadable
+        }
+        return names
+    }
+
+    package func permissions(of path: String) throws(FileFault) -> UInt16 {
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
+            throw .missing
+        }
+        guard !isFolder.boolValue else { throw .notAFile }
+        guard FileManager.default.isReadableFile(atPath: path) else { throw .notReadable }
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        let permissions = attributes?[.posixPermissions] as? NSNumber
+        return permissions?.uint16Value ?? 0
+    }
+}

@@ -1,0 +1,112 @@
+/// A configuration with what there is to say about it.
+package struct LoadedConfiguration: Sendable {
+    /// `nil` when there is an error among the problems.
+    package let configuration: GatewayConfiguration?
+    /// Errors and warnings, by file and line.
+    package let problems: [Problem]
+
+    package var errors: [Problem] { problems.filter { $0.severity == .error } }
+    package var warnings: [Problem] { problems.filter { $0.severity == .warning } }
+}
+
+/// Reads a configuration and the files that it names.
+package enum ConfigurationLoader {
+    /// Loads a file. Relative paths in it count from its folder.
+    ///
+    /// Reads the file, the rule files, the certificates of test authorities; looks at the files of
+    /// TLS. Nothing is written, no name is resolved, no socket opened.
+    package static func load(
+        _ path: String,
+        files: some ConfigurationFiles = DiskFiles()
+    ) -> LoadedConfiguration {
+        let log = ProblemLog()
+        let configuration = read(path, files: files, log: log)
+        let problems = log.sorted
+        let isRefused = problems.contains { $0.severity == .error }
+        return LoadedConfiguration(
+            configuration: isRefused ? nil : configuration,
+            problems: problems
+        )
+    }
+
+    private static func read(
+        _ path: String,
+        files: some ConfigurationFiles,
+        log: ProblemLog
+    ) -> GatewayConfiguration? {
+        guard let root = node(path, files: files, log: log) else { return nil }
+        let folder = FilePath.folder(of: path)
+        guard let draft = ConfigurationDraft(root, folder: folder, log: log) else { return nil }
+        var rules: [RuleDraft] = []
+        switch draft.rules {
+        case .none: break
+        case .list(let list): rules = list
+        case .folder(let folder): rules = read(folder: folder, files: files, log: log)
+        }
+        return draft.validated(rules: rules, files: files, log: log)
+    }
+
+    private static func node(
+        _ path: String,
+        files: some ConfigurationFiles,
+        log: ProblemLog
+    ) -> SourceNode? {
+        do throws(FileFault) {
+            let limit = SourceNode.Bounds.octetsMax
+            let octets = try files.contents(of: path, limit: limit)
+            return SourceNode.read(octets, file: path, log: log)
+        } catch {
+            let place = Problem.Place(file: path, line: 1)
+            log.error(place, "", found: error.found, use: "a readable YAML file of at most 1MiB")
+            return nil
+        }
+    }
+
+    /// The rules of all files of a folder, in lexical order of their octets.
+    private static func read(
+        folder: Located<String>,
+        files: some ConfigurationFiles,
+        log: ProblemLog
+    ) -> [RuleDraft] {
+        let names: [String]
+        do throws(FileFault) {
+            names = try files.names(in: folder.value)
+        } catch {
+            let found = error == .missing ? "no such folder" : error.found
+            let use = "a folder of *.yaml files, or a list of rules"
+            log.error(folder.place, folder.keyPath, found: found, use: use)
+            return []
+        }
+        let visible = names.filter { !$0.hasPrefix(".") }
+        for name in visible.sorted() where name.hasSuffix(".yml") {
+            // Passed over in silence it would leave its routes open.
+            log.error(
+                folder.place,
+                folder.keyPath,
+                found: SourceNode.quoted(name),
+                use: "the ending .yaml"
+            )
+        }
+        let ordered = visible.filter { $0.hasSuffix(".yaml") }
+            .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        if ordered.isEmpty {
+            log.warning(
+                folder.place,
+                folder.keyPath,
+                found: "a folder without *.yaml files",
+                use: "rules, or no rules key if the default is all you want"
+            )
+        }
+        return ordered.flatMap { name -> [RuleDraft] in
+            let path = FilePath.joined(folder.value, name)
+            guard let root = node(path, files: files, log: log) else { return [] }
+            guard case .list(let list) = root.content else {
+                log.error(root.place, "", found: root.found, use: "a list of rules: - id: …")
+                return []
+            }
+            return list.enumerated().compactMap { index, node in
+                RuleDraft(node, "[\(index)]", isDefault: false, log: log)
+            }
+        }
+    }
+}

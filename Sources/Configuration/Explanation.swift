@@ -1,0 +1,129 @@
+import AppAttest
+package import Cryptography
+package import HTTPWire
+import RequestBinding
+import Rules
+
+/// Why a request meets a rule, and what the rule asks of it: `portcullis explain`.
+package struct Explanation: Sendable {
+    /// A rule that was looked at before the one that matched.
+    struct Passed: Sendable {
+        let id: String
+        let place: String
+        let because: String
+    }
+
+    /// Where the request stands in the rollout of its rule.
+    struct Placement: Sendable {
+        let subject: String
+        let bucket: Int
+        let share: Share
+        let isEnforced: Bool
+    }
+
+    let request: String
+    let refusal: (status: Int, reason: String)?
+    let isEndpoint: Bool
+    let passed: [Passed]
+    let rule: Rule?
+    let rival: Rule?
+    let place: String?
+    let origin: String?
+    /// The client data, line by line, with `<…>` where the sketch does not say; empty when nothing
+    /// is verified.
+    let clientData: [String]
+    let placement: Placement?
+
+    /// Explains what a configuration makes of a request.
+    ///
+    /// `client` is the address by which a request without a key id is put into a bucket, `now` the
+    /// moment for which a schedule is worked out.
+    package init(
+        _ sketch: RequestSketch,
+        _ configuration: GatewayConfiguration,
+        client: IPAddress? = nil,
+        now: UnixTime
+    ) {
+        let trial = RequestTrial(sketch, configuration)
+        request = "\(sketch.method) \(sketch.url)"
+        rule = trial.rule
+        rival = trial.rival
+        var refusal: (status: Int, reason: String)?
+        var isEndpoint = false
+        switch trial.outcome {
+        case .refused(let status, let reason): refusal = (status, reason)
+        case .endpoint: isEndpoint = true
+        case .rule: break
+        }
+        self.refusal = refusal
+        self.isEndpoint = isEndpoint
+        passed = Self.passed(trial, configuration)
+        place = trial.rule.map { configuration.rulePlaces[$0.index].text }
+        origin = trial.rule.map { configuration.origin(of: $0).name }
+        if let rule = trial.rule, rule.mode != .off, refusal == nil {
+            clientData = ExpectedClientData.lines(rule, trial)
+            placement = Self.placement(rule, trial, client: client, now: now)
+        } else {
+            clientData = []
+            placement = nil
+        }
+    }
+
+    private static func passed(
+        _ trial: RequestTrial,
+        _ configuration: GatewayConfiguration
+    ) -> [Passed] {
+        guard let found = trial.rule else { return [] }
+        return configuration.rules.rules[..<found.index].map { rule in
+            Passed(
+                id: rule.id,
+                place: configuration.rulePlaces[rule.index].text,
+                because: trial.mismatch(rule) ?? "it matches"
+            )
+        }
+    }
+
+    private static func placement(
+        _ rule: Rule,
+        _ trial: RequestTrial,
+        client: IPAddress?,
+        now: UnixTime
+    ) -> Placement? {
+        guard rule.mode == .enforce else { return nil }
+        var subject: (name: String, octets: [UInt8])?
+        if rule.rollout.subject == .key, let text = trial.values(rule.fields.keyID).first,
+            let keyID = KeyID(base64: text)
+        {
+            subject = ("key", keyID.octets)
+        } else if let client {
+            subject = ("address \(client.text)", client.bucketOctets)
+        }
+        guard let subject else { return nil }
+        let share = rule.rollout.share(at: now)
+        let bucket = rule.rollout.bucket(of: subject.octets.span)
+        return Placement(
+            subject: subject.name,
+            bucket: bucket.number,
+            share: share,
+            isEnforced: bucket.isWithin(share)
+        )
+    }
+}
+
+extension IPAddress {
+    /// What is put into a bucket: 4 or 16 octets in network order.
+    package var bucketOctets: [UInt8] {
+        switch self {
+        case .v4(let address):
+            return stride(from: 24, through: 0, by: -8).map {
+                UInt8(truncatingIfNeeded: address >> UInt32($0))
+            }
+        case .v6(let high, let low):
+            return [high, low].flatMap { half in
+                stride(from: 56, through: 0, by: -8).map {
+                    UInt8(truncatingIfNeeded: half >> UInt64($0))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+package import HTTPWire
+package import Rules
+
+/// All that the gateway is told: complete and consistent.
+///
+/// Made by ``ConfigurationLoader`` from files without a problem, and in no other way.
+package struct GatewayConfiguration: Sendable {
+    /// `listen`, mandatory: at least one, no address twice.
+    package let listeners: [ListenSettings]
+    /// `admin.address`: metrics, status and control; `nil` for none.
+    package let admin: ServerAddress?
+    /// `lanes`: default `auto`.
+    package let lanes: LaneCount
+    /// `origins`, mandatory, in the order of the file; rules refer to them by index.
+    package let origins: [UpstreamSettings]
+    /// `apps`: mandatory when a rule verifies.
+    package let apps: [AppPolicy]
+    /// `store.sqlite`: the database file; mandatory when there is an app.
+    package let storeFile: String?
+    package let challenges: ChallengeSettings
+    package let enrolment: EnrolmentSettings
+    /// `trusted_proxies`: whose word about the client's address is taken. Default: nobody's.
+    package let trustedProxies: [IPNetwork]
+    /// `client_address`: the field those proxies write. Default x-forwarded-for.
+    package let addressSource: ClientAddress.Source
+    package let timeouts: TimeoutSettings
+    package let limits: LimitSettings
+    package let log: LogSettings
+    /// `endpoints`: under which path the gateway answers itself. Default /.well-known/app-attest.
+    package let endpointsPath: String
+    /// `spill_folder`: where held content goes that is too large for memory. Default /tmp.
+    package let spillFolder: String
+    /// `rules` and `default`.
+    package let rules: RuleSet
+    /// Where each rule stands, by its number; the default last.
+    package let rulePlaces: [Problem.Place]
+
+    /// The origin of a rule.
+    package func origin(of rule: Rule) -> UpstreamSettings { origins[rule.origin.rawValue] }
+}

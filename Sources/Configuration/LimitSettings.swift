@@ -1,0 +1,90 @@
+package import HTTPWire
+package import Rules
+
+/// The bounds of what is read and held.
+package struct LimitSettings: Hashable, Sendable {
+    /// `head`: octets of a request head. Default 16KiB, 1KiB…1MiB; more is answered 431.
+    package var head = ByteCount.kibibytes(16)
+    /// `target`: octets of a request target. Default 8KiB, 256B…1MiB; more is answered 414.
+    package var target = ByteCount.kibibytes(8)
+    /// `trailers`: octets of a trailer section. Default 4KiB, 0B…64KiB.
+    package var trailers = ByteCount.kibibytes(4)
+    /// `held_memory`: octets of held content in memory, of all requests of a lane; more goes into
+    /// files. Default 64MiB, 1MiB…64GiB.
+    package var heldMemory = ByteCount.mebibytes(64)
+    /// `drain`: octets that are read away after an early answer. Default 256KiB, 0B…1GiB.
+    package var drain = ByteCount.kibibytes(256)
+    /// `endpoint_body`: octets of content for the gateway's own endpoints. Default 16KiB,
+    /// 4KiB…1MiB.
+    package var endpointBody = ByteCount.kibibytes(16)
+    /// `fields`: field lines of a head. Default 100, 10…1000; more is answered 431.
+    package var fields = 100
+    /// `connections`: client connections of a lane. Default 100000, 1…10000000.
+    package var connections = 100_000
+    /// `pooled`: idle connections of a lane to one server. Default 256, 0…100000.
+    package var pooled = 256
+    /// `interim_responses`: 1xx responses to one request. Default 16, 0…1000.
+    package var interimResponses = 16
+
+    package init() {}
+
+    typealias SizeRow = (
+        key: String, path: any WritableKeyPath<Self, ByteCount> & Sendable,
+        range: ClosedRange<ByteCount>
+    )
+    typealias CountRow = (
+        key: String, path: any WritableKeyPath<Self, Int> & Sendable, range: ClosedRange<Int>
+    )
+
+    static let sizes: [SizeRow] = [
+        ("head", \.head, .kibibytes(1)...ByteCount.mebibytes(1)),
+        ("target", \.target, ByteCount(256)...ByteCount.mebibytes(1)),
+        ("trailers", \.trailers, ByteCount(0)...ByteCount.kibibytes(64)),
+        ("held_memory", \.heldMemory, .mebibytes(1)...ByteCount.gibibytes(64)),
+        ("drain", \.drain, ByteCount(0)...ByteCount.gibibytes(1)),
+        ("endpoint_body", \.endpointBody, .kibibytes(4)...ByteCount.mebibytes(1)),
+    ]
+
+    static let counts: [CountRow] = [
+        ("fields", \.fields, 10...1000), ("connections", \.connections, 1...10_000_000),
+        ("pooled", \.pooled, 0...100_000), ("interim_responses", \.interimResponses, 0...1000),
+    ]
+
+    /// Reads the section; what it does not say keeps its default.
+    init(_ node: SourceNode?, log: ProblemLog) {
+        self.init()
+        let keys = Self.sizes.map(\.key) + Self.counts.map(\.key)
+        guard let node, let reader = MappingReader(node, "limits", keys: keys, log: log) else {
+            return
+        }
+        for row in Self.sizes {
+            if let value = reader.bytes(row.key, in: row.range) {
+                self[keyPath: row.path] = value.value
+            }
+        }
+        for row in Self.counts {
+            if let value = reader.integer(row.key, in: row.range) {
+                self[keyPath: row.path] = value.value
+            }
+        }
+        guard target >= head else { return }
+        guard reader.has("target") || reader.has("head") else { return }
+        let key = reader.has("target") ? "target" : "head"
+        log.error(
+            reader.place(of: key),
+            reader.path(key),
+            found: "a target of \(target.text) in a head of \(head.text)",
+            use: "a target smaller than the head it stands in"
+        )
+    }
+
+    /// The bounds of request heads.
+    package var requestHead: HeadLimits {
+        var limits = HeadLimits()
+        limits.headBytesMax = head.rawValue
+        limits.targetBytesMax = target.rawValue
+        limits.trailerBytesMax = trailers.rawValue
+        limits.fieldsMax = fields
+        return limits
+    }
+}

@@ -1,0 +1,259 @@
+import Cryptography
+import HTTPWire
+import RequestBinding
+import Rules
+
+// The options of a rule that are more than a word.
+extension MappingReader {
+    func match(_ key: String) -> Located<RouteMatch>? {
+        guard let node = node(key),
+            let inner = MappingReader(
+                node,
+                path(key),
+                keys: ["host", "method", "path"],
+                log: log
+            )
+        else { return nil }
+        guard inner.has("host") || inner.has("method") || inner.has("path") else {
+            log.error(node.place, path(key), found: "nothing to match", use: "host, method or path")
+            return nil
+        }
+        let host = inner.value(
+            "host",
+            use: "api.example.com, \"*.example.com\" or \"*\", without a port"
+        ) {
+            HostPattern(text: $0)
+        }
+        let methods = inner.methods("method")
+        let pattern = inner.pattern("path")
+        // A part that could not be read must not make the rule match more than it says.
+        if inner.has("host"), host == nil { return nil }
+        if inner.has("method"), methods == nil { return nil }
+        if inner.has("path"), pattern == nil { return nil }
+        let match = RouteMatch(
+            host: host?.value ?? .any,
+            methods: methods,
+            path: pattern ?? .all
+        )
+        return Located(value: match, place: node.place, keyPath: path(key))
+    }
+
+    /// Method names; a single one may stand without brackets.
+    private func methods(_ key: String) -> [String]? {
+        let use = "method names in upper case, such as [GET, POST]"
+        let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
+        func method(_ text: String) -> String? {
+            guard FieldNameText.lowerCase(text) != nil, !["CONNECT", "TRACE"].contains(text) else {
+                return nil  // The gateway answers these itself.
+            }
+            return text == text.uppercased() && text.utf8.count <= 32 ? text : nil
+        }
+        if case .text = node(key)?.content {
+            return value(key, use: use, words: known, method).map { [$0.value] }
+        }
+        let before = log.problems.count
+        let methods = list(key, of: use, words: known, method)
+        return log.problems.count == before ? methods?.map(\.value) : nil
+    }
+
+    private func pattern(_ key: String) -> PathPattern? {
+        guard let node = node(key) else { return nil }
+        let example = "/v1/orders, /v1/users/* or /v1/files/**"
+        guard case .text(let text) = node.content else {
+            log.error(node.place, path(key), found: node.found, use: example)
+            return nil
+        }
+        do throws(PathPattern.Fault) {
+            return try PathPattern(text)
+        } catch {
+            let use =
+                switch error {
+                case .noLeadingSlash: "a path that begins with a slash: \(example)"
+                case .partialWildcard: "* only as a whole segment: \(example)"
+                case .restBeforeEnd: "** only at the end: \(example)"
+                case .character: "a path without query, fragment, space and %2A, in US-ASCII"
+                case .construct: "a path without dot segments, backslashes, %2F, %5C and %00"
+                case .tooManySegments: "at most \(PathPattern.segmentsMax) segments"
+                }
+            log.error(node.place, path(key), found: node.found, use: use)
+            return nil
+        }
+    }
+
+    func sign(_ key: String) -> Located<RuleDraft.Sign>? {
+        guard let node = node(key) else { return nil }
+        let use = "content, challenge, or a list of method, target, body, challenge"
+        if case .text = node.content {
+            return value(key, use: use, words: ["content", "challenge"]) { text in
+                ["content": .content, "challenge": .challenge][text]
+            }
+        }
+        let parts: [(name: String, part: SignedParts)] = [
+            ("method", .method), ("target", .target), ("body", .body), ("challenge", .challenge),
+        ]
+        let before = log.problems.count
+        let names = parts.map(\.name)
+        let list = list(key, of: names.joined(separator: ", "), words: names) { text in
+            parts.first { $0.name == text }?.part
+        }
+        guard let list, log.problems.count == before else { return nil }
+        let all = list.reduce(into: SignedParts()) { $0.insert($1.value) }
+        return Located(value: .parts(all), place: node.place, keyPath: path(key))
+    }
+
+    func rollout(_ key: String) -> Located<RuleDraft.RolloutDraft>? {
+        let keys = ["percent", "from", "to", "start", "end", "by", "salt"]
+        guard let node = node(key),
+            let inner = MappingReader(node, path(key), keys: keys, log: log)
+        else { return nil }
+        let subject = inner.word("by", Rollout.Subject.self)?.value ?? .key
+        let salt = inner.value("salt", use: "a text of at most 64 octets") { text in
+            (1...64).contains(text.utf8.count) ? text : nil
+        }
+        guard let schedule = inner.schedule() else { return nil }
+        let draft = RuleDraft.RolloutDraft(schedule: schedule, subject: subject, salt: salt?.value)
+        return Located(value: draft, place: node.place, keyPath: path(key))
+    }
+
+    private func schedule() -> Rollout.Schedule? {
+        func share(_ key: String) -> Located<Share>? {
+            value(key, use: "a percentage, 0%…100%, with at most four decimals") {
+                Share(percent: $0)
+            }
+        }
+        func time(_ key: String) -> Located<UnixTime>? {
+            value(key, use: "a date (2026-12-01) or a UTC time (2026-12-01T10:00:00Z)") { text in
+                let text = text.utf8.count == 10 ? text + "T00:00:00Z" : text
+                return UnixTime(iso8601: text).flatMap { $0.seconds >= 0 ? $0 : nil }
+            }
+        }
+        let dated = ["from", "to", "start", "end"]
+        guard !has("percent") else {
+            for key in dated where has(key) {
+                log.error(
+                    place(of: key),
+                    path(key),
+                    found: "it beside percent",
+                    use: "either percent or all of \(dated.joined(separator: ", "))"
+                )
+            }
+            return share("percent").map { .fixed($0.value) }
+        }
+        guard dated.contains(where: has) else {
+            log.error(
+                place,
+                keyPath,
+                found: "no share",
+                use: "percent, or all of \(dated.joined(separator: ", "))"
+            )
+            return nil
+        }
+        for key in dated { require(key, use: "it too: a schedule has from, to, start and end") }
+        guard let from = time("from"), let to = time("to"), let start = share("start"),
+            let end = share("end")
+        else { return nil }
+        guard from.value < to.value else {
+            log.error(
+                to.place,
+                to.keyPath,
+                found: "an end that is not after its start",
+                use: "a later date"
+            )
+            return nil
+        }
+        guard start.value <= end.value else {
+            log.error(
+                end.place,
+                end.keyPath,
+                found: "\(end.value.text) after \(start.value.text)",
+                use: "a share that is not below start: a rollout only grows"
+            )
+            return nil
+        }
+        return .growing(from: from.value, to: to.value, start: start.value, end: end.value)
+    }
+
+    func challenge(_ key: String) -> (Located<ChallengeRule>?, Located<JSONPointer>?) {
+        guard let node = node(key) else { return (nil, nil) }
+        guard case .mapping = node.content else { return (word(key), nil) }
+        let inner = MappingReader(node, path(key), keys: ["need", "json_pointer"], log: log)
+        guard let inner else { return (nil, nil) }
+        let pointer = inner.value("json_pointer", use: "a JSON pointer, such as /auth/challenge") {
+            JSONPointer($0)
+        }
+        return (inner.word("need"), pointer)
+    }
+
+    func counter(_ key: String) -> Located<CounterRule>? {
+        guard let node = node(key) else { return nil }
+        guard case .mapping = node.content else {
+            return value(key, use: "strict | { window: 1…64 }", words: ["strict"]) { text in
+                text == "strict" ? .strict : nil
+            }
+        }
+        guard let inner = MappingReader(node, path(key), keys: ["window"], log: log) else {
+            return nil
+        }
+        inner.require("window", use: "window: 1…64")
+        guard let window = inner.integer("window", in: CounterRule.windowRange) else { return nil }
+        return Located(value: .window(window.value), place: node.place, keyPath: path(key))
+    }
+
+    func body(_ key: String) -> Located<RuleDraft.BodyDraft>? {
+        guard let node = node(key) else { return nil }
+        var draft = RuleDraft.BodyDraft()
+        if case .text = node.content {
+            guard let digest = word(key, RuleDraft.BodyDraft.Digest.self) else { return nil }
+            draft.digest = digest
+            return Located(value: draft, place: node.place, keyPath: path(key))
+        }
+        let keys = ["digest", "limit", "memory"]
+        guard let inner = MappingReader(node, path(key), keys: keys, log: log) else { return nil }
+        draft.digest = inner.word("digest")
+        draft.limit = inner.bytes("limit", in: ByteCount(1)...ByteCount.gibibytes(1 << 20))
+        draft.memory = inner.bytes("memory", in: ByteCount(0)...ByteCount.gibibytes(1))
+        return Located(value: draft, place: node.place, keyPath: path(key))
+    }
+
+    /// Names of the fields to look in. Not those that frame the message, nor those that the gateway
+    /// writes itself.
+    func fields(_ key: String) -> Located<FieldNames>? {
+        let keys = ["key_id", "assertion", "challenge", "unsupported"]
+        guard let node = node(key),
+            let inner = MappingReader(node, path(key), keys: keys, log: log)
+        else { return nil }
+        var names = FieldNames.standard
+        func name(_ key: String) -> [UInt8]? {
+            let use = "a field name that is not one of HTTP's or the gateway's own"
+            let found = inner.value(key, use: use) { text -> [UInt8]? in
+                guard let name = FieldNameText.lowerCase(text), !Self.reserved.contains(name) else {
+                    return nil
+                }
+                return Array(name.utf8)
+            }
+            return found?.value
+        }
+        names.keyID = name("key_id") ?? names.keyID
+        names.assertion = name("assertion") ?? names.assertion
+        names.challenge = name("challenge") ?? names.challenge
+        names.unsupported = name("unsupported") ?? names.unsupported
+        guard Set(names.all).count == names.all.count else {
+            log.error(
+                node.place,
+                path(key),
+                found: "one name for two fields",
+                use: "four different names"
+            )
+            return nil
+        }
+        return Located(value: names, place: node.place, keyPath: path(key))
+    }
+
+    private static let reserved: Set<String> = [
+        "host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer",
+        "upgrade", "expect", "via", "forwarded", "content-digest", "content-type",
+        "content-encoding", "proxy-connection", "proxy-authorization", "proxy-authenticate",
+        "max-forwards", "date", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host",
+        "x-forwarded-port", "app-attest-verdict", "app-attest-reason", "app-attest-app-id",
+    ]
+}

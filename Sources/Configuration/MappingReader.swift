@@ -1,0 +1,147 @@
+import Rules
+
+/// Takes a mapping apart, key by key, and reports what does not belong.
+struct MappingReader {
+    let place: Problem.Place
+    let keyPath: String
+    let log: ProblemLog
+    private let members: [String: SourceNode.Member]
+
+    /// `nil`, and a problem, when the node is no mapping. Keys that are not allowed are problems.
+    init?(_ node: SourceNode, _ keyPath: String, keys: [String], log: ProblemLog) {
+        guard case .mapping(let members) = node.content else {
+            let allowed =
+                keys.isEmpty ? "a mapping" : "a mapping with \(keys.joined(separator: ", "))"
+            log.error(node.place, keyPath, found: node.found, use: allowed)
+            return nil
+        }
+        place = node.place
+        self.keyPath = keyPath
+        self.log = log
+        self.members = members.reduce(into: [:]) { $0[$1.key] = $1 }
+        guard !keys.isEmpty else { return }
+        for member in members where !keys.contains(member.key) {
+            let use = Suggestion.use(keys.joined(separator: ", "), for: member.key, among: keys)
+            log.error(member.place, path(member.key), found: "an unknown key", use: use)
+        }
+    }
+
+    /// The key path of one of the keys.
+    func path(_ key: String) -> String { keyPath.isEmpty ? key : "\(keyPath).\(key)" }
+
+    /// Whether the key stands in the mapping, with whatever value.
+    func has(_ key: String) -> Bool { members[key] != nil }
+
+    /// The place of a key that stands there; of the mapping otherwise.
+    func place(of key: String) -> Problem.Place { members[key]?.place ?? place }
+
+    func node(_ key: String) -> SourceNode? { members[key]?.value }
+
+    /// A mandatory key's problem, when it is missing.
+    func require(_ key: String, use: String) {
+        guard members[key] == nil else { return }
+        log.error(place, path(key), found: "no such key", use: use)
+    }
+
+    /// A text that the closure understands.
+    func value<Value>(
+        _ key: String,
+        use: String,
+        words: [String] = [],
+        _ read: (String) -> Value?
+    ) -> Located<Value>? {
+        guard let node = node(key) else { return nil }
+        return value(of: node, path(key), use: use, words: words, read)
+    }
+
+    /// The same of a node that is not a key's value.
+    func value<Value>(
+        of node: SourceNode,
+        _ keyPath: String,
+        use: String,
+        words: [String] = [],
+        _ read: (String) -> Value?
+    ) -> Located<Value>? {
+        guard case .text(let text) = node.content, let value = read(text) else {
+            var use = use
+            if case .text(let text) = node.content {
+                use = Suggestion.use(use, for: text, among: words)
+            }
+            log.error(node.place, keyPath, found: node.found, use: use)
+            return nil
+        }
+        return Located(value: value, place: node.place, keyPath: keyPath)
+    }
+
+    /// One of the words of an enumeration.
+    func word<Word>(_ key: String, _: Word.Type = Word.self) -> Located<Word>?
+    where Word: RawRepresentable<String> & CaseIterable {
+        let words = Word.allCases.map(\.rawValue)
+        return value(key, use: words.joined(separator: " | "), words: words, Word.init(rawValue:))
+    }
+
+    func flag(_ key: String) -> Located<Bool>? {
+        value(key, use: "true | false") { ["true": true, "false": false][$0] }
+    }
+
+    func integer(_ key: String, in range: ClosedRange<Int>) -> Located<Int>? {
+        value(key, use: "a number, \(range.lowerBound)…\(range.upperBound)") { text in
+            Self.digits(text).flatMap { range.contains($0) ? $0 : nil }
+        }
+    }
+
+    func bytes(_ key: String, in range: ClosedRange<ByteCount>) -> Located<ByteCount>? {
+        let bounds = "\(range.lowerBound.text)…\(range.upperBound.text)"
+        let use = "a size with its unit (B, KiB, MiB, GiB), \(bounds)"
+        return value(key, use: use) { text in
+            ByteCount(text: text).flatMap { range.contains($0) ? $0 : nil }
+        }
+    }
+
+    func duration(_ key: String, in range: ClosedRange<Duration>) -> Located<Duration>? {
+        let bounds = "\(range.lowerBound.settingText)…\(range.upperBound.settingText)"
+        return value(key, use: "a time with its unit (ms, s, m, h, d), \(bounds)") { text in
+            Duration(setting: text).flatMap { range.contains($0) ? $0 : nil }
+        }
+    }
+
+    /// The elements of a list; a problem when it is none, or empty.
+    func list(_ key: String, of what: String) -> [(node: SourceNode, keyPath: String)]? {
+        guard let node = node(key) else { return nil }
+        guard case .list(let nodes) = node.content, !nodes.isEmpty else {
+            var found = node.found
+            if case .list = node.content { found = "an empty list" }
+            log.error(node.place, path(key), found: found, use: "a list of \(what)")
+            return nil
+        }
+        return nodes.enumerated().map { ($1, "\(path(key))[\($0)]") }
+    }
+
+    /// The texts of a list that the closure understands. Twice the same is a problem.
+    func list<Value: Hashable>(
+        _ key: String,
+        of what: String,
+        words: [String] = [],
+        _ read: (String) -> Value?
+    ) -> [Located<Value>]? {
+        guard let nodes = list(key, of: what) else { return nil }
+        var seen: Set<Value> = []
+        return nodes.compactMap { node, keyPath in
+            let value = value(of: node, keyPath, use: what, words: words, read)
+            guard let value else { return nil }
+            guard seen.insert(value.value).inserted else {
+                log.error(node.place, keyPath, found: "\(node.found) again", use: "it once")
+                return nil
+            }
+            return value
+        }
+    }
+
+    /// Decimal digits and nothing else.
+    static func digits(_ text: some StringProtocol) -> Int? {
+        guard (1...18).contains(text.utf8.count),
+            text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+        else { return nil }
+        return Int(text)
+    }
+}

@@ -1,0 +1,82 @@
+/// Something in a configuration that is wrong, or that is likely not meant.
+package struct Problem: Hashable, Sendable {
+    package enum Severity: String, Sendable {
+        /// The configuration is refused.
+        case error
+        /// The configuration is taken.
+        case warning
+    }
+
+    /// A line of a file.
+    package struct Place: Hashable, Sendable {
+        package let file: String
+        /// From 1 on.
+        package let line: Int
+
+        package init(file: String, line: Int) {
+            self.file = file
+            self.line = line
+        }
+
+        /// `portcullis.yaml:14`
+        package var text: String { "\(file):\(line)" }
+    }
+
+    package let severity: Severity
+    package let place: Place
+    /// Keys and indices from the root of the file: `origins.shop.servers[1]`; empty for the root.
+    package let keyPath: String
+    package let found: String
+    /// What may stand there, or what to do.
+    package let use: String
+
+    /// `portcullis.yaml:14: limits.head: found 12B; use 1KiB…1MiB`
+    package var text: String {
+        let key = keyPath.isEmpty ? "" : "\(keyPath): "
+        let prefix = severity == .warning ? "warning: " : ""
+        return "\(place.text): \(prefix)\(key)found \(found); use \(use)"
+    }
+}
+
+/// The problems of one load, in the order in which they are found. Local to the load.
+final class ProblemLog {
+    private(set) var problems: [Problem] = []
+
+    func error(_ place: Problem.Place, _ keyPath: String, found: String, use: String) {
+        add(.error, place, keyPath, found, use)
+    }
+
+    func warning(_ place: Problem.Place, _ keyPath: String, found: String, use: String) {
+        add(.warning, place, keyPath, found, use)
+    }
+
+    /// By file, in the order in which the files were first named, then by line.
+    var sorted: [Problem] {
+        var files: [String: Int] = [:]
+        for problem in problems where files[problem.place.file] == nil {
+            files[problem.place.file] = files.count
+        }
+        return problems.enumerated().sorted { left, right in
+            let (one, other) = (left.element.place, right.element.place)
+            return (files[one.file] ?? 0, one.line, left.offset)
+                < (files[other.file] ?? 0, other.line, right.offset)
+        }.map(\.element)
+    }
+
+    private func add(
+        _ severity: Problem.Severity,
+        _ place: Problem.Place,
+        _ keyPath: String,
+        _ found: String,
+        _ use: String
+    ) {
+        let problem = Problem(
+            severity: severity,
+            place: place,
+            keyPath: keyPath,
+            found: found,
+            use: use
+        )
+        if !problems.contains(problem) { problems.append(problem) }
+    }
+}

@@ -1,0 +1,150 @@
+import HTTPWire
+import Rules
+
+/// A request as somebody describes it: method, URL and fields, without content.
+package struct RequestSketch: Sendable {
+    package let method: String
+    /// `https://api.example.com/v1/orders?dry=1`, or a path alone; its host is the `Host` field's.
+    package let url: String
+    package let headers: [(name: String, value: String)]
+
+    package init(method: String, url: String, headers: [(name: String, value: String)] = []) {
+        self.method = method
+        self.url = url
+        self.headers = headers
+    }
+
+    /// Reads `name: value`, as the command line has it; `nil` without a colon.
+    package static func header(_ line: String) -> (name: String, value: String)? {
+        guard let colon = line.firstIndex(of: ":") else { return nil }
+        let value = line[line.index(after: colon)...]
+        let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+        var trimmed = value.drop(while: isSpace)
+        while let last = trimmed.last, isSpace(last) { trimmed.removeLast() }
+        return (String(line[..<colon]), String(trimmed))
+    }
+
+    /// The head that a client would send.
+    var head: (octets: [UInt8], isSecure: Bool) {
+        var target = url[...]
+        var host: Substring?
+        var isSecure = false
+        for scheme in ["https://", "http://"] where url.lowercased().hasPrefix(scheme) {
+            isSecure = scheme == "https://"
+            let rest = url.dropFirst(scheme.count)
+            let end = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex
+            host = rest[..<end]
+            target = rest[end...]
+            break
+        }
+        let slash = target.hasPrefix("/") || target == "*" ? "" : "/"
+        var text = "\(method) \(slash)\(target) HTTP/1.1\r\n"
+        let hasHost = headers.contains { $0.name.lowercased() == "host" }
+        if !hasHost { text += "Host: \(host ?? "localhost")\r\n" }
+        for header in headers { text += "\(header.name): \(header.value)\r\n" }
+        return (Array((text + "\r\n").utf8), isSecure)
+    }
+}
+
+/// What the gateway makes of a sketched request, by the same code that it uses for real ones.
+struct RequestTrial {
+    enum Outcome {
+        /// The request is answered with this status, whatever the rules ask.
+        case refused(status: Int, reason: String)
+        /// One of the gateway's own endpoints.
+        case endpoint
+        case rule(Rule)
+    }
+
+    let octets: [UInt8]
+    let head: RequestHead
+    let view: TargetView
+    let outcome: Outcome
+    /// The rule that was found, also where the request is refused afterwards.
+    let rule: Rule?
+    /// The other rule of a path that can be read in two ways.
+    let rival: Rule?
+
+    init(_ sketch: RequestSketch, _ configuration: GatewayConfiguration) {
+        let (octets, isSecure) = sketch.head
+        var head = RequestHead()
+        var view = TargetView()
+        self.octets = octets
+        do throws(Malformed) {
+            try head.read(
+                octets.span,
+                isSecure: isSecure,
+                limits: configuration.limits.requestHead
+            )
+        } catch {
+            self.head = head
+            self.view = view
+            outcome = .refused(status: error.reason.status, reason: error.reason.rawValue)
+            rule = nil
+            rival = nil
+            return
+        }
+        view.read(head, octets.span)
+        self.head = head
+        self.view = view
+        let endpoints = Array((configuration.endpointsPath + "/").utf8)
+        guard !octets[head.path].starts(with: endpoints) else {
+            outcome = .endpoint
+            rule = nil
+            rival = nil
+            return
+        }
+        let route = configuration.rules.route(
+            method: octets.span.extracting(head.methodRange),
+            host: octets.span.extracting(head.authority),
+            view: view
+        )
+        switch route {
+        case .rule(let rule):
+            self.rule = rule
+            rival = nil
+            let reason = view.refusal(allowing: rule.allowEncoded)
+            outcome =
+                reason.map { .refused(status: $0.status, reason: $0.rawValue) } ?? .rule(rule)
+        case .disputed(let rule, let rival):
+            self.rule = rule
+            self.rival = rival
+            let reason = view.refusal(allowing: rule.allowEncoded)
+            outcome = .refused(
+                status: reason?.status ?? 400,
+                reason: reason?.rawValue ?? "path-ambiguous"
+            )
+        }
+    }
+
+    var method: String { text(head.methodRange) }
+    var target: String { text(head.target) }
+    var host: String { text(head.authority) }
+
+    func text(_ range: Range<Int>) -> String { String(decoding: octets[range], as: UTF8.self) }
+
+    /// The values of a field's lines.
+    func values(_ name: [UInt8]) -> [String] {
+        head.fields.fields.compactMap { field in
+            octets[field.name].map(HostPattern.foldedCase) == name ? text(field.value) : nil
+        }
+    }
+
+    /// Why the rule does not match, in words; `nil` when it does.
+    func mismatch(_ rule: Rule, _ reading: TargetView.Reading = .exact) -> String? {
+        let mismatch = rule.match.mismatch(
+            method: octets.span.extracting(head.methodRange),
+            host: octets.span.extracting(head.authority),
+            view: view,
+            reading: reading
+        )
+        switch mismatch {
+        case .none: return nil
+        case .host: return "host \(host) is not \(rule.match.host.text)"
+        case .method:
+            let methods = rule.match.methods?.joined(separator: ", ") ?? "*"
+            return "method \(method) is not \(methods)"
+        case .path: return "path \(text(head.path)) is not \(rule.match.path.text)"
+        }
+    }
+}

@@ -1,0 +1,164 @@
+import AppAttest
+package import Cryptography
+import HTTPWire
+import Rules
+
+/// Requests with what is expected of them: `portcullis test FILE CASES`.
+///
+///     - request: POST https://api.example.com/v1/orders
+///       headers: { app-attest-key-id: … }       # optional
+///       client: 192.0.2.7                       # optional, for rollouts
+///       at: 2026-12-15                          # optional, for schedules; else now
+///       expect: { rule: place-order, mode: enforce, origin: shop, enforced: true }
+///     - request: GET https://api.example.com/v1/a%2Fb
+///       expect: { refused: path-encoded-slash }
+package struct RouteTest: Sendable {
+    /// One line for each case, then the count.
+    package let text: String
+    /// 0 when all pass, 1 when one fails, 2 when the cases can't be read.
+    package let exitStatus: Int32
+
+    /// Loads the cases and runs them.
+    package init(
+        _ path: String,
+        _ configuration: GatewayConfiguration,
+        now: UnixTime,
+        files: some ConfigurationFiles = DiskFiles()
+    ) {
+        let log = ProblemLog()
+        let cases = Self.cases(path, files: files, log: log)
+        let problems = log.sorted
+        guard problems.isEmpty else {
+            text = problems.map { $0.text + "\n" }.joined()
+            exitStatus = 2
+            return
+        }
+        var failures = 0
+        var lines = cases.map { single in
+            let faults = single.faults(configuration, now: now)
+            if !faults.isEmpty { failures += 1 }
+            let result = faults.isEmpty ? "ok  " : "FAIL"
+            let detail = faults.isEmpty ? "" : ": " + faults.joined(separator: "; ")
+            return "\(result) \(single.place.text): \(single.title)\(detail)"
+        }
+        lines.append("\(cases.count - failures) of \(cases.count) pass")
+        text = lines.joined(separator: "\n") + "\n"
+        exitStatus = failures == 0 ? 0 : 1
+    }
+
+    private static func cases(
+        _ path: String,
+        files: some ConfigurationFiles,
+        log: ProblemLog
+    ) -> [RouteCase] {
+        let octets: [UInt8]
+        do throws(FileFault) {
+            octets = try files.contents(of: path, limit: SourceNode.Bounds.octetsMax)
+        } catch {
+            let place = Problem.Place(file: path, line: 1)
+            log.error(place, "", found: error.found, use: "a readable YAML file of at most 1MiB")
+            return []
+        }
+        guard let root = SourceNode.read(octets, file: path, log: log) else { return [] }
+        guard case .list(let nodes) = root.content else {
+            log.error(root.place, "", found: root.found, use: "a list: - request: …")
+            return []
+        }
+        return nodes.enumerated().compactMap { RouteCase($1, "[\($0)]", log: log) }
+    }
+}
+
+/// One request and what is expected of it.
+struct RouteCase {
+    let place: Problem.Place
+    let title: String
+    private let sketch: RequestSketch
+    private let client: IPAddress?
+    private let time: UnixTime?
+    private let rule: String?
+    private let mode: Mode?
+    private let origin: String?
+    private let isEnforced: Bool?
+    private let refusal: String?
+
+    init?(_ node: SourceNode, _ keyPath: String, log: ProblemLog) {
+        let keys = ["request", "headers", "client", "at", "expect"]
+        guard let reader = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
+        reader.require("request", use: "request: POST https://api.example.com/v1/orders")
+        reader.require("expect", use: "expect: { rule: … }")
+        let request = reader.value("request", use: "a method, a space and a URL") { text in
+            let parts = text.split(separator: " ", maxSplits: 1)
+            return parts.count == 2 ? (method: String(parts[0]), url: String(parts[1])) : nil
+        }
+        client = reader.value("client", use: "an IP address") { IPAddress($0) }?.value
+        time =
+            reader.value("at", use: "a date or a UTC time (2026-12-01T10:00:00Z)") { text in
+                UnixTime(iso8601: text.utf8.count == 10 ? text + "T00:00:00Z" : text)
+            }?.value
+        var headers: [(name: String, value: String)] = []
+        if let node = reader.node("headers"),
+            let inner = MappingReader(node, reader.path("headers"), keys: [], log: log),
+            case .mapping(let members) = node.content
+        {
+            for member in members {
+                let value = inner.value(member.key, use: "a text") { $0 }
+                if let value { headers.append((member.key, value.value)) }
+            }
+        }
+        let keysOfExpect = ["rule", "mode", "origin", "enforced", "refused"]
+        guard let node = reader.node("expect"), let request,
+            let expect = MappingReader(node, reader.path("expect"), keys: keysOfExpect, log: log)
+        else { return nil }
+        guard keysOfExpect.contains(where: expect.has) else {
+            log.error(
+                node.place,
+                expect.keyPath,
+                found: "nothing",
+                use: keysOfExpect.joined(separator: ", ")
+            )
+            return nil
+        }
+        place = reader.place
+        title = "\(request.value.method) \(request.value.url)"
+        sketch = RequestSketch(
+            method: request.value.method,
+            url: request.value.url,
+            headers: headers
+        )
+        rule = expect.value("rule", use: "a rule's id") { $0 }?.value
+        mode = expect.word("mode", Mode.self)?.value
+        origin = expect.value("origin", use: "an origin's name") { $0 }?.value
+        isEnforced = expect.flag("enforced")?.value
+        refusal = expect.value("refused", use: "a reason, such as path-encoded-slash") { $0 }?.value
+    }
+
+    /// What is other than expected.
+    func faults(_ configuration: GatewayConfiguration, now: UnixTime) -> [String] {
+        let found = Explanation(sketch, configuration, client: client, now: time ?? now)
+        var faults: [String] = []
+        func compare(_ what: String, _ expected: String?, _ actual: String?) {
+            guard let expected, expected != actual else { return }
+            faults.append("\(what) is \(actual ?? "none"), expected \(expected)")
+        }
+        compare("refused", refusal ?? (found.refusal == nil ? nil : "none"), found.refusal?.reason)
+        compare("rule", rule, found.rule?.id)
+        compare("mode", mode?.rawValue, found.rule?.mode.rawValue)
+        compare("origin", origin, found.origin)
+        let enforced = found.placement?.isEnforced ?? found.isEnforcedForAll
+        compare("enforced", isEnforced.map(String.init), enforced.map(String.init) ?? "unknown")
+        return faults
+    }
+}
+
+extension Explanation {
+    /// What needs no key and no address: whether the rule refuses nobody, or everybody.
+    fileprivate var isEnforcedForAll: Bool? {
+        guard let rule else { return nil }
+        if rule.mode != .enforce { return false }
+        switch rule.rollout.schedule {
+        case .fixed(.whole): return true
+        case .fixed(.none): return false
+        case .fixed, .growing: return nil
+        }
+    }
+}

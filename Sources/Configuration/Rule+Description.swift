@@ -1,0 +1,64 @@
+import RequestBinding
+import Rules
+
+extension Rule {
+    /// Mode, and the rollout where it says anything: `enforce, 25% by key`.
+    var modeText: String {
+        guard mode == .enforce, rollout.schedule != .fixed(.whole) else { return mode.rawValue }
+        return "\(mode.rawValue), \(rollout.text)"
+    }
+
+    /// What is asked, one line for each part; nothing for a rule that is off.
+    var demandLines: [String] {
+        guard mode != .off else { return [] }
+        var lines = ["signs \(signing.text)"]
+        var challengeText = "challenge \(challenge.rawValue)"
+        if case .jsonPointer(let pointer) = challengeSource {
+            challengeText += " at /\(pointer.tokens.joined(separator: "/")) of the content"
+        }
+        lines.append("\(challengeText), counter \(counter.text)")
+        if let text = body.text { lines.append(text) }
+        if onError == .forward { lines.append("forwarded when the store fails") }
+        if unsupported == .forward { lines.append("forwarded when the app says it can't attest") }
+        if fields != .standard {
+            lines.append("fields \(fields.all.map { String(decoding: $0, as: UTF8.self) })")
+        }
+        return lines
+    }
+}
+
+extension SigningForm {
+    var text: String {
+        switch self {
+        case .content: return "the content"
+        case .challenge: return "the challenge"
+        case .lines(let parts, let headers):
+            let names: [(part: SignedParts, name: String)] = [
+                (.method, "method"), (.target, "target"), (.body, "body"),
+                (.challenge, "challenge"),
+            ]
+            let signed = names.filter { parts.contains($0.part) }.map(\.name)
+            return (signed + headers).joined(separator: ", ")
+        }
+    }
+}
+
+extension CounterRule {
+    var text: String {
+        switch self {
+        case .strict: "strict"
+        case .window(let width): "in a window of \(width)"
+        }
+    }
+}
+
+extension BodyRule {
+    var text: String? {
+        switch self {
+        case .none: nil
+        case .declared(let limit): "content with a declared digest, at most \(limit.text)"
+        case .held(let limit, let memory):
+            "content held, at most \(limit.text), \(memory.text) of it in memory"
+        }
+    }
+}

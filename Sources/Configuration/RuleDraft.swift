@@ -1,0 +1,126 @@
+import HTTPWire
+import RequestBinding
+import Rules
+
+/// A rule as a file says it: all optional, each value with its place.
+struct RuleDraft {
+    /// What `sign` may say.
+    enum Sign {
+        case parts(SignedParts)
+        case content
+        case challenge
+    }
+
+    /// What `rollout` may say.
+    struct RolloutDraft {
+        let schedule: Rollout.Schedule
+        let subject: Rollout.Subject
+        let salt: String?
+    }
+
+    /// What `body` may say.
+    struct BodyDraft {
+        enum Digest: String, CaseIterable {
+            case none, declared, held
+        }
+
+        var digest: Located<Digest>?
+        var limit: Located<ByteCount>?
+        var memory: Located<ByteCount>?
+    }
+
+    static let keys = [
+        "id", "match", "origin", "mode", "rollout", "sign", "headers", "challenge", "counter",
+        "body", "on_error", "unsupported", "fields", "next_challenge", "allow_encoded",
+    ]
+    /// Keys that say how to verify, and say nothing where nothing is verified.
+    static let verifyingKeys = [
+        "rollout", "sign", "headers", "challenge", "counter", "body", "on_error", "unsupported",
+        "fields", "next_challenge",
+    ]
+
+    let reader: MappingReader
+    let id: Located<String>?
+    let match: Located<RouteMatch>?
+    let origin: Located<String>?
+    let mode: Located<Mode>?
+    let rollout: Located<RolloutDraft>?
+    let sign: Located<Sign>?
+    let headers: [Located<String>]?
+    let challenge: Located<ChallengeRule>?
+    let pointer: Located<JSONPointer>?
+    let counter: Located<CounterRule>?
+    let body: Located<BodyDraft>?
+    let onError: Located<DependencyErrorRule>?
+    let unsupported: Located<UnsupportedRule>?
+    let fields: Located<FieldNames>?
+    let nextChallenge: Located<Bool>?
+    let allowEncoded: [Located<PathConstructs.RawValue>]?
+
+    /// Reads a rule, or the `default` section, which has no id and no match.
+    init?(_ node: SourceNode, _ keyPath: String, isDefault: Bool, log: ProblemLog) {
+        let keys = isDefault ? Self.keys.filter { $0 != "id" && $0 != "match" } : Self.keys
+        guard let reader = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
+        self.reader = reader
+        id = reader.value("id", use: "1…64 letters, digits, dots, hyphens or underscores", Self.id)
+        match = reader.match("match")
+        origin = reader.value("origin", use: "the name of an origin") { $0 }
+        mode = reader.word("mode")
+        rollout = reader.rollout("rollout")
+        sign = reader.sign("sign")
+        headers = reader.list("headers", of: "field names") { FieldNameText.lowerCase($0) }
+        (challenge, pointer) = reader.challenge("challenge")
+        counter = reader.counter("counter")
+        body = reader.body("body")
+        onError = reader.word("on_error")
+        unsupported = reader.word("unsupported")
+        fields = reader.fields("fields")
+        nextChallenge = reader.flag("next_challenge")
+        let names = PathConstructs.settingNames.map(\.name)
+        allowEncoded = reader.list(
+            "allow_encoded",
+            of: names.joined(separator: ", "),
+            words: names
+        ) { text in
+            PathConstructs.settingNames.first { $0.name == text }?.construct.rawValue
+        }
+    }
+
+    /// `default` is the id of the default rule.
+    private static func id(_ text: String) -> String? {
+        let isPlain = text.utf8.allSatisfy { octet in
+            switch octet {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
+                UInt8(ascii: "_"):
+                true
+            default: false
+            }
+        }
+        return isPlain && (1...64).contains(text.utf8.count) && text != "default" ? text : nil
+    }
+}
+
+extension PathConstructs {
+    /// The constructs a rule may admit, as `allow_encoded` writes them.
+    static let settingNames: [(name: String, construct: PathConstructs)] = [
+        ("slash", .encodedSlash), ("backslash", .encodedBackslash), ("bare-backslash", .backslash),
+        ("invalid-utf8", .invalidEncoding),
+    ]
+}
+
+/// Names of fields in texts.
+enum FieldNameText {
+    /// The name in lower case; `nil` when it is no token (RFC 9110 §5.6.2) or has an underscore,
+    /// which many servers can't tell from a hyphen.
+    static func lowerCase(_ text: String) -> String? {
+        let octets = Array(text.lowercased().utf8)
+        let isToken = octets.allSatisfy { octet in
+            switch octet {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+            default: "!#$%&'*+-.^`|~".utf8.contains(octet)
+            }
+        }
+        return isToken && (1...256).contains(octets.count) ? text.lowercased() : nil
+    }
+}

@@ -1,0 +1,150 @@
+import RequestBinding
+import Rules
+
+extension RuleValidation {
+    /// The most octets of declared content where a rule does not say: 1GiB.
+    static let declaredLimit = ByteCount.gibibytes(1)
+    /// The most octets of held content where a rule does not say: 10MiB.
+    static let heldLimit = ByteCount.mebibytes(10)
+    /// The octets of one held content in memory where a rule does not say: 256KiB.
+    static let heldMemory = ByteCount.kibibytes(256)
+
+    /// Whether a challenge is asked for. One that is not signed would protect nothing: whoever
+    /// replays an assertion could put a fresh challenge beside it.
+    func challenge(of draft: RuleDraft, signing: SigningForm) -> ChallengeRule {
+        let stated = draft.challenge
+        switch signing {
+        case .lines(let parts, _) where parts.contains(.challenge):
+            if let stated, stated.value == .none {
+                log.error(
+                    stated.place,
+                    stated.keyPath,
+                    found: "none, while sign has challenge",
+                    use: "required | optional, or a sign without challenge"
+                )
+            }
+            return stated?.value ?? .required
+        case .lines:
+            if let stated, stated.value != .none {
+                log.error(
+                    stated.place,
+                    stated.keyPath,
+                    found: "\(stated.value.rawValue), while sign has no challenge",
+                    use: "none, or a sign with challenge"
+                )
+            }
+            return .none
+        case .content:
+            if let stated, stated.value != .none, draft.pointer == nil {
+                log.warning(
+                    stated.place,
+                    stated.keyPath,
+                    found: "a challenge that the content need not hold",
+                    use:
+                        "challenge: { need: \(stated.value.rawValue), json_pointer: /… } if it does"
+                )
+            }
+            return stated?.value ?? (draft.pointer == nil ? .none : .required)
+        case .challenge:
+            if let stated, stated.value != .required {
+                log.error(
+                    stated.place,
+                    stated.keyPath,
+                    found: "\(stated.value.rawValue), while nothing but the challenge is signed",
+                    use: "required"
+                )
+            }
+            return .required
+        }
+    }
+
+    func source(of draft: RuleDraft, signing: SigningForm) -> ChallengeSource {
+        guard let pointer = draft.pointer else { return .field }
+        if signing != .content {
+            log.error(
+                pointer.place,
+                pointer.keyPath,
+                found: "it without sign: content, where it has no effect",
+                use: "sign: content, or no json_pointer"
+            )
+        } else if draft.challenge?.value == ChallengeRule.none {
+            log.error(
+                pointer.place,
+                pointer.keyPath,
+                found: "it with need: none, where it has no effect",
+                use: "need: required | optional, or no json_pointer"
+            )
+        }
+        return .jsonPointer(pointer.value)
+    }
+
+    func body(of draft: RuleDraft, signing: SigningForm) -> BodyRule {
+        let body = draft.body?.value
+        let digest = body?.digest
+        guard signing.coversBody else {
+            let isNone = digest?.value == RuleDraft.BodyDraft.Digest.none
+            if draft.reader.has("body"), !isNone || body?.limit != nil || body?.memory != nil {
+                useless(
+                    draft,
+                    "body",
+                    with: "a sign that leaves the content out",
+                    use: "a sign with body, or no body"
+                )
+            }
+            return .none
+        }
+        let isContent = signing == .content
+        let chosen = digest?.value ?? (isContent ? .held : .declared)
+        if let digest {
+            checkDigest(digest, isContent: isContent)
+        }
+        switch chosen {
+        case .none:
+            return .none
+        case .declared:
+            if let memory = body?.memory {
+                log.error(
+                    memory.place,
+                    memory.keyPath,
+                    found: "it with digest: declared, where it has no effect",
+                    use: "digest: held, or no memory"
+                )
+            }
+            return .declared(limit: body?.limit?.value ?? Self.declaredLimit)
+        case .held:
+            let limit = body?.limit?.value ?? Self.heldLimit
+            let memory = body?.memory?.value ?? min(limit, Self.heldMemory)
+            if let stated = body?.memory, memory > limit {
+                log.error(
+                    stated.place,
+                    stated.keyPath,
+                    found: "\(memory.text) with a limit of \(limit.text)",
+                    use: "no more than the limit"
+                )
+            }
+            return .held(limit: limit, memory: memory)
+        }
+    }
+
+    private func checkDigest(_ digest: Located<RuleDraft.BodyDraft.Digest>, isContent: Bool) {
+        switch digest.value {
+        case .held: break
+        case .declared:
+            guard isContent else { return }
+            log.error(
+                digest.place,
+                digest.keyPath,
+                found: "declared with sign: content",
+                use: "held: the content itself is signed, and must be there to be judged"
+            )
+        case .none:
+            let sign = isContent ? "sign: content" : "a sign with body"
+            log.error(
+                digest.place,
+                digest.keyPath,
+                found: "none with \(sign)",
+                use: isContent ? "held" : "declared | held, or a sign without body"
+            )
+        }
+    }
+}

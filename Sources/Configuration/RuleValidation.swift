@@ -1,0 +1,214 @@
+import HTTPWire
+import RequestBinding
+import Rules
+
+/// Turns drafts of rules into rules: references, defaults, and options without effect.
+struct RuleValidation {
+    let origins: [String]
+    let fallback: RuleDraft?
+    let log: ProblemLog
+    private var places: [String: Problem.Place] = [:]
+
+    init(origins: [String], fallback: RuleDraft?, log: ProblemLog) {
+        self.origins = origins
+        self.fallback = fallback
+        self.log = log
+    }
+
+    /// A rule of the list; `nil` when something that it can't do without is missing.
+    mutating func rule(_ draft: RuleDraft, index: Int) -> Rule? {
+        draft.reader.require("id", use: "id: a stable name, which logs and metrics show")
+        draft.reader.require("match", use: "match: { path: /v1/orders }")
+        draft.reader.require("mode", use: "mode: off | observe | enforce")
+        if let id = draft.id {
+            if let first = places[id.value] {
+                log.error(
+                    id.place,
+                    id.keyPath,
+                    found: "\(id.value), which stands at \(first.text) already",
+                    use: "another id"
+                )
+            }
+            places[id.value] = places[id.value] ?? id.place
+        }
+        let origin = origin(of: draft)
+        let demands = demands(of: draft, id: draft.id?.value ?? "")
+        guard let id = draft.id, let match = draft.match, let mode = draft.mode, let origin,
+            let demands
+        else { return nil }
+        return Rule(
+            id: id.value,
+            index: index,
+            match: match.value,
+            origin: origin,
+            mode: mode.value,
+            allowEncoded: allowance(of: draft),
+            demands: demands
+        )
+    }
+
+    /// The default.
+    func fallbackRule(_ draft: RuleDraft, index: Int) -> Rule? {
+        draft.reader.require("mode", use: "mode: off | observe | enforce")
+        let origin = origin(of: draft)
+        guard let demands = demands(of: draft, id: "default"), let mode = draft.mode, let origin
+        else { return nil }
+        return Rule(
+            id: "default",
+            index: index,
+            match: .all,
+            origin: origin,
+            mode: mode.value,
+            allowEncoded: allowance(of: draft),
+            demands: demands
+        )
+    }
+
+    /// Rules that stand behind one that takes all their requests.
+    func findShadows(_ drafts: [RuleDraft]) {
+        for (place, draft) in drafts.enumerated() {
+            guard let match = draft.match,
+                let first = drafts[..<place].first(where: {
+                    $0.match?.value.covers(match.value) == true
+                })
+            else { continue }
+            let id = first.id.map { " (\($0.value))" } ?? ""
+            log.error(
+                match.place,
+                match.keyPath,
+                found: "only requests that meet the rule at \(first.reader.place.text)\(id) before",
+                use: "this rule before that one, or none"
+            )
+        }
+    }
+
+    /// The rule's origin, or the default's. The default's own absence is reported once, there.
+    private func origin(of draft: RuleDraft) -> OriginIndex? {
+        let isDefault = draft.reader.keyPath == "default"
+        guard let name = draft.origin ?? fallback?.origin else {
+            if isDefault, !draft.reader.has("origin") {
+                draft.reader.require("origin", use: "origin: \(origins.joined(separator: " | "))")
+            }
+            return nil
+        }
+        guard let index = origins.firstIndex(of: name.value) else {
+            guard draft.origin != nil else { return nil }
+            let use = origins.isEmpty ? "origins that define it" : origins.joined(separator: " | ")
+            log.error(
+                name.place,
+                name.keyPath,
+                found: "the unknown origin \(SourceNode.quoted(name.value))",
+                use: Suggestion.use(use, for: name.value, among: origins)
+            )
+            return nil
+        }
+        return OriginIndex(index)
+    }
+
+    private func allowance(of draft: RuleDraft) -> PathConstructs {
+        (draft.allowEncoded ?? []).reduce(into: []) {
+            $0.insert(PathConstructs(rawValue: $1.value))
+        }
+    }
+
+    /// What is asked, with defaults for what the draft leaves out; `nil` when it can't be said.
+    private func demands(of draft: RuleDraft, id: String) -> Rule.Demands? {
+        var demands = Rule.Demands(salt: id)
+        guard let mode = draft.mode else { return nil }
+        guard mode.value != .off else {
+            for key in RuleDraft.verifyingKeys where draft.reader.has(key) {
+                useless(
+                    draft,
+                    key,
+                    with: "mode: off",
+                    use: "mode: observe or enforce, or no \(key)"
+                )
+            }
+            return demands
+        }
+        if let rollout = draft.rollout {
+            if mode.value == .observe {
+                useless(
+                    draft,
+                    "rollout",
+                    with: "mode: observe",
+                    use: "mode: enforce, or no rollout"
+                )
+            }
+            let value = rollout.value
+            demands.rollout = Rollout(
+                value.schedule,
+                by: value.subject,
+                salt: value.salt ?? id
+            )
+        }
+        demands.signing = signing(of: draft)
+        demands.challenge = challenge(of: draft, signing: demands.signing)
+        demands.challengeSource = source(of: draft, signing: demands.signing)
+        demands.counter = draft.counter?.value ?? .strict
+        demands.body = body(of: draft, signing: demands.signing)
+        demands.onError = draft.onError?.value ?? .refuse
+        demands.unsupported = draft.unsupported?.value ?? .refuse
+        demands.fields = draft.fields?.value ?? .standard
+        if demands.challenge == .none, draft.nextChallenge?.value == true {
+            useless(
+                draft,
+                "next_challenge",
+                with: "no challenge asked for",
+                use: "challenge: required or optional, or no next_challenge"
+            )
+        }
+        demands.sendsNextChallenge = draft.nextChallenge?.value ?? (demands.challenge == .required)
+        checkHeaders(of: draft, fields: demands.fields)
+        return demands
+    }
+
+    private func signing(of draft: RuleDraft) -> SigningForm {
+        let headers = draft.headers?.map(\.value) ?? []
+        switch draft.sign?.value ?? .parts(.all) {
+        case .parts(let parts): return .lines(parts, headers: headers)
+        case .content: return withoutHeaders(draft, "content", .content)
+        case .challenge: return withoutHeaders(draft, "challenge", .challenge)
+        }
+    }
+
+    private func withoutHeaders(
+        _ draft: RuleDraft,
+        _ name: String,
+        _ form: SigningForm
+    ) -> SigningForm {
+        if draft.reader.has("headers") {
+            useless(
+                draft,
+                "headers",
+                with: "sign: \(name)",
+                use: "sign: [method, target, body, challenge], or no headers"
+            )
+        }
+        return form
+    }
+
+    /// An assertion can't cover itself, and the digest and challenge have lines of their own.
+    private func checkHeaders(of draft: RuleDraft, fields: FieldNames) {
+        let own = [fields.assertion, fields.challenge].map { String(decoding: $0, as: UTF8.self) }
+        for header in draft.headers ?? [] where (own + ["content-digest"]).contains(header.value) {
+            log.error(
+                header.place,
+                header.keyPath,
+                found: header.value,
+                use: "other fields: this one is the assertion or has its own line"
+            )
+        }
+    }
+
+    /// Reports an option that would do nothing where it stands.
+    func useless(_ draft: RuleDraft, _ key: String, with reason: String, use: String) {
+        let reader = draft.reader
+        log.error(
+            reader.place(of: key),
+            reader.path(key),
+            found: "it with \(reason), where it has no effect",
+            use: use
+        )
+    }
+}

@@ -1,0 +1,230 @@
+import Yams
+
+extension SourceNode {
+    /// The bounds of one file.
+    enum Bounds {
+        /// The most octets.
+        static let octetsMax = 1 << 20
+        /// The most pieces.
+        static let nodesMax = 100_000
+        /// The deepest nesting. The deepest option has six levels.
+        static let depthMax = 32
+        /// The most texts that look like an alias in a file that is parsed at all.
+        ///
+        /// All aliases are refused, but only after parsing, and with more of them a few lines can
+        /// be made to take for ever (each level repeats the one below).
+        static let aliasesMax = 16
+        /// The most keys that are reported as written twice.
+        static let duplicatesMax = 32
+    }
+
+    /// Marks a key that stands again later in its mapping. Nothing else begins so: the octet is
+    /// refused in the file.
+    private static let duplicateMark = "\u{E000}"
+
+    /// Reads a file of one YAML document.
+    ///
+    /// Places name the file as `file` does.
+    ///
+    /// - Returns: `nil` when there is nothing to read; the reason is in the log then.
+    static func read(_ octets: [UInt8], file: String, log: ProblemLog) -> SourceNode? {
+        let top = Problem.Place(file: file, line: 1)
+        guard octets.count <= Bounds.octetsMax else {
+            log.error(top, "", found: "\(octets.count) octets", use: "a file of at most 1MiB")
+            return nil
+        }
+        guard let text = String(validating: octets, as: UTF8.self), !text.contains(duplicateMark)
+        else {
+            log.error(top, "", found: "octets that are no UTF-8 text", use: "UTF-8")
+            return nil
+        }
+        guard aliasCount(octets) <= Bounds.aliasesMax else {
+            log.error(top, "", found: "aliases (*name)", use: "the values themselves")
+            return nil
+        }
+        guard let (parser, root) = parse(text, file: file, log: log) else { return nil }
+        // Nodes refer to their anchors weakly; the parser is what keeps them.
+        return withExtendedLifetime(parser) {
+            var budget = Bounds.nodesMax
+            return SourceNode(root, file: file, line: 1, keyPath: "", depth: 0, &budget, log)
+        }
+    }
+
+    /// Asterisks where an alias could begin, with a letter or digit behind them.
+    private static func aliasCount(_ octets: [UInt8]) -> Int {
+        var count = 0
+        var last = UInt8(ascii: "\n")
+        for (index, octet) in octets.enumerated() {
+            if octet == UInt8(ascii: "*"), index + 1 < octets.count,
+                " \t\r\n[{,:-?".utf8.contains(last),
+                Character(Unicode.Scalar(octets[index + 1])).isLetter
+                    || Character(Unicode.Scalar(octets[index + 1])).isNumber
+                    || octets[index + 1] == UInt8(ascii: "_")
+            {
+                count += 1
+            }
+            last = octet
+        }
+        return count
+    }
+
+    /// Parses; where a key is written twice, marks the first of them and parses again, so that this
+    /// problem does not hide all others.
+    private static func parse(
+        _ text: String,
+        file: String,
+        log: ProblemLog
+    ) -> (parser: Parser, root: Node)? {
+        var text = text
+        for _ in 0...Bounds.duplicatesMax {
+            do {
+                // The basic resolver resolves nothing: every scalar stays the text it is.
+                let parser = try Parser(yaml: text, resolver: .basic, encoding: .utf8)
+                guard let root = try parser.singleRoot() else {
+                    let top = Problem.Place(file: file, line: 1)
+                    log.error(top, "", found: "nothing", use: "a configuration")
+                    return nil
+                }
+                return (parser, root)
+            } catch let YamlError.duplicatedKeysInMapping(_, context) {
+                guard let marked = mark(text, at: context.mark) else { return nil }
+                text = marked
+            } catch {
+                report(error, file: file, log: log)
+                return nil
+            }
+        }
+        let top = Problem.Place(file: file, line: 1)
+        log.error(top, "", found: "many keys that stand twice", use: "each key once")
+        return nil
+    }
+
+    /// Writes the mark into the key that begins at a place, behind its quote if it has one.
+    private static func mark(_ text: String, at mark: Mark) -> String? {
+        var line = 1
+        var column = 1
+        var scalars = text.unicodeScalars
+        for index in scalars.indices {
+            if line == mark.line, column >= mark.column {
+                let isQuote = scalars[index] == "\"" || scalars[index] == "'"
+                let place = isQuote ? scalars.index(after: index) : index
+                scalars.insert(contentsOf: duplicateMark.unicodeScalars, at: place)
+                return String(scalars)
+            }
+            column += 1
+            if scalars[index] == "\n" { (line, column) = (line + 1, 1) }
+        }
+        return nil
+    }
+
+    private static func report(_ error: any Error, file: String, log: ProblemLog) {
+        var line = 1
+        var found = "no YAML"
+        switch error {
+        case YamlError.scanner(_, let problem, let mark, _),
+            YamlError.parser(_, let problem, let mark, _),
+            YamlError.composer(_, let problem, let mark, _):
+            line = mark.line
+            found = "no YAML (\(problem))"
+        case YamlError.reader(let problem, _, _, _):
+            found = "no YAML (\(problem))"
+        default:
+            break
+        }
+        let use = "YAML 1.2; quote texts that begin with one of *&!%@`[{#|>"
+        log.error(Problem.Place(file: file, line: line), "", found: found, use: use)
+    }
+
+    private init?(
+        _ node: Node,
+        file: String,
+        line: Int,
+        keyPath: String,
+        depth: Int,
+        _ budget: inout Int,
+        _ log: ProblemLog
+    ) {
+        place = Problem.Place(file: file, line: node.mark?.line ?? line)
+        budget -= 1
+        guard budget > 0, depth <= Bounds.depthMax else {
+            let use = "at most \(Bounds.nodesMax) values, \(Bounds.depthMax) levels deep"
+            log.error(place, "", found: "too large a tree", use: use)
+            return nil
+        }
+        if let anchor = node.anchor {
+            log.error(place, keyPath, found: "an anchor (&\(anchor))", use: "the value itself")
+            return nil
+        }
+        switch node {
+        case .scalar(let scalar):
+            let isNothing = scalar.style == .plain && ["", "~", "null"].contains(scalar.string)
+            content = isNothing ? .nothing : .text(scalar.string)
+        case .sequence(let sequence):
+            var list: [SourceNode] = []
+            for (index, element) in sequence.enumerated() {
+                let path = "\(keyPath)[\(index)]"
+                let line = place.line
+                guard
+                    let element = SourceNode(
+                        element,
+                        file: file,
+                        line: line,
+                        keyPath: path,
+                        depth: depth + 1,
+                        &budget,
+                        log
+                    )
+                else { return nil }
+                list.append(element)
+            }
+            content = .list(list)
+        case .mapping(let mapping):
+            let members = Self.members(mapping, place, keyPath, depth, &budget, log)
+            guard let members else { return nil }
+            content = .mapping(members)
+        case .alias:
+            log.error(place, keyPath, found: "an alias", use: "the value itself")
+            return nil
+        }
+    }
+
+    private static func members(
+        _ mapping: Node.Mapping,
+        _ place: Problem.Place,
+        _ keyPath: String,
+        _ depth: Int,
+        _ budget: inout Int,
+        _ log: ProblemLog
+    ) -> [Member]? {
+        var members: [Member] = []
+        for (key, value) in mapping {
+            let line = key.mark?.line ?? place.line
+            let here = Problem.Place(file: place.file, line: line)
+            guard case .scalar(let scalar) = key else {
+                log.error(here, keyPath, found: "a key that is no text", use: "a text")
+                return nil
+            }
+            var name = scalar.string
+            let isDuplicate = name.hasPrefix(duplicateMark)
+            name = String(name.drop { duplicateMark.contains($0) })
+            let path = keyPath.isEmpty ? name : "\(keyPath).\(name)"
+            if isDuplicate {
+                log.error(here, path, found: "the key twice in one mapping", use: "it once")
+                continue
+            }
+            guard
+                let node = SourceNode(
+                    value,
+                    file: place.file,
+                    line: line,
+                    keyPath: path,
+                    depth: depth + 1,
+                    &budget,
+                    log
+                )
+            else { return nil }
+            members.append(Member(key: name, place: here, value: node))
+        }
+        return members
+    }
+}

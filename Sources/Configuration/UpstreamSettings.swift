@@ -1,0 +1,12 @@
+/// One origin: the servers behind a name that rules refer to.
+package struct UpstreamSettings: Hashable, Sendable {
+    package let name: String
+    /// In turn, from the second on also when one does not answer. At least one.
+    package let servers: [ServerAddress]
+    /// What is sent as `Host`; `nil` (`client`, the default) for what the client sent.
+    package let host: String?
+    /// Default `timeouts.connect`.
+    package let connectTimeout: Duration
+    /// Default `timeouts.first_byte`.
+    package let firstByteTimeout: Duration
+}

@@ -1,0 +1,48 @@
+package import AppAttest
+package import Cryptography
+
+/// One app, and what is asked of its keys.
+package struct AppPolicy: Sendable {
+    /// How the client makes `clientDataHash` for `attestKey` out of the challenge's text.
+    package enum ClientDataHash: String, CaseIterable, Sendable {
+        /// SHA-256 of the text's octets, as Apple's documentation has it.
+        case sha256
+        /// The text's octets themselves, as Apple's sample has it.
+        case raw
+    }
+
+    /// Which checks apply: on macOS the certificate's access control list is one of them.
+    package enum Platform: String, CaseIterable, Sendable {
+        case ios, macos
+    }
+
+    /// Whether an attestation must carry a receipt that verifies.
+    package enum Receipt: String, CaseIterable, Sendable {
+        case optional, required
+    }
+
+    /// The App ID: prefix, dot, bundle identifier.
+    package let id: String
+    /// SHA-256 of the App ID.
+    package let hash: AppIDHash
+    /// Apple's environments that are accepted; empty only for an app that is for tests alone.
+    package let environments: Set<AttestationEnvironment>
+    /// The authorities that are trusted beside Apple's; empty unless this is a test app.
+    ///
+    /// What they attest has the environment `test`, whatever its AAGUID says.
+    package var testRoots: [Certificate] = []
+    package var clientDataHash = ClientDataHash.sha256
+    package var platform = Platform.ios
+    /// Which builds are accepted, by what iOS and macOS 27 and later sign.
+    package var builds = BuildPolicy.any
+    package var receipt = Receipt.optional
+
+    package init(id: String, environments: Set<AttestationEnvironment>) {
+        self.id = id
+        hash = AppIDHash(appID: id)
+        self.environments = environments
+    }
+
+    /// Whether one more authority is trusted; every verdict about its keys then says `test`.
+    package var isTest: Bool { !testRoots.isEmpty }
+}

@@ -1,0 +1,124 @@
+import HTTPWire
+
+/// Which hosts a rule is for. Names are compared without case, port and final dot.
+package enum HostPattern: Hashable, Sendable {
+    case any
+    /// One host, in lower case.
+    case exact([UInt8])
+    /// `*.example.com`: every host with one label or more in front. Holds `example.com`.
+    case under([UInt8])
+
+    /// Reads `api.example.com`, `*.example.com`, `*`, `10.0.0.1` or `[2001:db8::1]`.
+    ///
+    /// `nil` for anything with a port, a path, or a `*` elsewhere.
+    package init?(text: some StringProtocol) {
+        var octets = Array(text.utf8).map(Self.lowerCase)
+        if octets == [UInt8(ascii: "*")] {
+            self = .any
+            return
+        }
+        let isUnder = octets.starts(with: [UInt8(ascii: "*"), UInt8(ascii: ".")])
+        if isUnder { octets.removeFirst(2) }
+        if octets.last == UInt8(ascii: ".") { octets.removeLast() }
+        guard Self.isAddress(octets) && !isUnder || Self.isName(octets) else { return nil }
+        self = isUnder ? .under(octets) : .exact(octets)
+    }
+
+    /// The pattern as a rule writes it.
+    package var text: String {
+        switch self {
+        case .any: "*"
+        case .exact(let name): String(decoding: name, as: UTF8.self)
+        case .under(let name): "*." + String(decoding: name, as: UTF8.self)
+        }
+    }
+
+    /// Whether this request's host, with or without a port, is one of them.
+    package func matches(_ host: Span<UInt8>) -> Bool {
+        let end = Self.end(of: host)
+        switch self {
+        case .any: return true
+        case .exact(let name):
+            return end == name.count && Self.agrees(name.span, with: host, from: 0)
+        case .under(let name):
+            let start = end - name.count
+            return start >= 2 && host[start - 1] == UInt8(ascii: ".")
+                && Self.agrees(name.span, with: host, from: start)
+        }
+    }
+
+    /// Whether every host of the other pattern is one of this pattern.
+    package func covers(_ other: HostPattern) -> Bool {
+        switch (self, other) {
+        case (.any, _): return true
+        case (_, .any), (.exact, .under): return false
+        case (.exact, .exact): return self == other
+        case (.under, .exact(let name)): return matches(name.span)
+        case (.under(let outer), .under(let inner)):
+            return outer == inner || matches(inner.span)
+        }
+    }
+
+    /// Where the name ends: before the port, before a final dot.
+    static func end(of host: Span<UInt8>) -> Int {
+        var end = host.count
+        var index = end
+        // A port follows the last colon, and nothing but digits follows the port's colon; inside
+        // the brackets of an IPv6 literal the scan stops at "]".
+        while index > 0 {
+            index -= 1
+            let octet = host[index]
+            if octet == UInt8(ascii: ":") {
+                end = index
+                break
+            }
+            guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(octet) else { break }
+        }
+        if end > 1, host[end - 1] == UInt8(ascii: ".") { end -= 1 }
+        return end
+    }
+
+    /// A letter of US-ASCII in lower case, any other octet as it is.
+    package static func foldedCase(_ octet: UInt8) -> UInt8 { lowerCase(octet) }
+
+    @inline(__always)
+    static func lowerCase(_ octet: UInt8) -> UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(octet) ? octet | 0x20 : octet
+    }
+
+    /// Whether the octets of `host` from `start` on begin with `name`, without case.
+    static func agrees(_ name: Span<UInt8>, with host: Span<UInt8>, from start: Int) -> Bool {
+        guard start >= 0, host.count - start >= name.count else { return false }
+        for index in 0..<name.count where lowerCase(host[start + index]) != name[index] {
+            return false
+        }
+        return true
+    }
+
+    private static func isName(_ octets: [UInt8]) -> Bool {
+        guard (1...253).contains(octets.count) else { return false }
+        let labels = octets.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        return labels.allSatisfy { label in
+            (1...63).contains(label.count)
+                && label.allSatisfy { octet in
+                    switch octet {
+                    case UInt8(ascii: "a")...UInt8(ascii: "z"),
+                        UInt8(ascii: "0")...UInt8(ascii: "9"),
+                        UInt8(ascii: "-"), UInt8(ascii: "_"):
+                        true
+                    default: false
+                    }
+                }
+        }
+    }
+
+    /// `[2001:db8::1]`: compared as text, so a rule writes it as clients do.
+    private static func isAddress(_ octets: [UInt8]) -> Bool {
+        guard octets.count > 4, octets.first == UInt8(ascii: "["),
+            octets.last == UInt8(ascii: "]")
+        else { return false }
+        let text = String(decoding: octets.dropFirst().dropLast(), as: UTF8.self)
+        guard case .v6 = IPAddress(text) else { return false }
+        return true
+    }
+}

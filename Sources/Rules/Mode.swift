@@ -1,0 +1,29 @@
+/// What a rule does with a verdict. The raw values are written in rules, logs and metrics.
+package enum Mode: String, CaseIterable, Sendable {
+    /// Nothing is verified; the request is forwarded.
+    case off
+    /// Verified and counted, never refused; the origin is told the would-be verdict.
+    case observe
+    /// Refused when the verdict is not a pass and the rollout has reached the key.
+    case enforce
+}
+
+/// What happens to a request when something the verdict depends on has failed.
+///
+/// Never a way around a bad assertion: that is a refusal, not an error.
+package enum DependencyErrorRule: String, CaseIterable, Sendable {
+    /// Answered 503.
+    case refuse
+    /// Forwarded as unverified.
+    case forward
+}
+
+/// What happens to a request that says that its device can't attest.
+///
+/// The claim proves nothing: whoever sends the field says so.
+package enum UnsupportedRule: String, CaseIterable, Sendable {
+    /// Refused like a request that proves nothing.
+    case refuse
+    /// Forwarded, marked, and counted apart.
+    case forward
+}

@@ -1,0 +1,89 @@
+package import Cryptography
+
+/// For which share of the keys `enforce` refuses; all others are treated as in `observe`.
+///
+/// Sticky: a key's bucket is a function of the salt and the key. Monotone: raising the share takes
+/// in keys and leaves out none. Salted per rule: being early in one says nothing about another.
+package struct Rollout: Sendable {
+    /// The share, as it stands or as it grows.
+    package enum Schedule: Hashable, Sendable {
+        case fixed(Share)
+        /// No key before `from`; then from `start` in a straight line to `end` at `to`; then `end`.
+        ///
+        /// A date stands for its first second in UTC. `from` is before `to`, `start` not above
+        /// `end`, and the years are four digits.
+        case growing(from: UnixTime, to: UnixTime, start: Share, end: Share)
+    }
+
+    /// What is put into a bucket.
+    package enum Subject: String, CaseIterable, Sendable {
+        /// The key id; the client address where the request names none.
+        case key
+        case address
+    }
+
+    package let schedule: Schedule
+    package let subject: Subject
+    /// The key of the HMAC: the rule's id, unless rules are to be correlated on purpose.
+    package let salt: String
+    private let key: HMACSHA256.Key
+
+    package init(_ schedule: Schedule, by subject: Subject = .key, salt: String) {
+        self.schedule = schedule
+        self.subject = subject
+        self.salt = salt
+        let octets = Array(salt.utf8)
+        key = HMACSHA256.Key(octets.span)
+    }
+
+    /// The share at a moment.
+    package func share(at now: UnixTime) -> Share {
+        switch schedule {
+        case .fixed(let share): return share
+        case .growing(let from, let to, let start, let end):
+            guard now >= from else { return .none }
+            guard now < to else { return end }
+            // Years end at 9999, so the product stays below 2.6 × 10¹⁷.
+            let gone = now.seconds - from.seconds
+            let span = max(1, to.seconds - from.seconds)
+            let growth = Int64(end.millionths - start.millionths) * gone / span
+            return Share(millionths: start.millionths + Int(growth)) ?? end
+        }
+    }
+
+    /// HMAC-SHA-256 with the salt as its key, over the key id's 32 octets or the address's 4 or 16.
+    package func bucket(of subject: Span<UInt8>) -> Bucket {
+        let mac = key.code(subject).bytes
+        return Bucket(mac: mac.span)
+    }
+
+    /// Whether the rule is enforced for this key or address now. Hashes only when the share is
+    /// neither nothing nor everything.
+    package func enforces(_ subject: Span<UInt8>, at now: UnixTime) -> Bool {
+        let share = share(at: now)
+        if share == .none { return false }
+        return share == .whole || bucket(of: subject).isWithin(share)
+    }
+
+    /// The rollout in words: `25% by key`.
+    package var text: String {
+        let amount =
+            switch schedule {
+            case .fixed(let share): share.text
+            case .growing(let from, let to, let start, let end):
+                "\(start.text) on \(Self.date(from)) to \(end.text) on \(Self.date(to))"
+            }
+        return "\(amount) by \(subject.rawValue)"
+    }
+
+    private static func date(_ time: UnixTime) -> String {
+        let text = time.iso8601
+        return text.hasSuffix("T00:00:00Z") ? String(text.dropLast(10)) : text
+    }
+}
+
+extension Rollout: Equatable {
+    package static func == (left: Rollout, right: Rollout) -> Bool {
+        left.schedule == right.schedule && left.subject == right.subject && left.salt == right.salt
+    }
+}

@@ -1,0 +1,119 @@
+import HTTPWire
+
+extension RouteIndex {
+    /// An index over the matches in their order, for one reading of paths.
+    ///
+    /// `nil` when they name more than ``methodsMax`` methods together.
+    init?(_ matches: [RouteMatch], _ reading: TargetView.Reading) {
+        let names = matches.reduce(into: [String]()) { names, match in
+            for name in match.methods ?? [] where !names.contains(name) { names.append(name) }
+        }
+        guard names.count <= Self.methodsMax else { return nil }
+        for name in names {
+            let start = methodNames.count
+            methodNames.append(contentsOf: name.utf8)
+            methodRanges.append(start..<methodNames.count)
+        }
+        var tree = Tree()
+        for (rule, match) in matches.enumerated() {
+            var methods: UInt64 = match.methods == nil ? .max : 0
+            for (place, name) in names.enumerated() where match.methods?.contains(name) == true {
+                methods |= 1 << UInt64(place)
+            }
+            let entry = Entry(rule: Int32(clamping: rule), methods: methods)
+            tree.add(entry, match, reading)
+        }
+        hasHostSuffixes = !tree.nodes[Int(Self.hostSuffixes)].literals.isEmpty
+        flatten(tree)
+    }
+
+    /// The tree while it grows; look-ups go through the flat form.
+    private struct Tree {
+        struct Node {
+            var least = Int32.max
+            var one: Int32 = -1
+            var literals: [[UInt8]: Int32] = [:]
+            var ends: [Entry] = []
+            var rests: [Entry] = []
+        }
+
+        var nodes = [Node](repeating: Node(), count: 3)
+
+        mutating func add(_ entry: Entry, _ match: RouteMatch, _ reading: TargetView.Reading) {
+            var node =
+                switch match.host {
+                case .any: RouteIndex.anyHost
+                case .exact(let name): child(of: RouteIndex.exactHosts, name)
+                case .under(let name): child(of: RouteIndex.hostSuffixes, name)
+                }
+            note(entry.rule, at: node)
+            for segment in match.path.segments(reading) {
+                switch segment {
+                case .literal(let literal): node = child(of: node, literal)
+                case .one: node = one(of: node)
+                }
+                note(entry.rule, at: node)
+            }
+            if match.path.hasRest {
+                nodes[Int(node)].rests.append(entry)
+            } else {
+                nodes[Int(node)].ends.append(entry)
+            }
+        }
+
+        private mutating func note(_ rule: Int32, at node: Int32) {
+            nodes[Int(node)].least = min(nodes[Int(node)].least, rule)
+        }
+
+        private mutating func child(of node: Int32, _ literal: [UInt8]) -> Int32 {
+            if let child = nodes[Int(node)].literals[literal] { return child }
+            let child = Int32(clamping: nodes.count)
+            nodes[Int(node)].literals[literal] = child
+            nodes.append(Node())
+            return child
+        }
+
+        private mutating func one(of node: Int32) -> Int32 {
+            if nodes[Int(node)].one >= 0 { return nodes[Int(node)].one }
+            let child = Int32(clamping: nodes.count)
+            nodes[Int(node)].one = child
+            nodes.append(Node())
+            return child
+        }
+    }
+
+    private mutating func flatten(_ tree: Tree) {
+        let count = tree.nodes.reduce(0) { $0 + $1.literals.count }
+        var capacity = 8
+        while capacity < count * 2 + 1 { capacity *= 2 }
+        edges = [Edge?](repeating: nil, count: capacity)
+        for (number, built) in tree.nodes.enumerated() {
+            var node = Node(least: built.least, one: built.one)
+            node.ends = append(built.ends)
+            node.rests = append(built.rests)
+            nodes.append(node)
+            for (literal, child) in built.literals {
+                insert(literal, from: Int32(clamping: number), to: child)
+            }
+        }
+    }
+
+    private mutating func append(_ added: [Entry]) -> Range<Int32> {
+        let start = Int32(clamping: entries.count)
+        entries.append(contentsOf: added)
+        return start..<Int32(clamping: entries.count)
+    }
+
+    private mutating func insert(_ label: [UInt8], from: Int32, to: Int32) {
+        var hash = SegmentHash()
+        // Hosts are hashed from their end on; see `visitHosts`.
+        for octet in from < Self.anyHost ? label.reversed() : label { hash.add(octet) }
+        let start = Int32(clamping: labels.count)
+        labels.append(contentsOf: label)
+        let mask = edges.count - 1
+        var place = Self.place(from, hash.value) & mask
+        while edges[place] != nil { place = (place + 1) & mask }
+        let range = start..<Int32(clamping: labels.count)
+        edges[place] = Edge(from: from, hash: hash.value, label: range, to: to)
+    }
+}

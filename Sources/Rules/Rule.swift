@@ -1,0 +1,74 @@
+package import HTTPWire
+package import RequestBinding
+
+/// The place of an origin in the configuration.
+package struct OriginIndex: Hashable, Sendable {
+    package let rawValue: Int
+
+    package init(_ rawValue: Int) { self.rawValue = rawValue }
+}
+
+/// One rule: which requests it is for, where they go, and what is asked of them.
+///
+/// A reference, so that a request carries its rule at the price of one count.
+package final class Rule: Sendable {
+    /// What is asked. The initial values are those of a rule that is `off`.
+    package struct Demands: Equatable, Sendable {
+        package var rollout: Rollout
+        /// What the assertion signs.
+        package var signing = SigningForm.lines([], headers: [])
+        package var challenge = ChallengeRule.none
+        package var challengeSource = ChallengeSource.field
+        package var counter = CounterRule.strict
+        package var body = BodyRule.none
+        package var onError = DependencyErrorRule.refuse
+        /// What a request gets that says that its device can't attest.
+        package var unsupported = UnsupportedRule.refuse
+        package var fields = FieldNames.standard
+        /// Whether a response carries the next challenge.
+        package var sendsNextChallenge = false
+
+        /// Nothing signed, and everyone enforced where `mode` says so.
+        package init(salt: String) { rollout = Rollout(.fixed(.whole), salt: salt) }
+    }
+
+    /// Stable; appears in logs, metrics, fields and the dashboard.
+    package let id: String
+    /// Its place in the order; dense, for metrics.
+    package let index: Int
+    package let match: RouteMatch
+    package let origin: OriginIndex
+    package let mode: Mode
+    /// What its paths may hold although it has no single reading.
+    package let allowEncoded: PathConstructs
+    package let demands: Demands
+
+    package init(
+        id: String,
+        index: Int,
+        match: RouteMatch,
+        origin: OriginIndex,
+        mode: Mode,
+        allowEncoded: PathConstructs = [],
+        demands: Demands? = nil
+    ) {
+        self.id = id
+        self.index = index
+        self.match = match
+        self.origin = origin
+        self.mode = mode
+        self.allowEncoded = allowEncoded
+        self.demands = demands ?? Demands(salt: id)
+    }
+
+    package var rollout: Rollout { demands.rollout }
+    package var signing: SigningForm { demands.signing }
+    package var challenge: ChallengeRule { demands.challenge }
+    package var challengeSource: ChallengeSource { demands.challengeSource }
+    package var counter: CounterRule { demands.counter }
+    package var body: BodyRule { demands.body }
+    package var onError: DependencyErrorRule { demands.onError }
+    package var unsupported: UnsupportedRule { demands.unsupported }
+    package var fields: FieldNames { demands.fields }
+    package var sendsNextChallenge: Bool { demands.sendsNextChallenge }
+}

@@ -1,0 +1,20 @@
+// What is asked of a request, and who is asked it: the rules, as values.
+//
+//   RuleSet      all rules of a configuration and the default, with an index over them
+//     Rule       one rule: a RouteMatch, an origin, and what is asked
+//       RouteMatch   host, method and path pattern
+//       Rollout      for which share of the keys `enforce` refuses, and since when
+//   AppPolicy    what is asked of a key when it is enrolled
+//
+// The first rule that matches, in the order of the files, decides. There is no precedence by
+// specificity: what is written first wins, and a rule that can never be reached is refused when
+// the file is loaded (`RouteMatch.covers`).
+//
+// One view of the path, HTTPWire's `TargetView`: segments, percent-decoded once. Where servers
+// differ although no encoding is involved (`//admin`, `/admin/`, `/admin;x=1`), both readings are
+// looked up, and a request for which different rules come out has no route
+// (`RuleSet.Route.disputed`). In the merging reading patterns are merged too, so that a rule for
+// `/v1/` can be met.
+//
+// Nothing here reads a clock, a file or a socket. Matching allocates nothing, and its cost grows
+// with the length of the path and not with the number of rules.

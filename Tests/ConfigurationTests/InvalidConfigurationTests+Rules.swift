@@ -1,0 +1,288 @@
+// The rows about rules.
+extension InvalidConfigurationTests {
+    static let rules: [Row] = [
+        .more(
+            "rules:\n  - { match: { path: /a }, mode: off }",
+            "p.yaml:7: rules[0].id: found no such key; use id:"
+        ),
+        .more(
+            "rules:\n  - { id: a, mode: off }",
+            "p.yaml:7: rules[0].match: found no such key; use match:"
+        ),
+        .more(
+            "rules:\n  - { id: default, match: { path: /a }, mode: off }",
+            "p.yaml:7: rules[0].id: found \"default\"; use 1…64 letters"
+        ),
+        .more(
+            "rules:\n  - { id: \"a b\", match: { path: /a }, mode: off }",
+            "p.yaml:7: rules[0].id: found \"a b\"; use 1…64 letters"
+        ),
+        .rule(
+            "origin: shop",
+            "p.yaml:7: rules[0].mode: found no such key; use mode: off | observe | enforce"
+        ),
+        .rule("mode: on", "p.yaml:7: rules[0].mode: found \"on\"; use off | observe | enforce"),
+        .rule(
+            "mode: enforced",
+            """
+            p.yaml:7: rules[0].mode: found "enforced"; use off | observe | enforce (did you mean \
+            enforce?)
+            """
+        ),
+        .rule(
+            "mode: off, origin: shpo",
+            """
+            p.yaml:7: rules[0].origin: found the unknown origin "shpo"; use shop | media (did \
+            you mean shop?)
+            """
+        ),
+        .rule(
+            "mode: enforce, sign: [method, path]",
+            "p.yaml:7: rules[0].sign[1]: found \"path\"; use method, target, body, challenge"
+        ),
+        .rule(
+            "mode: enforce, sign: [method, method]",
+            "p.yaml:7: rules[0].sign[1]: found \"method\" again; use it once"
+        ),
+        .rule(
+            "mode: enforce, sign: []",
+            """
+            p.yaml:7: rules[0].sign: found an empty list; use a list of method, target, body, \
+            challenge
+            """
+        ),
+        .rule(
+            "mode: enforce, headers: [X-A, x-a]",
+            "p.yaml:7: rules[0].headers[1]: found \"x-a\" again; use it once"
+        ),
+        .rule(
+            "mode: enforce, headers: [app-attest-assertion]",
+            "p.yaml:7: rules[0].headers[0]: found app-attest-assertion; use other fields"
+        ),
+        .rule(
+            "mode: enforce, counter: { window: 65 }",
+            "p.yaml:7: rules[0].counter.window: found \"65\"; use a number, 1…64"
+        ),
+        .rule(
+            "mode: enforce, counter: loose",
+            "p.yaml:7: rules[0].counter: found \"loose\"; use strict | { window: 1…64 }"
+        ),
+        .rule(
+            "mode: enforce, rollout: { percent: 25 }",
+            "p.yaml:7: rules[0].rollout.percent: found \"25\"; use a percentage, 0%…100%"
+        ),
+        .rule(
+            "mode: enforce, rollout: { percent: 101% }",
+            "p.yaml:7: rules[0].rollout.percent: found \"101%\"; use a percentage"
+        ),
+        .rule(
+            "mode: enforce, rollout: { by: key }",
+            """
+            p.yaml:7: rules[0].rollout: found no share; use percent, or all of from, to, start, \
+            end
+            """
+        ),
+        .rule(
+            "mode: enforce, rollout: { from: 2026-12-31, to: 2026-12-01, start: 1%, end: 2% }",
+            """
+            p.yaml:7: rules[0].rollout.to: found an end that is not after its start; use a later \
+            date
+            """
+        ),
+        .rule(
+            "mode: enforce, rollout: { from: 2026-12-01, to: 2026-12-31, start: 5%, end: 2% }",
+            "p.yaml:7: rules[0].rollout.end: found 2% after 5%; use a share that is not below start"
+        ),
+        .rule(
+            "mode: enforce, rollout: { from: 2026-02-30, to: 2026-12-31, start: 1%, end: 2% }",
+            "p.yaml:7: rules[0].rollout.from: found \"2026-02-30\"; use a date"
+        ),
+        .rule(
+            "mode: enforce, rollout: { from: 2026-12-01, to: 2026-12-31, start: 1% }",
+            "p.yaml:7: rules[0].rollout.end: found no such key; use it too"
+        ),
+        .rule(
+            "mode: enforce, rollout: { percent: 5%, start: 1% }",
+            "p.yaml:7: rules[0].rollout.start: found it beside percent; use either"
+        ),
+        .rule(
+            "mode: enforce, body: { limit: 5 }",
+            "p.yaml:7: rules[0].body.limit: found \"5\"; use a size with its unit"
+        ),
+        .rule(
+            "mode: enforce, fields: { key_id: host }",
+            "p.yaml:7: rules[0].fields.key_id: found \"host\"; use a field name"
+        ),
+        .rule(
+            "mode: enforce, fields: { key_id: x, assertion: X }",
+            "p.yaml:7: rules[0].fields: found one name for two fields; use four different names"
+        ),
+        .rule(
+            "mode: enforce, next_challenge: yes",
+            "p.yaml:7: rules[0].next_challenge: found \"yes\"; use true | false"
+        ),
+        .rule(
+            "mode: off, allow_encoded: [slahs]",
+            """
+            p.yaml:7: rules[0].allow_encoded[0]: found "slahs"; use slash, backslash, \
+            bare-backslash, invalid-utf8 (did you mean slash?)
+            """
+        ),
+        .rule(
+            "mode: enforce, challenge: { need: required, json_pointer: auth }, sign: content",
+            "p.yaml:7: rules[0].challenge.json_pointer: found \"auth\"; use a JSON pointer"
+        ),
+    ]
+
+    static let routes: [Row] = [
+        .more(
+            "rules:\n  - { id: a, match: {}, mode: off }",
+            "p.yaml:7: rules[0].match: found nothing to match; use host, method or path"
+        ),
+        .more(
+            "rules:\n  - { id: a, match: { path: a }, mode: off }",
+            "p.yaml:7: rules[0].match.path: found \"a\"; use a path that begins with a slash"
+        ),
+        .more(
+            "rules:\n  - { id: a, match: { path: /a*, host: x.y }, mode: off }",
+            "p.yaml:7: rules[0].match.path: found \"/a*\"; use * only as a whole segment"
+        ),
+        .more(
+            "rules:\n  - { id: a, match: { path: \"/a/../b\" }, mode: off }",
+            "p.yaml:7: rules[0].match.path: found \"/a/../b\"; use a path without dot segments"
+        ),
+        .more(
+            "rules:\n  - { id: a, match: { method: [post] }, mode: off }",
+            """
+            p.yaml:7: rules[0].match.method[0]: found "post"; use method names in upper case, \
+            such as [GET, POST] (did you mean POST?)
+            """
+        ),
+        .more(
+            "rules:\n  - { id: a, match: { host: \"a.com:80\" }, mode: off }",
+            "p.yaml:7: rules[0].match.host: found \"a.com:80\"; use api.example.com"
+        ),
+        .more(
+            "rules:\n  - { id: a, match: { host: *.example.com }, mode: off }",
+            "p.yaml:7: found no YAML"
+        ),
+        .more(
+            """
+            rules:
+              - { id: a, match: { path: /a }, mode: off }
+              - { id: a, match: { path: /b }, mode: off }
+            """,
+            "p.yaml:8: rules[1].id: found a, which stands at p.yaml:7 already; use another id"
+        ),
+        .more(
+            """
+            rules:
+              - { id: a, match: { path: /** }, mode: off }
+              - { id: b, match: { path: /b }, mode: off }
+            """,
+            """
+            p.yaml:8: rules[1].match: found only requests that meet the rule at p.yaml:7 (a) \
+            before; use this rule before that one, or none
+            """
+        ),
+        .more("rules:\n  - a", "p.yaml:7: rules[0]: found \"a\"; use a mapping with id, match"),
+    ]
+
+    /// Options that would do nothing where they stand.
+    static let effects: [Row] = [
+        .rule(
+            "mode: off, sign: [method]",
+            """
+            p.yaml:7: rules[0].sign: found it with mode: off, where it has no effect; use mode: \
+            observe or enforce, or no sign
+            """
+        ),
+        .rule(
+            "mode: off, rollout: { percent: 1% }",
+            "p.yaml:7: rules[0].rollout: found it with mode: off"
+        ),
+        .rule(
+            "mode: observe, rollout: { percent: 1% }",
+            """
+            p.yaml:7: rules[0].rollout: found it with mode: observe, where it has no effect; use \
+            mode: enforce, or no rollout
+            """
+        ),
+        .rule(
+            "mode: enforce, sign: [method], body: { limit: 1KiB }",
+            """
+            p.yaml:7: rules[0].body: found it with a sign that leaves the content out, where it \
+            has no effect; use a sign with body, or no body
+            """
+        ),
+        .rule(
+            "mode: enforce, sign: [method], body: { digest: none, limit: 1KiB }",
+            "p.yaml:7: rules[0].body: found it with a sign that leaves the content out"
+        ),
+        .rule(
+            "mode: enforce, sign: [body], body: none",
+            "p.yaml:7: rules[0].body: found none with a sign with body; use declared | held"
+        ),
+        .rule(
+            "mode: enforce, sign: content, body: declared",
+            "p.yaml:7: rules[0].body: found declared with sign: content; use held"
+        ),
+        .rule(
+            "mode: enforce, body: { digest: declared, memory: 1KiB }",
+            """
+            p.yaml:7: rules[0].body.memory: found it with digest: declared, where it has no \
+            effect; use digest: held
+            """
+        ),
+        .rule(
+            "mode: enforce, body: { digest: held, limit: 1KiB, memory: 2KiB }",
+            """
+            p.yaml:7: rules[0].body.memory: found 2KiB with a limit of 1KiB; use no more than \
+            the limit
+            """
+        ),
+        .rule(
+            "mode: enforce, sign: [method], challenge: required",
+            """
+            p.yaml:7: rules[0].challenge: found required, while sign has no challenge; use none, \
+            or a sign with challenge
+            """
+        ),
+        .rule(
+            "mode: enforce, sign: [challenge], challenge: none",
+            """
+            p.yaml:7: rules[0].challenge: found none, while sign has challenge; use required | \
+            optional
+            """
+        ),
+        .rule(
+            "mode: enforce, sign: challenge, challenge: optional",
+            """
+            p.yaml:7: rules[0].challenge: found optional, while nothing but the challenge is \
+            signed; use required
+            """
+        ),
+        .rule(
+            "mode: enforce, challenge: { json_pointer: /a }",
+            """
+            p.yaml:7: rules[0].challenge.json_pointer: found it without sign: content, where it \
+            has no effect
+            """
+        ),
+        .rule(
+            "mode: enforce, sign: content, challenge: { need: none, json_pointer: /a }",
+            "p.yaml:7: rules[0].challenge.json_pointer: found it with need: none"
+        ),
+        .rule(
+            "mode: enforce, sign: content, headers: [x-a]",
+            "p.yaml:7: rules[0].headers: found it with sign: content, where it has no effect"
+        ),
+        .rule(
+            "mode: enforce, sign: [method], next_challenge: true",
+            """
+            p.yaml:7: rules[0].next_challenge: found it with no challenge asked for, where it \
+            has no effect
+            """
+        ),
+    ]
+}

@@ -1,0 +1,146 @@
+import HTTPWire
+import Rules
+import Testing
+
+/// The view of a path.
+func view(_ path: String) -> TargetView {
+    let octets = Array(path.utf8)
+    var view = TargetView()
+    view.read(octets.span, 0..<octets.count)
+    return view
+}
+
+@Suite struct RouteMatchTests {
+    @Test(arguments: [
+        ("/v1/orders", "/v1/orders", true),
+        ("/v1/orders", "/v1/%6frders", true),
+        ("/v1/%6Frders", "/v1/orders", true),
+        ("/v1/orders", "/v1/Orders", false),
+        ("/v1/orders", "/v1/orders/", false),
+        ("/v1/orders", "/v1/orders/7", false),
+        ("/v1/orders", "/v1", false),
+        ("/v1/orders/", "/v1/orders/", true),
+        ("/v1/a:b", "/v1/a%3Ab", true),
+        ("/", "/", true),
+        ("/", "/a", false),
+        ("/**", "/", true),
+        ("/**", "/a/b/c", true),
+        ("/v1/*", "/v1/x", true),
+        ("/v1/*", "/v1/", false),
+        ("/v1/*", "/v1", false),
+        ("/v1/*", "/v1/x/y", false),
+        ("/v1/*/items", "/v1/x/items", true),
+        ("/v1/*/items", "/v1//items", false),
+        ("/v1/**", "/v1", true),
+        ("/v1/**", "/v1/", true),
+        ("/v1/**", "/v1/x/y", true),
+        ("/v1/**", "/v10", false),
+        ("/*/b/**", "/a/b", true),
+    ])
+    func `a pattern takes these paths`(pattern: String, path: String, isMatch: Bool) throws {
+        #expect(try PathPattern(pattern).matches(view(path), .exact) == isMatch)
+    }
+
+    @Test(arguments: [
+        ("/v1/orders", "/v1//orders", true),
+        ("/v1/orders", "/v1/orders/", true),
+        ("/v1/orders", "/v1/orders;jsessionid=1", true),
+        ("/v1/orders/", "/v1/orders/", true),
+        ("/v1/orders", "/v1/orders;/x", false),
+    ])
+    func `merging servers see these paths under a pattern`(
+        pattern: String,
+        path: String,
+        isMatch: Bool
+    ) throws {
+        #expect(try PathPattern(pattern).matches(view(path), .merged) == isMatch)
+    }
+
+    @Test(
+        arguments: [
+            ("v1", .noLeadingSlash), ("", .noLeadingSlash), ("/a*", .partialWildcard),
+            ("/a/*b/c", .partialWildcard), ("/***", .partialWildcard), ("/**/a", .restBeforeEnd),
+            ("/a?b", .character), ("/a#b", .character), ("/a b", .character), ("/é", .character),
+            ("/a%2Ab", .character),
+            (String(repeating: "/a", count: 65), .tooManySegments),
+        ] as [(String, PathPattern.Fault)]
+    )
+    func `a text that is no pattern is refused`(text: String, fault: PathPattern.Fault) {
+        #expect(throws: fault) { try PathPattern(text) }
+    }
+
+    @Test(arguments: ["/a/../b", "/a/./b", "/%2e%2e", "/a%2Fb", "/a%5Cb", "/a\\b", "/a%", "/a%00"])
+    func `a pattern that no admitted request can meet is refused`(text: String) {
+        #expect(throws: PathPattern.Fault.self) { try PathPattern(text) }
+    }
+
+    @Test(arguments: [
+        ("api.example.com", "api.example.com", true),
+        ("api.example.com", "API.Example.COM:8443", true),
+        ("api.example.com", "api.example.com.", true),
+        ("api.example.com", "xapi.example.com", false),
+        ("api.example.com", "api.example.com.evil.org", false),
+        ("*.example.com", "api.example.com", true),
+        ("*.example.com", "a.b.example.com:80", true),
+        ("*.example.com", "example.com", false),
+        ("*.example.com", ".example.com", false),
+        ("*.example.com", "notexample.com", false),
+        ("*", "anything", true),
+        ("10.0.0.1", "10.0.0.1:80", true),
+        ("[2001:db8::1]", "[2001:DB8::1]:443", true),
+        ("[2001:db8::1]", "[2001:db8::2]", false),
+        ("api.example.com", "", false),
+    ])
+    func `a host pattern takes these hosts`(pattern: String, host: String, isMatch: Bool) throws {
+        let pattern = try #require(HostPattern(text: pattern))
+        let octets = Array(host.utf8)
+        #expect(pattern.matches(octets.span) == isMatch)
+    }
+
+    @Test(
+        arguments: [
+            "", "api.example.com:80", "*example.com", "a.*.com", "api..com", "http://a", "a/b",
+            "a b",
+            "*.", "[::1", "[10.0.0.1]", "*.[::1]", "-", "é.com",
+        ].filter { $0 != "-" }
+    )
+    func `a text that is no host pattern is refused`(text: String) {
+        #expect(HostPattern(text: text) == nil)
+    }
+
+    @Test(arguments: [
+        ("* /**", "POST /a", true),
+        ("* /a", "POST /a", true),
+        ("POST /a", "* /a", false),
+        ("GET,POST /a", "POST /a", true),
+        ("GET /a", "GET,POST /a", false),
+        ("* /a/*", "* /a/b", true),
+        ("* /a/b", "* /a/*", false),
+        ("* /a/**", "* /a", true),
+        ("* /a/**", "* /a/b/c", true),
+        ("* /a/**", "* /a/*/c/**", true),
+        ("* /a/*", "* /a/**", false),
+        ("* /a/*", "* /a/", false),
+        ("* /a", "* /a/", false),
+    ])
+    func `a match covers another`(first: String, second: String, isCovered: Bool) throws {
+        #expect(try match(first).covers(match(second)) == isCovered)
+    }
+
+    @Test(arguments: [
+        ("*", "api.example.com", true), ("api.example.com", "*", false),
+        ("*.example.com", "api.example.com", true), ("*.example.com", "*.api.example.com", true),
+        ("*.example.com", "*.example.com", true), ("*.example.com", "example.com", false),
+        ("api.example.com", "*.example.com", false), ("*.api.example.com", "*.example.com", false),
+    ])
+    func `a host pattern covers another`(first: String, second: String, isCovered: Bool) throws {
+        let first = try #require(HostPattern(text: first))
+        #expect(first.covers(try #require(HostPattern(text: second))) == isCovered)
+    }
+
+    private func match(_ text: String) throws -> RouteMatch {
+        let parts = text.split(separator: " ")
+        let methods = parts[0] == "*" ? nil : parts[0].split(separator: ",").map(String.init)
+        return RouteMatch(methods: methods, path: try PathPattern(String(parts[1])))
+    }
+}
