@@ -1,0 +1,183 @@
+package import AppAttest
+internal import Foundation
+internal import GRDB
+package import Store
+
+/// What the `keys` commands do, with or without a running gateway.
+///
+/// Whatever changes keys has been told to a running gateway when it returns.
+package final class KeyAdministration: Sendable {
+    /// How a revocation went.
+    package enum Revocation: Equatable, Sendable {
+        case revoked
+        /// It was revoked before, at this second of Unix time.
+        case alreadyRevoked(at: Int64)
+        case unknown
+    }
+
+    /// Keys of one page of a list. Large, since the log of counters is read for each.
+    private static let pageCount = 20_000
+
+    let database: KeyDatabase
+    private let signal: ChangeSignal
+
+    /// - `creates`: make the database where it is missing, for an import.
+    package init(path: String, creates: Bool = false) throws(StoreProblem) {
+        database = try KeyDatabase(path: path, creates: creates)
+        signal = try ChangeSignal(database: database.path)
+    }
+
+    /// Ends the use of the database; objects that go do it too.
+    package func close() throws(StoreProblem) {
+        do {
+            try database.queue.close()
+        } catch {
+            throw KeyDatabase.problem(error, database.path)
+        }
+    }
+
+    // MARK: Reading
+
+    /// A page of keys in the order of their key ids: those behind `last`, at most `limit`, and with
+    /// some filters fewer although more follow.
+    package func page(
+        _ filter: KeyFilter = KeyFilter(),
+        after last: KeyID? = nil,
+        limit: Int
+    ) throws(StoreProblem) -> [KeyRecord] {
+        try read { try Self.page($0, filter, after: last, limit: limit).filter(filter.admits) }
+    }
+
+    private static func page(
+        _ db: Database,
+        _ filter: KeyFilter,
+        after last: KeyID?,
+        limit: Int
+    ) throws -> [KeyRecord] {
+        let newer = try CounterLog.entries(db)
+        let (condition, arguments) = filter.condition
+        // All key ids are 32 octets, and all follow the empty one.
+        let start: StatementArguments = [Data(last?.octets ?? [])]
+        let sql = """
+            \(KeyColumns.selectRecord) WHERE k.key_id > ? AND \(condition)
+            ORDER BY k.key_id LIMIT ?
+            """
+        let rows = try Row.fetchCursor(db, sql: sql, arguments: start + arguments + [limit])
+        return try Array(rows.map { try KeyColumns.record($0, newer) })
+    }
+
+    /// Gives the keys in the order of their key ids, in pages, so that a slow reader does not hold
+    /// up a gateway's checkpoints.
+    package func forEach(
+        _ filter: KeyFilter = KeyFilter(),
+        _ body: (KeyRecord) throws -> Void
+    ) throws {
+        var last: KeyID?
+        while true {
+            let page = try read {
+                try Self.page($0, filter, after: last, limit: Self.pageCount)
+            }
+            for record in page where filter.admits(record) { try body(record) }
+            guard page.count == Self.pageCount else { return }
+            last = page.last?.keyID
+        }
+    }
+
+    /// All that is stored of a key; `nil` when it is not known.
+    package func record(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord? {
+        try read { db in
+            try Row.fetchOne(
+                db,
+                sql: KeyColumns.selectRecord + " WHERE k.key_id = ?",
+                arguments: [Data(keyID.octets)]
+            ).map { try KeyColumns.record($0, CounterLog.entries(db)) }
+        }
+    }
+
+    /// The keys that logs name so (``AppAttest/KeyID/logName``, or its beginning). Reads all key
+    /// ids.
+    package func keyIDs(loggedAs name: String) throws(StoreProblem) -> [KeyID] {
+        try read { db in
+            var found: [KeyID] = []
+            let rows = try Row.fetchCursor(db, sql: "SELECT key_id FROM keys")
+            while let row = try rows.next() {
+                let keyID = try KeyColumns.keyID(row, 0)
+                if keyID.logName.hasPrefix(name) { found.append(keyID) }
+            }
+            return found
+        }
+    }
+
+    /// Keys in the database.
+    package func count() throws(StoreProblem) -> Int {
+        try read { try Int.fetchOne($0, sql: "SELECT count(*) FROM keys") ?? 0 }
+    }
+
+    // MARK: Changing
+
+    /// Revokes a key. When this returns, no gateway admits it any more.
+    ///
+    /// - `now`: second of Unix time.
+    /// Throws `gatewayNotTold` when it is revoked in the database, and a running gateway does
+    ///   not see it.
+    package func revoke(_ keyID: KeyID, now: Int64) throws(StoreProblem) -> Revocation {
+        let outcome: Revocation = try write { db in
+            let select = "SELECT coalesce(revoked_at, -1) FROM keys WHERE key_id = ?"
+            let key = Data(keyID.octets)
+            guard let before = try Int64.fetchOne(db, sql: select, arguments: [key]) else {
+                return .unknown
+            }
+            guard before < 0 else { return .alreadyRevoked(at: before) }
+            try db.execute(
+                sql: "UPDATE keys SET revoked_at = ?, revision = ? WHERE key_id = ?",
+                arguments: [max(now, 0), try Self.nextRevision(db), key]
+            )
+            return .revoked
+        }
+        // Also after an earlier revocation: it may be one that a gateway could not be told of.
+        try announce()
+        return outcome
+    }
+
+    /// The revision of the changes of this transaction.
+    static func nextRevision(_ db: Database) throws -> Int64 {
+        let sql = "UPDATE state SET revision = revision + 1 RETURNING revision"
+        guard let revision = try Int64.fetchOne(db, sql: sql) else {
+            throw JournalError(.damaged, "the table of the state is empty")
+        }
+        return revision
+    }
+
+    /// Lets a running gateway know that keys have changed.
+    func announce() throws(StoreProblem) {
+        signal.raise()
+        guard
+            let process = StoreLock.deafGateway(
+                ofDatabase: database.path,
+                changes: signal.identity
+            )
+        else { return }
+        throw StoreProblem(
+            .gatewayNotTold,
+            database.path,
+            "is changed, but the gateway (process \(process)) does not see it, since somebody has "
+                + "replaced \(ChangeSignal.path(ofDatabase: database.path))"
+        )
+    }
+
+    func read<Value>(_ body: (Database) throws -> Value) throws(StoreProblem) -> Value {
+        do throws(JournalError) {
+            return try database.read(body)
+        } catch {
+            throw StoreProblem(error, database.path)
+        }
+    }
+
+    func write<Value>(_ body: (Database) throws -> Value) throws(StoreProblem) -> Value {
+        do throws(JournalError) {
+            return try database.write(body)
+        } catch {
+            throw StoreProblem(error, database.path)
+        }
+    }
+}

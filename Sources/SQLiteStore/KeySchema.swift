@@ -1,0 +1,77 @@
+internal import GRDB
+
+/// The tables, and how they came to be. Migrations are named and never changed.
+enum KeySchema {
+    /// "PCLS": tells our databases from others (SQLite, `PRAGMA application_id`).
+    static let applicationID = 0x5043_4C53
+    /// The number of migrations below.
+    static let version = 1
+
+    static let migrator: DatabaseMigrator = {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1 keys") { db in
+            // key_id: 32 octets. public_key: X and Y, 64 octets. counter_window: bit i is set when
+            // the counter i + 1 below the highest was used. Times: seconds since 1970. revision: 0,
+            // or the change by a command that the gateway must read. The counters of `keys` may lie
+            // behind those of `counter_log`: see CounterLog.
+            try db.execute(
+                sql: """
+                    CREATE TABLE apps (
+                        id INTEGER PRIMARY KEY,
+                        app_id TEXT NOT NULL UNIQUE
+                    ) STRICT;
+                    CREATE TABLE keys (
+                        id INTEGER PRIMARY KEY,
+                        key_id BLOB NOT NULL UNIQUE CHECK (length(key_id) = 32),
+                        public_key BLOB NOT NULL CHECK (length(public_key) = 64),
+                        app INTEGER NOT NULL REFERENCES apps (id),
+                        environment INTEGER NOT NULL CHECK (environment BETWEEN 1 AND 3),
+                        is_imported INTEGER NOT NULL CHECK (is_imported BETWEEN 0 AND 1),
+                        counter INTEGER NOT NULL CHECK (counter BETWEEN 0 AND 4294967295),
+                        counter_window INTEGER NOT NULL,
+                        enrolled_at INTEGER,
+                        last_used_at INTEGER,
+                        revoked_at INTEGER,
+                        revision INTEGER NOT NULL DEFAULT 0
+                    ) STRICT;
+                    CREATE INDEX keys_by_revision ON keys (revision) WHERE revision > 0;
+                    CREATE TABLE receipts (
+                        key INTEGER PRIMARY KEY REFERENCES keys (id),
+                        receipt BLOB NOT NULL
+                    ) STRICT;
+                    CREATE TABLE counter_log (
+                        id INTEGER PRIMARY KEY,
+                        entries BLOB NOT NULL
+                    ) STRICT;
+                    CREATE TABLE state (
+                        id INTEGER PRIMARY KEY CHECK (id = 1),
+                        revision INTEGER NOT NULL
+                    ) STRICT;
+                    INSERT INTO state VALUES (1, 0);
+                    PRAGMA application_id = \(applicationID);
+                    PRAGMA user_version = 1;
+                    """
+            )
+        }
+        return migrator
+    }()
+
+    /// Raises a key's counter and window to those given, or leaves them where they are ahead: the
+    /// highest of both, and the union of what both have marked. See `CounterState.merge`; SQLite's
+    /// shifts by 64 and more give 0 too.
+    ///
+    /// - Parameters: the names of the parameters for counter and window.
+    static func merge(counter: String, window: String) -> String {
+        """
+        counter_window = CASE
+            WHEN \(counter) > counter THEN \(window)
+                | (counter_window << (\(counter) - counter))
+                | (1 << (\(counter) - counter - 1))
+            WHEN \(counter) < counter THEN counter_window
+                | (\(window) << (counter - \(counter)))
+                | (1 << (counter - \(counter) - 1))
+            ELSE counter_window | \(window) END,
+        counter = max(counter, \(counter))
+        """
+    }
+}

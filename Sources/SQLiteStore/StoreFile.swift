@@ -1,0 +1,71 @@
+internal import Glibc
+
+/// Files of the store: regular, for their owner alone.
+enum StoreFile {
+    /// What went wrong in the last system call.
+    static var lastError: String { String(cString: strerror(errno)) }
+
+    /// The folder of a path.
+    static func folder(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// The path without symbolic links, so that all names of a database lead to one lock.
+    static func resolved(_ path: String) -> String {
+        guard let resolved = realpath(path, nil) else { return path }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
+    static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+    /// Opens a file for reading and writing and makes it where it is missing, of mode 0600. Refuses
+    /// what is no regular file.
+    ///
+    /// - Returns: the descriptor, which the caller closes.
+    static func open(_ path: String) throws(StoreProblem) -> Int32 {
+        let isNew = !exists(path)
+        let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else {
+            throw StoreProblem(.unusable, path, "can't be opened: \(lastError)")
+        }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            Glibc.close(descriptor)
+            throw StoreProblem(.unusable, path, "is not a regular file")
+        }
+        if isNew { giveToOwner(of: folder(of: path), descriptor) }
+        return descriptor
+    }
+
+    /// Makes an empty file of mode 0600 unless there is one.
+    ///
+    /// An existing database is never opened here: to close it again would drop the locks that
+    /// SQLite holds on it for this process.
+    static func create(_ path: String) throws(StoreProblem) {
+        guard !exists(path) else { return }
+        let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        if descriptor < 0, errno == EEXIST { return }
+        guard descriptor >= 0 else {
+            throw StoreProblem(.unusable, path, "can't be made: \(lastError)")
+        }
+        giveToOwner(of: folder(of: path), descriptor)
+        Glibc.close(descriptor)
+    }
+
+    /// Lets root make files that the gateway's user can use.
+    private static func giveToOwner(of folder: String, _ descriptor: Int32) {
+        var status = stat()
+        guard geteuid() == 0, stat(folder, &status) == 0 else { return }
+        // When it fails the file stays root's, and whoever can't open it says so.
+        _ = fchown(descriptor, status.st_uid, status.st_gid)
+    }
+
+    /// Which file a descriptor is of, to compare.
+    static func identity(_ descriptor: Int32) -> String? {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return nil }
+        return "\(status.st_dev):\(status.st_ino)"
+    }
+}

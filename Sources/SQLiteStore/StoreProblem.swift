@@ -1,0 +1,64 @@
+internal import Store
+
+/// Why the store can't be used, for the operator: what, and what to do about it.
+package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible {
+    package enum Reason: String, Hashable, Sendable {
+        /// There is no database.
+        case missing
+        /// Another gateway uses it.
+        case locked
+        /// It can't be read as a database, or its check fails.
+        case damaged
+        /// It is a database of another program.
+        case foreign
+        /// A newer Portcullis has changed its tables.
+        case newer
+        /// Files can't be made, read or written.
+        case unusable
+        /// Another process holds the write lock for too long.
+        case busy
+        /// The change is stored, but a running gateway does not see it.
+        case gatewayNotTold
+    }
+
+    package let reason: Reason
+    package let path: String
+    /// What was found.
+    package let detail: String
+
+    init(_ reason: Reason, _ path: String, _ detail: String) {
+        self.reason = reason
+        self.path = path
+        self.detail = detail
+    }
+
+    init(_ error: JournalError, _ path: String) {
+        self.path = path
+        detail = error.detail
+        reason =
+            switch error.reason {
+            case .busy: .busy
+            case .full, .unusable, .closed: .unusable
+            case .damaged: .damaged
+            }
+    }
+
+    /// What to do.
+    package var hint: String {
+        switch reason {
+        case .missing: "give the path of the gateway's database, or import keys to make one"
+        case .locked: "stop the other gateway, or give this one a database of its own"
+        case .damaged:
+            "restore a backup; or save what can be read, with sqlite3 FILE .recover, into a new "
+                + "file; without the file every device has to enrol again"
+        case .foreign: "give the path of another file"
+        case .newer: "use the version of portcullis that wrote it, or a later one"
+        case .unusable:
+            "make the folder and its files writable for this user, with room on the disk"
+        case .busy: "try again; another command or a backup is writing"
+        case .gatewayNotTold: "restart the gateway now; it reads the database at its start"
+        }
+    }
+
+    package var description: String { "\(path): \(detail); \(hint)" }
+}

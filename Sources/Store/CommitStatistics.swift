@@ -1,0 +1,22 @@
+package import Telemetry
+
+/// What the writer has done, and how it stands. Totals are since the start.
+package struct CommitStatistics: Sendable {
+    /// Transactions that reached the disk.
+    package var commits: UInt64 = 0
+    /// Transactions that failed.
+    package var failures: UInt64 = 0
+    /// Keys whose counters were written; several changes of one key in a batch are one.
+    package var counters: UInt64 = 0
+    package var enrolments: UInt64 = 0
+    /// Changes and enrolments in a transaction, failed ones included.
+    package var sizes = Histogram()
+    /// Nanoseconds of a transaction, failed ones included.
+    package var durations = Histogram()
+    /// Changes that are not on disk now, those of failed batches included.
+    package var depth = 0
+    /// Whether the last transaction failed, or values of a failed one are still to be written.
+    package var isDegraded = false
+    /// Why the last transaction failed; stays after recovery.
+    package var lastError: JournalError?
+}

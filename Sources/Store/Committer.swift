@@ -1,0 +1,259 @@
+internal import Dispatch
+internal import Synchronization
+internal import Telemetry
+
+/// The one writer: commits what waits, in one transaction, on its own serial queue.
+package final class Committer: Sendable {
+    /// The bounds of what may wait.
+    package struct Limits: Sendable {
+        /// Changes of counters that are not on disk. With more, `consume` answers `unavailable`.
+        ///
+        /// Default 262,144: 10 MiB, and some ten seconds of a disk that stands still.
+        package var changesMax = 262_144
+        /// Enrolments that wait; each may hold some kilobytes of receipt. Default 4,096.
+        package var enrolmentsMax = 4_096
+        /// How long a change lies that nobody waits for, unless so many have come: default 100 ms
+        /// and 4,096. Longer makes transactions larger.
+        package var behindDelay = Duration.milliseconds(100)
+        package var behindCount = 4_096
+        /// After a failure, how long until the next try; doubled four times at most.
+        package var retryDelay = Duration.milliseconds(100)
+        /// Values of failed batches that one transaction takes.
+        package var retriesMax = 16_384
+
+        package init() {}
+    }
+
+    private let journal: any KeyJournal
+    private let limits: Limits
+    private let queue: DispatchQueue
+    private let pending = Mutex(PendingChanges())
+    private let listeners = Mutex<[any CommitListener]>([])
+
+    package init(journal: any KeyJournal, limits: Limits = Limits()) {
+        self.journal = journal
+        self.limits = limits
+        queue = DispatchQueue(label: "portcullis.store.writer")
+    }
+
+    /// Adds one who is told how commits go, from the next batch on.
+    package func register(_ listener: some CommitListener) {
+        listeners.withLock { $0.append(listener) }
+    }
+
+    /// How the writer stands.
+    package var statistics: CommitStatistics {
+        pending.withLock { pending in
+            var statistics = pending.statistics
+            statistics.depth = pending.depth
+            return statistics
+        }
+    }
+
+    /// Whether changes can't be written at present.
+    package var isDegraded: Bool { pending.withLock { $0.statistics.isDegraded } }
+
+    // MARK: Taking changes
+
+    /// Whether a change was taken.
+    enum Intake {
+        case taken(CommitTicket)
+        case declined
+        case full
+    }
+
+    /// Takes the change that `body` makes, unless there is no room; then `body` is not called.
+    ///
+    /// - `body`: makes the change real in memory, or declines with `nil`. Called under a
+    ///   lock.
+    func append(_ durability: Durability, _ body: () -> CounterChange?) -> Intake {
+        pending.withLock { pending in
+            guard pending.depth < limits.changesMax else { return .full }
+            guard let change = body() else { return .declined }
+            return .taken(pending.append(change, durability))
+        }
+    }
+
+    /// Whether there is room for another change.
+    var hasRoom: Bool { pending.withLock { $0.depth < limits.changesMax } }
+
+    /// Takes an enrolment, and starts the writer. `completion` is called on the writer's queue.
+    func enrol(
+        _ record: KeyRecord,
+        _ completion: @escaping @Sendable (Result<EnrolledRow, JournalError>) -> Void
+    ) {
+        let isTaken = pending.withLock { pending in
+            guard pending.enrolments.count < limits.enrolmentsMax else { return false }
+            pending.append((record, completion))
+            return true
+        }
+        guard isTaken else {
+            return queue.async {
+                completion(.failure(JournalError(.busy, "too many enrolments wait")))
+            }
+        }
+        kick()
+    }
+
+    // MARK: Starting
+
+    /// Starts the writer when there is something to write and it does not run. Cheap: for the end
+    /// of every turn of a lane.
+    package func kick() {
+        pending.withLock { pending in
+            switch pending.phase {
+            case .running: return
+            case .delayed where !pending.isAwaited && pending.changes.count < limits.behindCount:
+                return
+            case .idle, .delayed: schedule(&pending)
+            }
+        }
+    }
+
+    /// Chooses what the writer does next.
+    private func schedule(_ pending: inout PendingChanges) {
+        if pending.isAwaited || pending.changes.count >= limits.behindCount {
+            pending.phase = .running
+            queue.async { self.drain() }
+            return
+        }
+        guard !pending.changes.isEmpty || !pending.retained.isEmpty else {
+            pending.phase = .idle
+            return
+        }
+        pending.phase = .delayed
+        // One timer at a time: one that was set for an earlier wait may end this one too early or,
+        // by the longest delay of a retry, too late.
+        guard !pending.hasTimer else { return }
+        pending.hasTimer = true
+        let delay =
+            pending.failureCount == 0
+            ? limits.behindDelay
+            : limits.retryDelay * (1 << min(pending.failureCount - 1, 4))
+        // Weak, so that a timer does not keep a journal, and its lock, beyond its use.
+        queue.asyncAfter(deadline: .now() + delay.dispatchInterval) { [weak self] in
+            self?.delayIsOver()
+        }
+    }
+
+    private func delayIsOver() {
+        let starts = pending.withLock { pending in
+            pending.hasTimer = false
+            guard case .delayed = pending.phase else { return false }
+            pending.phase = .running
+            pending.retryIsDue = true
+            return true
+        }
+        if starts { drain() }
+    }
+
+    // MARK: Writing
+
+    /// Commits until nothing is left that should not wait.
+    private func drain() {
+        dispatchPrecondition(condition: .onQueue(queue))
+        while true {
+            commitNext()
+            let goesOn = pending.withLock { pending in
+                if pending.isAwaited || pending.failureCount == 0 && !pending.retained.isEmpty {
+                    return true
+                }
+                pending.phase = .idle
+                schedule(&pending)
+                return false
+            }
+            // When the new phase is `running`, another drain stands in the queue.
+            if !goesOn { return }
+        }
+    }
+
+    /// Commits one batch. Returns why it failed; `nil` also when there was nothing to write.
+    @discardableResult
+    private func commitNext() -> JournalError? {
+        let batch = pending.withLock { $0.take(retainedMax: limits.retriesMax) }
+        guard !batch.isEmpty else { return nil }
+        let changes = PendingChanges.merged(batch.changes + batch.retried)
+        let start = DispatchTime.now().uptimeNanoseconds
+        let result: Result<[EnrolledRow], JournalError>
+        do throws(JournalError) {
+            let enrolments = batch.enrolments.map(\.record)
+            let rows = try journal.commit(JournalBatch(changes: changes, enrolments: enrolments))
+            precondition(rows.count == enrolments.count, "Committer: a row for each enrolment")
+            result = .success(rows)
+        } catch {
+            result = .failure(error)
+        }
+        let duration = DispatchTime.now().uptimeNanoseconds &- start
+        pending.withLock { pending in
+            pending.statistics.sizes.add(UInt64(batch.count))
+            pending.statistics.durations.add(duration)
+            switch result {
+            case .success: pending.succeeded(changes.count, enrolments: batch.enrolments.count)
+            case .failure(let error): pending.failed(changes, error)
+            }
+        }
+        let failure = report(batch, result)
+        if failure == nil { settle() }
+        return failure
+    }
+
+    private func report(
+        _ batch: PendingChanges.Batch,
+        _ result: Result<[EnrolledRow], JournalError>
+    ) -> JournalError? {
+        for (index, enrolment) in batch.enrolments.enumerated() {
+            enrolment.completion(result.map { $0[index] })
+        }
+        guard batch.isAwaited, let tickets = batch.tickets else { return result.failure }
+        for listener in listeners.withLock({ $0 }) {
+            switch result {
+            case .success: listener.committed(through: tickets.upperBound)
+            case .failure: listener.commitFailed(tickets)
+            }
+        }
+        return result.failure
+    }
+
+    private func settle() {
+        do throws(JournalError) {
+            try journal.settle()
+        } catch {
+            // Nobody waits for it and nothing is lost. A fault that lasts shows in the next commit
+            // too.
+            pending.withLock { $0.statistics.lastError = error }
+        }
+    }
+
+    /// Writes everything that waits, retained values included, and returns when it is durable.
+    ///
+    /// Blocks. Called at a clean stop and by tests, never on a lane or the writer's queue.
+    ///
+    /// - Throws: why a batch failed; what it held stays retained.
+    package func flush() throws(JournalError) {
+        dispatchPrecondition(condition: .notOnQueue(queue))
+        let failure: JournalError? = queue.sync {
+            while true {
+                let isDone = pending.withLock { pending in
+                    pending.retryIsDue = true
+                    return pending.depth == 0 && pending.enrolments.isEmpty
+                }
+                if isDone { return nil }
+                if let failure = commitNext() { return failure }
+            }
+        }
+        if let failure { throw failure }
+    }
+}
+
+extension Result {
+    fileprivate var failure: Failure? {
+        if case .failure(let failure) = self { failure } else { nil }
+    }
+}
+
+extension Duration {
+    fileprivate var dispatchInterval: DispatchTimeInterval {
+        let (seconds, attoseconds) = components
+        return .nanoseconds(Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000))
+    }
+}

@@ -1,0 +1,54 @@
+package import AppAttest
+
+/// What is known of the counters that a key has used: the highest, and which of the 64 below it.
+///
+/// As the replay window of IPsec (RFC 4303 §3.4.3). It is kept under the strict rule too, so that a
+/// rule may change, or two rules may differ, and a counter that either has admitted stays used.
+package struct CounterState: Hashable, Sendable {
+    /// Bit i: the counter i + 1 below the highest was used, or may have been.
+    package private(set) var seen: UInt64
+    /// The highest counter used; that of the attestation, 0, at first.
+    package private(set) var highest: SignCounter
+
+    /// - `seen`: when it is not known what was used below the highest, all of it: `.max`.
+    package init(highest: SignCounter = .zero, seen: UInt64 = 0) {
+        self.highest = highest
+        self.seen = seen
+    }
+
+    /// Whether the counter is free under the rule.
+    package func admits(_ counter: SignCounter, _ rule: StoreCounterRule) -> Bool {
+        guard counter <= highest else { return true }
+        switch rule {
+        case .strict: return false
+        case .window(let width):
+            let below = highest.rawValue - counter.rawValue
+            guard below >= 1, below <= UInt32(min(max(width, 1), 64)) else { return false }
+            return seen >> UInt64(below - 1) & 1 == 0
+        }
+    }
+
+    /// Marks the counter as used.
+    package mutating func use(_ counter: SignCounter) {
+        merge(CounterState(highest: counter, seen: 0))
+    }
+
+    /// Marks everything as used that the other state has marked.
+    package mutating func merge(_ other: CounterState) {
+        if other.highest > highest {
+            let own = self
+            self = other
+            mark(own)
+        } else {
+            mark(other)
+        }
+    }
+
+    /// Marks what a state that is not ahead of this one has marked, its highest included.
+    private mutating func mark(_ other: CounterState) {
+        let below = UInt64(highest.rawValue - other.highest.rawValue)
+        // Shifting by 64 and more gives 0: those counters have left the window and stay used.
+        seen |= other.seen << below
+        if below > 0 { seen |= 1 << (below - 1) }
+    }
+}

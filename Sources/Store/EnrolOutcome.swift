@@ -1,0 +1,13 @@
+package import AppAttest
+
+/// How an enrolment went.
+package enum EnrolOutcome: Equatable, Sendable {
+    /// The key is on disk.
+    case inserted(KeyID)
+    /// It was there before, and its counter is what it was.
+    case existing(KeyID)
+    /// It was there before and is revoked.
+    case revoked
+    /// It may not be on disk.
+    case failed
+}

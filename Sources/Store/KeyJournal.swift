@@ -1,0 +1,112 @@
+/// Where keys and counters are durable.
+///
+/// `load` is called first and once. Then `commit` and `settle` are called on the writer's queue
+/// only; `changes` and `changeCount` are called on any thread, the former never twice at once.
+package protocol KeyJournal: AnyObject, Sendable {
+    /// Gives all keys in batches, and returns the revision that they are of.
+    func load(
+        apps: AppNumbers,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision
+
+    /// Writes a batch as a whole or not at all, and returns when it is durable. Counters only rise.
+    ///
+    /// - Returns: for each enrolment in turn, what is stored under its key id now.
+    func commit(_ batch: JournalBatch) throws(JournalError) -> [EnrolledRow]
+
+    /// Does a piece of what is left to do between commits; called when those who waited for the
+    /// last one have been told. What it does not finish, or fails to do, it goes on with the next
+    /// time.
+    func settle() throws(JournalError)
+
+    /// A number that another process moves after it has revoked or imported keys. One load.
+    var changeCount: UInt64 { get }
+
+    /// The keys that others have changed after that revision, in batches; returns the revision
+    /// reached.
+    func changes(
+        since revision: JournalRevision,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision
+
+    /// Ends the use of the journal. Nothing is called afterwards.
+    func close()
+}
+
+/// How far the changes by other processes have been read.
+package struct JournalRevision: Comparable, Hashable, Sendable {
+    package let number: Int64
+
+    package init(_ number: Int64) { self.number = number }
+
+    package static func < (left: Self, right: Self) -> Bool { left.number < right.number }
+}
+
+/// A key's counters after an admission.
+package struct CounterChange: Hashable, Sendable {
+    /// The key, as ``KeyRow/row``.
+    package let row: Int64
+    package var counters: CounterState
+    /// Second of Unix time.
+    package var usedAt: Int64
+
+    package init(row: Int64, counters: CounterState, usedAt: Int64) {
+        self.row = row
+        self.counters = counters
+        self.usedAt = usedAt
+    }
+}
+
+/// What one transaction writes.
+package struct JournalBatch: Sendable {
+    /// At most one for each key, in the order of their rows.
+    package var changes: [CounterChange]
+    package var enrolments: [KeyRecord]
+
+    package init(changes: [CounterChange] = [], enrolments: [KeyRecord] = []) {
+        self.changes = changes
+        self.enrolments = enrolments
+    }
+}
+
+/// What is stored after an enrolment.
+package struct EnrolledRow: Sendable {
+    package let key: KeyRow
+    /// Whether this enrolment stored it, and not one before.
+    package let isNew: Bool
+
+    package init(key: KeyRow, isNew: Bool) {
+        self.key = key
+        self.isNew = isNew
+    }
+}
+
+/// Why a journal failed.
+package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible {
+    package enum Reason: String, Hashable, Sendable {
+        /// Another process holds the write lock for too long.
+        case busy
+        /// The disk is full.
+        case full
+        /// What is on disk can't be right.
+        case damaged
+        /// The file can't be written or read.
+        case unusable
+        case closed
+    }
+
+    package let reason: Reason
+    /// For people; left out of `==`.
+    package let detail: String
+
+    package init(_ reason: Reason, _ detail: String) {
+        self.reason = reason
+        self.detail = detail
+    }
+
+    package static func == (left: Self, right: Self) -> Bool { left.reason == right.reason }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(reason) }
+
+    package var description: String { "\(reason.rawValue): \(detail)" }
+}

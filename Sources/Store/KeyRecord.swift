@@ -1,0 +1,59 @@
+package import AppAttest
+package import Cryptography
+
+/// All that is stored of a key.
+package struct KeyRecord: Hashable, Sendable {
+    /// Whether the key may be used.
+    package enum Status: Hashable, Sendable {
+        case active
+        /// Refused, since this second of Unix time.
+        case revoked(at: Int64)
+    }
+
+    /// How the key came here. The raw value is the word in exports.
+    package enum Source: String, CaseIterable, Hashable, Sendable {
+        /// By an attestation that the gateway verified.
+        case enrolled
+        /// By `keys import`.
+        case imported
+    }
+
+    package var keyID: KeyID
+    package var appID: String
+    package var environment: KeyEnvironment
+    package var publicKey: P256.PublicKey
+    package var counters: CounterState
+    /// The receipt of the attestation, as Apple made it.
+    package var receipt: [UInt8]?
+    /// Seconds since 1970; `nil` for an imported key of which nobody said it.
+    package var enrolledAt: Int64?
+    /// Second of Unix time of the last admitted assertion that was written; `nil` before the first.
+    package var lastUsedAt: Int64?
+    package var status: Status
+    package var source: Source
+
+    /// A key, by default as it is at enrolment.
+    package init(
+        keyID: KeyID,
+        appID: String,
+        environment: KeyEnvironment,
+        publicKey: P256.PublicKey,
+        counters: CounterState = CounterState(),
+        receipt: [UInt8]? = nil,
+        enrolledAt: Int64?,
+        lastUsedAt: Int64? = nil,
+        status: Status = .active,
+        source: Source = .enrolled
+    ) {
+        self.keyID = keyID
+        self.appID = appID
+        self.environment = environment
+        self.publicKey = publicKey
+        self.counters = counters
+        self.receipt = receipt
+        self.enrolledAt = enrolledAt
+        self.lastUsedAt = lastUsedAt
+        self.status = status
+        self.source = source
+    }
+}

@@ -1,0 +1,32 @@
+package import AppAttest
+package import Cryptography
+
+/// A stored key as a journal gives it to the table.
+package struct KeyRow: Sendable {
+    /// The number that the journal knows the key by.
+    package let row: Int64
+    package let keyID: KeyID
+    package let publicKey: P256.PublicKey
+    package let app: AppNumber
+    package let environment: KeyEnvironment
+    package let counters: CounterState
+    package let isRevoked: Bool
+
+    package init(
+        row: Int64,
+        keyID: KeyID,
+        publicKey: P256.PublicKey,
+        app: AppNumber,
+        environment: KeyEnvironment,
+        counters: CounterState,
+        isRevoked: Bool
+    ) {
+        self.row = row
+        self.keyID = keyID
+        self.publicKey = publicKey
+        self.app = app
+        self.environment = environment
+        self.counters = counters
+        self.isRevoked = isRevoked
+    }
+}

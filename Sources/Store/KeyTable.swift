@@ -1,0 +1,197 @@
+package import AppAttest
+package import Challenges
+internal import Synchronization
+
+/// All keys in memory. Shared by all lanes.
+package final class KeyTable: Sendable {
+    /// What a lookup finds.
+    package enum Finding: Sendable {
+        /// The store can't say: it failed to read what another process has changed.
+        case unavailable
+        case unknown
+        case known(StoredKey)
+    }
+
+    /// A power of two; with two cores a lane seldom meets another in one of 64.
+    private static let shardCount = 64
+
+    /// A mutex in a class of its own, so that an array can hold it.
+    final class Shard: Sendable {
+        let keys = Mutex(KeyShard())
+    }
+
+    /// The writer, for listeners and statistics.
+    package let committer: Committer
+    let journal: any KeyJournal
+    let apps: AppNumbers
+    private let shards: [Shard]
+    /// The change count up to which the journal's changes are in the table.
+    let seenCount: Atomic<UInt64>
+    /// The revision read last, under the lock that makes readers of changes take turns.
+    let revision: Mutex<JournalRevision>
+
+    /// Reads all keys.
+    ///
+    /// - Throws: when the journal can't be read.
+    package init(
+        journal: any KeyJournal,
+        limits: Committer.Limits = Committer.Limits(),
+        apps: AppNumbers = AppNumbers()
+    ) throws(JournalError) {
+        self.journal = journal
+        self.apps = apps
+        committer = Committer(journal: journal, limits: limits)
+        let shards = (0..<Self.shardCount).map { _ in Shard() }
+        self.shards = shards
+        // Read before the keys: a change that comes in between is read again, not missed.
+        seenCount = Atomic(journal.changeCount)
+        let loaded = try journal.load(apps: apps) { rows in
+            for row in rows { Self.apply(row, to: shards) }
+        }
+        revision = Mutex(loaded)
+    }
+
+    /// The number that stands for an App ID in ``StoredKey/app``.
+    package func number(ofApp appID: String) -> AppNumber { apps.number(of: appID) }
+
+    /// The App ID of a number.
+    package func appID(of number: AppNumber) -> String { apps.appID(of: number) }
+
+    /// Keys in the table, revoked ones included.
+    package var count: Int { shards.reduce(0) { $0 + $1.keys.withLock(\.count) } }
+
+    /// Keys that are revoked.
+    package var revokedCount: Int { shards.reduce(0) { $0 + $1.keys.withLock(\.revokedCount) } }
+
+    /// Octets that the table takes.
+    package var octets: Int { shards.reduce(0) { $0 + $1.keys.withLock(\.octets) } }
+
+    /// Looks a key up.
+    package func find(_ keyID: KeyID) -> Finding {
+        guard isCurrent() else { return .unavailable }
+        let place = Self.place(of: keyID)
+        return shards[place.shard].keys.withLock { keys in
+            guard let number = keys.find(keyID, hash: place.hash) else { return .unknown }
+            return .known(keys[number].stored)
+        }
+    }
+
+    /// What ``consume(_:counter:rule:challenge:issuer:now:durability:)`` would answer now, with
+    /// nothing consumed. The ticket of `admitted` then stands for no change.
+    package func peek(
+        _ keyID: KeyID,
+        counter: SignCounter,
+        rule: StoreCounterRule,
+        challenge: ChallengeSerial?,
+        issuer: ChallengeIssuer
+    ) -> ConsumeOutcome {
+        guard isCurrent() else { return .unavailable }
+        let place = Self.place(of: keyID)
+        return shards[place.shard].keys.withLock { keys in
+            guard let number = keys.find(keyID, hash: place.hash) else { return .unknown }
+            if let refusal = Self.refusal(keys[number], counter, rule) { return refusal }
+            guard committer.hasRoom else { return .unavailable }
+            if let challenge, issuer.isSpent(challenge) { return .challengeSpent }
+            return .admitted(CommitTicket(number: 0))
+        }
+    }
+
+    /// Uses a counter and a challenge: both or neither, once over all lanes.
+    ///
+    /// Call it after the signature was verified: it changes what strangers must not change.
+    ///
+    /// - `challenge`: what ``ChallengeIssuer/examine(_:purpose:now:)`` found valid; `nil` when the
+    ///   request has none.
+    /// - `now`: second of Unix time, for the record of the last use.
+    /// - `durability`: `awaited` when somebody waits for the ticket.
+    package func consume(
+        _ keyID: KeyID,
+        counter: SignCounter,
+        rule: StoreCounterRule,
+        challenge: ChallengeSerial?,
+        issuer: ChallengeIssuer,
+        now: Int64,
+        durability: Durability = .awaited
+    ) -> ConsumeOutcome {
+        guard isCurrent() else { return .unavailable }
+        let place = Self.place(of: keyID)
+        return shards[place.shard].keys.withLock { keys in
+            guard let number = keys.find(keyID, hash: place.hash) else { return .unknown }
+            if let refusal = Self.refusal(keys[number], counter, rule) { return refusal }
+            // The writer's lock is taken inside the shard's, so that the changes of one key stand
+            // in the order of their admission. The writer never takes them the other way round.
+            let intake = committer.append(durability) {
+                if let challenge, !issuer.spend(challenge) { return nil }
+                keys[number].counters.use(counter)
+                return CounterChange(
+                    row: keys[number].row,
+                    counters: keys[number].counters,
+                    usedAt: now
+                )
+            }
+            switch intake {
+            case .taken(let ticket): return .admitted(ticket)
+            case .declined: return .challengeSpent
+            case .full: return .unavailable
+            }
+        }
+    }
+
+    private static func refusal(
+        _ entry: KeyEntry,
+        _ counter: SignCounter,
+        _ rule: StoreCounterRule
+    ) -> ConsumeOutcome? {
+        if entry.isRevoked { return .revoked }
+        return entry.counters.admits(counter, rule) ? nil : .replayed
+    }
+
+    /// Stores a key; see ``EnrolOutcome``. The writer is started.
+    ///
+    /// - `completion`: called on the writer's queue, when the key is durable and in the
+    ///   table.
+    package func enrol(
+        _ record: KeyRecord,
+        completion: @escaping @Sendable (EnrolOutcome) -> Void
+    ) {
+        committer.enrol(record) { result in
+            guard case .success(let row) = result else { return completion(.failed) }
+            self.apply(row.key)
+            if row.key.isRevoked { return completion(.revoked) }
+            completion(row.isNew ? .inserted(record.keyID) : .existing(record.keyID))
+        }
+    }
+
+    /// Starts the writer when something waits; for the end of every turn of a lane.
+    package func kick() { committer.kick() }
+
+    /// Writes what waits, and ends the use of the journal. Blocks; for a clean stop.
+    ///
+    /// - Throws: when something could not be written; the journal is closed all the same.
+    package func close() throws(JournalError) {
+        defer { journal.close() }
+        try committer.flush()
+    }
+
+    // MARK: Rows
+
+    func apply(_ row: KeyRow) { Self.apply(row, to: shards) }
+
+    /// Takes over what the journal says of a key. Counters and revocation only go one way, so that
+    /// a row that was read before a change here undoes nothing.
+    private static func apply(_ row: KeyRow, to shards: [Shard]) {
+        let place = place(of: row.keyID)
+        shards[place.shard].keys.withLock { keys in
+            guard let number = keys.find(row.keyID, hash: place.hash) else {
+                return keys.insert(KeyEntry(row), hash: place.hash) { Self.place(of: $0).hash }
+            }
+            keys[number].counters.merge(row.counters)
+            if row.isRevoked { keys.revoke(number) }
+        }
+    }
+
+    private static func place(of keyID: KeyID) -> (shard: Int, hash: UInt32) {
+        let hash = UInt64(truncatingIfNeeded: keyID.hashValue)
+        return (Int(hash >> 58), UInt32(truncatingIfNeeded: hash))
+    }
+}

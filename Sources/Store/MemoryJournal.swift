@@ -1,0 +1,125 @@
+package import AppAttest
+internal import Synchronization
+
+/// A journal that lives as long as the process: for tests, and for a gateway without apps.
+package final class MemoryJournal: KeyJournal {
+    private struct State {
+        var apps = AppNumbers()
+        var records: [KeyRecord] = []
+        /// By row, which is one more than the place in `records`.
+        var revisions: [Int64] = []
+        var rows: [KeyID: Int64] = [:]
+        var revision: Int64 = 0
+    }
+
+    private let state = Mutex(State())
+    private let changed = Atomic<UInt64>(0)
+
+    package init() {}
+
+    package var changeCount: UInt64 { changed.load(ordering: .acquiring) }
+
+    package func load(
+        apps: AppNumbers,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision {
+        state.withLock { state in
+            state.apps = apps
+            body(state.records.indices.map { Self.row(Int64($0) + 1, state) })
+            return JournalRevision(state.revision)
+        }
+    }
+
+    package func commit(_ batch: JournalBatch) throws(JournalError) -> [EnrolledRow] {
+        state.withLock { state in
+            for change in batch.changes where change.row >= 1 {
+                let index = Int(change.row) - 1
+                guard index < state.records.count else { continue }
+                state.records[index].counters.merge(change.counters)
+                state.records[index].lastUsedAt =
+                    max(state.records[index].lastUsedAt ?? .min, change.usedAt)
+            }
+            return batch.enrolments.map { record in
+                if let row = state.rows[record.keyID] {
+                    return EnrolledRow(key: Self.row(row, state), isNew: false)
+                }
+                let row = Self.add(record, revision: 0, &state)
+                return EnrolledRow(key: Self.row(row, state), isNew: true)
+            }
+        }
+    }
+
+    package func changes(
+        since revision: JournalRevision,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision {
+        state.withLock { state in
+            let changed = state.revisions.indices.filter {
+                state.revisions[$0] > revision.number
+            }
+            body(changed.map { Self.row(Int64($0) + 1, state) })
+            return JournalRevision(state.revision)
+        }
+    }
+
+    package func settle() throws(JournalError) {}
+
+    package func close() {}
+
+    // MARK: As another process
+
+    /// Revokes a key; false when there is none.
+    package func revoke(_ keyID: KeyID, at second: Int64) -> Bool {
+        let isKnown = state.withLock { state in
+            guard let row = state.rows[keyID] else { return false }
+            state.revision += 1
+            state.records[Int(row) - 1].status = .revoked(at: second)
+            state.revisions[Int(row) - 1] = state.revision
+            return true
+        }
+        changed.add(1, ordering: .acquiringAndReleasing)
+        return isKnown
+    }
+
+    /// Adds a key, or raises its counter.
+    package func add(_ record: KeyRecord) {
+        state.withLock { state in
+            state.revision += 1
+            if let row = state.rows[record.keyID] {
+                state.records[Int(row) - 1].counters.merge(record.counters)
+                state.revisions[Int(row) - 1] = state.revision
+            } else {
+                _ = Self.add(record, revision: state.revision, &state)
+            }
+        }
+        changed.add(1, ordering: .acquiringAndReleasing)
+    }
+
+    /// What is stored under a key id.
+    package func record(_ keyID: KeyID) -> KeyRecord? {
+        state.withLock { state in
+            state.rows[keyID].map { state.records[Int($0) - 1] }
+        }
+    }
+
+    private static func add(_ record: KeyRecord, revision: Int64, _ state: inout State) -> Int64 {
+        state.records.append(record)
+        state.revisions.append(revision)
+        let row = Int64(state.records.count)
+        state.rows[record.keyID] = row
+        return row
+    }
+
+    private static func row(_ row: Int64, _ state: State) -> KeyRow {
+        let record = state.records[Int(row) - 1]
+        return KeyRow(
+            row: row,
+            keyID: record.keyID,
+            publicKey: record.publicKey,
+            app: state.apps.number(of: record.appID),
+            environment: record.environment,
+            counters: record.counters,
+            isRevoked: record.status != .active
+        )
+    }
+}

@@ -1,0 +1,131 @@
+internal import AppAttest
+
+/// What waits for the writer. Lives under the committer's mutex.
+struct PendingChanges {
+    typealias Enrolment = (
+        record: KeyRecord, completion: @Sendable (Result<EnrolledRow, JournalError>) -> Void
+    )
+
+    /// What the writer is about.
+    enum Phase {
+        /// Nothing is scheduled. Leaves to `delayed`, `running`.
+        case idle
+        /// A timer will start it. Leaves to `running`.
+        case delayed
+        /// It is on its queue, or will be. Leaves to `idle`, `delayed`.
+        case running
+    }
+
+    /// What one transaction takes, and for whom.
+    struct Batch {
+        var changes: [CounterChange] = []
+        /// Values of failed batches that are tried again with this one.
+        var retried: [CounterChange] = []
+        var enrolments: [Enrolment] = []
+        var tickets: ClosedRange<CommitTicket>?
+        var isAwaited = false
+
+        var isEmpty: Bool { changes.isEmpty && retried.isEmpty && enrolments.isEmpty }
+        var count: Int { changes.count + retried.count + enrolments.count }
+    }
+
+    var phase = Phase.idle
+    /// A timer is set that will start the writer if it is `delayed` then.
+    var hasTimer = false
+    private(set) var changes: [CounterChange] = []
+    private(set) var enrolments: [Enrolment] = []
+    /// The newest values of failed batches, by row.
+    private(set) var retained: [Int64: CounterChange] = [:]
+    /// Whether somebody waits for one of `changes` or `enrolments`.
+    private(set) var isAwaited = false
+    private var inFlightCount = 0
+    private var lastTicket: UInt64 = 0
+    private var takenTicket: UInt64 = 0
+    var statistics = CommitStatistics()
+    /// Failures in a row.
+    var failureCount = 0
+    /// The next batch takes retained values along, although the last one failed.
+    var retryIsDue = false
+
+    /// Changes that are not on disk.
+    var depth: Int { changes.count + inFlightCount + retained.count }
+
+    mutating func append(_ change: CounterChange, _ durability: Durability) -> CommitTicket {
+        changes.append(change)
+        if durability == .awaited { isAwaited = true }
+        lastTicket += 1
+        return CommitTicket(number: lastTicket)
+    }
+
+    mutating func append(_ enrolment: Enrolment) {
+        enrolments.append(enrolment)
+        isAwaited = true
+    }
+
+    /// Takes all that is new, and so many of the retained values when it is time for them.
+    mutating func take(retainedMax: Int) -> Batch {
+        var batch = Batch()
+        swap(&batch.changes, &changes)
+        swap(&batch.enrolments, &enrolments)
+        batch.isAwaited = isAwaited
+        isAwaited = false
+        if lastTicket > takenTicket {
+            batch.tickets =
+                CommitTicket(number: takenTicket + 1)...CommitTicket(number: lastTicket)
+        }
+        takenTicket = lastTicket
+        if failureCount == 0 || retryIsDue, !retained.isEmpty {
+            batch.retried = Array(retained.values.prefix(retainedMax))
+            for change in batch.retried { retained[change.row] = nil }
+        }
+        retryIsDue = false
+        inFlightCount = batch.changes.count + batch.retried.count
+        return batch
+    }
+
+    /// The batch is on disk.
+    mutating func succeeded(_ count: Int, enrolments: Int) {
+        inFlightCount = 0
+        failureCount = 0
+        statistics.commits += 1
+        statistics.counters += UInt64(count)
+        statistics.enrolments += UInt64(enrolments)
+        statistics.isDegraded = !retained.isEmpty
+    }
+
+    /// The batch failed: its values are kept.
+    mutating func failed(_ changes: [CounterChange], _ error: JournalError) {
+        inFlightCount = 0
+        failureCount += 1
+        statistics.failures += 1
+        statistics.isDegraded = true
+        statistics.lastError = error
+        for change in changes {
+            retained[change.row, default: change].merge(change)
+        }
+    }
+
+    /// The changes with at most one for each key, in the order of their rows: neighbours share a
+    /// page.
+    static func merged(_ changes: [CounterChange]) -> [CounterChange] {
+        var merged: [CounterChange] = []
+        merged.reserveCapacity(changes.count)
+        for change in changes.sorted(by: { $0.row < $1.row }) {
+            if let last = merged.last, last.row == change.row {
+                merged[merged.count - 1].merge(change)
+            } else {
+                merged.append(change)
+            }
+        }
+        return merged
+    }
+}
+
+extension CounterChange {
+    /// Takes over what a change of the same key says. States are merged, so that the order is of no
+    /// account.
+    package mutating func merge(_ other: CounterChange) {
+        counters.merge(other.counters)
+        usedAt = max(usedAt, other.usedAt)
+    }
+}

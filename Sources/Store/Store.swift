@@ -1,0 +1,34 @@
+// The enrolled keys and their counters: the contract, the table in memory, and the writer.
+//
+//     lanes ──find, consume, enrol──▶ KeyTable ──changes──▶ Committer ──batches──▶ KeyJournal
+//       ▲                                                      │                     (SQLite,
+//       └──────────── CommitListener: committed(through:) ─────┘                      memory)
+//
+// `KeyTable` holds every key, so that a lookup costs no I/O and no lane waits for the disk to
+// verify. It is cut into shards, each under a mutex. `consume` is the one step that everything
+// rests on: under the shard's lock it looks whether the key is revoked and whether the counter is
+// free, under the writer's lock it makes sure that there is room for the change, spends the
+// challenge, moves the counter and appends the change. Whatever is refused changes nothing.
+//
+// `Committer` is the only writer. It runs on one serial queue and commits what waits in one
+// transaction. A change that nobody waits for may lie for a moment (`behindDelay`), so that
+// transactions are large. When a commit fails, those who wait are told so; the values are kept and
+// written later, merged with what has come since. A batch that failed for them may have reached the
+// disk all the same: values only grow, so writing them again does no harm.
+//
+// What is promised, and by what:
+//
+// 1. No assertion is admitted twice. `CounterState` never forgets an admitted counter: the highest
+//    one, and which of the 64 below it. States are only merged (highest of both, union of both), in
+//    memory and on disk, so late, repeated or reordered writes are harmless. Over a crash: a
+//    request that needs it waits for its ticket; for the others the challenge dies with the process
+//    (see Challenges).
+// 2. A key answered 201 is on disk: the outcome of `enrol` is reported after the commit.
+// 3. A revoked key is refused from the moment the command returned. The command commits, then
+//    raises a word in memory that both processes map. Each `find` and `consume` reads that word
+//    first (one load), and when it has moved, reads what has changed before it answers; when that
+//    fails, it answers `unavailable`. One of two sources of keys, enrolment by ourselves, needs no
+//    word.
+// 4. A stored counter never goes down: see 1.
+//
+// Memory: an entry takes 128 octets, and the index 6…12, so a million keys take about 140 MB.

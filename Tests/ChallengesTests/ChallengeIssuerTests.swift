@@ -1,0 +1,187 @@
+import Challenges
+import Testing
+
+@Suite struct ChallengeIssuerTests {
+    private static let secret = [UInt8](repeating: 7, count: 32)
+
+    private func issuer(
+        capacity: Int = 1_024,
+        enrolment: Int64 = 3_600,
+        assertion: Int64 = 300,
+        epoch: UInt64 = 1
+    ) -> ChallengeIssuer {
+        ChallengeIssuer(
+            lifetimes: ChallengeIssuer.Lifetimes(enrolment: enrolment, assertion: assertion),
+            capacity: capacity,
+            secret: Self.secret,
+            epoch: epoch
+        )
+    }
+
+    private func serial(_ examination: ChallengeIssuer.Examination) throws -> ChallengeSerial {
+        guard case .valid(let serial) = examination else {
+            Issue.record("not valid: \(examination)")
+            throw NotValid()
+        }
+        return serial
+    }
+
+    private struct NotValid: Error {}
+
+    @Test func `a fresh challenge is 56 characters of base64url and valid`() throws {
+        let issuer = issuer()
+        let text = try #require(issuer.issue(.assertion, now: 1_000))
+        #expect(text.count == 56)
+        let alphabet = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+        #expect(text.allSatisfy(alphabet.contains))
+        _ = try serial(issuer.examine(text: text, purpose: .assertion, now: 1_000))
+        let read = UnverifiedChallenge(text: text.span)
+        let parts = try #require(read)
+        #expect(parts.purpose == .assertion)
+        #expect(parts.serial == 0)
+        #expect(parts.epoch == 1)
+        #expect(parts.expiry == 1_300)
+    }
+
+    @Test func `a challenge is spent once`() throws {
+        let issuer = issuer()
+        let text = try #require(issuer.issue(.assertion, now: 0))
+        let serial = try serial(issuer.examine(text: text, purpose: .assertion, now: 0))
+        #expect(!issuer.isSpent(serial))
+        #expect(issuer.spend(serial))
+        #expect(!issuer.spend(serial))
+        #expect(issuer.isSpent(serial))
+        #expect(issuer.examine(text: text, purpose: .assertion, now: 0) == .spent)
+    }
+
+    @Test func `a challenge is good until the second before its expiry`() throws {
+        let issuer = issuer()
+        let text = try #require(issuer.issue(.assertion, now: 1_000))
+        _ = try serial(issuer.examine(text: text, purpose: .assertion, now: 1_299))
+        #expect(issuer.examine(text: text, purpose: .assertion, now: 1_300) == .expired)
+        #expect(issuer.examine(text: text, purpose: .assertion, now: .max) == .expired)
+    }
+
+    @Test func `an expired challenge is expired, spent or not`() throws {
+        let issuer = issuer()
+        let text = try #require(issuer.issue(.assertion, now: 1_000))
+        let serial = try serial(issuer.examine(text: text, purpose: .assertion, now: 1_000))
+        #expect(issuer.spend(serial))
+        #expect(issuer.examine(text: text, purpose: .assertion, now: 2_000) == .expired)
+    }
+
+    @Test func `a challenge of one purpose is unknown for the other`() throws {
+        let issuer = issuer()
+        let text = try #require(issuer.issue(.enrolment, now: 0))
+        #expect(issuer.examine(text: text, purpose: .assertion, now: 0) == .unknown)
+        let own = try serial(issuer.examine(text: text, purpose: .enrolment, now: 0))
+        #expect(issuer.spend(own))
+        let other = try #require(issuer.issue(.assertion, now: 0))
+        _ = try serial(issuer.examine(text: other, purpose: .assertion, now: 0))
+    }
+
+    @Test func `the two lifetimes are those that were asked for`() throws {
+        let issuer = issuer(enrolment: 60, assertion: 5)
+        #expect(issuer.lifetime(of: .enrolment) == 60)
+        #expect(issuer.lifetime(of: .assertion) == 5)
+        let text = try #require(issuer.issue(.enrolment, now: 0))
+        _ = try serial(issuer.examine(text: text, purpose: .enrolment, now: 59))
+    }
+
+    @Test func `every changed character makes a challenge unknown`() throws {
+        let issuer = issuer()
+        let text = try #require(issuer.issue(.assertion, now: 0))
+        for index in text.indices {
+            var changed = text
+            changed[index] = changed[index] == UInt8(ascii: "A") ? UInt8(ascii: "B") : 0x41
+            #expect(issuer.examine(text: changed, purpose: .assertion, now: 0) == .unknown)
+        }
+    }
+
+    @Test(arguments: ["", "A", "=", "\u{0}", String(repeating: "A", count: 56), "é"])
+    func `what is no challenge is unknown`(text: String) {
+        let octets = Array(text.utf8)
+        #expect(issuer().examine(text: octets, purpose: .assertion, now: 0) == .unknown)
+    }
+
+    @Test func `a challenge cut or lengthened is unknown`() throws {
+        let issuer = issuer()
+        let text = try #require(issuer.issue(.assertion, now: 0))
+        for count in 0..<text.count {
+            let cut = Array(text.prefix(count))
+            #expect(issuer.examine(text: cut, purpose: .assertion, now: 0) == .unknown)
+        }
+        for octet in UInt8.min...UInt8.max {
+            let long = text + [octet]
+            #expect(issuer.examine(text: long, purpose: .assertion, now: 0) == .unknown)
+        }
+    }
+
+    @Test func `a challenge has one spelling`() throws {
+        let issuer = issuer()
+        for _ in 0..<200 {
+            let text = try #require(issuer.issue(.assertion, now: 0))
+            let other = text.map { octet -> UInt8 in
+                switch octet {
+                case UInt8(ascii: "-"): UInt8(ascii: "+")
+                case UInt8(ascii: "_"): UInt8(ascii: "/")
+                default: octet
+                }
+            }
+            guard other != text else { continue }
+            #expect(issuer.examine(text: other, purpose: .assertion, now: 0) == .unknown)
+        }
+    }
+
+    @Test func `after a restart no earlier challenge is good, with the same secret or another`()
+        throws
+    {
+        let text = try #require(issuer(epoch: 1).issue(.assertion, now: 0))
+        #expect(issuer(epoch: 2).examine(text: text, purpose: .assertion, now: 0) == .unknown)
+        let fresh = ChallengeIssuer()
+        #expect(fresh.examine(text: text, purpose: .assertion, now: 0) == .unknown)
+        let theirs = try #require(ChallengeIssuer().issue(.assertion, now: 0))
+        #expect(fresh.examine(text: theirs, purpose: .assertion, now: 0) == .unknown)
+    }
+
+    @Test func `a time before 1970 or beyond all time issues nothing`() {
+        #expect(issuer().issue(.assertion, now: -1) == nil)
+        #expect(issuer().issue(.assertion, now: .max) == nil)
+    }
+
+    @Test func `of lanes that race for a challenge exactly one spends it`() async throws {
+        let issuer = issuer(capacity: 20_000)
+        var serials: [ChallengeSerial] = []
+        for _ in 0..<20_000 {
+            let text = try #require(issuer.issue(.assertion, now: 0))
+            serials.append(try serial(issuer.examine(text: text, purpose: .assertion, now: 0)))
+        }
+        let raced = serials
+        let wins = await withTaskGroup(of: Int.self) { group in
+            for _ in 0..<4 { group.addTask { raced.count { issuer.spend($0) } } }
+            return await group.reduce(0, +)
+        }
+        #expect(wins == raced.count)
+    }
+
+    @Test func `of lanes that issue at once none gets another's serial`() async throws {
+        let issuer = issuer(capacity: 40_000)
+        let texts = await withTaskGroup(of: [[UInt8]].self) { group in
+            for _ in 0..<4 {
+                group.addTask { (0..<10_000).compactMap { _ in issuer.issue(.assertion, now: 0) } }
+            }
+            return await group.reduce(into: Set<[UInt8]>()) { $0.formUnion($1) }
+        }
+        #expect(texts.count == 40_000)
+    }
+}
+
+extension ChallengeIssuer {
+    fileprivate func examine(
+        text: [UInt8],
+        purpose: ChallengePurpose,
+        now: Int64
+    ) -> Examination {
+        examine(text.span, purpose: purpose, now: now)
+    }
+}

@@ -1,0 +1,102 @@
+package import Dispatch
+package import Store
+import Synchronization
+
+/// A journal that fails on demand, and that can be made to stand still.
+package final class FaultyJournal: KeyJournal {
+    /// When a commit fails.
+    package enum Fault: Sendable {
+        /// Before anything is written.
+        case before(JournalError)
+        /// After everything is durable, so that the writer is told wrong.
+        case after(JournalError)
+    }
+
+    private struct State {
+        var fault: Fault?
+        var changesFault: JournalError?
+        var batches: [JournalBatch] = []
+        var gate: (entered: DispatchSemaphore, open: DispatchSemaphore)?
+    }
+
+    private let inner: any KeyJournal
+    private let state = Mutex(State())
+
+    package init(_ inner: any KeyJournal) { self.inner = inner }
+
+    /// How commits fail from now on; `nil` for not at all.
+    package func fail(_ fault: Fault?) { state.withLock { $0.fault = fault } }
+
+    /// How reading changes fails from now on.
+    package func failChanges(_ error: JournalError?) { state.withLock { $0.changesFault = error } }
+
+    /// The batches that came, failed ones included.
+    package var batches: [JournalBatch] { state.withLock { $0.batches } }
+
+    /// Holds up the next commit; `entered` tells when it has come, `open` lets it go on.
+    package func holdUp() -> (entered: DispatchSemaphore, open: DispatchSemaphore) {
+        let gate = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        state.withLock { $0.gate = gate }
+        return gate
+    }
+
+    package var changeCount: UInt64 { inner.changeCount }
+
+    package func load(
+        apps: AppNumbers,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision {
+        try inner.load(apps: apps, into: body)
+    }
+
+    package func commit(_ batch: JournalBatch) throws(JournalError) -> [EnrolledRow] {
+        let (fault, gate) = state.withLock { state in
+            state.batches.append(batch)
+            let gate = state.gate
+            state.gate = nil
+            return (state.fault, gate)
+        }
+        if let gate {
+            gate.entered.signal()
+            gate.open.wait()
+        }
+        if case .before(let error) = fault { throw error }
+        let rows = try inner.commit(batch)
+        if case .after(let error) = fault { throw error }
+        return rows
+    }
+
+    package func settle() throws(JournalError) { try inner.settle() }
+
+    package func changes(
+        since revision: JournalRevision,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision {
+        if let error = state.withLock({ $0.changesFault }) { throw error }
+        return try inner.changes(since: revision, into: body)
+    }
+
+    package func close() { inner.close() }
+}
+
+/// A lane's ear: what it was told, in order.
+package final class TicketLog: CommitListener {
+    package enum Entry: Equatable, Sendable {
+        case committed(CommitTicket)
+        case failed(ClosedRange<CommitTicket>)
+    }
+
+    private let log = Mutex<[Entry]>([])
+
+    package init() {}
+
+    package var entries: [Entry] { log.withLock { $0 } }
+
+    package func committed(through ticket: CommitTicket) {
+        log.withLock { $0.append(.committed(ticket)) }
+    }
+
+    package func commitFailed(_ tickets: ClosedRange<CommitTicket>) {
+        log.withLock { $0.append(.failed(tickets)) }
+    }
+}

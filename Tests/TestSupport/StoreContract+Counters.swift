@@ -1,0 +1,213 @@
+import AppAttest
+import Challenges
+import Dispatch
+import Store
+import Testing
+
+extension StoreContract {
+    static let counters = [
+        StoreContract("a strict counter must be greater than the one before") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            #expect(bench.use(key.keyID, 0) == .replayed)
+            #expect(bench.use(key.keyID, 5).isAdmitted)
+            #expect(bench.use(key.keyID, 5) == .replayed)
+            #expect(bench.use(key.keyID, 4) == .replayed)
+            #expect(bench.use(key.keyID, 6).isAdmitted)
+            #expect(bench.use(key.keyID, .max).isAdmitted)
+            #expect(bench.use(key.keyID, .max) == .replayed)
+            #expect(try bench.known(key.keyID).counter.rawValue == .max)
+        },
+        StoreContract("a window admits what is unseen and near enough, each once") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            #expect(bench.use(key.keyID, 100, .window(4)).isAdmitted)
+            #expect(bench.use(key.keyID, 95, .window(4)) == .replayed)
+            for counter in [UInt32(96), 99, 97] {
+                #expect(bench.use(key.keyID, counter, .window(4)).isAdmitted)
+                #expect(bench.use(key.keyID, counter, .window(4)) == .replayed)
+            }
+            #expect(bench.use(key.keyID, 95, .window(64)).isAdmitted)
+            #expect(bench.use(key.keyID, 36, .window(64)).isAdmitted)
+            #expect(bench.use(key.keyID, 35, .window(64)) == .replayed)
+        },
+        StoreContract("what one rule admits, the other never admits again") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            #expect(bench.use(key.keyID, 10, .strict).isAdmitted)
+            #expect(bench.use(key.keyID, 12, .strict).isAdmitted)
+            #expect(bench.use(key.keyID, 10, .window(64)) == .replayed)
+            #expect(bench.use(key.keyID, 11, .window(64)).isAdmitted)
+            #expect(bench.use(key.keyID, 11, .strict) == .replayed)
+            #expect(bench.use(key.keyID, 0, .window(64)) == .replayed)
+        },
+        StoreContract("the window is as it was after a restart") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            for counter in [UInt32(70), 68, 10] {
+                #expect(bench.use(key.keyID, counter, .window(64)).isAdmitted)
+            }
+            try bench.restart()
+            for counter in [UInt32(70), 68, 10] {
+                #expect(bench.use(key.keyID, counter, .window(64)) == .replayed)
+            }
+            #expect(bench.use(key.keyID, 69, .window(64)).isAdmitted)
+        },
+        StoreContract("a key that is not enrolled is unknown") { (bench) throws in
+            #expect(bench.use(KeyRecord.sample(1).keyID, 1) == .unknown)
+            #expect(bench.peek(KeyRecord.sample(1).keyID, 1) == .unknown)
+        },
+        StoreContract("a look ahead says what a use would, and changes nothing") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            let challenge = try bench.challenge()
+            for _ in 0..<2 {
+                #expect(bench.peek(key.keyID, 3, challenge: challenge).isAdmitted)
+            }
+            #expect(bench.use(key.keyID, 3, challenge: challenge).isAdmitted)
+            #expect(bench.peek(key.keyID, 3) == .replayed)
+            #expect(bench.peek(key.keyID, 4, challenge: challenge) == .challengeSpent)
+        },
+    ]
+
+    static let races = [
+        StoreContract("of many that race with one counter exactly one is admitted") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            for (round, rule) in [StoreCounterRule.strict, .window(8)].enumerated() {
+                for step in 1...200 {
+                    let counter = UInt32(round * 1_000 + step)
+                    let wins = bench.race(4) { table, issuer, _ in
+                        table.consume(
+                            key.keyID,
+                            counter: SignCounter(rawValue: counter),
+                            rule: rule,
+                            challenge: nil,
+                            issuer: issuer,
+                            now: 1
+                        )
+                    }
+                    #expect(wins == 1)
+                }
+            }
+        },
+        StoreContract("of many that race with one challenge exactly one is admitted") {
+            (bench) throws in
+            let keys = (1...4).map { KeyRecord.sample($0) }
+            for key in keys { try bench.enrol(key) }
+            for step in 1...200 {
+                let challenge = try bench.challenge()
+                let wins = bench.race(4) { table, issuer, place in
+                    table.consume(
+                        keys[place].keyID,
+                        counter: SignCounter(rawValue: UInt32(step)),
+                        rule: .strict,
+                        challenge: challenge,
+                        issuer: issuer,
+                        now: 1
+                    )
+                }
+                #expect(wins == 1)
+            }
+            let sum = try keys.reduce(0) { try $0 + bench.known($1.keyID).counter.rawValue }
+            #expect(sum > 0)
+        },
+        StoreContract("many that race in a window leave each counter used once") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            let wins = bench.race(4) { table, issuer, _ in
+                var last = ConsumeOutcome.replayed
+                for counter in (1...64 as ClosedRange<UInt32>).reversed() {
+                    last = table.consume(
+                        key.keyID,
+                        counter: SignCounter(rawValue: counter),
+                        rule: .window(64),
+                        challenge: nil,
+                        issuer: issuer,
+                        now: 1
+                    )
+                }
+                return last
+            }
+            #expect(wins == 1)
+            try bench.table.committer.flush()
+            let changes = bench.journal.batches.flatMap(\.changes)
+            #expect(changes.last?.counters.highest.rawValue == 64)
+        },
+    ]
+
+    static let challenges = [
+        StoreContract("a refused counter leaves the challenge unspent") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            #expect(bench.use(key.keyID, 5).isAdmitted)
+            let challenge = try bench.challenge()
+            #expect(bench.use(key.keyID, 5, challenge: challenge) == .replayed)
+            #expect(!bench.issuer.isSpent(challenge))
+            #expect(bench.use(key.keyID, 6, challenge: challenge).isAdmitted)
+            #expect(bench.issuer.isSpent(challenge))
+        },
+        StoreContract("a spent challenge leaves the counter free") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            let challenge = try bench.challenge()
+            #expect(bench.issuer.spend(challenge))
+            #expect(bench.use(key.keyID, 5, challenge: challenge) == .challengeSpent)
+            #expect(try bench.known(key.keyID).counter == .zero)
+            try bench.table.committer.flush()
+            #expect(bench.journal.batches.flatMap(\.changes).isEmpty)
+            #expect(bench.use(key.keyID, 5).isAdmitted)
+        },
+        StoreContract("an unknown or revoked key leaves the challenge unspent") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            let challenge = try bench.challenge()
+            #expect(bench.use(key.keyID, 1, challenge: challenge) == .unknown)
+            try bench.enrol(key)
+            try bench.lab.revoke(key.keyID)
+            #expect(bench.use(key.keyID, 1, challenge: challenge) == .revoked)
+            #expect(!bench.issuer.isSpent(challenge))
+        },
+        StoreContract("with no room for a change nothing is consumed, and there is room again") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            try bench.restart { $0.changesMax = 2 }
+            #expect(bench.use(key.keyID, 1, .strict, .behind).isAdmitted)
+            #expect(bench.use(key.keyID, 2, .strict, .behind).isAdmitted)
+            let challenge = try bench.challenge()
+            #expect(bench.peek(key.keyID, 3, challenge: challenge) == .unavailable)
+            #expect(bench.use(key.keyID, 3, challenge: challenge) == .unavailable)
+            #expect(!bench.issuer.isSpent(challenge))
+            #expect(try bench.known(key.keyID).counter.rawValue == 2)
+            try bench.table.committer.flush()
+            #expect(bench.use(key.keyID, 3, challenge: challenge).isAdmitted)
+        },
+    ]
+}
+
+extension StoreContract.Bench {
+    func use(
+        _ keyID: KeyID,
+        _ counter: UInt32,
+        _ rule: StoreCounterRule,
+        _ durability: Durability
+    ) -> ConsumeOutcome {
+        use(keyID, counter, rule, challenge: nil, now: 100, durability)
+    }
+
+    /// Runs the same on so many threads at once, and counts who was admitted.
+    func race(
+        _ count: Int,
+        _ body: @escaping @Sendable (KeyTable, ChallengeIssuer, Int) -> ConsumeOutcome
+    ) -> Int {
+        let table = table
+        let issuer = issuer
+        let boxes = (0..<count).map { _ in Box<ConsumeOutcome>() }
+        DispatchQueue.concurrentPerform(iterations: count) { place in
+            boxes[place].set(body(table, issuer, place))
+        }
+        return boxes.count { $0.value?.isAdmitted == true }
+    }
+}

@@ -1,0 +1,225 @@
+import AppAttest
+import Dispatch
+import Store
+import Testing
+
+extension StoreContract {
+    static let otherProcesses = [
+        StoreContract("a key that another process revokes is refused at the next look") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            #expect(bench.use(key.keyID, 1).isAdmitted)
+            try bench.lab.revoke(key.keyID)
+            #expect(bench.use(key.keyID, 2) == .revoked)
+            #expect(try bench.known(key.keyID).isRevoked)
+            #expect(try bench.enrol(key) == .revoked)
+            try bench.restart()
+            #expect(bench.use(key.keyID, 3) == .revoked)
+        },
+        StoreContract("a look ahead sees a revocation too") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            try bench.lab.revoke(key.keyID)
+            #expect(bench.peek(key.keyID, 2) == .revoked)
+        },
+        StoreContract("a key that another process imports is known at the next look") {
+            (bench) throws in
+            let key = KeyRecord.sample(2, counter: 7)
+            #expect(bench.use(key.keyID, 8) == .unknown)
+            try bench.lab.add(key)
+            #expect(bench.use(key.keyID, 7) == .replayed)
+            #expect(bench.use(key.keyID, 8).isAdmitted)
+        },
+        StoreContract("a counter that another process raises is raised here, never lowered") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            #expect(bench.use(key.keyID, 50).isAdmitted)
+            try bench.lab.add(.sample(1, counter: 40))
+            #expect(try bench.known(key.keyID).counter.rawValue == 50)
+            #expect(bench.use(key.keyID, 45) == .replayed)
+            try bench.lab.add(.sample(1, counter: 60))
+            #expect(bench.use(key.keyID, 60) == .replayed)
+            #expect(bench.use(key.keyID, 61).isAdmitted)
+            try bench.restart()
+            #expect(try bench.known(key.keyID).counter.rawValue == 61)
+        },
+        StoreContract("while changes can't be read nothing is answered") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            bench.journal.failChanges(JournalError(.unusable, "test"))
+            #expect(bench.use(key.keyID, 1).isAdmitted)
+            try bench.lab.revoke(key.keyID)
+            #expect(bench.use(key.keyID, 2) == .unavailable)
+            #expect(bench.peek(key.keyID, 2) == .unavailable)
+            guard case .unavailable = bench.table.find(key.keyID) else {
+                throw Unexpected("the table answers")
+            }
+            bench.journal.failChanges(nil)
+            #expect(bench.use(key.keyID, 2) == .revoked)
+        },
+    ]
+
+    static let enrolments = [
+        StoreContract("a key is enrolled once, and its counter is never reset") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            #expect(try bench.enrol(key) == .inserted(key.keyID))
+            #expect(bench.use(key.keyID, 9).isAdmitted)
+            #expect(try bench.enrol(key) == .existing(key.keyID))
+            #expect(try bench.known(key.keyID).counter.rawValue == 9)
+            #expect(bench.use(key.keyID, 9) == .replayed)
+            try bench.restart()
+            #expect(try bench.enrol(key) == .existing(key.keyID))
+            #expect(bench.use(key.keyID, 9) == .replayed)
+        },
+        StoreContract("an enrolled key has all that was said of it") { (bench) throws in
+            var key = KeyRecord.sample(1)
+            key.environment = .development
+            try bench.enrol(key)
+            let known = try bench.known(key.keyID)
+            #expect(known.publicKey == key.publicKey)
+            #expect(known.environment == .development)
+            #expect(bench.table.appID(of: known.app) == key.appID)
+            #expect(known.app == bench.table.number(ofApp: key.appID))
+            #expect(!known.isRevoked)
+            #expect(try bench.lab.stored(key.keyID) == key)
+            try bench.restart()
+            #expect(try bench.known(key.keyID).publicKey == key.publicKey)
+            #expect(bench.table.count == 1)
+        },
+        StoreContract("the same key enrolled many times at once is new once") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            let boxes = (0..<8).map { _ in Box<EnrolOutcome>() }
+            for box in boxes { bench.table.enrol(key) { box.set($0) } }
+            try bench.table.committer.flush()
+            #expect(boxes.count { $0.value == .inserted(key.keyID) } == 1)
+            #expect(boxes.count { $0.value == .existing(key.keyID) } == 7)
+        },
+        StoreContract("an imported key that enrols is there already") { (bench) throws in
+            let key = KeyRecord.sample(1, counter: 30)
+            try bench.lab.add(key)
+            #expect(try bench.enrol(.sample(1)) == .existing(key.keyID))
+            #expect(bench.use(key.keyID, 30) == .replayed)
+        },
+        StoreContract("an enrolment that fails is told so, and may be tried again") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            bench.journal.fail(.before(JournalError(.full, "test")))
+            #expect(try bench.enrol(key) == .failed)
+            #expect(bench.use(key.keyID, 1) == .unknown)
+            bench.journal.fail(.after(JournalError(.unusable, "test")))
+            #expect(try bench.enrol(key) == .failed)
+            bench.journal.fail(nil)
+            #expect(try bench.enrol(key) == .existing(key.keyID))
+            #expect(bench.use(key.keyID, 1).isAdmitted)
+        },
+        StoreContract("with too many enrolments waiting the next one fails") { (bench) throws in
+            try bench.restart { $0.enrolmentsMax = 1 }
+            let gate = bench.journal.holdUp()
+            let boxes = (1...3).map { _ in Box<EnrolOutcome>() }
+            bench.table.enrol(.sample(1)) { boxes[0].set($0) }
+            gate.entered.wait()
+            bench.table.enrol(.sample(2)) { boxes[1].set($0) }
+            bench.table.enrol(.sample(3)) { boxes[2].set($0) }
+            gate.open.signal()
+            try bench.table.committer.flush()
+            #expect(boxes[0].value == .inserted(KeyRecord.sample(1).keyID))
+            #expect(boxes[1].value == .inserted(KeyRecord.sample(2).keyID))
+            #expect(boxes[2].value == .failed)
+        },
+    ]
+
+    static let commits = [
+        StoreContract("what comes during a commit is one transaction, told once, in order") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            let other = KeyRecord.sample(2)
+            try bench.enrol(key)
+            try bench.enrol(other)
+            let before = bench.journal.batches.count
+            let gate = bench.journal.holdUp()
+            let first = try #require(bench.use(key.keyID, 1).ticket)
+            bench.table.kick()
+            gate.entered.wait()
+            var last = first
+            for counter in UInt32(2)...10 {
+                for keyID in [key.keyID, other.keyID] {
+                    let ticket = try #require(bench.use(keyID, counter).ticket)
+                    #expect(ticket > last)
+                    last = ticket
+                }
+                bench.table.kick()
+            }
+            gate.open.signal()
+            try bench.table.committer.flush()
+            #expect(bench.log.entries == [.committed(first), .committed(last)])
+            let batches = bench.journal.batches.dropFirst(before)
+            #expect(batches.map(\.changes.count) == [1, 2])
+            #expect(batches.last?.changes.map(\.counters.highest.rawValue) == [10, 10])
+            let statistics = bench.table.committer.statistics
+            #expect(statistics.depth == 0)
+            #expect(!statistics.isDegraded)
+        },
+        StoreContract("a change that nobody waits for is written with the next that is awaited") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            let before = bench.journal.batches.count
+            #expect(bench.use(key.keyID, 1, .strict, .behind).isAdmitted)
+            bench.table.kick()
+            #expect(bench.table.committer.statistics.depth == 1)
+            #expect(bench.journal.batches.count == before)
+            let ticket = try #require(bench.use(key.keyID, 2).ticket)
+            bench.table.kick()
+            try bench.table.committer.flush()
+            #expect(bench.log.entries == [.committed(ticket)])
+            #expect(try bench.storedCounter(key.keyID) == 2)
+        },
+        StoreContract("many changes that nobody waits for are written all the same") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            try bench.restart { $0.behindCount = 8 }
+            let gate = bench.journal.holdUp()
+            for counter in UInt32(1)...8 {
+                #expect(bench.use(key.keyID, counter, .strict, .behind).isAdmitted)
+            }
+            bench.table.kick()
+            gate.entered.wait()
+            gate.open.signal()
+            try bench.table.committer.flush()
+            #expect(bench.log.entries.isEmpty)
+            #expect(try bench.storedCounter(key.keyID) == 8)
+        },
+        StoreContract("a clean stop writes what waits") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            #expect(bench.use(key.keyID, 5, .strict, .behind).isAdmitted)
+            try bench.table.close()
+            #expect(try bench.storedCounter(key.keyID) == 5)
+        },
+        StoreContract("a stale write lowers nothing and forgets nothing") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            for counter in [UInt32(20), 18, 30] {
+                #expect(bench.use(key.keyID, counter, .window(64)).isAdmitted)
+            }
+            try bench.table.committer.flush()
+            let written = try #require(bench.journal.batches.last?.changes.first)
+            let stale = CounterChange(
+                row: written.row,
+                counters: CounterState(highest: SignCounter(rawValue: 25)),
+                usedAt: 1
+            )
+            _ = try bench.journal.commit(JournalBatch(changes: [stale]))
+            #expect(try bench.storedCounter(key.keyID) == 30)
+            #expect(try bench.lab.stored(key.keyID)?.lastUsedAt == 100)
+            try bench.restart()
+            for counter in [UInt32(18), 20, 25, 30] {
+                #expect(bench.use(key.keyID, counter, .window(64)) == .replayed)
+            }
+            #expect(bench.use(key.keyID, 19, .window(64)).isAdmitted)
+        },
+    ]
+}

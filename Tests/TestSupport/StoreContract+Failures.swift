@@ -1,0 +1,136 @@
+import AppAttest
+import Store
+import Testing
+
+extension StoreContract {
+    static let failures = [
+        StoreContract("a commit that fails is told to exactly those it concerns") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            let one = try #require(bench.use(key.keyID, 1).ticket)
+            try bench.table.committer.flush()
+            bench.journal.fail(.before(JournalError(.full, "test")))
+            let two = try #require(bench.use(key.keyID, 2).ticket)
+            let three = try #require(bench.use(key.keyID, 3).ticket)
+            #expect(throws: JournalError(.full, "")) { try bench.table.committer.flush() }
+            bench.journal.fail(nil)
+            let four = try #require(bench.use(key.keyID, 4).ticket)
+            try bench.table.committer.flush()
+            #expect(bench.log.entries == [.committed(one), .failed(two...three), .committed(four)])
+        },
+        StoreContract("a failed write is seen, kept, and made up for") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            let other = KeyRecord.sample(2)
+            try bench.enrol(key)
+            try bench.enrol(other)
+            bench.journal.fail(.before(JournalError(.unusable, "test")))
+            #expect(bench.use(key.keyID, 7).isAdmitted)
+            #expect(throws: JournalError.self) { try bench.table.committer.flush() }
+            #expect(bench.table.committer.isDegraded)
+            var statistics = bench.table.committer.statistics
+            #expect(statistics.failures == 1)
+            #expect(statistics.lastError == JournalError(.unusable, ""))
+            #expect(statistics.depth == 1)
+            #expect(bench.use(key.keyID, 7) == .replayed)
+            #expect(try bench.storedCounter(key.keyID) == 0)
+
+            bench.journal.fail(nil)
+            #expect(bench.use(other.keyID, 1).isAdmitted)
+            try bench.table.committer.flush()
+            #expect(!bench.table.committer.isDegraded)
+            statistics = bench.table.committer.statistics
+            #expect(statistics.depth == 0)
+            #expect(try bench.storedCounter(key.keyID) == 7)
+            #expect(try bench.storedCounter(other.keyID) == 1)
+        },
+        StoreContract("new work is tried at once after a failure, and old values follow") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            let other = KeyRecord.sample(2)
+            try bench.enrol(key)
+            try bench.enrol(other)
+            bench.journal.fail(.before(JournalError(.busy, "test")))
+            #expect(bench.use(key.keyID, 7).isAdmitted)
+            #expect(throws: JournalError.self) { try bench.table.committer.flush() }
+            bench.journal.fail(nil)
+            let before = bench.journal.batches.count
+            // No timer runs here: the awaited change alone brings the writer back.
+            try bench.enrol(.sample(3))
+            try bench.table.committer.flush()
+            let batches = bench.journal.batches.dropFirst(before)
+            #expect(batches.first?.enrolments.count == 1)
+            #expect(batches.first?.changes.isEmpty == true)
+            #expect(batches.dropFirst().first?.changes.count == 1)
+            #expect(try bench.storedCounter(key.keyID) == 7)
+        },
+        StoreContract("many failures keep the newest values only, and the limit holds") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            let other = KeyRecord.sample(2)
+            try bench.enrol(key)
+            try bench.enrol(other)
+            try bench.restart { $0.changesMax = 2 }
+            bench.journal.fail(.before(JournalError(.full, "test")))
+            for counter in UInt32(1)...5 {
+                #expect(bench.use(key.keyID, counter).isAdmitted)
+                #expect(throws: JournalError.self) { try bench.table.committer.flush() }
+            }
+            #expect(bench.table.committer.statistics.depth == 1)
+            #expect(bench.use(other.keyID, 1).isAdmitted)
+            #expect(throws: JournalError.self) { try bench.table.committer.flush() }
+            #expect(bench.use(key.keyID, 6) == .unavailable)
+            bench.journal.fail(nil)
+            try bench.table.committer.flush()
+            #expect(bench.use(key.keyID, 6).isAdmitted)
+            try bench.table.committer.flush()
+            #expect(try bench.storedCounter(key.keyID) == 6)
+        },
+        StoreContract("a commit that reached the disk and was taken for failed does no harm") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            bench.journal.fail(.after(JournalError(.unusable, "test")))
+            let ticket = try #require(bench.use(key.keyID, 7).ticket)
+            #expect(throws: JournalError.self) { try bench.table.committer.flush() }
+            bench.journal.fail(nil)
+            #expect(bench.use(key.keyID, 9).isAdmitted)
+            try bench.table.committer.flush()
+            #expect(bench.log.entries.first == .failed(ticket...ticket))
+            #expect(try bench.storedCounter(key.keyID) == 9)
+            #expect(bench.use(key.keyID, 8, .window(8)).isAdmitted)
+        },
+    ]
+
+    static let crashes = [
+        StoreContract("after a crash every key that was enrolled is there") { (bench) throws in
+            let keys = (1...20).map { KeyRecord.sample($0) }
+            for key in keys { #expect(try bench.enrol(key) == .inserted(key.keyID)) }
+            try bench.restart(crash: true)
+            for key in keys { #expect(try bench.known(key.keyID).publicKey == key.publicKey) }
+        },
+        StoreContract("after a crash every counter that was committed is used") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            for counter in [UInt32(3), 9, 7] {
+                #expect(bench.use(key.keyID, counter, .window(64)).isAdmitted)
+                try bench.table.committer.flush()
+            }
+            try bench.restart(crash: true)
+            for counter in [UInt32(3), 7, 9] {
+                #expect(bench.use(key.keyID, counter, .window(64)) == .replayed)
+            }
+            #expect(bench.use(key.keyID, 8, .window(64)).isAdmitted)
+        },
+        StoreContract("after a crash a revoked key is revoked and an imported one there") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            try bench.lab.revoke(key.keyID)
+            try bench.lab.add(.sample(2, counter: 5))
+            try bench.restart(crash: true)
+            #expect(bench.use(key.keyID, 1) == .revoked)
+            #expect(bench.use(KeyRecord.sample(2).keyID, 5) == .replayed)
+        },
+    ]
+}

@@ -1,0 +1,194 @@
+package import AppAttest
+package import Challenges
+import Cryptography
+import Dispatch
+package import Store
+import Synchronization
+import Testing
+
+/// A place where a store lives: what the contract needs of a backend.
+package protocol StoreLab: AnyObject {
+    /// Opens what is durable, as a gateway does at its start.
+    func open() throws -> any KeyJournal
+    /// Ends the running gateway as a power cut does: what was not durable is gone. The next `open`
+    /// sees what is left.
+    func crash() throws
+    /// Revokes a key, as another process does.
+    func revoke(_ keyID: KeyID) throws
+    /// Imports a key, as another process does.
+    func add(_ record: KeyRecord) throws
+    /// What is durable of a key.
+    func stored(_ keyID: KeyID) throws -> KeyRecord?
+}
+
+/// What every store promises, as checks that run on any backend.
+package struct StoreContract: CustomTestStringConvertible, Sendable {
+    /// The promise in words.
+    package let claim: String
+    private let check: @Sendable (Bench) throws -> Void
+
+    package init(_ claim: String, _ check: @escaping @Sendable (Bench) throws -> Void) {
+        self.claim = claim
+        self.check = check
+    }
+
+    package var testDescription: String { claim }
+
+    /// Checks the promise on a fresh lab.
+    package func run(in lab: any StoreLab) throws {
+        try check(try Bench(lab))
+    }
+
+    package static let all =
+        counters + races + challenges + otherProcesses + enrolments + commits + failures + crashes
+}
+
+extension StoreContract {
+    /// A gateway's store on a lab, and shorthands.
+    package final class Bench {
+        package let lab: any StoreLab
+        package let issuer = ChallengeIssuer(capacity: 1_024)
+        package private(set) var journal: FaultyJournal
+        package private(set) var table: KeyTable
+        package private(set) var log = TicketLog()
+        private var limits: Committer.Limits
+
+        init(_ lab: any StoreLab) throws {
+            self.lab = lab
+            limits = Committer.Limits()
+            // Nothing is written before the test says so.
+            limits.behindDelay = .seconds(3_600)
+            limits.retryDelay = .seconds(3_600)
+            journal = FaultyJournal(try lab.open())
+            table = try KeyTable(journal: journal, limits: limits)
+            table.committer.register(log)
+        }
+
+        /// Starts anew on what is durable; with `crash`, on what a power cut leaves.
+        package func restart(
+            crash: Bool = false,
+            _ change: (inout Committer.Limits) -> Void = { _ in }
+        )
+            throws
+        {
+            if crash { try lab.crash() } else { try table.close() }
+            change(&limits)
+            journal = FaultyJournal(try lab.open())
+            table = try KeyTable(journal: journal, limits: limits)
+            log = TicketLog()
+            table.committer.register(log)
+        }
+
+        /// Enrols a key and waits for the outcome.
+        @discardableResult
+        package func enrol(_ record: KeyRecord) throws -> EnrolOutcome {
+            let done = DispatchSemaphore(value: 0)
+            let box = Box<EnrolOutcome>()
+            table.enrol(record) { outcome in
+                box.set(outcome)
+                done.signal()
+            }
+            done.wait()
+            // The writer may still be at the end of its turn; what comes next is to find it idle.
+            try table.committer.flush()
+            return try #require(box.value)
+        }
+
+        /// A challenge that is good and not spent.
+        package func challenge() throws -> ChallengeSerial {
+            let text = try #require(issuer.issue(.assertion, now: 0))
+            guard case .valid(let serial) = issuer.examine(text.span, purpose: .assertion, now: 0)
+            else { throw Unexpected("a fresh challenge is not valid") }
+            return serial
+        }
+
+        package func use(
+            _ keyID: KeyID,
+            _ counter: UInt32,
+            _ rule: StoreCounterRule = .strict,
+            challenge: ChallengeSerial? = nil,
+            now: Int64 = 100,
+            _ durability: Durability = .awaited
+        ) -> ConsumeOutcome {
+            table.consume(
+                keyID,
+                counter: SignCounter(rawValue: counter),
+                rule: rule,
+                challenge: challenge,
+                issuer: issuer,
+                now: now,
+                durability: durability
+            )
+        }
+
+        package func peek(
+            _ keyID: KeyID,
+            _ counter: UInt32,
+            _ rule: StoreCounterRule = .strict,
+            challenge: ChallengeSerial? = nil
+        ) -> ConsumeOutcome {
+            table.peek(
+                keyID,
+                counter: SignCounter(rawValue: counter),
+                rule: rule,
+                challenge: challenge,
+                issuer: issuer
+            )
+        }
+
+        package func known(_ keyID: KeyID) throws -> StoredKey {
+            guard case .known(let key) = table.find(keyID) else {
+                throw Unexpected("the key is not known")
+            }
+            return key
+        }
+
+        /// The highest counter that is durable.
+        package func storedCounter(_ keyID: KeyID) throws -> UInt32 {
+            try #require(try lab.stored(keyID)).counters.highest.rawValue
+        }
+    }
+
+    package struct Unexpected: Error, CustomStringConvertible {
+        package let description: String
+
+        package init(_ description: String) { self.description = description }
+    }
+}
+
+/// A value that a callback leaves.
+package final class Box<Value: Sendable>: Sendable {
+    private let content = Mutex<Value?>(nil)
+
+    package init() {}
+
+    package var value: Value? { content.withLock { $0 } }
+
+    package func set(_ value: Value) { content.withLock { $0 = value } }
+}
+
+extension KeyRecord {
+    /// A key of the same number for the same seed.
+    package static func sample(_ seed: UInt8, counter: UInt32 = 0) -> KeyRecord {
+        let key = P256.PrivateKey(seed: [seed, 1].span).publicKey
+        return KeyRecord(
+            keyID: KeyID(of: key),
+            appID: "ABCDE12345.com.example.shop",
+            environment: .production,
+            publicKey: key,
+            counters: CounterState(highest: SignCounter(rawValue: counter)),
+            receipt: [1, 2, 3, seed],
+            enrolledAt: 1_700_000_000
+        )
+    }
+}
+
+extension ConsumeOutcome {
+    package var isAdmitted: Bool {
+        if case .admitted = self { true } else { false }
+    }
+
+    package var ticket: CommitTicket? {
+        if case .admitted(let ticket) = self { ticket } else { nil }
+    }
+}
