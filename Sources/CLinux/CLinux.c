@@ -1,0 +1,105 @@
+#define _GNU_SOURCE
+#include "CLinux.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+const uint32_t clinux_in = EPOLLIN;
+const uint32_t clinux_out = EPOLLOUT;
+const uint32_t clinux_ending = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+const uint32_t clinux_broken = EPOLLHUP | EPOLLERR;
+const uint32_t clinux_both_edges = EPOLLIN | EPOLLOUT | EPOLLRDHUP | (uint32_t)EPOLLET;
+const uint32_t clinux_exclusive = (uint32_t)EPOLLEXCLUSIVE;
+
+int clinux_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+int clinux_epoll_add(int set, int fd, uint32_t events, uint64_t token) {
+    struct epoll_event event = { .events = events, .data = { .u64 = token } };
+    return epoll_ctl(set, EPOLL_CTL_ADD, fd, &event);
+}
+
+int clinux_epoll_remove(int set, int fd) {
+    struct epoll_event event = { 0 };
+    return epoll_ctl(set, EPOLL_CTL_DEL, fd, &event);
+}
+
+// Never waits. At most 256 events are taken in one call; the rest stay ready.
+int clinux_epoll_take(int set, clinux_event *out, int max) {
+    struct epoll_event events[256];
+    if (max > 256) max = 256;
+    int count = epoll_wait(set, events, max, 0);
+    for (int i = 0; i < count; i++) {
+        out[i].events = events[i].events;
+        out[i].token = events[i].data.u64;
+    }
+    return count;
+}
+
+int clinux_accept(int fd, void *from, uint32_t *length) {
+    return accept4(fd, from, length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+int clinux_socket(int family) {
+    return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+static void set(int fd, int level, int name, int value) {
+    setsockopt(fd, level, name, &value, sizeof value);
+}
+
+void clinux_set_no_delay(int fd) { set(fd, IPPROTO_TCP, TCP_NODELAY, 1); }
+
+void clinux_share_port(int fd) {
+    set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+}
+
+void clinux_accept_both_families(int fd) { set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0); }
+
+void clinux_reset_on_close(int fd) {
+    struct linger now = { .l_onoff = 1, .l_linger = 0 };
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+// Two pieces in one call; never raises SIGPIPE.
+int clinux_open_unnamed(const char *folder) {
+    return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
+ptrdiff_t clinux_send(int fd, const void *a, size_t alen, const void *b, size_t blen) {
+    if (blen == 0) return send(fd, a, alen, MSG_NOSIGNAL);
+    struct iovec pieces[2] = { { (void *)a, alen }, { (void *)b, blen } };
+    struct msghdr message = { .msg_iov = pieces, .msg_iovlen = 2 };
+    return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+int clinux_socket_error(int fd) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : -1;
+}
+
+// A clock that costs a few nanoseconds and moves in steps of some milliseconds.
+uint64_t clinux_coarse_milliseconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+uint64_t clinux_monotonic_nanoseconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+int64_t clinux_wall_milliseconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME_COARSE, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}

@@ -1,0 +1,48 @@
+// What the Glibc module does not show Swift: epoll, accept4, and a few options behind macros.
+// Every function is a thin name for one system call; errno is the caller's to read.
+//
+// No system header is included here: seen through two modules, its types would differ.
+#ifndef CLINUX_H
+#define CLINUX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// epoll_event is packed on x86-64, so Swift reads it through this copy.
+typedef struct { uint32_t events; uint64_t token; } clinux_event;
+
+extern const uint32_t clinux_in;
+extern const uint32_t clinux_out;
+extern const uint32_t clinux_ending;      // RDHUP, HUP, ERR
+extern const uint32_t clinux_broken;      // HUP, ERR
+extern const uint32_t clinux_both_edges;  // IN, OUT and RDHUP, edge-triggered
+extern const uint32_t clinux_exclusive;
+
+int clinux_epoll_create(void);
+int clinux_epoll_add(int set, int fd, uint32_t events, uint64_t token);
+int clinux_epoll_remove(int set, int fd);
+// Never waits. At most 256 events are taken in one call; the rest stay ready.
+int clinux_epoll_take(int set, clinux_event *out, int max);
+
+// Both are non-blocking and closed on exec. `from` is a sockaddr_storage.
+int clinux_accept(int fd, void *from, uint32_t *length);
+int clinux_socket(int family);
+
+void clinux_set_no_delay(int fd);
+void clinux_share_port(int fd);            // SO_REUSEADDR, SO_REUSEPORT
+void clinux_accept_both_families(int fd);  // IPV6_V6ONLY off
+void clinux_reset_on_close(int fd);        // SO_LINGER, 0 seconds
+int clinux_socket_error(int fd);           // SO_ERROR, or -1
+
+// A file without a name in a folder: O_TMPFILE, read and write, mode 0600.
+int clinux_open_unnamed(const char *folder);
+
+// Two pieces in one call; never raises SIGPIPE.
+ptrdiff_t clinux_send(int fd, const void *a, size_t alen, const void *b, size_t blen);
+
+// The coarse clocks cost a few nanoseconds and move in steps of some milliseconds.
+uint64_t clinux_coarse_milliseconds(void);
+uint64_t clinux_monotonic_nanoseconds(void);
+int64_t clinux_wall_milliseconds(void);
+
+#endif

@@ -1,0 +1,261 @@
+internal import COpenSSL
+
+/// Certificates, keys, trust and settings that many sessions share.
+///
+/// It is loaded once and never changes. To reload, load another and use it for new sessions;
+/// sessions under way keep the one they began with.
+///
+/// `@unchecked Sendable`: the stored properties are constants, and OpenSSL allows `SSL_new` on one
+/// `SSL_CTX` from any thread once nobody configures it any more (openssl-threads(7)), which is so
+/// when an initialiser has returned. A BIO method is only read after it was made.
+package final class TLSContext: @unchecked Sendable {
+    /// The oldest version of TLS that is spoken.
+    package enum MinimumVersion: String, CaseIterable, Sendable {
+        /// TLS 1.2, RFC 5246, with forward secrecy and authenticated encryption only.
+        case tls12 = "1.2"
+        /// TLS 1.3, RFC 8446.
+        case tls13 = "1.3"
+    }
+
+    /// Whom a client believes.
+    package enum Trust: Equatable, Sendable {
+        /// The authorities that the machine trusts.
+        case system
+        /// The certificates of a PEM file and no others. A certificate in it is trusted by itself,
+        /// so an origin's own self-signed one will do.
+        case file(String)
+    }
+
+    enum Role { case server, client }
+
+    let role: Role
+    private let handles: Handles
+    /// The `SSL_CTX`.
+    var pointer: OpaquePointer { handles.context }
+    /// The `BIO_METHOD` of the sessions' pipes.
+    var method: OpaquePointer { handles.method }
+
+    /// The end of the validity of a server's certificate, in seconds of Unix time; `nil` for a
+    /// client.
+    package let certificateExpiry: Int64?
+
+    /// Loads what a listener shows to its clients.
+    ///
+    /// - Parameters:
+    ///   - certificateChain: path of a PEM file: the server's certificate, then the intermediate
+    ///     ones.
+    ///   - key: path of a PEM file with the private key, without a passphrase.
+    ///   - minimumVersion: the oldest version that is spoken.
+    /// - Throws: the certificate's problem, the key's, or that the two don't belong together.
+    package init(
+        serverCertificateChain certificateChain: String,
+        key: String,
+        minimumVersion: MinimumVersion = .tls12
+    ) throws(TLSContextError) {
+        role = .server
+        handles = try Handles(TLS_server_method(), minimumVersion)
+        certificateExpiry = try Self.load(certificateChain, key, into: handles)
+        Self.configureServer(handles.context)
+    }
+
+    /// Loads what a connection to an origin needs.
+    ///
+    /// - Throws: that the file of authorities can't be used.
+    package init(
+        clientTrusting trust: Trust,
+        minimumVersion: MinimumVersion = .tls12
+    ) throws(TLSContextError) {
+        role = .client
+        handles = try Handles(TLS_client_method(), minimumVersion)
+        certificateExpiry = nil
+        try Self.load(trust, into: handles.context)
+        Self.configureClient(handles.context)
+    }
+}
+
+// What both sides have in common.
+extension TLSContext {
+    /// HTTP/1.1 as ALPN writes it: a list with one entry, each with its length in front (RFC 7301
+    /// §3.1).
+    static let protocols: [UInt8] = [8] + Array("http/1.1".utf8)
+
+    /// ECDHE with AES-GCM or ChaCha20-Poly1305: what RFC 9325 §4.2 recommends of TLS 1.2. The
+    /// suites of TLS 1.3 are all good and stay as OpenSSL has them.
+    private static let ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20"
+
+    /// OpenSSL's two objects, freed together, also when loading fails half way.
+    private final class Handles {
+        let context: OpaquePointer
+        let method: OpaquePointer
+        /// A key that was loaded wanted a passphrase.
+        var isPassphraseWanted = false
+
+        init(
+            _ protocolMethod: OpaquePointer?,
+            _ minimum: MinimumVersion
+        ) throws(TLSContextError) {
+            ERR_clear_error()
+            guard let context = SSL_CTX_new(protocolMethod) else {
+                throw TLSContextError(.library)
+            }
+            guard let method = CiphertextPipe.makeMethod() else {
+                SSL_CTX_free(context)
+                throw TLSContextError(.library)
+            }
+            self.context = context
+            self.method = method
+            guard TLSContext.configure(context, minimum) else { throw TLSContextError(.library) }
+            refusePassphrases()
+        }
+
+        /// OpenSSL would ask for a passphrase on the terminal.
+        private func refusePassphrases() {
+            // The context is ours, and calls back only while a key is loaded into it.
+            let me = Unmanaged.passUnretained(self).toOpaque()
+            SSL_CTX_set_default_passwd_cb_userdata(context, me)
+            SSL_CTX_set_default_passwd_cb(context) { _, _, _, me in
+                guard let me else { return -1 }
+                Unmanaged<Handles>.fromOpaque(me).takeUnretainedValue().isPassphraseWanted = true
+                return -1
+            }
+        }
+
+        /// Why a key could not be loaded, from OpenSSL's last note.
+        var keyProblem: TLSContextError.Reason {
+            if isPassphraseWanted { return .keyEncrypted }
+            switch ERR_GET_REASON(ERR_peek_last_error()) {
+            case X509_R_KEY_VALUES_MISMATCH, X509_R_KEY_TYPE_MISMATCH: return .keyMismatch
+            default: return .keyUnreadable
+            }
+        }
+
+        deinit {
+            SSL_CTX_free(context)
+            BIO_meth_free(method)
+        }
+    }
+
+    private static func configure(_ context: OpaquePointer, _ minimum: MinimumVersion) -> Bool {
+        let version = minimum == .tls12 ? TLS1_2_VERSION : TLS1_3_VERSION
+        guard copenssl_ssl_ctx_set_min_proto_version(context, version) == 1,
+            SSL_CTX_set_cipher_list(context, ciphers) == 1
+        else { return false }
+        // 112 bits and more everywhere, whatever the machine's openssl.cnf says.
+        SSL_CTX_set_security_level(context, 2)
+        _ = copenssl_ssl_ctx_set_options(
+            context,
+            copenssl_SSL_OP_NO_RENEGOTIATION | copenssl_SSL_OP_NO_COMPRESSION
+        )
+        // Buffers are given back when they are empty: an idle connection is the common one. A write
+        // may be repeated from another address, since the caller's span lives for one call.
+        _ = copenssl_ssl_ctx_set_mode(
+            context,
+            copenssl_SSL_MODE_RELEASE_BUFFERS | copenssl_SSL_MODE_ENABLE_PARTIAL_WRITE
+                | copenssl_SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
+        )
+        // No session lives in memory: tickets keep them at the client, and clients don't resume.
+        _ = copenssl_ssl_ctx_set_session_cache_mode(context, Int(SSL_SESS_CACHE_OFF))
+        return true
+    }
+}
+
+// The server's part.
+extension TLSContext {
+    private static func load(
+        _ certificateChain: String,
+        _ key: String,
+        into handles: Handles
+    ) throws(TLSContextError) -> Int64? {
+        let context = handles.context
+        guard SSL_CTX_use_certificate_chain_file(context, certificateChain) == 1 else {
+            throw TLSContextError(.certificateUnreadable, path: certificateChain)
+        }
+        guard SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1 else {
+            throw TLSContextError(handles.keyProblem, path: key)
+        }
+        guard SSL_CTX_check_private_key(context) == 1 else {
+            throw TLSContextError(.keyMismatch, path: key)
+        }
+        // The context keeps the certificate alive while we read it.
+        guard let certificate = SSL_CTX_get0_certificate(context) else { return nil }
+        return secondsOfUnixTime(X509_get0_notAfter(certificate))
+    }
+
+    private static func secondsOfUnixTime(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
+        var days: Int32 = 0
+        var seconds: Int32 = 0
+        guard let epoch = ASN1_TIME_set(nil, 0) else { return nil }
+        defer { ASN1_TIME_free(epoch) }
+        guard ASN1_TIME_diff(&days, &seconds, epoch, time) == 1 else { return nil }
+        return Int64(days) * 86400 + Int64(seconds)
+    }
+
+    private static func configureServer(_ context: OpaquePointer) {
+        _ = copenssl_ssl_ctx_set_options(
+            context,
+            copenssl_SSL_OP_CIPHER_SERVER_PREFERENCE | copenssl_SSL_OP_PRIORITIZE_CHACHA
+        )
+        // Tickets are encrypted with a key that is drawn when the context is made and never leaves
+        // memory, so a reload ends them. One a handshake is enough for a client that keeps its
+        // connection; they are good for two hours.
+        SSL_CTX_set_num_tickets(context, 1)
+        SSL_CTX_set_timeout(context, 7200)
+        SSL_CTX_set_session_id_context(context, protocols, UInt32(protocols.count))
+        SSL_CTX_set_alpn_select_cb(context, selectProtocol, nil)
+    }
+
+    /// RFC 7301 §3.2: a client that names protocols, and not ours, gets no_application_protocol.
+    private static let selectProtocol: SSL_CTX_alpn_select_cb_func = {
+        _,
+        selected,
+        selectedLength,
+        offered,
+        offeredLength,
+        _ in
+        // OpenSSL vouches for `offeredLength` octets at `offered`, and keeps them while it reads
+        // the answer, which points into them.
+        let list = UnsafeBufferPointer(start: offered, count: Int(offeredLength))
+        var start = 0
+        while start < list.count {
+            let end = start + 1 + Int(list[start])
+            guard end <= list.count else { break }
+            if list[start..<end].elementsEqual(TLSContext.protocols) {
+                selected?.pointee = offered.map { $0 + start + 1 }
+                selectedLength?.pointee = list[start]
+                return SSL_TLSEXT_ERR_OK
+            }
+            start = end
+        }
+        return SSL_TLSEXT_ERR_ALERT_FATAL
+    }
+}
+
+// The client's part.
+extension TLSContext {
+    private static func load(
+        _ trust: Trust,
+        into context: OpaquePointer
+    ) throws(TLSContextError) {
+        switch trust {
+        case .system:
+            guard SSL_CTX_set_default_verify_paths(context) == 1 else {
+                throw TLSContextError(.trustUnreadable)
+            }
+        case .file(let path):
+            guard SSL_CTX_load_verify_file(context, path) == 1 else {
+                throw TLSContextError(.trustUnreadable, path: path)
+            }
+            // The operator chose these certificates: any of them ends the chain, not roots alone.
+            X509_VERIFY_PARAM_set_flags(
+                SSL_CTX_get0_param(context),
+                UInt(X509_V_FLAG_PARTIAL_CHAIN)
+            )
+        }
+    }
+
+    private static func configureClient(_ context: OpaquePointer) {
+        SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+        // 0 means well, alone among its neighbours.
+        _ = SSL_CTX_set_alpn_protos(context, protocols, UInt32(protocols.count))
+    }
+}

@@ -1,0 +1,62 @@
+/// Why a TLS connection can't go on.
+///
+/// `reason` is what code compares and metrics count; `detail` is OpenSSL's own text for the log and
+/// is left out of `==`. A detail never holds key material or octets of the application.
+package struct TLSFailure: Error, Sendable {
+    /// What went wrong. The raw value is a log field and a metric label: add, do not rename.
+    package enum Reason: String, CaseIterable, Sendable {
+        /// The peer speaks HTTP without TLS.
+        case plainHTTP = "plain-http"
+        /// The peer's first octet begins no TLS record.
+        case notTLS = "not-tls"
+        /// The two sides share no version of TLS.
+        case versionUnsupported = "version-unsupported"
+        /// The two sides share no cipher suite, group or signature algorithm.
+        case noSharedCipher = "no-shared-cipher"
+        /// The peer named application protocols, and HTTP/1.1 is not among them (RFC 7301 §3.2).
+        case noSharedProtocol = "no-shared-protocol"
+        /// The origin's certificate leads to no authority that is trusted here.
+        case certificateUntrusted = "certificate-untrusted"
+        /// A certificate of the origin's chain has expired.
+        case certificateExpired = "certificate-expired"
+        /// A certificate of the origin's chain is not valid yet.
+        case certificateNotYetValid = "certificate-not-yet-valid"
+        /// The origin's certificate is for another name.
+        case hostMismatch = "host-mismatch"
+        /// The peer did not like the certificate that was shown to it.
+        case certificateRefusedByPeer = "certificate-refused-by-peer"
+        /// The peer ended the connection with another fatal alert.
+        case peerAlert = "peer-alert"
+        /// A record or handshake message breaks the protocol, or its authentication failed.
+        case malformed = "malformed"
+        /// The connection ended before the handshake did.
+        case endedInHandshake = "ended-in-handshake"
+        /// The connection ended without close_notify: what was read may be cut short (RFC 8446
+        /// §6.1).
+        case truncated = "truncated"
+        /// A limit of ``TLSLimits`` was reached.
+        case limitReached = "limit-reached"
+        /// OpenSSL failed for a reason of its own, such as memory.
+        case library = "library"
+    }
+
+    /// What went wrong.
+    package let reason: Reason
+    /// OpenSSL's text or what was found, for the log.
+    package let detail: String
+
+    init(_ reason: Reason, _ detail: String) {
+        self.reason = reason
+        self.detail = detail
+    }
+}
+
+extension TLSFailure: Equatable {
+    package static func == (left: TLSFailure, right: TLSFailure) -> Bool {
+        left.reason == right.reason
+    }
+}
+
+extension TLSFailure: CustomStringConvertible {
+    package var description: String { "\(reason.rawValue): \(detail)" }
+}

@@ -1,0 +1,115 @@
+internal import COpenSSL
+
+extension TLSSession {
+    /// Decrypts into `buffer`, which is not empty, as many records as fit.
+    ///
+    /// Each octet is copied once, out of OpenSSL's record. Call again until it needs input.
+    package func read(into buffer: UnsafeMutableRawBufferPointer) -> ReadOutcome {
+        precondition(!buffer.isEmpty, "TLSSession: a buffer to read into")
+        switch phase {
+        case .failed(let failure): return .failed(failure)
+        case .peerClosed: return .closed
+        case .established: return readRecords(into: buffer)
+        case .handshaking:
+            switch shakeHands() {
+            case .established: return readRecords(into: buffer)
+            case .handshaking: return hasInputEnded ? ended(.endedInHandshake) : .needsInput
+            case .peerClosed: return .closed
+            case .failed(let failure): return .failed(failure)
+            }
+        }
+    }
+
+    /// Feeds and reads in one step, which spares the copy of what was fed.
+    package func read(
+        into buffer: UnsafeMutableRawBufferPointer,
+        feeding octets: Span<UInt8>
+    ) -> ReadOutcome {
+        guard admit(octets) else { return read(into: buffer) }
+        return pipe.lending(octets) { read(into: buffer) }
+    }
+
+    private func readRecords(into buffer: UnsafeMutableRawBufferPointer) -> ReadOutcome {
+        let writtenBefore = pipe.writtenCount
+        var count = 0
+        reading: while count < buffer.count {
+            ERR_clear_error()
+            var read = 0
+            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+            // OpenSSL writes at most `rest.count` octets, in this call.
+            let result = SSL_read_ex(pointer, rest.baseAddress, rest.count, &read)
+            if result == 1 {
+                count += read
+                if pipe.unreadCount == 0, SSL_has_pending(pointer) == 0 { break reading }
+                continue
+            }
+            switch SSL_get_error(pointer, result) {
+            case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: break reading
+            case SSL_ERROR_ZERO_RETURN:
+                phase = .peerClosed
+                break reading
+            default:
+                _ = failed()
+                break reading
+            }
+        }
+        answersCount = count > 0 ? 0 : answersCount + pipe.writtenCount - writtenBefore
+        if count > 0 { return .octets(count) }
+        return withoutOctets()
+    }
+
+    private func withoutOctets() -> ReadOutcome {
+        switch phase {
+        case .failed(let failure): return .failed(failure)
+        case .peerClosed: return .closed
+        case .handshaking, .established:
+            if hasInputEnded { return ended(.truncated) }
+            guard answersCount <= TLSLimits.answersMax else {
+                let failure = TLSFailure(.limitReached, "too many key updates without content")
+                phase = .failed(failure)
+                return .failed(failure)
+            }
+            return .needsInput
+        }
+    }
+
+    private func ended(_ reason: TLSFailure.Reason) -> ReadOutcome {
+        let failure = TLSFailure(reason, "the connection ended without close_notify")
+        phase = .failed(failure)
+        earlyPlaintext = []
+        return .failed(failure)
+    }
+
+    /// Goes on with the handshake as far as the input allows, and does what waited for its end.
+    func shakeHands() -> Phase {
+        ERR_clear_error()
+        let result = SSL_do_handshake(pointer)
+        guard result == 1 else {
+            switch SSL_get_error(pointer, result) {
+            case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: break
+            default: _ = failed()
+            }
+            return phase
+        }
+        guard isProtocolAgreed else {
+            fail(.noSharedProtocol, "the origin chose another protocol than HTTP/1.1")
+            return phase
+        }
+        phase = .established
+        let early = earlyPlaintext
+        earlyPlaintext = []
+        if !early.isEmpty { _ = encrypt(early.span) }
+        if closesWhenEstablished { shutDown() }
+        return phase
+    }
+
+    /// A peer that chooses no protocol speaks HTTP/1.1 all the same.
+    private var isProtocolAgreed: Bool {
+        var name: UnsafePointer<UInt8>?
+        var length: UInt32 = 0
+        SSL_get0_alpn_selected(pointer, &name, &length)
+        // OpenSSL keeps the name for as long as the session.
+        let selected = UnsafeBufferPointer(start: name, count: Int(length))
+        return selected.isEmpty || selected.elementsEqual(TLSContext.protocols.dropFirst())
+    }
+}

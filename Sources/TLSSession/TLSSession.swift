@@ -1,0 +1,224 @@
+// TLS as a machine without sockets.
+//
+// A session is one connection's end of TLS 1.2 or 1.3, by OpenSSL. It does no I/O. Its driver feeds
+// it what the peer sent, takes from it what is to be sent, and reads and writes plain octets in
+// between:
+//
+//      socket ── feed(_:) ──────────────▶ ┌─────────┐ ── read(into:) ──▶ plain octets
+//                                         │ session │
+//      socket ◀─ takeCiphertext(into:) ── └─────────┘ ◀── write(_:) ──── plain octets
+//
+// After every call the driver sends what ``TLSSession/hasCiphertext`` announces: a read can
+// complete the handshake or answer a key update, and a failure leaves the alert that tells the
+// peer.
+//
+// A `TLSContext` holds what many sessions share: a listener's certificate and key, or whom to trust
+// at an origin. What can go wrong with files is a `TLSContextError`, what can go wrong with a peer
+// is a `TLSFailure`, and what a peer can make us hold is in `TLSLimits`.
+//
+// Not here: client certificates, session resumption towards origins, renegotiation, compression,
+// early data (its replays would pass for first requests), and any version before 1.2.
+
+internal import COpenSSL
+
+/// One end of a TLS connection.
+///
+/// It belongs to one lane and is used from there only.
+package final class TLSSession {
+    /// What a read brought.
+    package enum ReadOutcome: Equatable {
+        /// So many plain octets are at the start of the buffer, at least one.
+        case octets(Int)
+        /// Nothing until more is fed.
+        case needsInput
+        /// The peer said that it has sent its last octet (close_notify).
+        case closed
+        /// The connection is of no more use; send what ``hasCiphertext`` announces, then close.
+        case failed(TLSFailure)
+    }
+
+    enum Phase {
+        /// Leaves to `established`, `failed`.
+        case handshaking
+        /// Leaves to `peerClosed`, `failed`.
+        case established
+        /// The peer sent close_notify; writing goes on. Leaves to `failed`.
+        case peerClosed
+        /// Has no exit.
+        case failed(TLSFailure)
+    }
+
+    private let context: TLSContext
+    let pipe = CiphertextPipe()
+    /// The `SSL`; ours from `init` to `deinit`.
+    let pointer: OpaquePointer
+    var phase = Phase.handshaking
+    /// What was written before the handshake had ended.
+    var earlyPlaintext: [UInt8] = []
+    var closesWhenEstablished = false
+    var hasSentClose = false
+    /// Records that were sent under the present key.
+    var recordsCount = 0
+    var hasInputEnded = false
+    private var handshakeInputCount = 0
+    /// Octets that the peer has drawn from us since it last sent content.
+    var answersCount = 0
+
+    /// The server's end.
+    ///
+    /// - Throws: `library`, for want of memory.
+    package init(accepting context: TLSContext) throws(TLSFailure) {
+        precondition(context.role == .server, "TLSSession: a server's context")
+        self.context = context
+        pointer = try Self.makePointer(context, pipe)
+        SSL_set_accept_state(pointer)
+    }
+
+    /// The client's end, which accepts a certificate for `host` only.
+    ///
+    /// - Parameters:
+    ///   - context: a client's.
+    ///   - host: a domain name, sent as SNI too, or an IP address, which is not (RFC 6066 §3).
+    /// - Throws: `library`, for want of memory or when the name has an octet 0 or is too long.
+    package init(connecting context: TLSContext, to host: String) throws(TLSFailure) {
+        precondition(context.role == .client, "TLSSession: a client's context")
+        self.context = context
+        pointer = try Self.makePointer(context, pipe)
+        SSL_set_connect_state(pointer)
+        guard Self.expect(host, at: pointer) else {
+            throw TLSFailure(.library, "host name: \(OpenSSLErrors.taken().text)")
+        }
+    }
+
+    deinit {
+        // Frees the BIO too, which refers to the pipe; the pipe goes after this.
+        SSL_free(pointer)
+    }
+
+    private static func makePointer(
+        _ context: TLSContext,
+        _ pipe: CiphertextPipe
+    ) throws(TLSFailure) -> OpaquePointer {
+        ERR_clear_error()
+        guard let pointer = SSL_new(context.pointer) else {
+            throw TLSFailure(.library, OpenSSLErrors.taken().text)
+        }
+        guard let bio = pipe.makeBIO(context.method) else {
+            SSL_free(pointer)
+            throw TLSFailure(.library, OpenSSLErrors.taken().text)
+        }
+        // One BIO for both directions; OpenSSL takes the one reference there is.
+        SSL_set_bio(pointer, bio, bio)
+        return pointer
+    }
+
+    private static func expect(_ host: String, at pointer: OpaquePointer) -> Bool {
+        guard !host.isEmpty, !host.utf8.contains(0) else { return false }
+        let parameters = SSL_get0_param(pointer)
+        if X509_VERIFY_PARAM_set1_ip_asc(parameters, host) == 1 { return true }
+        ERR_clear_error()
+        SSL_set_hostflags(pointer, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+        return SSL_set1_host(pointer, host) == 1 && copenssl_ssl_set_host_name(pointer, host) == 1
+    }
+}
+
+// What is known of it.
+extension TLSSession {
+    /// The handshake has ended well.
+    package var isEstablished: Bool {
+        switch phase {
+        case .established, .peerClosed: true
+        case .handshaking, .failed: false
+        }
+    }
+
+    /// Why it failed, if it did.
+    package var failure: TLSFailure? {
+        switch phase {
+        case .failed(let failure): failure
+        case .handshaking, .established, .peerClosed: nil
+        }
+    }
+
+    /// There is something to send.
+    package var hasCiphertext: Bool { !pipe.output.isEmpty }
+
+    /// How many plain octets wait for the end of the handshake. A writer should stop while there
+    /// are any.
+    package var earlyPlaintextCount: Int { earlyPlaintext.count }
+
+    /// The version and cipher suite for the log, such as `TLSv1.3 TLS_AES_128_GCM_SHA256`; `nil`
+    /// before the handshake has ended.
+    package var suite: String? {
+        guard isEstablished else { return nil }
+        // Constant texts of OpenSSL's.
+        let version = SSL_get_version(pointer).map { String(cString: $0) }
+        let cipher = SSL_CIPHER_get_name(SSL_get_current_cipher(pointer))
+            .map { String(cString: $0) }
+        return "\(version ?? "?") \(cipher ?? "?")"
+    }
+}
+
+// Ciphertext.
+extension TLSSession {
+    /// Takes what the peer sent; a read then brings what it means.
+    package func feed(_ octets: Span<UInt8>) {
+        guard admit(octets) else { return }
+        pipe.keep(octets)
+    }
+
+    /// Says that the peer's connection has ended: what comes next is the end, not a wait.
+    package func inputEnded() {
+        hasInputEnded = true
+    }
+
+    /// Moves what is to be sent behind what is in `destination`; without a copy when that is empty.
+    package func takeCiphertext(into destination: inout [UInt8]) {
+        pipe.take(into: &destination)
+    }
+
+    /// Looks at what was fed before OpenSSL does: its amount, and whether it can be TLS at all.
+    func admit(_ octets: Span<UInt8>) -> Bool {
+        if case .failed = phase { return false }
+        guard !octets.isEmpty else { return true }
+        guard pipe.unreadCount + octets.count <= TLSLimits.unreadCiphertextMax else {
+            return fail(.limitReached, "more than \(TLSLimits.unreadCiphertextMax) octets unread")
+        }
+        guard case .handshaking = phase else { return true }
+        if handshakeInputCount == 0, !isRecordStart(octets[0]) { return false }
+        handshakeInputCount += octets.count
+        guard handshakeInputCount <= TLSLimits.handshakeInputMax else {
+            return fail(.limitReached, "a handshake of over \(TLSLimits.handshakeInputMax) octets")
+        }
+        return true
+    }
+
+    /// RFC 8446 §5.1: a record begins with its content type, 20 to 24. A letter is a method (or
+    /// `HTTP/1.1`, from an origin), so someone took this for a port without TLS; OpenSSL knows only
+    /// some methods.
+    private func isRecordStart(_ octet: UInt8) -> Bool {
+        switch octet {
+        case 20...24: true
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"):
+            fail(.plainHTTP, "the first octet is a letter")
+        default: fail(.notTLS, "the first octet is \(octet)")
+        }
+    }
+
+    @discardableResult
+    func fail(_ reason: TLSFailure.Reason, _ detail: String) -> Bool {
+        phase = .failed(TLSFailure(reason, detail))
+        earlyPlaintext = []
+        return false
+    }
+
+    func failed() -> TLSFailure {
+        let failure = TLSFailure(
+            OpenSSLErrors.taken(),
+            verification: SSL_get_verify_result(pointer)
+        )
+        phase = .failed(failure)
+        earlyPlaintext = []
+        return failure
+    }
+}

@@ -1,0 +1,318 @@
+import CLinux
+import Glibc
+package import TLSSession
+
+/// A stream socket on a lane, plain or under TLS.
+///
+/// Its owner is a subclass, which is told when there is input to read, when what could not be sent
+/// at once has been sent, and when a connect ended. The owner asks for octets with ``read()`` and
+/// hands octets over with ``write(_:_:)``; whoever stops reading stops the peer.
+open class Connection: Endpoint {
+    /// What a read brought.
+    package enum ReadOutcome {
+        /// Octets in the lane's input buffer, at least one, valid until the lane's next read.
+        case octets(UnsafeBufferPointer<UInt8>)
+        /// Nothing now; ``inputReady()`` follows when there is.
+        case wouldBlock
+        /// The peer has sent its last octet.
+        case ended
+        /// The connection is broken.
+        case failed(ConnectionError)
+    }
+
+    /// What became of octets that were handed over.
+    package enum WriteOutcome {
+        /// The kernel has them all.
+        case sent
+        /// Some wait in memory; ``outputDrained()`` follows when they are gone.
+        case queued
+        /// The connection is broken.
+        case failed(ConnectionError)
+    }
+
+    /// The largest unsent remainder that keeps its memory when it has been sent.
+    private static let keptCapacity = 0
+
+    /// The other side's address.
+    package final let peer: SocketAddress
+    /// The TLS machine; `nil` for a plain connection.
+    final var tls: TLSSession?
+    /// The socket has input, as far as is known.
+    private var socketIsReadable = false
+    /// The TLS machine may hold octets that were decrypted and not read.
+    private var mayHoldPlaintext = false
+    /// A read would bring something, as far as is known.
+    package final var isReadable: Bool { socketIsReadable || mayHoldPlaintext }
+    /// A write would be taken, as far as is known.
+    final var isWritable: Bool
+    /// The peer closed its direction or the connection broke: a short read is not the end of news.
+    private var isEnding = false
+    private var isConnecting: Bool
+    /// Octets that the kernel did not take yet.
+    final var unsent: [UInt8] = []
+    final var unsentStart = 0
+
+    /// Whether the kernel has taken no octet since this was set.
+    package final var sentNothing = true
+
+    /// How many octets wait in memory to be sent.
+    package final var unsentBytes: Int { unsent.count - unsentStart }
+
+    /// A connection that was accepted or is being made.
+    ///
+    /// - Parameter isConnecting: whether `connect` still runs.
+    package init(
+        descriptor: Int32,
+        peer: SocketAddress,
+        isConnecting: Bool,
+        tls: TLSSession? = nil,
+        on lane: Lane
+    ) {
+        self.peer = peer
+        self.tls = tls
+        self.isConnecting = isConnecting
+        isWritable = !isConnecting
+        super.init(descriptor: descriptor, on: lane)
+    }
+
+    /// Begins to connect.
+    ///
+    /// - Returns: the descriptor, and whether the connect still runs.
+    /// - Throws: `SocketError` of socket or connect.
+    package static func open(
+        to address: SocketAddress
+    ) throws(SocketError) -> (descriptor: Int32, isConnecting: Bool) {
+        let descriptor = clinux_socket(address.family)
+        guard descriptor >= 0 else { throw SocketError("socket") }
+        setNoDelay(descriptor, address)
+        if address.withKernelForm({ connect(descriptor, $0, $1) }) == 0 {
+            return (descriptor, false)
+        }
+        // EAGAIN: a Unix listener's queue is full, which is a refusal for us.
+        guard errno == EINPROGRESS else {
+            let error = SocketError("connect")
+            _ = Glibc.close(descriptor)
+            throw error
+        }
+        return (descriptor, true)
+    }
+
+    /// Closes a descriptor that became no connection.
+    package static func discard(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
+
+    /// Whether nothing has come and no end was announced, asked of the kernel.
+    package final var isSilent: Bool {
+        guard !isClosed else { return false }
+        var octet: UInt8 = 0
+        return recv(descriptor, &octet, 1, Int32(MSG_PEEK)) < 0 && errno == EAGAIN
+    }
+
+    /// Small responses must not wait for an acknowledgement.
+    package static func setNoDelay(_ descriptor: Int32, _ address: SocketAddress) {
+        guard !address.isUnix else { return }
+        clinux_set_no_delay(descriptor)
+    }
+
+    /// There is input, or the connection was resumed; read if you want it.
+    open func inputReady() {}
+    /// What waited to be sent has been sent.
+    open func outputDrained() {}
+    /// The connect ended; `nil` for well.
+    open func connectEnded(_ error: SocketError?) {}
+    /// The peer is gone in both directions and nobody has read that: the owner waits for something
+    /// else.
+    open func brokeWhileUnread() {}
+    /// The connection broke while octets waited to be sent.
+    open func outputFailed() {}
+
+    override final func ready(_ events: UInt32) {
+        let ending = clinux_ending
+        if events & (clinux_in | ending) != 0 { socketIsReadable = true }
+        if events & ending != 0 { isEnding = true }
+        if isConnecting, events & (clinux_out | ending) != 0 {
+            isConnecting = false
+            isWritable = true
+            let code = clinux_socket_error(descriptor)
+            connectEnded(code == 0 ? nil : SocketError("connect", code: code))
+            if code != 0 { return }
+        } else if events & clinux_out != 0 {
+            isWritable = true
+            flushWaiting()
+        }
+        if isReadable, !isClosed { inputReady() }
+        if events & clinux_broken != 0, !isClosed { brokeWhileUnread() }
+    }
+
+    override final func resumed() { inputReady() }
+
+    /// The next read asks the kernel: a write that failed tells of news before epoll does.
+    package final func expectInput() { socketIsReadable = true }
+
+    /// Asks for ``inputReady()`` after the current event, when there may be input.
+    package final func resumeReading() {
+        if isReadable { lane.resume(self) }
+    }
+
+    private func flushWaiting() {
+        guard unsentBytes > 0 else { return }
+        switch flush() {
+        case .sent: outputDrained()
+        case .queued: break
+        case .failed: outputFailed()
+        }
+    }
+
+    /// Drops the connection so that the peer sees a reset, never an orderly end.
+    package final func reset() {
+        guard !isClosed else { return }
+        clinux_reset_on_close(descriptor)
+        close()
+    }
+
+    /// Says that nothing more will be sent; reading goes on.
+    package final func shutDownOutput() {
+        guard !isClosed else { return }
+        if let tls {
+            tls.shutDown()
+            _ = sendCiphertext(of: tls)
+        }
+        _ = shutdown(descriptor, Int32(SHUT_WR))
+    }
+}
+
+// Reading.
+extension Connection {
+    /// Reads once into the lane's input buffer.
+    package final func read() -> ReadOutcome {
+        guard isReadable, !isClosed else { return .wouldBlock }
+        guard let tls else { return receive(lane.input) }
+        return read(through: tls)
+    }
+
+    private func receive(_ buffer: UnsafeMutableRawBufferPointer) -> ReadOutcome {
+        let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+        if count > 0 {
+            // A short read empties the socket; news after it is a new edge. An end that was already
+            // announced is not announced again.
+            if count < buffer.count, !isEnding { socketIsReadable = false }
+            let octets = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+            return .octets(octets.assumingMemoryBound(to: UInt8.self))
+        }
+        if count == 0 { return .ended }
+        switch errno {
+        case EAGAIN:
+            socketIsReadable = false
+            return .wouldBlock
+        case EINTR: return receive(buffer)
+        default: return .failed(.socket(SocketError("recv")))
+        }
+    }
+
+    /// Decrypted octets that are there already come first; then one read from the socket.
+    private func read(through tls: TLSSession) -> ReadOutcome {
+        while true {
+            switch tls.read(into: lane.input) {
+            case .octets(let count):
+                mayHoldPlaintext = true
+                let octets = UnsafeRawBufferPointer(rebasing: lane.input[..<count])
+                return .octets(octets.assumingMemoryBound(to: UInt8.self))
+            case .needsInput: mayHoldPlaintext = false
+            case .closed: return .ended
+            case .failed(let error):
+                _ = sendCiphertext(of: tls)
+                return .failed(.tls(error))
+            }
+            if tls.hasCiphertext, case .failed(let error) = sendCiphertext(of: tls) {
+                return .failed(error)
+            }
+            switch receive(lane.ciphertextInput) {
+            case .octets(let octets): tls.feed(octets.span)
+            case .wouldBlock: return .wouldBlock
+            case .ended: return .failed(.truncated)
+            case .failed(let error): return .failed(error)
+            }
+        }
+    }
+}
+
+// Writing.
+extension Connection {
+    /// Hands over one or two pieces, in order. What the kernel does not take at once is kept.
+    ///
+    /// The caller bounds what is kept: it stops its source while ``unsentBytes`` is not zero.
+    package final func write(_ first: Span<UInt8>, _ second: Span<UInt8>) -> WriteOutcome {
+        guard !isClosed else { return .failed(.closed) }
+        if let tls {
+            guard tls.write(first), tls.write(second) else { return .failed(.tlsWrite) }
+            return sendCiphertext(of: tls)
+        }
+        guard unsentBytes == 0, isWritable else {
+            keep(first, second, from: 0)
+            return .queued
+        }
+        // The pointers live for the call only.
+        let count = first.withUnsafeBytes { first in
+            second.withUnsafeBytes { second in
+                clinux_send(
+                    descriptor,
+                    first.baseAddress,
+                    first.count,
+                    second.baseAddress,
+                    second.count
+                )
+            }
+        }
+        if count > 0 { sentNothing = false }
+        if count == first.count + second.count { return .sent }
+        guard count >= 0 || errno == EAGAIN || errno == EINTR else {
+            return .failed(.socket(SocketError("send")))
+        }
+        if count >= 0 || errno == EAGAIN { isWritable = false }
+        keep(first, second, from: max(count, 0))
+        return isWritable ? flush() : .queued
+    }
+
+    /// Hands over one piece.
+    package final func write(_ octets: Span<UInt8>) -> WriteOutcome {
+        write(octets, Span())
+    }
+
+    private func keep(_ first: Span<UInt8>, _ second: Span<UInt8>, from start: Int) {
+        if start < first.count { keep(first.extracting(start...)) }
+        let skipped = max(start - first.count, 0)
+        if skipped < second.count { keep(second.extracting(skipped...)) }
+    }
+
+    private func keep(_ octets: Span<UInt8>) {
+        // The pointer lives for the call, and the copy is made inside it.
+        octets.withUnsafeBufferPointer { unsent.append(contentsOf: $0) }
+    }
+
+    /// Sends what waits, as far as the kernel takes it.
+    final func flush() -> WriteOutcome {
+        while unsentBytes > 0 {
+            guard isWritable else { return .queued }
+            let count = unsent.withUnsafeBytes { octets in
+                let rest = UnsafeRawBufferPointer(rebasing: octets[unsentStart...])
+                return clinux_send(descriptor, rest.baseAddress, rest.count, nil, 0)
+            }
+            if count > 0 {
+                sentNothing = false
+                unsentStart += count
+            } else if errno == EAGAIN {
+                isWritable = false
+            } else if errno != EINTR {
+                return .failed(.socket(SocketError("send")))
+            }
+        }
+        unsent.removeAll(keepingCapacity: unsent.capacity <= Self.keptCapacity)
+        unsentStart = 0
+        return .sent
+    }
+
+    /// Moves what the TLS machine wants to send into the unsent octets, and sends.
+    final func sendCiphertext(of tls: TLSSession) -> WriteOutcome {
+        tls.takeCiphertext(into: &unsent)
+        return flush()
+    }
+}

@@ -1,0 +1,64 @@
+import CLinux
+import Glibc
+
+/// Something with a descriptor that a lane watches: a listener or a connection.
+///
+/// Lives on its lane's queue. Subclasses say what to do when the descriptor is ready or the
+/// deadline has passed.
+open class Endpoint {
+    /// The lane it lives on.
+    package final let lane: Lane
+    /// The descriptor; -1 once closed.
+    package final internal(set) var descriptor: Int32
+    /// Slot and generation on the lane; `nil` before it is registered and after it is closed.
+    final var token: UInt64?
+
+    /// The tick at which ``deadlinePassed()`` is due; `nil` for never.
+    final var deadlineTick: UInt64?
+    /// The tick under which the wheel holds this endpoint.
+    final var filedTick: UInt64?
+
+    package init(descriptor: Int32, on lane: Lane) {
+        self.descriptor = descriptor
+        self.lane = lane
+    }
+
+    /// Whether the descriptor has been closed.
+    package final var isClosed: Bool { descriptor < 0 }
+
+    /// The lane found the descriptor ready.
+    ///
+    /// - Parameter events: epoll's bits.
+    func ready(_ events: UInt32) {}
+
+    /// The deadline set by ``setDeadline(milliseconds:)`` is here. It is cleared before the call.
+    open func deadlinePassed() {}
+
+    /// The lane resumes an endpoint that asked for it with ``Lane/resume(_:)``.
+    func resumed() {}
+    /// Whether it waits on the lane's list to be resumed.
+    final var isToResume = false
+
+    /// Calls ``deadlinePassed()`` when this time is over, rounded up to a tick; `nil` for never.
+    ///
+    /// Replaces the deadline that was set before.
+    package final func setDeadline(milliseconds: UInt64?) {
+        guard let milliseconds else {
+            deadlineTick = nil
+            return
+        }
+        let tick = lane.tick(after: milliseconds)
+        deadlineTick = tick
+        if let filedTick, filedTick <= tick { return }
+        lane.file(self, at: tick)
+    }
+
+    /// Closes the descriptor and forgets the endpoint. Late events are dropped by generation.
+    open func close() {
+        guard descriptor >= 0 else { return }
+        lane.forget(self)
+        _ = Glibc.close(descriptor)
+        descriptor = -1
+        deadlineTick = nil
+    }
+}

@@ -1,0 +1,235 @@
+import CLinux
+package import Dispatch
+
+/// A serial queue with an epoll set: where connections live.
+///
+/// `@unchecked Sendable`: every stored property below is touched on `queue` alone, after `start()`;
+/// entries from outside check that with `preconditionOnQueue()`.
+package final class Lane: @unchecked Sendable {
+    /// Octets that one read can bring.
+    package static let inputBytes = 128 << 10
+    /// Octets of ciphertext that one read can bring: two full records.
+    private static let ciphertextBytes = 36 << 10
+    /// What connections are watched for: both directions and the peer's end, edge-triggered.
+    package static let bothEdges = clinux_both_edges
+    /// Rounds of taking events before Dispatch gets the thread back.
+    private static let roundsMax = 32
+    /// Milliseconds in a tick of the timer wheel.
+    private static let tickMilliseconds: UInt64 = 50
+
+    package let number: Int
+    package let queue: DispatchQueue
+    /// The monotonic clock in milliseconds, read once a round.
+    package private(set) var now: UInt64
+    /// The wall clock in milliseconds since 1970, read once a round.
+    package private(set) var wallMilliseconds: Int64
+
+    /// Where every read of this lane lands; valid until the next read.
+    let input: UnsafeMutableRawBufferPointer
+    /// Where ciphertext lands before it is decrypted into ``input``.
+    let ciphertextInput: UnsafeMutableRawBufferPointer
+
+    private let set: Int32
+    private let source: any DispatchSourceRead
+    private let timer: any DispatchSourceTimer
+    private var slots: [Slot] = []
+    private var free: [UInt32] = []
+    private var wheel: TimerWheel
+    private var isTicking = false
+    private var due: [TimerWheel.Entry] = []
+    private var toResume: [Endpoint] = []
+    private var resuming: [Endpoint] = []
+    private var events = [clinux_event](repeating: clinux_event(), count: 256)
+    /// Called at the end of every turn, when all that was ready has been served.
+    package var turnEnded: (() -> Void)?
+
+    private struct Slot {
+        var endpoint: Endpoint?
+        var generation: UInt32 = 0
+    }
+
+    /// A lane that is not yet served; call ``start()``.
+    ///
+    /// - Throws: `SocketError` when the system has no more descriptors.
+    package init(number: Int) throws(SocketError) {
+        self.number = number
+        set = clinux_epoll_create()
+        guard set >= 0 else { throw SocketError("epoll_create1") }
+        queue = DispatchQueue(label: "portcullis.lane.\(number)")
+        source = DispatchSource.makeReadSource(fileDescriptor: set, queue: queue)
+        timer = DispatchSource.makeTimerSource(queue: queue)
+        input = .allocate(byteCount: Self.inputBytes, alignment: 64)
+        ciphertextInput = .allocate(byteCount: Self.ciphertextBytes, alignment: 64)
+        now = clinux_coarse_milliseconds()
+        wallMilliseconds = clinux_wall_milliseconds()
+        wheel = TimerWheel(now: now / Self.tickMilliseconds)
+    }
+
+    /// Begins to serve. Called once.
+    package func start() {
+        source.setEventHandler { [unowned self] in turn() }
+        timer.setEventHandler { [unowned self] in tickPassed() }
+        timer.schedule(deadline: .distantFuture)
+        source.activate()
+        timer.activate()
+    }
+
+    /// Traps unless the caller runs on this lane.
+    package func preconditionOnQueue() { dispatchPrecondition(condition: .onQueue(queue)) }
+
+    /// The slots in use: listeners and connections.
+    package var endpointCount: Int { slots.count - free.count }
+
+    /// Every endpoint that is open, for draining and for counting.
+    package func forEachEndpoint(_ body: (Endpoint) -> Void) {
+        for slot in slots { if let endpoint = slot.endpoint { body(endpoint) } }
+    }
+
+    /// Puts an endpoint on the list to be resumed after the current event.
+    package func resume(_ endpoint: Endpoint) {
+        guard !endpoint.isToResume else { return }
+        endpoint.isToResume = true
+        toResume.append(endpoint)
+    }
+
+    /// Serves work that arrived from outside, then ends the turn as events do.
+    package func perform(_ work: @escaping @Sendable () -> Void) {
+        queue.async { [self] in
+            readClocks()
+            work()
+            endTurn()
+        }
+    }
+}
+
+// Registration.
+extension Lane {
+    /// Watches an endpoint's descriptor, edge-triggered for both directions unless told otherwise.
+    package func register(
+        _ endpoint: Endpoint,
+        events: UInt32 = Lane.bothEdges
+    ) throws(SocketError) {
+        let slot: UInt32
+        if let last = free.popLast() {
+            slot = last
+        } else {
+            slot = UInt32(slots.count)
+            slots.append(Slot())
+        }
+        slots[Int(slot)].generation &+= 1
+        let token = UInt64(slots[Int(slot)].generation) << 32 | UInt64(slot)
+        guard clinux_epoll_add(set, endpoint.descriptor, events, token) == 0 else {
+            let error = SocketError("epoll_ctl")
+            free.append(slot)
+            throw error
+        }
+        slots[Int(slot)].endpoint = endpoint
+        endpoint.token = token
+    }
+
+    func forget(_ endpoint: Endpoint) {
+        guard let token = endpoint.token else { return }
+        _ = clinux_epoll_remove(set, endpoint.descriptor)
+        let slot = Int(UInt32(truncatingIfNeeded: token))
+        slots[slot].endpoint = nil
+        free.append(UInt32(slot))
+        endpoint.token = nil
+    }
+
+    /// Leaves an endpoint registered, its descriptor unwatched.
+    func unwatch(_ descriptor: Int32) { _ = clinux_epoll_remove(set, descriptor) }
+
+    func watchAgain(_ descriptor: Int32, events: UInt32, token: UInt64) {
+        _ = clinux_epoll_add(set, descriptor, events, token)
+    }
+
+    private func endpoint(_ token: UInt64) -> Endpoint? {
+        let slot = Int(UInt32(truncatingIfNeeded: token))
+        guard slot < slots.count, slots[slot].generation == UInt32(token >> 32) else { return nil }
+        return slots[slot].endpoint
+    }
+}
+
+// Turns.
+extension Lane {
+    private func turn() {
+        for _ in 0..<Self.roundsMax {
+            let count = Int(clinux_epoll_take(set, &events, Int32(events.count)))
+            readClocks()
+            if count <= 0, toResume.isEmpty { break }
+            for index in 0..<max(count, 0) {
+                let event = events[index]
+                endpoint(event.token)?.ready(event.events)
+            }
+            serveResumed()
+        }
+        endTurn()
+    }
+
+    /// Leaves nothing behind: what still waits to be resumed gets a turn of its own, behind
+    /// whatever else Dispatch has for this queue.
+    private func endTurn() {
+        serveResumed()
+        turnEnded?()
+        if !toResume.isEmpty { queue.async { [self] in turn() } }
+    }
+
+    private func readClocks() {
+        now = clinux_coarse_milliseconds()
+        wallMilliseconds = clinux_wall_milliseconds()
+    }
+
+    /// Resumes those that wait now; one that asks again waits for the next round, so that a busy
+    /// connection does not starve the others.
+    private func serveResumed() {
+        guard !toResume.isEmpty else { return }
+        swap(&toResume, &resuming)
+        for endpoint in resuming {
+            endpoint.isToResume = false
+            if !endpoint.isClosed { endpoint.resumed() }
+        }
+        resuming.removeAll(keepingCapacity: true)
+    }
+}
+
+// Deadlines.
+extension Lane {
+    func tick(after milliseconds: UInt64) -> UInt64 {
+        let (end, overflow) = now.addingReportingOverflow(milliseconds)
+        return overflow ? .max : end / Self.tickMilliseconds &+ 1
+    }
+
+    func file(_ endpoint: Endpoint, at tick: UInt64) {
+        guard let token = endpoint.token else { return }
+        endpoint.filedTick = wheel.file(token, at: tick)
+        guard !isTicking else { return }
+        isTicking = true
+        let interval = DispatchTimeInterval.milliseconds(Int(Self.tickMilliseconds))
+        timer.schedule(deadline: .now() + interval, repeating: interval, leeway: .milliseconds(5))
+    }
+
+    private func tickPassed() {
+        readClocks()
+        let tick = now / Self.tickMilliseconds
+        wheel.advance(to: tick, into: &due)
+        for entry in due {
+            guard let endpoint = endpoint(entry.token), endpoint.filedTick == entry.tick else {
+                continue
+            }
+            endpoint.filedTick = nil
+            guard let deadline = endpoint.deadlineTick else { continue }
+            if deadline <= tick {
+                endpoint.deadlineTick = nil
+                endpoint.deadlinePassed()
+            } else {
+                endpoint.filedTick = wheel.file(entry.token, at: deadline)
+            }
+        }
+        due.removeAll(keepingCapacity: true)
+        if wheel.count == 0 {
+            isTicking = false
+            timer.schedule(deadline: .distantFuture)
+        }
+        endTurn()
+    }
+}

@@ -1,0 +1,101 @@
+import CLinux
+import Glibc
+
+/// A listening socket on one lane. TCP listeners of several lanes share a port (SO_REUSEPORT); a
+/// Unix socket is bound once and its descriptor duplicated for each lane.
+package final class Listener: Endpoint {
+    /// Connections taken in one go, so that a flood of them leaves turns to the others.
+    private static let acceptsPerEventMax = 64
+    /// How long accepting pauses when the process or the system has no more descriptors.
+    private static let pauseMilliseconds: UInt64 = 100
+
+    /// A connection came in: its descriptor and the peer's address.
+    package var accepted: ((Int32, SocketAddress) -> Void)?
+    /// Accepting paused, for want of descriptors or memory.
+    package var paused: ((SocketError) -> Void)?
+
+    /// Binds and listens, without watching yet.
+    ///
+    /// - Throws: `SocketError` of socket, bind or listen, in this order.
+    package static func open(
+        _ address: SocketAddress,
+        backlog: Int32 = 4096
+    ) throws(SocketError) -> Int32 {
+        let descriptor = clinux_socket(address.family)
+        guard descriptor >= 0 else { throw SocketError("socket") }
+        if !address.isUnix {
+            clinux_share_port(descriptor)
+        }
+        if address.family == AF_INET6 {
+            clinux_accept_both_families(descriptor)
+        }
+        guard address.withKernelForm({ bind(descriptor, $0, $1) }) == 0 else {
+            throw abandon(descriptor, "bind")
+        }
+        guard listen(descriptor, backlog) == 0 else { throw abandon(descriptor, "listen") }
+        return descriptor
+    }
+
+    private static func abandon(_ descriptor: Int32, _ call: String) -> SocketError {
+        let error = SocketError(call)
+        _ = Glibc.close(descriptor)
+        return error
+    }
+
+    /// The address a descriptor is bound to: which port 0 became.
+    package static func boundAddress(_ descriptor: Int32) -> SocketAddress {
+        var address = SocketAddress()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        withUnsafeMutableBytes(of: &address.storage) { octets in
+            _ = octets.withMemoryRebound(to: sockaddr.self) {
+                getsockname(descriptor, $0.baseAddress, &length)
+            }
+        }
+        address.length = length
+        return address
+    }
+
+    /// Begins to watch. Level-triggered: what one event leaves behind comes back with the next.
+    package func start() throws(SocketError) {
+        try lane.register(self, events: clinux_in | clinux_exclusive)
+    }
+
+    override func ready(_ events: UInt32) { acceptWaiting() }
+
+    private func acceptWaiting() {
+        for _ in 0..<Self.acceptsPerEventMax where !isClosed {
+            var peer = SocketAddress()
+            var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+            let connection = clinux_accept(descriptor, &peer.storage, &length)
+            guard connection < 0 else {
+                peer.length = length
+                accepted?(connection, peer)
+                continue
+            }
+            switch errno {
+            case EMFILE, ENFILE, ENOBUFS, ENOMEM: return pause(SocketError("accept4"))
+            case EINTR, ECONNABORTED, EPROTO: continue
+            default: return
+            }
+        }
+    }
+
+    /// Stops watching for a while: a level-triggered listener that can't accept would spin.
+    private func pause(_ error: SocketError) {
+        guard let token else { return }
+        paused?(error)
+        lane.unwatch(descriptor)
+        self.pausedToken = token
+        setDeadline(milliseconds: Self.pauseMilliseconds)
+    }
+
+    private var pausedToken: UInt64?
+
+    /// The pause is over.
+    override public func deadlinePassed() {
+        guard let token = pausedToken else { return }
+        pausedToken = nil
+        lane.watchAgain(descriptor, events: clinux_in | clinux_exclusive, token: token)
+        acceptWaiting()
+    }
+}

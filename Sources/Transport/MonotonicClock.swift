@@ -1,0 +1,7 @@
+import CLinux
+
+/// Time that never goes back, for durations.
+package enum MonotonicClock {
+    /// Nanoseconds since some moment before the start.
+    package static var nanoseconds: UInt64 { clinux_monotonic_nanoseconds() }
+}

@@ -1,0 +1,128 @@
+import Glibc
+
+/// Where to listen or connect: an IPv4 or IPv6 address with a port, or a Unix socket's path.
+package struct SocketAddress: Sendable {
+    /// The kernel's form.
+    var storage = sockaddr_storage()
+    var length: socklen_t = 0
+
+    /// An empty address, for calls that fill it in.
+    init() {}
+
+    /// A Unix socket; `nil` when the path is empty or longer than the 107 octets the kernel takes.
+    package init?(unixPath: String) {
+        var address = sockaddr_un()
+        let path = Array(unixPath.utf8)
+        guard !path.isEmpty, path.count < MemoryLayout.size(ofValue: address.sun_path) else {
+            return nil
+        }
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
+        store(address)
+    }
+
+    /// A numeric IPv4 or IPv6 address, without brackets; `nil` when it is neither.
+    package init?(ip: String, port: UInt16) {
+        var four = sockaddr_in()
+        var six = sockaddr_in6()
+        if inet_pton(AF_INET, ip, &four.sin_addr) == 1 {
+            four.sin_family = sa_family_t(AF_INET)
+            four.sin_port = port.bigEndian
+            store(four)
+        } else if inet_pton(AF_INET6, ip, &six.sin6_addr) == 1 {
+            six.sin6_family = sa_family_t(AF_INET6)
+            six.sin6_port = port.bigEndian
+            store(six)
+        } else {
+            return nil
+        }
+    }
+
+    /// The addresses of a name, by the system's resolver. Blocks; for the start only.
+    package static func resolve(_ name: String, port: UInt16) -> [SocketAddress] {
+        if let address = SocketAddress(ip: name, port: port) { return [address] }
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(name, String(port), &hints, &list) == 0 else { return [] }
+        defer { freeaddrinfo(list) }
+        var found: [SocketAddress] = []
+        var next = list
+        while let entry = next {
+            var address = SocketAddress()
+            if let from = entry.pointee.ai_addr,
+                entry.pointee.ai_addrlen <= MemoryLayout<sockaddr_storage>.size
+            {
+                // The resolver's record is valid until freeaddrinfo; its length was checked above.
+                withUnsafeMutableBytes(of: &address.storage) {
+                    $0.copyMemory(
+                        from: UnsafeRawBufferPointer(
+                            start: from,
+                            count: Int(entry.pointee.ai_addrlen)
+                        )
+                    )
+                }
+                address.length = entry.pointee.ai_addrlen
+                found.append(address)
+            }
+            next = entry.pointee.ai_next
+        }
+        return found
+    }
+
+    private mutating func store<Address>(_ address: Address) {
+        // Every kernel address is a plain record no larger than sockaddr_storage.
+        withUnsafeBytes(of: address) { octets in
+            withUnsafeMutableBytes(of: &storage) { $0.copyMemory(from: octets) }
+        }
+        length = socklen_t(MemoryLayout<Address>.size)
+    }
+
+    /// AF_INET, AF_INET6 or AF_UNIX.
+    var family: Int32 { Int32(storage.ss_family) }
+
+    /// Whether it is a Unix socket.
+    package var isUnix: Bool { family == AF_UNIX }
+
+    /// The port of an IP address.
+    package var port: UInt16? {
+        switch family {
+        case AF_INET: UInt16(bigEndian: load(as: sockaddr_in.self).sin_port)
+        case AF_INET6: UInt16(bigEndian: load(as: sockaddr_in6.self).sin6_port)
+        default: nil
+        }
+    }
+
+    /// The IP address's octets, 4 or 16; an IPv4 address mapped into IPv6 gives its 4. Empty for a
+    /// Unix socket.
+    package var octets: [UInt8] {
+        switch family {
+        case AF_INET:
+            return withUnsafeBytes(of: load(as: sockaddr_in.self).sin_addr) { Array($0) }
+        case AF_INET6:
+            let octets = withUnsafeBytes(of: load(as: sockaddr_in6.self).sin6_addr) { Array($0) }
+            let isMapped =
+                octets[..<10].allSatisfy { $0 == 0 } && octets[10] == 255 && octets[11] == 255
+            return isMapped ? Array(octets[12...]) : octets
+        default: return []
+        }
+    }
+
+    private func load<Address>(as type: Address.Type) -> Address {
+        // The family says which record the storage holds, and the storage is larger than any.
+        withUnsafeBytes(of: storage) { $0.loadUnaligned(as: type) }
+    }
+
+    /// The call's view of the kernel form.
+    func withKernelForm<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+        withUnsafeBytes(of: storage) { octets in
+            // sockaddr_storage is aligned for every sockaddr and not empty.
+            octets.withMemoryRebound(to: sockaddr.self) { records in
+                guard let base = records.baseAddress else {
+                    preconditionFailure("Transport: no address")
+                }
+                return body(base, length)
+            }
+        }
+    }
+}

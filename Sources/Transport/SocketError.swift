@@ -1,0 +1,20 @@
+import Glibc
+
+/// A system call on a socket that failed.
+public struct SocketError: Error, Equatable, CustomStringConvertible {
+    /// The call, as in its manual page.
+    public let call: String
+    /// The value of errno.
+    public let code: Int32
+
+    /// Takes errno as the failed call left it.
+    package init(_ call: String, code: Int32 = errno) {
+        self.call = call
+        self.code = code
+    }
+
+    /// Whether the peer did not answer in time.
+    package var isTimeout: Bool { code == ETIMEDOUT }
+
+    public var description: String { "\(call): \(String(cString: strerror(code)))" }
+}

@@ -1,0 +1,20 @@
+// Sockets on lanes.
+//
+// A lane is a serial dispatch queue, one epoll set and one read source on the epoll descriptor. The
+// source's handler takes what is ready without waiting, performs it, and takes again until nothing
+// is left or its turn is over; then Dispatch calls it anew. One source per lane instead of one per
+// socket halves the cost of a relayed request (13 µs against 24), and a bare epoll loop in C is 12.
+//
+// Everything registered with a lane is an `Endpoint`: listeners and connections. A connection lives
+// on one lane from accept to close and is touched on that lane's queue alone, so nothing here
+// locks.
+//
+// Sockets are registered once, edge-triggered, for both directions. Whether one is readable or
+// writable is remembered until a call says otherwise, so steady traffic makes no epoll_ctl call at
+// all.
+//
+// All connections of a lane read into the lane's one input buffer. Who consumes it may write to
+// other connections, but never read one: work that reads is put on the lane's list of connections
+// to resume, which is served after the current event.
+//
+// Deadlines are kept in a wheel of coarse ticks. Moving a deadline later costs one store.

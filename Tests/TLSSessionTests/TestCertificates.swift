@@ -1,0 +1,147 @@
+import Foundation
+
+/// Keys and certificates made by the `openssl` program, once for all tests, in a folder of their
+/// own.
+struct TestCertificates {
+    /// Made on first use; the reason, when that failed.
+    static let shared = Result { try TestCertificates() }
+
+    let folder: String
+
+    /// The certificate of the authority that signs the others.
+    var authority: String { folder + "/ca.pem" }
+    /// An authority that signed none of the others.
+    var stranger: String { folder + "/stranger.pem" }
+
+    func chain(_ name: String) -> String { "\(folder)/\(name).pem" }
+    func key(_ name: String) -> String { "\(folder)/\(name).key" }
+
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private init() throws {
+        defer {
+            // The folder goes when the tests have ended; nobody is left to hear of a failure.
+            atexit {
+                guard case .success(let made) = TestCertificates.shared else { return }
+                try? FileManager.default.removeItem(atPath: made.folder)
+            }
+        }
+        folder = NSTemporaryDirectory() + "portcullis-tls-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try makeAuthority("ca")
+        try makeAuthority("stranger")
+        try FileManager.default.createDirectory(
+            atPath: folder + "/issued",
+            withIntermediateDirectories: true
+        )
+        try write("index", "")
+        try write("serial", "01\n")
+        let authority = """
+            [ca]
+            default_ca = own
+            [own]
+            database = index
+            new_certs_dir = issued
+            serial = serial
+            certificate = ca.pem
+            private_key = ca.key
+            default_md = sha256
+            policy = any
+            unique_subject = no
+            [any]
+            commonName = supplied
+            """
+        try write("ca.conf", authority)
+        let names = "DNS:gateway.test,DNS:*.wild.test,IP:127.0.0.1"
+        try makeLeaf("server", names: names)
+        try makeLeaf("other", names: "DNS:other.test")
+        try makeLeaf("expired", names: names, from: "200101000000Z", until: "210101000000Z")
+        try makeLeaf("future", names: names, from: "480101000000Z", until: "490101000000Z")
+        try run("pkey", "-in", "server.key", "-aes128", "-passout", "pass:x", "-out", "locked.key")
+    }
+
+    private func write(_ name: String, _ text: String) throws {
+        try text.write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
+    }
+
+    private func makeAuthority(_ name: String) throws {
+        try run(
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-keyout",
+            name + ".key",
+            "-out",
+            name + ".pem",
+            "-days",
+            "30",
+            "-subj",
+            "/CN=\(name)"
+        )
+    }
+
+    private func makeLeaf(
+        _ name: String,
+        names: String,
+        from start: String = "240101000000Z",
+        until end: String = "490101000000Z"
+    ) throws {
+        try run(
+            "req",
+            "-new",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-keyout",
+            name + ".key",
+            "-out",
+            name + ".csr",
+            "-subj",
+            "/CN=\(name)"
+        )
+        try write(name + ".ext", "subjectAltName=\(names)\n")
+        try run(
+            "ca",
+            "-batch",
+            "-notext",
+            "-config",
+            "ca.conf",
+            "-in",
+            name + ".csr",
+            "-out",
+            name + ".pem",
+            "-startdate",
+            start,
+            "-enddate",
+            end,
+            "-extfile",
+            name + ".ext"
+        )
+    }
+
+    private func run(_ arguments: String...) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["openssl"] + arguments
+        process.currentDirectoryURL = URL(fileURLWithPath: folder)
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        let errors = Pipe()
+        process.standardError = errors
+        try process.run()
+        let text = errors.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            let words = String(decoding: text, as: UTF8.self)
+            throw Failure(description: "openssl \(arguments.joined(separator: " ")): \(words)")
+        }
+    }
+}
