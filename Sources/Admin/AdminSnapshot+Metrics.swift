@@ -1,0 +1,106 @@
+import Telemetry
+
+// The page for Prometheus. Names are API: add, do not rename.
+extension AdminSnapshot {
+    /// All metrics in the text format, version 0.0.4.
+    var metrics: String {
+        var out = Exposition()
+        writeProcess(into: &out)
+        writeConfiguration(into: &out)
+        out.metric("client_connections_open", type: "gauge", help: "Open client connections.")
+        for lane in lanes {
+            let labels = [("lane", String(lane.number))]
+            out.sample("client_connections_open", labels, lane.openConnections)
+        }
+        out.counters(of: tally)
+        out.metric("responses_total", type: "counter", help: "Responses to clients by status.")
+        for (status, count) in tally.statusCounts {
+            out.sample("responses_total", [("status", String(status))], count)
+        }
+        writeRules(into: &out)
+        out.distributions(of: tally)
+        writeStore(into: &out)
+        return out.text
+    }
+
+    private func writeProcess(into out: inout Exposition) {
+        out.metric("build_info", type: "gauge", help: "Always 1; the label says what runs.")
+        out.sample("build_info", [("version", version)], 1)
+        out.gauge("start_time_seconds", startedAtSeconds, "When the process started, Unix time.")
+        out.gauge("uptime_seconds", uptime / .seconds(1), "Time since the process started.")
+        out.gauge("draining", isDraining ? 1 : 0, "Whether the gateway ends.")
+    }
+
+    private func writeConfiguration(into out: inout Exposition) {
+        out.gauge(
+            "configuration_generation",
+            configuration.generation,
+            "Which configuration is served; 1 is the first."
+        )
+        out.gauge(
+            "configuration_last_reload_success",
+            configuration.lastReloadError == nil ? 1 : 0,
+            "0 when the last reload was refused."
+        )
+        if let seconds = configuration.lastReloadAtSeconds {
+            out.gauge(
+                "configuration_last_reload_timestamp_seconds",
+                seconds,
+                "When a reload was last tried, Unix time."
+            )
+        }
+        out.counter(
+            "configuration_reloads_refused_total",
+            configuration.refusedReloads,
+            "Reloads that were refused."
+        )
+    }
+
+    private func writeRules(into out: inout Exposition) {
+        out.metric("rule_info", type: "gauge", help: "Always 1; the labels say what a rule does.")
+        for rule in rules {
+            let labels = [
+                ("rule", rule.id), ("mode", rule.mode), ("rollout", rule.rollout),
+                ("origin", rule.origin),
+            ]
+            out.sample("rule_info", labels, 1)
+        }
+        out.metric("verdicts_total", type: "counter", help: "Requests by rule and verdict.")
+        for (number, rule) in rules.enumerated() {
+            let ruleLabels = [("rule", rule.id), ("mode", rule.mode)]
+            for (labels, count) in verdicts(of: number) {
+                out.sample("verdicts_total", ruleLabels + labels, count)
+            }
+        }
+    }
+
+    private func writeStore(into out: inout Exposition) {
+        out.gauge("keys", store.keys, "Keys that are known, the revoked ones included.")
+        out.gauge("keys_revoked", store.revokedKeys, "Keys that were revoked.")
+        out.gauge("store_degraded", store.isDegraded ? 1 : 0, "Whether changes can't be written.")
+        out.gauge("commits_pending", store.pendingCommits, "Changes that are not on disk yet.")
+        out.counter("commit_failures_total", store.failedCommits, "Transactions that failed.")
+        out.metric("commit_batch_size", type: "histogram", help: "Changes in a transaction.")
+        out.histogram("commit_batch_size", store.commitSizes, unit: 1)
+        out.metric("commit_seconds", type: "histogram", help: "Time in a transaction.")
+        out.histogram("commit_seconds", store.commitDurations, unit: 1e-9)
+    }
+}
+
+extension Exposition {
+    /// A gauge of one sample.
+    fileprivate mutating func gauge(
+        _ name: String,
+        _ value: some CustomStringConvertible,
+        _ help: String
+    ) {
+        metric(name, type: "gauge", help: help)
+        sample(name, [], value)
+    }
+
+    /// A counter of one sample.
+    fileprivate mutating func counter(_ name: String, _ value: UInt64, _ help: String) {
+        metric(name, type: "counter", help: help)
+        sample(name, [], value)
+    }
+}

@@ -1,0 +1,40 @@
+package import Telemetry
+
+/// How the store of keys stands.
+package struct StoreFacts: Sendable {
+    /// Keys that are known, the revoked ones included.
+    package var keys: Int
+    package var revokedKeys: Int
+    /// Changes that are not on disk yet.
+    package var pendingCommits: Int
+    /// Whether changes can't be written at present.
+    package var isDegraded: Bool
+    /// Why the last transaction that failed did; stays after recovery.
+    package var lastError: String?
+    /// Transactions that failed since the start.
+    package var failedCommits: UInt64
+    /// Changes in a transaction.
+    package var commitSizes: Histogram
+    /// Time in a transaction, in nanoseconds.
+    package var commitDurations: Histogram
+
+    package init(
+        keys: Int,
+        revokedKeys: Int,
+        pendingCommits: Int = 0,
+        isDegraded: Bool = false,
+        lastError: String? = nil,
+        failedCommits: UInt64 = 0,
+        commitSizes: Histogram = Histogram(),
+        commitDurations: Histogram = Histogram()
+    ) {
+        self.keys = keys
+        self.revokedKeys = revokedKeys
+        self.pendingCommits = pendingCommits
+        self.isDegraded = isDegraded
+        self.lastError = lastError
+        self.failedCommits = failedCommits
+        self.commitSizes = commitSizes
+        self.commitDurations = commitDurations
+    }
+}

@@ -1,0 +1,17 @@
+// What a request proves, what follows from it, and how keys come to be known.
+//
+//   Judge       head (and, where the rule says so, the content's digest) → ruling
+//   Ruling      the verdict, whose key it was, and what must still hold: a digest, a commit
+//   Decision    mode × rollout × verdict → forward or refuse
+//   Refusal     the one table of reasons
+//   Problem     how a refusal is answered
+//   Enrolment   the gateway's endpoints: challenges, keys
+//
+// Nothing here touches a socket, a file or a clock, and nothing holds a body: time comes in as a
+// value, content as a digest. The key table and the challenge issuer are memory that the lanes
+// share.
+//
+// Order. Presence and syntax first, then the key, then the signature, then what Apple's steps check
+// after it: App ID, counter, challenge, category, version. When several fail, the first in that
+// order is reported. Nothing is consumed before everything else held, so a stranger changes
+// nothing.

@@ -1,0 +1,223 @@
+import AppAttest
+import Challenges
+import Cryptography
+import HTTPWire
+import RequestBinding
+import Rules
+import Store
+
+// From a claim and the hash of what it should sign to a ruling.
+extension Judge {
+    /// Checks in this order: the key; steps 3 and 4 of Apple's "Verify the assertion" (signature,
+    /// App ID); the environment; the content's announced length; step 5 (counter); step 6
+    /// (challenge); steps 7 and 8 (category, version). Counter and challenge are consumed last, in
+    /// one step.
+    mutating func rule(
+        _ proof: Proof,
+        _ clientDataHash: SHA256Digest,
+        rule: Rule,
+        now: UnixTime,
+        length: BodyFraming
+    ) -> Ruling {
+        var ruling = Ruling(.pass, keyID: proof.keyID)
+        guard let key = find(proof.keyID, &ruling) else { return ruling }
+        let verified: VerifiedAssertion
+        do throws(AssertionRefusal) {
+            verifications &+= 1
+            verified = try proof.assertion.verified(
+                clientDataHash: clientDataHash.bytes.span,
+                key: key.stored.publicKey,
+                app: key.app.hash,
+                using: verifier
+            )
+        } catch {
+            ruling.verdict = .refuse(Refusal(error.reason))
+            return ruling
+        }
+        guard admits(key.stored.environment, key.app) else {
+            ruling.verdict = .refuse(.environmentMismatch)
+            return ruling
+        }
+        if isTooLong(length, rule) {
+            ruling.verdict = .refuse(.contentTooLarge)
+            return ruling
+        }
+        consume(verified, proof, key.app.builds, rule: rule, now: now, &ruling)
+        return ruling
+    }
+
+    /// What can be said before content is held: the key, the announced length, and whether counter
+    /// and challenge are good now. `nil` when nothing speaks against the request.
+    ///
+    /// - `clientWaits`: the client keeps its content back until it is asked for it. Otherwise the
+    ///   content comes anyway and is judged in the order of ``rule(_:_:rule:now:length:)``, in which
+    ///   the signature stands before counter and challenge.
+    func lookAhead(
+        _ proof: Proof,
+        rule: Rule,
+        now: UnixTime,
+        length: BodyFraming,
+        clientWaits: Bool
+    ) -> Ruling? {
+        var ruling = Ruling(.pass, keyID: proof.keyID)
+        guard find(proof.keyID, &ruling) != nil else { return ruling }
+        if isTooLong(length, rule) {
+            ruling.verdict = .refuse(.contentTooLarge)
+            return ruling
+        }
+        guard clientWaits else { return nil }
+        let challenge = examine(proof.challenge, rule: rule, now: now)
+        let serial: ChallengeSerial? =
+            if case .success(let serial) = challenge { serial } else { nil }
+        let outcome = keys.peek(
+            proof.keyID,
+            counter: proof.assertion.counter,
+            rule: rule.counter.store,
+            challenge: serial,
+            issuer: challenges
+        )
+        if let verdict = Self.verdict(of: outcome) {
+            ruling.verdict = verdict
+            return ruling
+        }
+        guard case .failure(let fault) = challenge else { return nil }
+        ruling.verdict = .refuse(fault.refusal)
+        return ruling
+    }
+
+    private func isTooLong(_ framing: BodyFraming, _ rule: Rule) -> Bool {
+        guard case .length(let length) = framing, let limit = rule.body.limit else { return false }
+        return length > UInt64(limit.rawValue)
+    }
+
+    private func find(_ keyID: KeyID, _ ruling: inout Ruling) -> (
+        stored: StoredKey, app: AppPolicy
+    )? {
+        switch keys.find(keyID) {
+        case .unavailable:
+            ruling.verdict = .failure(.store)
+            return nil
+        case .unknown:
+            ruling.verdict = .refuse(.keyUnknown)
+            return nil
+        case .known(let stored):
+            ruling.environment = stored.environment.rawValue
+            guard !stored.isRevoked else {
+                ruling.verdict = .refuse(.keyRevoked)
+                return nil
+            }
+            guard let app = apps[stored.app] else {
+                ruling.verdict = .refuse(.appMismatch)
+                return nil
+            }
+            ruling.appID = app.id
+            return (stored, app)
+        }
+    }
+
+    private func admits(_ environment: KeyEnvironment, _ policy: AppPolicy) -> Bool {
+        switch environment {
+        case .production: policy.environments.contains(.production)
+        case .development: policy.environments.contains(.development)
+        case .test: policy.isTest
+        }
+    }
+
+    private struct ChallengeFault: Error { let refusal: Refusal }
+
+    /// Step 6, without spending.
+    private func examine(
+        _ text: [UInt8]?,
+        rule: Rule,
+        now: UnixTime
+    ) -> Result<ChallengeSerial?, ChallengeFault> {
+        guard rule.challenge != .none, let text else { return .success(nil) }
+        switch challenges.examine(text.span, purpose: .assertion, now: now.seconds) {
+        case .valid(let serial): return .success(serial)
+        case .unknown: return .failure(ChallengeFault(refusal: .challengeUnknown))
+        case .expired: return .failure(ChallengeFault(refusal: .challengeExpired))
+        case .spent: return .failure(ChallengeFault(refusal: .challengeSpent))
+        }
+    }
+
+    private func consume(
+        _ verified: VerifiedAssertion,
+        _ proof: Proof,
+        _ builds: BuildPolicy,
+        rule: Rule,
+        now: UnixTime,
+        _ ruling: inout Ruling
+    ) {
+        let challenge = examine(proof.challenge, rule: rule, now: now)
+        let serial: ChallengeSerial? =
+            if case .success(let serial) = challenge { serial } else { nil }
+        var fault: Refusal?
+        do throws(AssertionRefusal) {
+            try verified.checkBuild(builds)
+        } catch {
+            fault = Refusal(error.reason)
+        }
+        if case .failure(let earlier) = challenge { fault = earlier.refusal }
+        if let fault {
+            // Something behind the counter fails: the counter is looked at, not taken.
+            let outcome = keys.peek(
+                proof.keyID,
+                counter: verified.counter,
+                rule: rule.counter.store,
+                challenge: serial,
+                issuer: challenges
+            )
+            ruling.verdict = Self.verdict(of: outcome) ?? .refuse(fault)
+            return
+        }
+        let outcome = keys.consume(
+            proof.keyID,
+            counter: verified.counter,
+            rule: rule.counter.store,
+            challenge: serial,
+            issuer: challenges,
+            now: now.seconds,
+            durability: survivesCrash(rule) ? .behind : .awaited
+        )
+        if let verdict = Self.verdict(of: outcome) {
+            ruling.verdict = verdict
+            return
+        }
+        guard case .admitted(let ticket) = outcome, !survivesCrash(rule) else { return }
+        ruling.ticket = ticket
+    }
+
+    /// Whether a replay is stopped after a crash without the counter on disk: the challenge, which
+    /// the line form signs and the rule requires, dies with the process. An assertion of another
+    /// form could be taken to a rule that asks for no challenge.
+    private func survivesCrash(_ rule: Rule) -> Bool {
+        guard rule.challenge == .required, case .lines(let parts, _) = rule.signing else {
+            return false
+        }
+        return parts.contains(.challenge)
+    }
+
+    private static func verdict(of outcome: ConsumeOutcome) -> Verdict? {
+        switch outcome {
+        case .admitted: nil
+        case .replayed: .refuse(.counterReplayed)
+        case .challengeSpent: .refuse(.challengeSpent)
+        case .revoked: .refuse(.keyRevoked)
+        case .unknown: .refuse(.keyUnknown)
+        case .unavailable: .failure(.store)
+        }
+    }
+}
+
+extension Refusal {
+    init(_ reason: AssertionRefusal.Reason) {
+        switch reason {
+        case .malformed: self = .assertionMalformed
+        case .signatureMismatch: self = .signatureMismatch
+        case .appMismatch: self = .appMismatch
+        case .counterReplayed: self = .counterReplayed
+        case .categoryRefused: self = .categoryRefused
+        case .versionRefused: self = .versionRefused
+        }
+    }
+}

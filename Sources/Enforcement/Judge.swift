@@ -1,0 +1,160 @@
+import AppAttest
+package import Challenges
+package import Cryptography
+package import HTTPWire
+import RequestBinding
+package import Rules
+package import Store
+
+/// Judges requests; one on each lane, since it keeps scratch memory.
+package struct Judge {
+    let keys: KeyTable
+    let challenges: ChallengeIssuer
+    let apps: [AppNumber: AppPolicy]
+    let verifier = P256.Verifier()
+    var lines = RequestLines()
+    /// Signatures that were verified, for the metrics.
+    package internal(set) var verifications: UInt64 = 0
+
+    /// - `apps`: keys of other apps, left in the store, are refused.
+    package init(apps: [AppPolicy], keys: KeyTable, challenges: ChallengeIssuer) {
+        self.keys = keys
+        self.challenges = challenges
+        self.apps = Dictionary(
+            uniqueKeysWithValues: apps.map {
+                (keys.number(ofApp: $0.id), $0)
+            }
+        )
+    }
+
+    /// SHA-256 of no octets.
+    static let emptyDigest = SHA256.digest(Span())
+
+    /// Judges what a head shows, for a rule that observes or enforces.
+    ///
+    /// Checked in this order: presence of assertion, key id and challenge; their syntax; the
+    /// declared digest; the key; then, unless the content must be held, what
+    /// ``close(_:content:text:rule:now:)`` checks. A client that keeps its content back until it is
+    /// asked for it is told beforehand when counter or challenge are of no use.
+    ///
+    /// - `octets`: the head's octets.
+    /// - `now`: the wall clock.
+    package mutating func open(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        rule: Rule,
+        now: UnixTime
+    ) -> Opening {
+        let fields = ProofFields(head.fields, octets, names: rule.fields)
+        guard let keyText = fields.keyID, let assertionText = fields.assertion else {
+            return .ruled(Self.unproven(rule, isUnsupported: fields.isUnsupported))
+        }
+        // Where the challenge is part of the content, a copy in the head is nobody's business.
+        let isInHead = rule.challenge != .none && rule.challengeSource == .field
+        let challenge = isInHead ? fields.challenge : nil
+        if isInHead, rule.challenge == .required, challenge == nil {
+            return .ruled(Ruling(.refuse(.challengeMissing)))
+        }
+        guard !fields.isAmbiguous, let keyID = KeyID(base64: octets.extracting(keyText)),
+            let assertion = Self.assertion(octets.extracting(assertionText))
+        else { return .ruled(Ruling(.refuse(.assertionMalformed))) }
+
+        // Content that nobody signs is not compared with anything.
+        var declared: SHA256Digest?
+        switch rule.signing.coversBody ? Self.declaredDigest(head, octets) : .absent {
+        case .digest(let octets): declared = SHA256Digest(octets.span)
+        case .absent: break
+        case .malformed: return .ruled(Ruling(.refuse(.digestMissing), keyID: keyID))
+        }
+        let hasContent = head.framing != .none && head.framing != .length(0)
+        let isStreamed = if case .held = rule.body { false } else { true }
+        if !hasContent, rule.challenge == .required, rule.challengeSource != .field {
+            return .ruled(Ruling(.refuse(.challengeMissing), keyID: keyID))
+        }
+        if hasContent, isStreamed, rule.signing.coversBody, declared == nil {
+            return .ruled(Ruling(.refuse(.digestMissing), keyID: keyID))
+        }
+        if !hasContent, let declared, declared != Self.emptyDigest {
+            return .ruled(Ruling(.refuse(.digestMismatch), keyID: keyID))
+        }
+        var proof = Proof(
+            keyID: keyID,
+            assertion: assertion,
+            challenge: challenge.map { range in
+                octets.extracting(range).withUnsafeBufferPointer { Array($0) }
+            },
+            declared: declared,
+            linesBefore: [],
+            linesBehind: []
+        )
+        guard hasContent, !isStreamed else {
+            let digest = hasContent ? declared : Self.emptyDigest
+            let hash = clientDataHash(head, octets, rule, digest, proof.challenge)
+            var ruling = self.rule(proof, hash, rule: rule, now: now, length: head.framing)
+            if hasContent, rule.signing.coversBody { ruling.expectedDigest = declared }
+            return .ruled(ruling)
+        }
+        let ruling = lookAhead(
+            proof,
+            rule: rule,
+            now: now,
+            length: head.framing,
+            clientWaits: head.expectsContinue
+        )
+        if let ruling { return .ruled(ruling) }
+        if case .lines(let parts, let headers) = rule.signing {
+            proof = split(head, octets, parts, headers, proof)
+        }
+        return .hold(proof)
+    }
+
+    /// Judges content that was held.
+    ///
+    /// - `content`: SHA-256 of the content.
+    /// - `text`: the content, asked for when the rule takes the challenge out of it.
+    package mutating func close(
+        _ proof: Proof,
+        content: SHA256Digest,
+        text: () -> [UInt8],
+        rule: Rule,
+        now: UnixTime
+    ) -> Ruling {
+        if let declared = proof.declared, declared != content {
+            return Ruling(.refuse(.digestMismatch), keyID: proof.keyID)
+        }
+        var challenge = proof.challenge
+        if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {
+            let text = text()
+            challenge = pointer.string(in: text.span)
+            if challenge == nil, rule.challenge == .required {
+                return Ruling(.refuse(.challengeMissing), keyID: proof.keyID)
+            }
+        }
+        let hash: SHA256Digest
+        switch rule.signing {
+        case .content: hash = content
+        case .challenge: hash = SHA256.digest(of: challenge ?? [])
+        case .lines:
+            lines.begin(continuing: proof.linesBefore)
+            lines.digest(content.octets)
+            hash = SHA256.digest(lines.octets.span, proof.linesBehind.span)
+        }
+        let proof = Proof(
+            keyID: proof.keyID,
+            assertion: proof.assertion,
+            challenge: challenge,
+            declared: nil,
+            linesBefore: [],
+            linesBehind: []
+        )
+        return self.rule(proof, hash, rule: rule, now: now, length: .none)
+    }
+
+    /// A request without an assertion.
+    private static func unproven(_ rule: Rule, isUnsupported: Bool) -> Ruling {
+        guard isUnsupported else { return Ruling(.refuse(.assertionMissing)) }
+        var ruling = Ruling(.refuse(.unsupported))
+        ruling.isExcused = rule.unsupported == .forward
+        return ruling
+    }
+}

@@ -1,0 +1,48 @@
+package import AppAttest
+package import Cryptography
+package import Store
+
+/// The verdict about a request and what belongs to it.
+package struct Ruling: Sendable {
+    package var verdict: Verdict
+    /// The key that the request names, whether or not it proved to hold it.
+    package var keyID: KeyID?
+    /// The App ID of the key; empty when the key is not known.
+    package var appID = ""
+    /// `production`, `development` or `test`; empty when the key is not known.
+    package var environment = ""
+    /// The rule forwards although the verdict is a refusal: clients that can't attest.
+    package var isExcused = false
+    /// What the content must hash to before its last octets are released.
+    package var expectedDigest: SHA256Digest?
+    /// The commit that the request must wait for, where its counter alone stops a replay.
+    package var ticket: CommitTicket?
+
+    /// Whether it rests on a test authority's key.
+    package var isTest: Bool { environment == "test" }
+
+    package init(_ verdict: Verdict, keyID: KeyID? = nil) {
+        self.verdict = verdict
+        self.keyID = keyID
+    }
+}
+
+/// What a head alone leads to.
+package enum Opening: Sendable {
+    /// The verdict is known.
+    case ruled(Ruling)
+    /// The content must be held and hashed first.
+    case hold(Proof)
+}
+
+/// What a request claims, while its content is awaited.
+package struct Proof: Sendable {
+    package let keyID: KeyID
+    let assertion: UnverifiedAssertion
+    let challenge: [UInt8]?
+    /// What the client declares the content to hash to, where it does.
+    let declared: SHA256Digest?
+    /// The line form's client data before and behind the digest line; empty in the other forms.
+    let linesBefore: [UInt8]
+    let linesBehind: [UInt8]
+}

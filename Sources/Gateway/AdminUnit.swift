@@ -1,0 +1,43 @@
+import Admin
+import Configuration
+import Transport
+
+/// The admin listener on a lane of its own.
+final class AdminUnit: Sendable {
+    /// What is listened on, with the real port.
+    let text: String
+    private let lane: Lane
+    private let descriptor: Int32
+
+    /// Binds.
+    init(_ address: ServerAddress, number: Int) throws(GatewayError) {
+        let sockets = try ListenerSet(address, tls: nil, lanes: 1)
+        guard let descriptor = sockets.descriptors.first else {
+            preconditionFailure("AdminUnit: a listener set without a descriptor")
+        }
+        self.descriptor = descriptor
+        text = sockets.text
+        do throws(SocketError) {
+            lane = try Lane(number: number)
+        } catch {
+            throw GatewayError("the admin lane: \(error)", hint: "Raise the limit of descriptors.")
+        }
+    }
+
+    func start(_ source: some AdminSource) {
+        lane.start()
+        let (lane, descriptor) = (lane, descriptor)
+        lane.perform {
+            let server = AdminServer(lane: lane, source: source)
+            let listener = Listener(descriptor: descriptor, on: lane)
+            // The closure holds the server, the lane holds the listener: both live with the
+            // process.
+            listener.accepted = { descriptor, peer in server.accept(descriptor, peer) }
+            do {
+                try listener.start()
+            } catch {
+                preconditionFailure("AdminUnit: a bound socket can't be watched: \(error)")
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+package import Admin
+import Challenges
+import Configuration
+import Dispatch
+import Glibc
+import Proxy
+import Rules
+import Store
+import Telemetry
+import Transport
+
+extension GatewayServer: AdminSource {
+    /// Asks every lane for a copy of what it has counted, then puts the facts together.
+    package func gather(_ completion: @escaping @Sendable (AdminSnapshot) -> Void) {
+        control.async { [self] in
+            let gathering = LaneGathering(units.count) { [self] lanes in
+                completion(snapshot(lanes))
+            }
+            for (number, unit) in units.enumerated() {
+                unit.gather { [control] connections, tally in
+                    let facts = LaneFacts(
+                        number: number,
+                        openConnections: connections,
+                        tally: tally
+                    )
+                    control.async { gathering.add(facts) }
+                }
+            }
+        }
+    }
+
+    private func snapshot(_ lanes: [LaneFacts]) -> AdminSnapshot {
+        let now = Int64(time(nil))
+        let statistics = keys.committer.statistics
+        return AdminSnapshot(
+            version: Self.version,
+            startedAtSeconds: startedAt,
+            uptime: .nanoseconds(Int64(clamping: MonotonicClock.nanoseconds &- startedAtTick)),
+            configuration: ConfigurationFacts(
+                generation: UInt64(generation),
+                lastReloadAtSeconds: reloadedAt,
+                lastReloadError: refusedReload,
+                refusedReloads: refusedReloads
+            ),
+            lanes: lanes,
+            rules: configuration.rules.rules.map { rule in
+                RuleFacts(
+                    id: rule.id,
+                    mode: rule.mode.rawValue,
+                    rollout: rule.rollout.text,
+                    origin: configuration.origin(of: rule).name
+                )
+            },
+            verdictLabels: { VerdictSlot.labels($0) },
+            store: StoreFacts(
+                keys: keys.count,
+                revokedKeys: keys.revokedCount,
+                pendingCommits: statistics.depth,
+                isDegraded: statistics.isDegraded,
+                lastError: statistics.lastError?.description,
+                failedCommits: statistics.failures,
+                commitSizes: statistics.sizes,
+                commitDurations: statistics.durations
+            ),
+            drainState: isDraining ? .draining(left: drainLeft(now)) : .serving
+        )
+    }
+
+    private func drainLeft(_ now: Int64) -> Duration {
+        let total = configuration.timeouts.drain
+        return max(total - .seconds(now - drainBeganAt), .zero)
+    }
+}

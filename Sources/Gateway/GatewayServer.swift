@@ -1,0 +1,266 @@
+import AppAttest
+import Challenges
+package import Configuration
+import Dispatch
+import Enforcement
+import Glibc
+import Logging
+import Proxy
+import Rules
+import SQLiteStore
+import Store
+import TLSSession
+import Transport
+
+/// The running gateway.
+///
+/// `@unchecked Sendable`: the variables below are touched on `control` alone, once the gateway
+/// runs.
+package final class GatewayServer: @unchecked Sendable {
+    /// What a caller may replace: for tests and the demonstration.
+    package struct Surroundings: Sendable {
+        /// Ends the process; called when the last client is gone and the store is closed.
+        package var exit: @Sendable (Int32) -> Void = { Glibc.exit($0) }
+        /// Whether TERM, INT and HUP are heeded.
+        package var watchesSignals = true
+
+        package init() {}
+    }
+
+    /// The version that the admin pages and `--version` show.
+    package static let version = "0.1.0"
+
+    var log = Logger(label: "portcullis")
+    let file: String
+    let control = DispatchQueue(label: "portcullis.control")
+    let startedAt = Int64(time(nil))
+    let startedAtTick = MonotonicClock.nanoseconds
+    let keys: KeyTable
+    let issuer: ChallengeIssuer
+    let units: [LaneUnit]
+    /// What is listened on, with real ports.
+    package let addresses: [String]
+    package private(set) var adminAddress: String?
+    private let surroundings: Surroundings
+    private let logWriter: LogWriter?
+    private var signals: SignalWatch?
+
+    // Touched on `control`.
+    var configuration: GatewayConfiguration
+    var generation = 1
+    var reloadedAt: Int64
+    var refusedReload: String?
+    var refusedReloads: UInt64 = 0
+    var isDraining = false
+    var drainBeganAt: Int64 = 0
+    private var lanesWithClients = 0
+
+    /// Starts the gateway.
+    ///
+    /// - Parameter file: the configuration's file, for reloads and messages.
+    /// - Throws: whatever stops a start; nothing is listened on then.
+    @discardableResult
+    package static func run(
+        _ configuration: GatewayConfiguration,
+        file: String,
+        surroundings: Surroundings = Surroundings()
+    ) throws(GatewayError) -> GatewayServer {
+        let server = try GatewayServer(configuration, file: file, surroundings)
+        server.start()
+        return server
+    }
+
+    private var sockets: [ListenerSet]
+    private let admin: AdminUnit?
+
+    private init(
+        _ configuration: GatewayConfiguration,
+        file: String,
+        _ surroundings: Surroundings
+    ) throws(GatewayError) {
+        self.configuration = configuration
+        self.file = file
+        log.logLevel = Logger.Level(configuration.log.level)
+        self.surroundings = surroundings
+        reloadedAt = startedAt
+        _ = DescriptorLimit.raise()
+        keys = try StoreOpening.table(configuration)
+        issuer = ChallengeIssuer(
+            lifetimes: ChallengeIssuer.Lifetimes(
+                enrolment: configuration.challenges.enrolmentLifetime.components.seconds,
+                assertion: configuration.challenges.assertionLifetime.components.seconds
+            ),
+            capacity: configuration.challenges.capacity
+        )
+        let count =
+            switch configuration.lanes {
+            case .perCore: max(Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), 1)
+            case .fixed(let count): count
+            }
+        let settings = try ProxySettings(configuration)
+        switch configuration.log.access {
+        case .on: logWriter = LogWriter()
+        case .off: logWriter = nil
+        case .file(let file): logWriter = try LogWriter(file: file)
+        }
+        var sockets: [ListenerSet] = []
+        for listener in configuration.listeners {
+            sockets.append(try ListenerSet(listener.address, tls: listener.tls, lanes: count))
+        }
+        self.sockets = sockets
+        addresses = sockets.map(\.text)
+        let enrolment = Self.enrolment(configuration, keys, issuer)
+        var units: [LaneUnit] = []
+        for number in 0..<count {
+            let writer = logWriter
+            let lane: Lane
+            do throws(SocketError) {
+                lane = try Lane(number: number)
+            } catch {
+                throw GatewayError(
+                    "lane \(number): \(error)",
+                    hint: "Raise the limit of descriptors."
+                )
+            }
+            let proxy = ProxyLane(
+                lane: lane,
+                settings: settings,
+                judge: Judge(apps: configuration.apps, keys: keys, challenges: issuer),
+                enrolment: enrolment,
+                keys: keys,
+                writeLog: { writer?.write($0) }
+            )
+            units.append(LaneUnit(lane, proxy))
+        }
+        self.units = units
+        admin = try configuration.admin.map { address throws(GatewayError) in
+            try AdminUnit(address, number: count)
+        }
+        adminAddress = admin?.text
+    }
+
+    private static func enrolment(
+        _ configuration: GatewayConfiguration,
+        _ keys: KeyTable,
+        _ issuer: ChallengeIssuer
+    ) -> Enrolment {
+        var limits = Enrolment.Limits()
+        limits.keysPerSecond = configuration.enrolment.keysPerSecond
+        limits.keysBurst = configuration.enrolment.burst
+        return Enrolment(
+            apps: configuration.apps,
+            roots: [AppleRoots.appAttestation],
+            receiptRoots: [AppleRoots.rootG3],
+            keys: keys,
+            issuer: issuer,
+            limits: limits
+        )
+    }
+
+    private func start() {
+        signal(SIGPIPE, SIG_IGN)
+        for (index, unit) in units.enumerated() {
+            keys.committer.register(unit)
+            unit.start(sockets.map { ($0.descriptors[index], $0.tls) })
+        }
+        admin?.start(self)
+        if surroundings.watchesSignals {
+            signals = SignalWatch([SIGTERM, SIGINT, SIGHUP], on: control) { [self] number in
+                number == SIGHUP ? reload() : stop()
+            }
+        }
+        for address in addresses { log.notice("listening on \(address)") }
+        if let adminAddress { log.notice("admin on \(adminAddress)") }
+        log.notice(
+            "\(units.count) lanes, \(configuration.rules.rules.count) rules, \(keys.count) keys"
+        )
+    }
+
+    // MARK: Reload
+
+    /// Reads the configuration again; keeps the running one when anything is wrong.
+    private func reload() {
+        dispatchPrecondition(condition: .onQueue(control))
+        guard !isDraining else { return }
+        let loaded = ConfigurationLoader.load(file)
+        for problem in loaded.problems { log.warning("\(problem.text)") }
+        guard let next = loaded.configuration else { return refuse("the configuration is invalid") }
+        if let fixed = configuration.firstFixedDifference(from: next) {
+            return refuse("\(fixed) has changed, which needs a restart")
+        }
+        do throws(GatewayError) {
+            let settings = try ProxySettings(next)
+            let (apps, keys, issuer) = (next.apps, keys, issuer)
+            let enrolment = Self.enrolment(next, keys, issuer)
+            for unit in units {
+                unit.reload(settings, enrolment) {
+                    Judge(apps: apps, keys: keys, challenges: issuer)
+                }
+            }
+        } catch {
+            return refuse(error.description)
+        }
+        configuration = next
+        log.logLevel = Logger.Level(next.log.level)
+        generation += 1
+        reloadedAt = Int64(time(nil))
+        refusedReload = nil
+        log.notice("reloaded \(file): generation \(generation)")
+    }
+
+    private func refuse(_ reason: String) {
+        refusedReload = reason
+        refusedReloads += 1
+        log.error("reload refused, generation \(generation) goes on: \(reason)")
+    }
+
+    // MARK: Stop
+
+    /// Ends: no new connections, requests under way are finished, the store is closed.
+    package func stop() {
+        control.async { [self] in
+            guard !isDraining else { return }
+            isDraining = true
+            drainBeganAt = Int64(time(nil))
+            log.notice("draining")
+            lanesWithClients = units.count
+            for unit in units { unit.drain { [self] in control.async { self.laneEmptied() } } }
+            control.asyncAfter(
+                deadline: .now() + .milliseconds(Int(configuration.timeouts.drain.milliseconds))
+            ) { [self] in
+                guard lanesWithClients > 0 else { return }
+                log.warning("drain time is over, closing what is left")
+                for unit in units { unit.abort() }
+            }
+        }
+    }
+
+    private func laneEmptied() {
+        lanesWithClients -= 1
+        guard lanesWithClients == 0 else { return }
+        var status: Int32 = 0
+        do throws(JournalError) {
+            try keys.close()
+        } catch {
+            log.error("the store could not be closed well: \(error)")
+            status = 1
+        }
+        logWriter?.drain()
+        log.notice("ended")
+        surroundings.exit(status)
+    }
+}
+
+extension Logger.Level {
+    init(_ level: LogSettings.Level) {
+        switch level {
+        case .trace: self = .trace
+        case .debug: self = .debug
+        case .info: self = .info
+        case .notice: self = .notice
+        case .warning: self = .warning
+        case .error: self = .error
+        case .critical: self = .critical
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import Dispatch
+import Enforcement
+import Proxy
+import Store
+import TLSSession
+import Telemetry
+import Transport
+
+/// One lane with what lives on it.
+///
+/// Everything behind `bound` is reached on the lane's queue only.
+final class LaneUnit: Sendable {
+    let lane: Lane
+    private let bound: LaneBound<Residents>
+
+    /// What lives on the lane.
+    private final class Residents {
+        let proxy: ProxyLane
+        var listeners: [Listener] = []
+
+        init(_ proxy: ProxyLane) { self.proxy = proxy }
+    }
+
+    init(_ lane: Lane, _ proxy: sending ProxyLane) {
+        self.lane = lane
+        bound = LaneBound(Residents(proxy))
+    }
+
+    /// Begins to serve and to accept.
+    func start(_ sockets: [(descriptor: Int32, tls: TLSContext?)]) {
+        lane.start()
+        let (lane, bound) = (lane, bound)
+        lane.perform {
+            let residents = bound.value(on: lane)
+            for socket in sockets {
+                let listener = Listener(descriptor: socket.descriptor, on: lane)
+                let tls = socket.tls
+                listener.accepted = { [unowned residents] descriptor, peer in
+                    residents.proxy.accept(descriptor, peer, tls: tls)
+                }
+                listener.paused = { [unowned residents] _ in
+                    residents.proxy.tally.add(.acceptPauses)
+                }
+                do {
+                    try listener.start()
+                    residents.listeners.append(listener)
+                } catch {
+                    preconditionFailure("LaneUnit: a bound socket can't be watched: \(error)")
+                }
+            }
+        }
+    }
+
+    /// Replaces what the proxy was told.
+    ///
+    /// - Parameter makeJudge: called on the lane, which keeps the judge's scratch memory.
+    func reload(
+        _ settings: ProxySettings,
+        _ enrolment: Enrolment,
+        makeJudge: @escaping @Sendable () -> Judge
+    ) {
+        let (lane, bound) = (lane, bound)
+        lane.perform {
+            bound.value(on: lane).proxy.reload(settings, judge: makeJudge(), enrolment: enrolment)
+        }
+    }
+
+    /// Stops accepting; `emptied` is called once no client is left.
+    func drain(emptied: @escaping @Sendable () -> Void) {
+        let (lane, bound) = (lane, bound)
+        lane.perform {
+            let residents = bound.value(on: lane)
+            for listener in residents.listeners { listener.close() }
+            residents.listeners = []
+            residents.proxy.drain(emptied: emptied)
+        }
+    }
+
+    /// Ends what has not ended by itself.
+    func abort() {
+        let (lane, bound) = (lane, bound)
+        lane.perform { bound.value(on: lane).proxy.abort() }
+    }
+
+    /// Hands over a copy of what was counted.
+    func gather(_ completion: @escaping @Sendable (Int, Tally) -> Void) {
+        let (lane, bound) = (lane, bound)
+        lane.perform {
+            let proxy = bound.value(on: lane).proxy
+            completion(proxy.clientCount, proxy.tally)
+        }
+    }
+}
+
+extension LaneUnit: CommitListener {
+    func committed(through ticket: CommitTicket) {
+        let (lane, bound) = (lane, bound)
+        lane.perform { bound.value(on: lane).proxy.commitEnded(through: ticket, succeeded: true) }
+    }
+
+    func commitFailed(_ tickets: ClosedRange<CommitTicket>) {
+        let (lane, bound) = (lane, bound)
+        lane.perform {
+            bound.value(on: lane).proxy.commitEnded(through: tickets.upperBound, succeeded: false)
+        }
+    }
+}

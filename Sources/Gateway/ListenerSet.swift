@@ -1,0 +1,84 @@
+import Configuration
+import Glibc
+import TLSSession
+import Transport
+
+/// One listening address, bound once for each lane.
+struct ListenerSet {
+    let address: ServerAddress
+    let tls: TLSContext?
+    /// One descriptor a lane, in the lanes' order.
+    let descriptors: [Int32]
+    /// What is listened on; port 0 has become a port.
+    let bound: SocketAddress
+
+    /// Binds.
+    ///
+    /// - Throws: when the name has no address, the certificate can't be loaded, or the address
+    ///   can't be bound.
+    init(
+        _ server: ServerAddress,
+        tls settings: ListenSettings.TLS?,
+        lanes: Int
+    ) throws(GatewayError) {
+        self.address = server
+        tls = try settings.map { settings throws(GatewayError) in
+            try ListenerSet.context(settings)
+        }
+        guard let address = Resolver.addresses(of: server).first else {
+            throw GatewayError(
+                "the listening address \(server.text) has no address",
+                hint: "Use an IP address, or a name that this machine resolves."
+            )
+        }
+        do throws(SocketError) {
+            if case .unix(let path) = server { ListenerSet.removeStale(path) }
+            let first = try Listener.open(address)
+            bound = Listener.boundAddress(first)
+            var descriptors = [first]
+            for _ in 1..<max(lanes, 1) {
+                descriptors.append(address.isUnix ? dup(first) : try Listener.open(bound))
+            }
+            self.descriptors = descriptors
+        } catch {
+            throw GatewayError(
+                "can't listen on \(server.text): \(error)",
+                hint: "Another process may have it (ss -ltnp), or the port needs privileges."
+            )
+        }
+    }
+
+    /// What is listened on, as text with the real port.
+    var text: String {
+        guard let port = bound.port else { return address.text }
+        let text = address.text
+        guard let colon = text.lastIndex(of: ":") else { return text }
+        return text[...colon] + String(port)
+    }
+
+    /// Loads a certificate and its key.
+    static func context(_ tls: ListenSettings.TLS) throws(GatewayError) -> TLSContext {
+        do throws(TLSContextError) {
+            return try TLSContext(
+                serverCertificateChain: tls.certificateFile,
+                key: tls.keyFile,
+                minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12
+            )
+        } catch {
+            throw GatewayError("\(error.path): \(error.detail)", hint: error.hint)
+        }
+    }
+
+    /// A socket file that nobody listens on is left over from a process that was killed.
+    private static func removeStale(_ path: String) {
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK,
+            let address = SocketAddress(unixPath: path)
+        else { return }
+        do throws(SocketError) {
+            Connection.discard(try Connection.open(to: address).descriptor)
+        } catch {
+            if error.code == ECONNREFUSED { unlink(path) }
+        }
+    }
+}

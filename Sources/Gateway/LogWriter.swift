@@ -1,0 +1,72 @@
+import Dispatch
+import Glibc
+import Synchronization
+
+/// Writes lines of the access log on a queue of its own, so that a slow disk or pipe stops no lane.
+///
+/// Lines beyond ``pendingMax`` are dropped and counted: a gateway that stands still for its log
+/// would be worse.
+package final class LogWriter: Sendable {
+    /// Octets that wait to be written.
+    private static let pendingMax = 8 << 20
+
+    private let descriptor: Int32
+    private let queue = DispatchQueue(label: "portcullis.log")
+    private let pending = Atomic<Int>(0)
+    private let droppedBytes = Atomic<UInt64>(0)
+
+    /// Writes to standard output.
+    package init() { descriptor = 1 }
+
+    /// Appends to a file, made with mode 0640.
+    package init(file: String) throws(GatewayError) {
+        descriptor = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o640)
+        guard descriptor >= 0 else {
+            throw GatewayError(
+                "the access log \(file) can't be opened: \(String(cString: strerror(errno)))",
+                hint: "Check log.access in the configuration and the folder's permissions."
+            )
+        }
+    }
+
+    /// Octets that were dropped because the log could not keep up.
+    package var dropped: UInt64 { droppedBytes.load(ordering: .relaxed) }
+
+    /// Takes finished lines.
+    package func write(_ lines: [UInt8]) {
+        let (_, waiting) = pending.add(lines.count, ordering: .relaxed)
+        guard waiting <= Self.pendingMax else {
+            pending.subtract(lines.count, ordering: .relaxed)
+            droppedBytes.add(UInt64(lines.count), ordering: .relaxed)
+            return
+        }
+        queue.async { [self] in
+            flush(lines)
+            pending.subtract(lines.count, ordering: .relaxed)
+        }
+    }
+
+    /// Waits until everything taken so far is written, at the end of the process.
+    package func drain() { queue.sync {} }
+
+    private func flush(_ lines: [UInt8]) {
+        var written = 0
+        while written < lines.count {
+            // The pointer lives for the call; the rest is not empty.
+            let count = lines.withUnsafeBytes { octets in
+                Glibc.write(descriptor, octets[written...].baseAddress, octets.count - written)
+            }
+            if count > 0 {
+                written += count
+            } else if errno != EINTR {
+                droppedBytes.add(UInt64(lines.count - written), ordering: .relaxed)
+                return
+            }
+        }
+    }
+}
+
+extension Slice where Base == UnsafeRawBufferPointer {
+    /// Where the slice begins; `nil` when the buffer is empty.
+    fileprivate var baseAddress: UnsafeRawPointer? { base.baseAddress.map { $0 + startIndex } }
+}

@@ -1,0 +1,90 @@
+import Configuration
+import HTTPWire
+import Proxy
+import Rules
+import Transport
+
+extension ProxySettings {
+    /// The configuration as the proxy takes it.
+    ///
+    /// - Throws: when a server's name has no address.
+    convenience init(_ configuration: GatewayConfiguration) throws(GatewayError) {
+        let timeouts = Timeouts(configuration.timeouts)
+        var origins: [OriginSettings] = []
+        for upstream in configuration.origins {
+            origins.append(try OriginSettings(upstream, timeouts))
+        }
+        self.init(
+            rules: configuration.rules,
+            origins: origins,
+            timeouts: timeouts,
+            limits: ProxyLimits(configuration.limits),
+            trustedProxies: configuration.trustedProxies,
+            addressSource: configuration.addressSource,
+            writesForwarded: configuration.addressSource == .forwarded,
+            endpointsPath: configuration.endpointsPath,
+            logsAccess: configuration.log.access != .off,
+            spillFolder: configuration.spillFolder
+        )
+    }
+}
+
+extension OriginSettings {
+    fileprivate init(_ upstream: UpstreamSettings, _ timeouts: Timeouts) throws(GatewayError) {
+        var servers: [OriginServerSettings] = []
+        for server in upstream.servers {
+            let addresses = Resolver.addresses(of: server)
+            guard !addresses.isEmpty else {
+                throw GatewayError(
+                    "the server \(server.text) of origin \(upstream.name) has no address",
+                    hint: "Check the name, or use an IP address; names are resolved at start."
+                )
+            }
+            servers += addresses.map { OriginServerSettings(name: server.text, address: $0) }
+        }
+        self.init(name: upstream.name, servers: servers, timeouts: timeouts)
+        host = upstream.host.map { Array($0.utf8) }
+        connectTimeout = upstream.connectTimeout.milliseconds
+        firstByteTimeout = upstream.firstByteTimeout.milliseconds
+    }
+}
+
+extension Timeouts {
+    fileprivate init(_ settings: TimeoutSettings) {
+        self.init()
+        head = settings.head.milliseconds
+        handshake = settings.handshake.milliseconds
+        bodyIdle = settings.bodyIdle.milliseconds
+        bodyMinimumRate = UInt64(settings.bodyMinimumRate.rawValue)
+        connect = settings.connect.milliseconds
+        firstByte = settings.firstByte.milliseconds
+        responseIdle = settings.responseIdle.milliseconds
+        idle = settings.idle.milliseconds
+        poolIdle = settings.poolIdle.milliseconds
+        tunnelIdle = settings.tunnelIdle.milliseconds
+        linger = settings.linger.milliseconds
+    }
+}
+
+extension ProxyLimits {
+    fileprivate init(_ settings: LimitSettings) {
+        self.init()
+        requestHead = settings.requestHead
+        connectionsMax = settings.connections
+        pooledMax = settings.pooled
+        interimResponsesMax = settings.interimResponses
+        heldMemoryMax = settings.heldMemory.rawValue
+        drainBytesMax = settings.drain.rawValue
+        endpointBodyMax = settings.endpointBody.rawValue
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds, at least 1.
+    var milliseconds: UInt64 {
+        let (seconds, attoseconds) = components
+        let (whole, overflow) = UInt64(max(seconds, 0)).multipliedReportingOverflow(by: 1000)
+        guard !overflow else { return .max }
+        return max(whole &+ UInt64(max(attoseconds, 0) / 1_000_000_000_000_000), 1)
+    }
+}

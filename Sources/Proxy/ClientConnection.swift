@@ -1,0 +1,257 @@
+import HTTPWire
+import TLSSession
+import Telemetry
+import Transport
+
+/// A client's connection: reads heads, hands content over, writes answers, lingers, closes.
+final class ClientConnection: Connection {
+    enum Phase {
+        /// Between requests, or in the middle of a head. Leaves to `exchange`, `lingering`, closed.
+        case head
+        /// A request is under way. Leaves to `head`, `lingering`, `tunnel`, closed.
+        case exchange(Exchange)
+        /// The last answer is out; what still comes is read away. Leaves to closed.
+        case lingering(drained: Int)
+        /// Upgraded. Leaves to closed.
+        case tunnel(Tunnel)
+    }
+
+    let proxy: ProxyLane
+    private(set) var phase = Phase.head
+    /// Octets that were read and not used: a partial head, or what followed a message.
+    var inbox: [UInt8] = []
+    private var scanner: HeadScanner
+    /// What waited to be sent when the deadline was set; a slow reader may take all the time it
+    /// needs as long as it reads.
+    private var unsentAtDeadline = 0
+    let isSecure: Bool
+    let peerAddress: IPAddress
+    /// Says to origins who the client is.
+    let provenance: ProvenanceWriter
+
+    init(_ descriptor: Int32, _ peer: SocketAddress, tls: TLSSession?, proxy: ProxyLane) {
+        self.proxy = proxy
+        isSecure = tls != nil
+        peerAddress = peer.ipAddress
+        provenance = ProvenanceWriter(
+            peer: peer.ipAddress,
+            peerIsTrusted: proxy.settings.isTrusted(peer.ipAddress),
+            isSecure: tls != nil,
+            writesForwarded: proxy.settings.writesForwarded
+        )
+        scanner = HeadScanner(.request(isSecure: tls != nil))
+        super.init(
+            descriptor: descriptor,
+            peer: peer,
+            isConnecting: false,
+            tls: tls,
+            on: proxy.lane
+        )
+    }
+
+    /// Waits for the first head.
+    func begin() {
+        setDeadline(milliseconds: proxy.settings.timeouts.handshake)
+    }
+
+    override func close() {
+        guard !isClosed else { return }
+        super.close()
+        proxy.clientClosed(self)
+        if case .exchange(let exchange) = phase { exchange.clientClosed() }
+    }
+
+    // MARK: Events
+
+    override func inputReady() {
+        switch phase {
+        case .head: readHead()
+        case .exchange(let exchange): exchange.clientReadable()
+        case .lingering: drainInput()
+        case .tunnel(let tunnel): tunnel.relay(from: self)
+        }
+    }
+
+    override func outputDrained() {
+        switch phase {
+        case .head: awaitHead()
+        case .exchange(let exchange): exchange.clientDrained()
+        case .lingering: finishLingering()
+        case .tunnel(let tunnel): tunnel.drained(self)
+        }
+    }
+
+    override func outputFailed() { close() }
+
+    override func brokeWhileUnread() {
+        switch phase {
+        case .head, .lingering, .exchange:
+            if case .exchange = phase { proxy.tally.add(.clientAborts) }
+            close()
+        case .tunnel(let tunnel): tunnel.clientBroke()
+        }
+    }
+
+    override func deadlinePassed() {
+        if unsentBytes > 0 {
+            // An orderly end would make a whole response of one that ends with its connection.
+            return unsentBytes < unsentAtDeadline ? watchOutput() : reset()
+        }
+        switch phase {
+        case .head:
+            // An idle connection is closed without a word: an answer would be taken for one to the
+            // request that may be on its way (RFC 9112 §9.5).
+            guard scanner.hasBegun else { return close() }
+            proxy.tally.add(.clientTimeouts)
+            answerError(status: 408, reason: "head-timeout")
+        case .exchange(let exchange): exchange.clientTimedOut()
+        case .lingering: close()
+        case .tunnel(let tunnel): tunnel.end()
+        }
+    }
+
+    /// Gives the client time to take what waits for it.
+    func watchOutput() {
+        unsentAtDeadline = unsentBytes
+        setDeadline(milliseconds: proxy.settings.timeouts.responseIdle)
+    }
+
+    // MARK: Heads
+
+    private func readHead() {
+        guard unsentBytes == 0 else { return }
+        if !inbox.isEmpty, !isInboxScanned {
+            let octets = inbox
+            return takeHead(octets.span, isInbox: true)
+        }
+        switch read() {
+        case .octets(let octets):
+            guard !inbox.isEmpty else { return takeHead(octets.span, isInbox: false) }
+            inbox.append(contentsOf: octets)
+            let all = inbox
+            takeHead(all.span, isInbox: true)
+        case .wouldBlock: break
+        case .ended: close()
+        case .failed(let error):
+            if case .tls = error { proxy.tally.add(.tlsFailures) }
+            close()
+        }
+    }
+
+    /// Whether the scanner has seen all of the inbox.
+    private var isInboxScanned = false
+
+    private func takeHead(_ octets: Span<UInt8>, isInbox: Bool) {
+        let hadBegun = scanner.hasBegun
+        do throws(Malformed) {
+            switch try scanner.scan(octets, limits: proxy.settings.limits.requestHead) {
+            case .needMore:
+                if !isInbox { octets.withUnsafeBufferPointer { inbox.append(contentsOf: $0) } }
+                isInboxScanned = true
+                if scanner.hasBegun, !hadBegun {
+                    setDeadline(milliseconds: proxy.settings.timeouts.head)
+                }
+                if isReadable { resumeReading() }
+            case .complete(let range):
+                isInboxScanned = false
+                scanner = HeadScanner(.request(isSecure: isSecure))
+                let rest = octets.extracting(droppingFirst: range.upperBound)
+                if isInbox || !rest.isEmpty {
+                    inbox = rest.withUnsafeBufferPointer { Array($0) }
+                }
+                let exchange = proxy.makeExchange(for: self)
+                phase = .exchange(exchange)
+                exchange.begin(octets.extracting(range))
+            }
+        } catch {
+            proxy.tally.add(.malformedRequests)
+            inbox = []
+            answerError(status: error.reason.status, reason: error.reason.rawValue)
+        }
+    }
+
+    // MARK: Between requests
+
+    /// The exchange is over and the connection goes on with the next head.
+    func exchangeEnded() {
+        guard !isClosed else { return }
+        phase = .head
+        if unsentBytes > 0 { return watchOutput() }
+        awaitHead()
+    }
+
+    private func awaitHead() {
+        if proxy.isDraining, inbox.isEmpty { return linger() }
+        setDeadline(milliseconds: proxy.settings.timeouts.idle)
+        if !inbox.isEmpty { lane.resume(self) } else { resumeReading() }
+    }
+
+    /// The upgrade has begun.
+    func becomeTunnel(_ tunnel: Tunnel) {
+        phase = .tunnel(tunnel)
+    }
+
+    /// The gateway ends.
+    func drain() {
+        guard case .head = phase, !scanner.hasBegun, inbox.isEmpty, unsentBytes == 0 else { return }
+        close()
+    }
+
+    /// The time to end by itself is over.
+    func abort() {
+        switch phase {
+        case .tunnel(let tunnel): tunnel.end()
+        case .exchange: reset()
+        case .head, .lingering: if unsentBytes > 0 { reset() } else { close() }
+        }
+    }
+
+    // MARK: Endings
+
+    /// Answers what was no request, then ends the connection.
+    func answerError(status: Int, reason: String) {
+        var out = proxy.takeOutput()
+        LocalAnswer.error(status: status, reason: reason).write(
+            into: &out,
+            date: proxy.date,
+            closes: true,
+            isHead: false
+        )
+        proxy.tally.addStatus(status)
+        let outcome = write(out.span)
+        proxy.giveBack(out)
+        if case .failed = outcome { return close() }
+        linger()
+    }
+
+    /// Says that nothing more will be sent, and reads away what still comes for a bounded time and
+    /// amount, so that the client sees the answer and no reset (RFC 9112 §9.6).
+    func linger() {
+        guard !isClosed else { return }
+        inbox = []
+        phase = .lingering(drained: 0)
+        setDeadline(milliseconds: proxy.settings.timeouts.linger)
+        if unsentBytes == 0 { finishLingering() } else { watchOutput() }
+    }
+
+    private func finishLingering() {
+        shutDownOutput()
+        setDeadline(milliseconds: proxy.settings.timeouts.linger)
+        resumeReading()
+    }
+
+    private func drainInput() {
+        guard unsentBytes == 0 else { return }
+        while case .lingering(let drained) = phase {
+            switch read() {
+            case .octets(let octets):
+                guard drained + octets.count <= proxy.settings.limits.drainBytesMax else {
+                    return close()
+                }
+                phase = .lingering(drained: drained + octets.count)
+            case .wouldBlock: return
+            case .ended, .failed: return close()
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+import AppAttest
+import Enforcement
+import HTTPWire
+import Octets
+import Rules
+import Telemetry
+import Transport
+
+// The request's head on its way to a server.
+extension Exchange {
+    /// Writes the head for the origin while the client's octets are there. Verdict fields follow
+    /// with ``writeVerdict()``.
+    ///
+    /// - Parameter framing: how the content goes to the origin; `nil` while that is not known.
+    func writeOriginHead(_ octets: Span<UInt8>, framing: BodyFraming?) {
+        guard let client else { return }
+        originFraming = framing ?? .none
+        var options = HeadWriter.RequestOptions()
+        options.dropping.formUnion(client.provenance.dropped)
+        // The proof is the gateway's business. A rule with field names of its own is for an app
+        // whose origin may still read them.
+        if rule.mode != .off { options.dropping.formUnion(FieldKindSet.proof) }
+        let pool = settings.origins[rule.origin.rawValue]
+        // RFC 9112 §3.2: what goes out as HTTP/1.1 has a Host, also for HTTP/1.0 clients without
+        // one.
+        let host = pool.host ?? (proxy.requestHead.authority.isEmpty ? Array(pool.name.utf8) : nil)
+        if host != nil { options.dropping.insert(FieldKindSet(.host)) }
+        options.framing = originFraming
+        options.forwardsUpgrade = asksUpgrade
+        options.acceptsTrailers = acceptsTrailers
+        HeadWriter.beginRequest(proxy.requestHead, octets, options, into: &originHead)
+        if let host { HeadWriter.field("Host", host, into: &originHead) }
+        client.provenance.write(proxy.requestHead, octets, into: &originHead)
+        isHeadOpen = true
+    }
+
+    /// Tells the origin the verdict. Every copy that the client sent was dropped.
+    func writeVerdict() {
+        guard rule.mode != .off, isHeadOpen else { return }
+        HeadWriter.field("App-Attest-Verdict", Array(ruling.verdict.word.utf8), into: &originHead)
+        let reason = ruling.verdict.reason
+        if !reason.isEmpty {
+            HeadWriter.field("App-Attest-Reason", Array(reason.utf8), into: &originHead)
+        }
+        guard ruling.verdict == .pass, let keyID = ruling.keyID else { return }
+        HeadWriter.field("App-Attest-Key-Id", Base64.encode(keyID.octets), into: &originHead)
+        HeadWriter.field(
+            text: Array("App-Attest-App-Id".utf8),
+            Array(ruling.appID.utf8),
+            into: &originHead
+        )
+        HeadWriter.field(
+            "App-Attest-Environment",
+            Array(ruling.environment.utf8),
+            into: &originHead
+        )
+    }
+
+    /// Sends the request to the next server.
+    func forward() {
+        if isHeadOpen {
+            HeadWriter.endHead(into: &originHead)
+            isHeadOpen = false
+        }
+        let pool = pools[rule.origin.rawValue]
+        guard let server = pool.server(now: lane.now, after: tried) else {
+            return fail(hasConnectTimedOut ? .originTimeout : .originUnreachable)
+        }
+        // Without a way to repeat the request, a pooled connection is looked at once more. The
+        // second attempt takes none: the others may be as old as the one that failed.
+        while !hasRetried, let idle = server.takeIdle() {
+            guard method.isIdempotent || idle.isSilent else {
+                idle.close()
+                continue
+            }
+            proxy.tally.add(.originReuses)
+            idle.state = .busy(self)
+            origin = idle
+            return originConnected(idle)
+        }
+        connect(to: server, of: pool)
+    }
+
+    private func connect(to server: OriginServer, of pool: OriginPool) {
+        tried.append(server)
+        do throws(SocketError) {
+            let opened = try Connection.open(to: server.settings.address)
+            let connection = OriginConnection(
+                server,
+                for: self,
+                descriptor: opened.descriptor,
+                isConnecting: opened.isConnecting,
+                on: lane
+            )
+            try lane.register(connection)
+            proxy.tally.add(.originConnects)
+            origin = connection
+            if opened.isConnecting {
+                connection.setDeadline(milliseconds: pool.settings.connectTimeout)
+            } else {
+                originConnected(connection)
+            }
+        } catch {
+            connectFailed(to: server, error)
+        }
+    }
+
+    func connectFailed(_ connection: OriginConnection, _ error: SocketError) {
+        guard origin === connection else { return }
+        origin = nil
+        connection.close()
+        connectFailed(to: connection.server, error)
+    }
+
+    /// Nothing was sent, so any request may go to another server.
+    private func connectFailed(to server: OriginServer, _ error: SocketError) {
+        proxy.tally.add(.originConnectFailures)
+        hasConnectTimedOut = error.isTimeout
+        pools[rule.origin.rawValue].connectFailed(server, now: lane.now)
+        forward()
+    }
+
+    /// The connection takes octets.
+    func originConnected(_ connection: OriginConnection) {
+        sentAt = MonotonicClock.nanoseconds
+        servedBy = (connection.server, connection.isReused)
+        connection.inbox = []
+        connection.scanner = HeadScanner(.response)
+        connection.sentNothing = true
+        if case .failed = connection.write(originHead.span) {
+            return originWriteFailed(connection)
+        }
+        switch upload {
+        case .done:
+            awaitResponse()
+        case .waiting:
+            upload = .streaming
+            beginUpload()
+        case .replaying:
+            upload = .replaying(offset: 0)
+            replayHeld()
+        case .holding, .collecting, .streaming, .abandoned:
+            preconditionFailure("Exchange: connected to an origin while \(upload)")
+        }
+    }
+
+    /// The request is out; the response must begin in time.
+    func awaitResponse() {
+        guard let origin, !hasResponse else { return }
+        origin.setDeadline(
+            milliseconds: settings.origins[rule.origin.rawValue].firstByteTimeout
+        )
+        client?.setDeadline(milliseconds: nil)
+    }
+}

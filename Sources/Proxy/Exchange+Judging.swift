@@ -1,0 +1,121 @@
+import AppAttest
+import Challenges
+import Cryptography
+import Enforcement
+import HTTPWire
+import Rules
+import Telemetry
+import Transport
+
+extension Exchange {
+    /// Judges what the head shows, then forwards, refuses, or holds the content.
+    func judge(_ octets: Span<UInt8>) {
+        guard rule.mode != .off else {
+            writeOriginHead(octets, framing: body.framing)
+            return forward()
+        }
+        let before = (proxy.judge.verifications, MonotonicClock.nanoseconds)
+        let opening = proxy.judge.open(
+            proxy.requestHead,
+            octets,
+            rule: rule,
+            now: UnixTime(seconds: proxy.wallSeconds)
+        )
+        count(verificationsSince: before)
+        switch opening {
+        case .ruled(let ruling):
+            writeOriginHead(octets, framing: body.framing)
+            expectedDigest = ruling.expectedDigest
+            if expectedDigest != nil { digest = SHA256.Stream() }
+            decide(ruling)
+        case .hold(let proof):
+            writeOriginHead(octets, framing: nil)
+            self.proof = proof
+            isEnforced = isEnforced(for: proof.keyID)
+            hold()
+        }
+    }
+
+    /// The content is held and complete.
+    func judgeHeld(_ held: HeldBody) {
+        guard let proof else { preconditionFailure("Exchange: content held without a proof") }
+        self.proof = nil
+        let before = (proxy.judge.verifications, MonotonicClock.nanoseconds)
+        let ruling = proxy.judge.close(
+            proof,
+            content: held.digest(),
+            text: { held.text() },
+            rule: rule,
+            now: UnixTime(seconds: proxy.wallSeconds)
+        )
+        count(verificationsSince: before)
+        HeadWriter.field("Content-Length", UInt64(held.count), into: &originHead)
+        originFraming = .length(UInt64(held.count))
+        decide(ruling)
+    }
+
+    private func count(verificationsSince before: (count: UInt64, nanoseconds: UInt64)) {
+        let done = proxy.judge.verifications &- before.count
+        guard done > 0 else { return }
+        proxy.tally.add(.verifications, done)
+        proxy.tally.add(
+            .verification,
+            nanoseconds: MonotonicClock.nanoseconds &- before.nanoseconds
+        )
+    }
+
+    /// Mode × rollout × verdict.
+    func decide(_ ruling: Ruling) {
+        self.ruling = ruling
+        isEnforced = isEnforced(for: ruling.keyID)
+        let decision = Decision(ruling, rule: rule, isEnforced: isEnforced)
+        proxy.tally.addVerdict(
+            rule: rule.index,
+            slot: VerdictSlot.index(ruling.verdict, isEnforced: isEnforced, isTest: ruling.isTest)
+        )
+        switch decision {
+        case .refuse(let refusal): refuse(refusal)
+        case .forward:
+            // Only who would be refused for a replay has to wait for the disk.
+            guard isEnforced, let ticket = ruling.ticket else { return admit() }
+            proxy.tally.add(.commitWaits)
+            proxy.commitQueue.wait(for: ticket, self)
+        }
+    }
+
+    /// The counter is on disk, or could not be brought there.
+    func commitEnded(succeeded: Bool) {
+        guard succeeded else {
+            var ruling = ruling
+            ruling.verdict = .failure(.store)
+            ruling.ticket = nil
+            return decide(ruling)
+        }
+        admit()
+    }
+
+    private func admit() {
+        writeVerdict()
+        if let held { replay(held) } else { forward() }
+    }
+
+    private func isEnforced(for keyID: KeyID?) -> Bool {
+        guard rule.mode == .enforce else { return false }
+        let now = UnixTime(seconds: proxy.wallSeconds)
+        if rule.rollout.subject == .key, let keyID {
+            return rule.rollout.enforces(keyID.octets.span, at: now)
+        }
+        return rule.rollout.enforces(clientAddress.octets.span, at: now)
+    }
+
+    /// Answers with the problem document of a refusal.
+    func refuse(_ refusal: Refusal) {
+        problem = refusal.rawValue
+        var challenge: String?
+        if refusal.row.nextStep == .signAgain {
+            challenge = proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds)
+            if challenge != nil { proxy.tally.add(.challengesIssued) }
+        }
+        answer(LocalAnswer(Problem(refusal, challenge: challenge)))
+    }
+}

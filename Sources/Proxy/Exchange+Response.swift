@@ -1,0 +1,250 @@
+import Challenges
+import Enforcement
+import HTTPWire
+import Rules
+import Telemetry
+import Transport
+
+// The response on its way to the client.
+extension Exchange {
+    /// Reads the origin as long as the client takes what comes.
+    func originReadable(_ connection: OriginConnection) {
+        let generation = generation
+        while isCurrent(generation), origin === connection, let client, client.unsentBytes == 0 {
+            switch connection.read() {
+            case .octets(let octets):
+                if hasResponse {
+                    relay(octets.span, from: 0, head: nil)
+                } else if connection.inbox.isEmpty {
+                    takeResponse(octets.span, connection)
+                } else {
+                    connection.inbox.append(contentsOf: octets)
+                    let all = connection.inbox
+                    takeResponse(all.span, connection)
+                }
+            case .wouldBlock: return
+            case .ended: return originEnded(connection)
+            case .failed: return originBroke(connection)
+            }
+        }
+    }
+
+    /// Looks for a head; interim ones are passed on.
+    private func takeResponse(_ octets: Span<UInt8>, _ connection: OriginConnection) {
+        var start = 0
+        do throws(Malformed) {
+            while true {
+                let rest = octets.extracting(droppingFirst: start)
+                guard
+                    case .complete(let range) = try connection.scanner.scan(
+                        rest,
+                        limits: settings.limits.responseHead
+                    )
+                else {
+                    if start > 0 || connection.inbox.isEmpty {
+                        connection.inbox = rest.withUnsafeBufferPointer { Array($0) }
+                    }
+                    return
+                }
+                let head = rest.extracting(range)
+                try proxy.responseHead.read(
+                    head,
+                    to: method,
+                    upgradeSent: asksUpgrade,
+                    limits: settings.limits.responseHead
+                )
+                start += range.upperBound
+                connection.scanner = HeadScanner(.response)
+                guard proxy.responseHead.isInterim else {
+                    connection.inbox = []
+                    return beginResponse(head, octets, from: start, connection)
+                }
+                interimCount += 1
+                guard interimCount <= settings.limits.interimResponsesMax else {
+                    proxy.tally.add(.originMalformed)
+                    return fail(.tooManyInterimResponses)
+                }
+                guard relayInterim(head) else { return }
+            }
+        } catch {
+            proxy.tally.add(.originMalformed)
+            problem = error.reason.rawValue
+            fail(.responseMalformed)
+        }
+    }
+
+    /// RFC 9110 §15.2: interim responses are passed on, but never to an HTTP/1.0 client. The 100
+    /// that the gateway has given itself is not given twice: it sent no Expect.
+    private func relayInterim(_ head: Span<UInt8>) -> Bool {
+        guard let client, version == .http11 else { return client != nil }
+        guard proxy.responseHead.status != 100 || awaitsContinue else { return true }
+        awaitsContinue = false
+        var out = proxy.takeOutput()
+        defer { proxy.giveBack(out) }
+        HeadWriter.beginResponse(proxy.responseHead, head, HeadWriter.ResponseOptions(), into: &out)
+        HeadWriter.endHead(into: &out)
+        guard case .failed = client.write(out.span) else { return true }
+        client.close()
+        return false
+    }
+
+    private func beginResponse(
+        _ head: Span<UInt8>,
+        _ octets: Span<UInt8>,
+        from start: Int,
+        _ connection: OriginConnection
+    ) {
+        status = proxy.responseHead.status
+        proxy.tally.add(.firstByte, nanoseconds: MonotonicClock.nanoseconds &- sentAt)
+        if status == 101 { return beginTunnel(head, octets, from: start, connection) }
+        hasResponse = true
+        response = BodyReader(proxy.responseHead.framing, limits: settings.limits.responseHead)
+        keepsOrigin = proxy.responseHead.isPersistent
+        clientFraming = framingForClient(proxy.responseHead.framing)
+        if clientFraming == .untilClose { closesClient = true }
+        // An answer before the end of the request: the rest is not waited for.
+        if case .done = upload {} else { closesClient = true }
+        var options = HeadWriter.ResponseOptions()
+        options.framing = clientFraming
+        options.date = proxy.date
+        options.connection = isPersistent && !closesClient ? .keep : .close
+        var out = proxy.takeOutput()
+        HeadWriter.beginResponse(proxy.responseHead, head, options, into: &out)
+        writeNextChallenge(into: &out)
+        HeadWriter.endHead(into: &out)
+        relay(octets, from: start, head: out)
+    }
+
+    /// How the content goes to the client: as it came, save that HTTP/1.0 has no chunks and that
+    /// HTTP/1.1 needs no close to know the end.
+    private func framingForClient(_ framing: BodyFraming) -> BodyFraming {
+        switch framing {
+        case .none, .length: framing
+        case .chunked, .untilClose: version == .http11 ? .chunked : .untilClose
+        }
+    }
+
+    private func writeNextChallenge(into out: inout [UInt8]) {
+        guard rule.mode != .off, rule.sendsNextChallenge,
+            let challenge = proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds)
+        else { return }
+        proxy.tally.add(.challengesIssued)
+        HeadWriter.field("App-Attest-Challenge", Array(challenge.utf8), into: &out)
+    }
+
+    /// Passes content on, behind the head when that is still to be sent.
+    private func relay(_ octets: Span<UInt8>, from start: Int, head: consuming [UInt8]?) {
+        guard let client else { return }
+        var out = head ?? proxy.takeOutput()
+        var position = start
+        var plain = 0..<0
+        let countBefore = response.contentCount
+        var fault: Malformed.Reason?
+        reading: while true {
+            do throws(Malformed) {
+                switch try response.read(octets, from: &position) {
+                case .content(let range):
+                    if clientFraming == .chunked {
+                        ChunkWriter.beginChunk(range.count, into: &out)
+                        octets.extracting(range).withUnsafeBufferPointer {
+                            out.append(contentsOf: $0)
+                        }
+                        ChunkWriter.endChunk(into: &out)
+                    } else if response.framing == .chunked {
+                        octets.extracting(range).withUnsafeBufferPointer {
+                            out.append(contentsOf: $0)
+                        }
+                    } else {
+                        plain = range
+                    }
+                case .needMore, .finished: break reading
+                }
+            } catch {
+                fault = error.reason
+                break reading
+            }
+        }
+        proxy.tally.add(.downloadBytes, response.contentCount - countBefore)
+        if response.isFinished, fault == nil, clientFraming == .chunked {
+            // RFC 9110 §6.5.1: for who said that it takes trailers.
+            if acceptsTrailers {
+                ChunkWriter.end(with: response.trailers, into: &out)
+            } else {
+                ChunkWriter.end(into: &out)
+            }
+        }
+        // RFC 9112 §6.3 ¶2: more than was announced is no part of any response.
+        if response.isFinished, position < octets.count { keepsOrigin = false }
+        var outcome = Connection.WriteOutcome.sent
+        if !out.isEmpty || !plain.isEmpty {
+            outcome = client.write(out.span, octets.extracting(plain))
+        }
+        proxy.giveBack(out)
+        if case .failed = outcome {
+            proxy.tally.add(.clientAborts)
+            problem = "client-aborted"
+            return client.close()
+        }
+        if let fault {
+            proxy.tally.add(.originMalformed)
+            problem = fault.rawValue
+            return cutOff()
+        }
+        if case .queued = outcome { client.watchOutput() }
+        if response.isFinished {
+            responseMayEnd()
+        } else {
+            origin?.setDeadline(milliseconds: settings.timeouts.responseIdle)
+        }
+    }
+
+    /// Ends the exchange when the response is complete; an unfinished request is not waited for.
+    func responseMayEnd() {
+        guard hasResponse, response.isFinished else { return awaitResponse() }
+        let isUploaded = if case .done = upload { true } else { false }
+        if !isUploaded { upload = .abandoned }
+        releaseOrigin(reusable: keepsOrigin && isUploaded && (origin?.unsentBytes == 0))
+        finish()
+    }
+
+    private func beginTunnel(
+        _ head: Span<UInt8>,
+        _ octets: Span<UInt8>,
+        from start: Int,
+        _ connection: OriginConnection
+    ) {
+        guard let client else { return }
+        var options = HeadWriter.ResponseOptions()
+        options.connection = .upgrade
+        var out = proxy.takeOutput()
+        HeadWriter.beginResponse(proxy.responseHead, head, options, into: &out)
+        HeadWriter.endHead(into: &out)
+        let outcome = client.write(out.span, octets.extracting(droppingFirst: start))
+        proxy.giveBack(out)
+        if case .failed = outcome { return client.close() }
+        proxy.tally.add(.tunnels)
+        let early = client.inbox
+        client.inbox = []
+        origin = nil
+        let tunnel = Tunnel(
+            client,
+            connection,
+            idleMilliseconds: settings.timeouts.tunnelIdle,
+            finished: {}
+        )
+        connection.state = .tunnel(tunnel)
+        client.becomeTunnel(tunnel)
+        endAsTunnel()
+        tunnel.begin(fromClient: early)
+    }
+
+    func originDrained() {
+        if !hasResponse { origin?.setDeadline(milliseconds: nil) }
+        switch upload {
+        case .streaming: pumpUpload()
+        case .replaying: replayHeld()
+        case .waiting, .holding, .collecting, .done, .abandoned: break
+        }
+        if let origin, hasResponse { origin.resumeReading() }
+    }
+}

@@ -1,0 +1,220 @@
+import Cryptography
+import Enforcement
+import HTTPWire
+import Rules
+import Telemetry
+import Transport
+
+// The request's content.
+extension Exchange {
+    /// Whether octets of the client are awaited now.
+    var isReadingUpload: Bool {
+        switch upload {
+        case .holding, .collecting, .streaming: true
+        case .waiting, .replaying, .done, .abandoned: false
+        }
+    }
+
+    /// Begins to read: says `100 Continue` first where the client waits for it.
+    func beginUpload() {
+        guard let client else { return }
+        if awaitsContinue, client.inbox.isEmpty {
+            awaitsContinue = false
+            let interim: [UInt8] = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
+            if case .failed = client.write(interim.span) { return client.close() }
+        }
+        watchUpload()
+        pumpUpload()
+    }
+
+    /// The client has so much time for its next octets.
+    func watchUpload() {
+        rateCount = body.contentCount
+        client?.setDeadline(milliseconds: settings.timeouts.bodyIdle)
+    }
+
+    /// The origin has so much time to take what waits for it.
+    func watchOrigin() {
+        origin?.setDeadline(milliseconds: settings.timeouts.responseIdle)
+    }
+
+    /// Reads content as long as there is some and somebody takes it.
+    func pumpUpload() {
+        let generation = generation
+        while isCurrent(generation), isReadingUpload, let client {
+            if case .streaming = upload, let origin, origin.unsentBytes > 0 { return }
+            if !client.inbox.isEmpty {
+                let octets = client.inbox
+                client.inbox = []
+                consume(octets.span)
+                continue
+            }
+            switch client.read() {
+            case .octets(let octets): consume(octets.span)
+            case .wouldBlock: return
+            case .ended, .failed:
+                // RFC 9112 §8: an incomplete request must not look complete to the origin.
+                proxy.tally.add(.clientAborts)
+                problem = "client-aborted"
+                return client.close()
+            }
+        }
+    }
+
+    /// Takes octets of the client's connection: content up to its end, then the next request.
+    private func consume(_ octets: Span<UInt8>) {
+        var position = 0
+        var out = proxy.takeOutput()
+        var plain = 0..<0
+        var fault: Malformed.Reason?
+        let countBefore = body.contentCount
+        reading: while true {
+            do throws(Malformed) {
+                switch try body.read(octets, from: &position) {
+                case .content(let range):
+                    guard take(octets.extracting(range)) else {
+                        proxy.giveBack(out)
+                        return
+                    }
+                    if originFraming == .chunked {
+                        ChunkWriter.beginChunk(range.count, into: &out)
+                        octets.extracting(range).withUnsafeBufferPointer {
+                            out.append(contentsOf: $0)
+                        }
+                        ChunkWriter.endChunk(into: &out)
+                    } else {
+                        plain = range
+                    }
+                case .needMore, .finished: break reading
+                }
+            } catch {
+                fault = error.reason
+                break reading
+            }
+        }
+        proxy.tally.add(.uploadBytes, body.contentCount - countBefore)
+        if body.isFinished, position < octets.count, let client {
+            client.inbox = octets.extracting(droppingFirst: position).withUnsafeBufferPointer {
+                Array($0)
+            }
+        }
+        if let fault { uploadMalformed(fault) } else { pass(octets.extracting(plain), &out) }
+        proxy.giveBack(out)
+    }
+
+    /// Hashes, holds or collects a piece of content; `false` when the exchange took another turn.
+    private func take(_ piece: Span<UInt8>) -> Bool {
+        if let limit = rule.body.limit, endpoint == nil, body.contentCount > UInt64(limit.rawValue),
+            !contentIsTooLarge()
+        {
+            return false
+        }
+        if expectedDigest != nil { digest.update(piece) }
+        switch upload {
+        case .holding: return hold(piece)
+        case .collecting: return collect(piece)
+        case .streaming: return true
+        case .waiting, .replaying, .done, .abandoned:
+            preconditionFailure("Exchange: content while \(upload)")
+        }
+    }
+
+    /// Sends what was read to the origin, the last octets only when the digest agrees.
+    private func pass(_ plain: Span<UInt8>, _ out: inout [UInt8]) {
+        switch upload {
+        case .holding:
+            if releasesHeld { releaseHeld() } else if body.isFinished { heldIsComplete() }
+        case .collecting: if body.isFinished { collectedIsComplete() }
+        case .streaming:
+            guard !body.isFinished || digestAgrees() else { return }
+            guard let origin else { return }
+            if body.isFinished, originFraming == .chunked {
+                ChunkWriter.end(with: body.trailers, into: &out)
+            }
+            hasStreamed = true
+            if !out.isEmpty || !plain.isEmpty {
+                switch origin.write(out.span, plain) {
+                case .sent: break
+                case .queued: watchOrigin()
+                case .failed: return originWriteFailed(origin)
+                }
+            }
+            if body.isFinished {
+                upload = .done
+                responseMayEnd()
+            }
+        case .waiting, .replaying, .done, .abandoned: break
+        }
+    }
+
+    /// Compares the content with the declared digest.
+    private func digestAgrees() -> Bool {
+        guard let expected = expectedDigest else { return true }
+        expectedDigest = nil
+        guard digest.digest() != expected else { return true }
+        proxy.tally.add(.digestMismatches)
+        proxy.tally.addVerdict(
+            rule: rule.index,
+            slot: VerdictSlot.index(
+                .refuse(.digestMismatch),
+                isEnforced: isEnforced,
+                isTest: ruling.isTest
+            )
+        )
+        ruling.verdict = .refuse(.digestMismatch)
+        guard isEnforced else { return true }
+        abandonOrigin(.digestMismatch)
+        return false
+    }
+
+    /// The origin never sees the end of this request; the client is told why, if that is possible.
+    func abandonOrigin(_ refusal: Refusal) {
+        problem = refusal.rawValue
+        upload = .abandoned
+        if hasResponse { return cutOff() }
+        releaseOrigin(reusable: false)
+        refuse(refusal)
+    }
+
+    /// - Returns: whether the content is forwarded all the same.
+    private func contentIsTooLarge() -> Bool {
+        if ruling.verdict != .refuse(.contentTooLarge) {
+            ruling.verdict = .refuse(.contentTooLarge)
+            proxy.tally.addVerdict(
+                rule: rule.index,
+                slot: VerdictSlot.index(
+                    ruling.verdict,
+                    isEnforced: isEnforced,
+                    isTest: ruling.isTest
+                )
+            )
+        }
+        guard isEnforced else {
+            if case .holding = upload { releasesHeld = true }
+            return true
+        }
+        abandonOrigin(.contentTooLarge)
+        return false
+    }
+
+    private func uploadMalformed(_ reason: Malformed.Reason) {
+        releaseOrigin(reusable: false)
+        upload = .abandoned
+        if hasResponse { return cutOff() }
+        malformed(reason)
+    }
+
+    /// The client was too slow, or is and has an excuse.
+    func clientTimedOut() {
+        guard client != nil, isReadingUpload else { return }
+        if let origin, origin.unsentBytes > 0 { return watchUpload() }
+        let wanted = settings.timeouts.bodyMinimumRate * settings.timeouts.bodyIdle / 1000
+        let brought = body.contentCount - rateCount
+        guard brought == 0 || brought < wanted else { return watchUpload() }
+        proxy.tally.add(.clientTimeouts)
+        upload = .abandoned
+        releaseOrigin(reusable: false)
+        if hasResponse { return cutOff() }
+        answer(.error(status: 408, reason: "body-timeout"))
+    }
+}

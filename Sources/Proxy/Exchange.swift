@@ -1,0 +1,218 @@
+import Cryptography
+import Enforcement
+import HTTPWire
+import Rules
+import Telemetry
+import Transport
+
+/// One request and its response: head → rule → verdict → decision → relay.
+///
+/// Lives on one lane from the request's head to the response's end, then serves another request.
+/// Its topics are in extensions: routing, judging, forwarding, upload, response, failure,
+/// endpoints.
+final class Exchange {
+    /// What happens with the request's content.
+    enum Upload {
+        /// Nothing is read: a verdict, a commit or an origin connection is awaited.
+        /// Leaves to `holding`, `collecting`, `streaming`, `replaying`, `done`.
+        case waiting
+        /// Goes into `held`. Leaves to `waiting`, `streaming`, `abandoned`.
+        case holding
+        /// Goes into `collected`, for an endpoint of the gateway. Leaves to `done`, `abandoned`.
+        case collecting
+        /// Goes to the origin. Leaves to `done`, `abandoned`.
+        case streaming
+        /// `held` goes to the origin. Leaves to `done`, `streaming`, `abandoned`.
+        case replaying(offset: Int)
+        /// Read to its end.
+        case done
+        /// Nobody wants the rest: the client's connection ends with this exchange.
+        case abandoned
+    }
+
+    unowned let proxy: ProxyLane
+    /// Changes with every request, so that what arrives late for an earlier one is told apart.
+    private(set) var generation: UInt64 = 0
+    private(set) var client: ClientConnection?
+    var origin: OriginConnection?
+    private(set) var settings: ProxySettings
+    /// The lane's when the request came, in the order of `settings.origins`: a reload may leave the
+    /// lane with others.
+    private(set) var pools: [OriginPool]
+    var rule: Rule
+
+    // The request.
+    var method = Method.other
+    var version = HTTPVersion.http11
+    var isPersistent = false
+    var asksUpgrade = false
+    var awaitsContinue = false
+    var acceptsTrailers = false
+    var clientAddress = IPAddress.v4(0)
+    var body = BodyReader(.none, limits: HeadLimits())
+    var upload = Upload.done
+    var held: HeldBody?
+    /// More came than the rule holds, and the client is only observed: what is held goes on
+    /// unjudged.
+    var releasesHeld = false
+    var collected: [UInt8] = []
+    var endpoint: Endpoint?
+    /// How the content goes to the origin.
+    var originFraming = BodyFraming.none
+    /// The head for the origin; kept until the response begins, for a retry.
+    var originHead: [UInt8] = []
+    var isHeadOpen = false
+    /// The declared digest and what the content has so far.
+    var expectedDigest: SHA256Digest?
+    var digest = SHA256.Stream()
+    var proof: Proof?
+    var ruling = Ruling(.pass)
+    var isEnforced = false
+
+    // The origin's leg.
+    var tried: [OriginServer] = []
+    var hasRetried = false
+    /// Whether the last connect ended without an answer.
+    var hasConnectTimedOut = false
+    /// Whether the origin was given content that can't be given again.
+    var hasStreamed = false
+    var response = BodyReader(.none, limits: HeadLimits())
+    var hasResponse = false
+    var clientFraming = BodyFraming.none
+    var interimCount = 0
+    var status = 0
+    var keepsOrigin = false
+    var closesClient = false
+
+    // For the log and the metrics.
+    var startedAt: UInt64 = 0
+    var sentAt: UInt64 = 0
+    var servedBy: (server: OriginServer, isReused: Bool)?
+    var logMethod: [UInt8] = []
+    var logHost: [UInt8] = []
+    var logPath: [UInt8] = []
+    var problem = ""
+    /// When the window began over which the client's rate is measured, and what had come by then.
+    var rateCount: UInt64 = 0
+
+    init(_ proxy: ProxyLane) {
+        self.proxy = proxy
+        settings = proxy.settings
+        pools = proxy.pools
+        rule = proxy.settings.rules.fallback
+    }
+
+    /// Forgets the last request.
+    func prepare(_ client: ClientConnection) {
+        generation &+= 1
+        self.client = client
+        settings = proxy.settings
+        pools = proxy.pools
+        rule = settings.rules.fallback
+        asksUpgrade = false
+        awaitsContinue = false
+        acceptsTrailers = false
+        upload = .done
+        originHead.removeAll(keepingCapacity: originHead.capacity <= 32 << 10)
+        isHeadOpen = false
+        expectedDigest = nil
+        ruling = Ruling(.pass)
+        isEnforced = false
+        hasRetried = false
+        hasConnectTimedOut = false
+        hasStreamed = false
+        releasesHeld = false
+        hasResponse = false
+        response = BodyReader(.none, limits: settings.limits.responseHead)
+        interimCount = 0
+        status = 0
+        keepsOrigin = false
+        closesClient = false
+        problem = ""
+        servedBy = nil
+        rateCount = 0
+        if !tried.isEmpty { tried = [] }
+    }
+
+    /// Whether this is still the request that somebody remembers.
+    func isCurrent(_ generation: UInt64) -> Bool { self.generation == generation && client != nil }
+
+    var lane: Lane { proxy.lane }
+
+    /// The request is over and its client's connection has been dealt with.
+    private func end() {
+        client = nil
+        origin = nil
+        dropHeld()
+        proof = nil
+        endpoint = nil
+        collected = []
+        proxy.recycle(self)
+    }
+
+    func dropHeld() {
+        guard let held else { return }
+        proxy.heldMemory -= held.memory.count
+        self.held = nil
+    }
+
+    /// The response is complete: the client's connection goes on or ends.
+    func finish() {
+        guard let client else { return }
+        record()
+        let goesOn: Bool
+        if case .done = upload { goesOn = isPersistent && !closesClient } else { goesOn = false }
+        end()
+        if goesOn { client.exchangeEnded() } else { client.linger() }
+    }
+
+    /// The response can't be completed: the client must see that.
+    func cutOff() {
+        guard let client else { return }
+        record()
+        releaseOrigin(reusable: false)
+        end()
+        client.reset()
+    }
+
+    /// The client's connection was closed by whoever owns it.
+    func clientClosed() {
+        guard client != nil else { return }
+        if status == 0 { problem = problem.isEmpty ? "client-closed" : problem }
+        record()
+        releaseOrigin(reusable: false)
+        end()
+    }
+
+    /// The client's connection has become a tunnel, which outlives the exchange.
+    func endAsTunnel() {
+        record()
+        end()
+    }
+
+    func releaseOrigin(reusable: Bool) {
+        guard let origin else { return }
+        self.origin = nil
+        guard reusable, !proxy.isDraining else { return origin.close() }
+        origin.state = .idle
+        origin.isReused = true
+        origin.setDeadline(milliseconds: settings.timeouts.poolIdle)
+        origin.server.keep(origin, max: settings.limits.pooledMax)
+    }
+
+    // MARK: Events of the client's connection
+
+    func clientReadable() {
+        switch upload {
+        case .holding, .collecting, .streaming: pumpUpload()
+        case .waiting, .replaying, .done, .abandoned: break
+        }
+    }
+
+    func clientDrained() {
+        guard let client else { return }
+        client.setDeadline(milliseconds: nil)
+        if isReadingUpload { watchUpload() }
+        origin?.resumeReading()
+    }
+}

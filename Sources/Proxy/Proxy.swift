@@ -1,0 +1,21 @@
+// Requests on their way through a lane.
+//
+//   ProxyLane           what the proxy owns on one lane: pools, judge, counters, scratch memory
+//   ClientConnection    reads heads, hands octets of content over, writes answers, lingers, closes
+//   Exchange            one request and its response: head → rule → verdict → decision → relay
+//   OriginConnection    a pooled connection to a server of an origin; reads responses
+//   OriginPool          the servers of an origin in turn, and their idle connections
+//   Tunnel              two connections after a 101
+//
+// Everything on a lane is confined to the lane's queue. What is shared between lanes is immutable
+// (`ProxySettings`) or made for it (the key table, the challenge issuer).
+//
+// Memory. A connection owns octets only while it holds a partial head or what a peer was too slow
+// to take. Reading stops on one side while octets wait on the other, so what waits is at most one
+// read.
+//
+// Invariants:
+//   * The rule is chosen once, from the view of the path that is forwarded.
+//   * The origin sees the last octet of a request only after everything the rule asks of it held.
+//   * A verdict is made once for a request; a retry repeats the origin's leg alone.
+//   * Whatever is answered locally either reads the rest of the request or closes the connection.

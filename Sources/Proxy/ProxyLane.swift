@@ -1,0 +1,174 @@
+package import Enforcement
+import HTTPWire
+import Rules
+package import Store
+package import TLSSession
+package import Telemetry
+package import Transport
+
+/// What the proxy owns on one lane.
+///
+/// Lives on the lane's queue. Made once; `settings` is replaced by a reload.
+package final class ProxyLane {
+    package let lane: Lane
+    package private(set) var settings: ProxySettings
+    package var tally: Tally
+    var judge: Judge
+    private(set) var enrolment: Enrolment
+    let keys: KeyTable
+    private(set) var pools: [OriginPool]
+    /// Requests that wait until their counter is on disk, in the order of their tickets.
+    var commitQueue = CommitQueue()
+    var log = AccessLog()
+    private let writeLog: @Sendable ([UInt8]) -> Void
+
+    // Scratch, used by one event at a time.
+    var requestHead = RequestHead()
+    var responseHead = ResponseHead()
+    var view = TargetView()
+    private var output: [UInt8] = []
+
+    /// Client connections that are open.
+    package private(set) var clientCount = 0
+    /// Octets of held content in memory.
+    var heldMemory = 0
+    /// The gateway ends: connections close after their request.
+    package private(set) var isDraining = false
+    private var emptied: (() -> Void)?
+    private var clients: [ObjectIdentifier: ClientConnection] = [:]
+    private var dateSecond: Int64 = -1
+    private var dateOctets: [UInt8] = []
+    private var idleExchanges: [Exchange] = []
+
+    /// - Parameter writeLog: takes finished lines of the access log; called on the lane's queue.
+    package init(
+        lane: Lane,
+        settings: ProxySettings,
+        judge: Judge,
+        enrolment: Enrolment,
+        keys: KeyTable,
+        writeLog: @escaping @Sendable ([UInt8]) -> Void
+    ) {
+        self.lane = lane
+        self.settings = settings
+        self.judge = judge
+        self.enrolment = enrolment
+        self.keys = keys
+        self.writeLog = writeLog
+        tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
+        pools = settings.origins.map(OriginPool.init)
+        lane.turnEnded = { [unowned self] in turnEnded() }
+    }
+
+    /// Takes a new configuration: requests under way keep theirs, pooled connections are dropped.
+    package func reload(_ settings: ProxySettings, judge: Judge, enrolment: Enrolment) {
+        let before = Dictionary(
+            uniqueKeysWithValues: self.settings.rules.rules.map { ($0.id, $0.index) }
+        )
+        tally.renumber(settings.rules.rules.map { before[$0.id] })
+        self.settings = settings
+        self.judge = judge
+        self.enrolment = enrolment
+        for pool in pools { pool.closeIdle() }
+        pools = settings.origins.map(OriginPool.init)
+    }
+
+    /// A connection was accepted.
+    package func accept(_ descriptor: Int32, _ peer: SocketAddress, tls: TLSContext?) {
+        tally.add(.connectionsAccepted)
+        guard clientCount < settings.limits.connectionsMax else {
+            tally.add(.connectionsRefused)
+            return Connection.discard(descriptor)
+        }
+        Connection.setNoDelay(descriptor, peer)
+        let client: ClientConnection
+        do {
+            let session = try tls.map { try TLSSession(accepting: $0) }
+            client = ClientConnection(descriptor, peer, tls: session, proxy: self)
+            try lane.register(client)
+        } catch {
+            tally.add(.connectionsRefused)
+            return Connection.discard(descriptor)
+        }
+        clientCount += 1
+        clients[ObjectIdentifier(client)] = client
+        client.begin()
+    }
+
+    func clientClosed(_ client: ClientConnection) {
+        clientCount -= 1
+        clients[ObjectIdentifier(client)] = nil
+        tally.add(.connectionsClosed)
+        guard clientCount == 0, let emptied else { return }
+        self.emptied = nil
+        emptied()
+    }
+
+    /// Begins to end: idle connections close now, others after their request.
+    ///
+    /// - Parameter emptied: called once, when no client is left.
+    package func drain(emptied: @escaping () -> Void) {
+        isDraining = true
+        for client in Array(clients.values) { client.drain() }
+        guard clientCount > 0 else { return emptied() }
+        self.emptied = emptied
+    }
+
+    /// Requests up to this ticket have their counters on disk, or have failed to.
+    package func commitEnded(through ticket: CommitTicket, succeeded: Bool) {
+        while let exchange = commitQueue.next(through: ticket) {
+            exchange.commitEnded(succeeded: succeeded)
+        }
+    }
+
+    /// Ends what has not ended by itself.
+    package func abort() {
+        for client in Array(clients.values) { client.abort() }
+    }
+
+    // MARK: Scratch
+
+    /// The lane's output array, emptied; give it back with ``giveBack(_:)``.
+    func takeOutput() -> [UInt8] {
+        var taken: [UInt8] = []
+        swap(&taken, &output)
+        return taken
+    }
+
+    func giveBack(_ used: consuming [UInt8]) {
+        used.removeAll(keepingCapacity: true)
+        output = used
+    }
+
+    func makeExchange(for client: ClientConnection) -> Exchange {
+        let exchange = idleExchanges.popLast() ?? Exchange(self)
+        exchange.prepare(client)
+        return exchange
+    }
+
+    /// The most exchanges kept for reuse.
+    private static let idleExchangesMax = 256
+
+    func recycle(_ exchange: Exchange) {
+        guard idleExchanges.count < Self.idleExchangesMax else { return }
+        idleExchanges.append(exchange)
+    }
+
+    /// The wall clock in seconds since 1970.
+    var wallSeconds: Int64 { lane.wallMilliseconds / 1000 }
+
+    /// Now as an IMF-fixdate.
+    var date: [UInt8] {
+        let second = wallSeconds
+        if second != dateSecond {
+            dateSecond = second
+            dateOctets = HTTPDate.octets(unixSeconds: second)
+        }
+        return dateOctets
+    }
+
+    private func turnEnded() {
+        keys.kick()
+        if !log.pending.isEmpty { writeLog(log.take()) }
+    }
+}

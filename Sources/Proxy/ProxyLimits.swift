@@ -1,0 +1,24 @@
+package import HTTPWire
+
+/// The bounds of what one lane holds. Each value has a configuration key of the same name.
+package struct ProxyLimits: Sendable {
+    /// Bounds of request heads and bodies' framing.
+    package var requestHead = HeadLimits()
+    /// Bounds of what origins send as heads.
+    package var responseHead = HeadLimits()
+    /// Client connections on one lane; one more is closed at once.
+    package var connectionsMax = 100_000
+    /// Idle connections kept to one server of an origin.
+    package var pooledMax = 256
+    /// Interim (1xx) responses to one request. One more makes the response malformed.
+    package var interimResponsesMax = 16
+    /// Octets of held content that one lane keeps in memory, all requests together; more is put in
+    /// files at once.
+    package var heldMemoryMax = 64 << 20
+    /// Octets that are read away after an early answer before the connection is closed.
+    package var drainBytesMax = 256 << 10
+    /// Octets of content the gateway's own endpoints read.
+    package var endpointBodyMax = 16 << 10
+
+    package init() {}
+}

@@ -1,0 +1,124 @@
+/// Something that is counted on the lanes. The raw value is its place in a tally.
+package enum Counter: Int, CaseIterable, Sendable {
+    case connectionsAccepted
+    case connectionsClosed
+    case connectionsRefused
+    case acceptPauses
+    case tlsFailures
+    case requests
+    case malformedRequests
+    case clientTimeouts
+    case clientAborts
+    case originConnects
+    case originReuses
+    case originConnectFailures
+    case originFailures
+    case originTimeouts
+    case originMalformed
+    case retries
+    case tunnels
+    case uploadBytes
+    case downloadBytes
+    case bodiesHeld
+    case bodiesSpilled
+    case digestMismatches
+    case verifications
+    case commitWaits
+    case challengesIssued
+    case enrolments
+    case enrolmentsThrottled
+
+    /// The metric's name without its prefix.
+    package var name: String {
+        switch self {
+        case .connectionsAccepted: "client_connections_total"
+        case .connectionsClosed: "client_connections_closed_total"
+        case .connectionsRefused: "client_connections_refused_total"
+        case .acceptPauses: "accept_pauses_total"
+        case .tlsFailures: "tls_failures_total"
+        case .requests: "requests_total"
+        case .malformedRequests: "malformed_requests_total"
+        case .clientTimeouts: "client_timeouts_total"
+        case .clientAborts: "client_aborts_total"
+        case .originConnects: "origin_connects_total"
+        case .originReuses: "origin_connection_reuses_total"
+        case .originConnectFailures: "origin_connect_failures_total"
+        case .originFailures: "origin_failures_total"
+        case .originTimeouts: "origin_timeouts_total"
+        case .originMalformed: "origin_malformed_responses_total"
+        case .retries: "origin_retries_total"
+        case .tunnels: "tunnels_total"
+        case .uploadBytes: "request_body_bytes_total"
+        case .downloadBytes: "response_body_bytes_total"
+        case .bodiesHeld: "bodies_held_total"
+        case .bodiesSpilled: "bodies_spilled_total"
+        case .digestMismatches: "digest_mismatches_total"
+        case .verifications: "verifications_total"
+        case .commitWaits: "commit_waits_total"
+        case .challengesIssued: "challenges_issued_total"
+        case .enrolments: "enrolments_total"
+        case .enrolmentsThrottled: "enrolments_throttled_total"
+        }
+    }
+
+    /// What it counts, in one line.
+    package var help: String {
+        switch self {
+        case .connectionsAccepted: "Client connections accepted."
+        case .connectionsClosed: "Client connections closed."
+        case .connectionsRefused: "Client connections closed at once, over the limit."
+        case .acceptPauses: "Times accepting paused for want of descriptors or memory."
+        case .tlsFailures: "TLS connections that failed in the handshake or by a bad record."
+        case .requests: "Requests whose head was complete."
+        case .malformedRequests: "Requests refused as malformed."
+        case .clientTimeouts: "Clients that were too slow."
+        case .clientAborts: "Clients that vanished during a request."
+        case .originConnects: "Connections made to origins."
+        case .originReuses: "Requests sent on a pooled origin connection."
+        case .originConnectFailures: "Connects to origins that failed or timed out."
+        case .originFailures: "Origin connections that broke during a request."
+        case .originTimeouts: "Origins that did not answer or went on in time."
+        case .originMalformed: "Responses refused as malformed."
+        case .retries: "Requests sent to an origin a second time."
+        case .tunnels: "Connections upgraded to a tunnel."
+        case .uploadBytes: "Octets of request content relayed or held."
+        case .downloadBytes: "Octets of response content relayed."
+        case .bodiesHeld: "Bodies held until they were judged."
+        case .bodiesSpilled: "Held bodies that went to a temporary file."
+        case .digestMismatches: "Bodies whose digest was not the declared one."
+        case .verifications: "Signatures verified."
+        case .commitWaits: "Requests that waited until their counter was on disk."
+        case .challengesIssued: "Challenges issued."
+        case .enrolments: "Keys enrolled."
+        case .enrolmentsThrottled: "Enrolments turned away for now."
+        }
+    }
+}
+
+/// A distribution that is kept on the lanes. The raw value is its place in a tally.
+package enum Distribution: Int, CaseIterable, Sendable {
+    case verification
+    case commitWait
+    case firstByte
+    case request
+
+    /// The metric's name without its prefix.
+    package var name: String {
+        switch self {
+        case .verification: "verification_seconds"
+        case .commitWait: "commit_wait_seconds"
+        case .firstByte: "origin_first_byte_seconds"
+        case .request: "request_seconds"
+        }
+    }
+
+    /// What it measures, in one line.
+    package var help: String {
+        switch self {
+        case .verification: "Time to decode and verify an assertion."
+        case .commitWait: "Time a request waited until its counter was on disk."
+        case .firstByte: "Time from the request's last head octet to the response's first."
+        case .request: "Time from a request's complete head to the end of its response."
+        }
+    }
+}

@@ -1,0 +1,52 @@
+/// A histogram with two buckets for each power of two, for durations in nanoseconds or plain sizes.
+///
+/// Adding costs a bit count and two additions. The relative width of a bucket is at most one half.
+package struct Histogram: Equatable, Sendable {
+    /// Two buckets for each of 48 powers of two: nanoseconds up to three days.
+    package static let bucketCount = 96
+
+    package private(set) var buckets = [UInt64](repeating: 0, count: bucketCount)
+    package private(set) var count: UInt64 = 0
+    package private(set) var sum: UInt64 = 0
+
+    package init() {}
+
+    package mutating func add(_ value: UInt64) {
+        buckets[Self.bucket(of: value)] &+= 1
+        count &+= 1
+        sum &+= value
+    }
+
+    package mutating func merge(_ other: Histogram) {
+        for index in buckets.indices { buckets[index] &+= other.buckets[index] }
+        count &+= other.count
+        sum &+= other.sum
+    }
+
+    /// The bucket that holds a value: by its highest bit and the one below.
+    static func bucket(of value: UInt64) -> Int {
+        guard value > 1 else { return 0 }
+        let high = 63 - value.leadingZeroBitCount
+        let half = Int(value >> UInt64(high - 1) & 1)
+        return min(high * 2 + half, bucketCount - 1)
+    }
+
+    /// The largest value of a bucket.
+    static func upperBound(_ bucket: Int) -> UInt64 {
+        let high = UInt64(bucket / 2)
+        guard high > 0 else { return 1 }
+        let width: UInt64 = 1 << (high - 1)
+        return (1 << high) + (bucket % 2 == 0 ? width : 2 * width) - 1
+    }
+
+    /// A value that at least this share of what was added does not exceed; 0 when empty.
+    package func quantile(_ share: Double) -> UInt64 {
+        let rank = UInt64((Double(count) * min(max(share, 0), 1)).rounded(.up))
+        var seen: UInt64 = 0
+        for index in buckets.indices {
+            seen &+= buckets[index]
+            if seen >= rank, rank > 0 { return Self.upperBound(index) }
+        }
+        return 0
+    }
+}

@@ -1,0 +1,82 @@
+/// Everything one lane has counted. A plain value: lanes own one each, readers merge copies.
+package struct Tally: Sendable {
+    /// How many slots a rule has for its verdicts; the owner of the refusal table says.
+    package let verdictSlots: Int
+    private var counters = [UInt64](repeating: 0, count: Counter.allCases.count)
+    private var distributions = [Histogram](
+        repeating: Histogram(),
+        count: Distribution.allCases.count
+    )
+    private var verdicts: [UInt64]
+    private var statuses = [UInt64](repeating: 0, count: 600)
+
+    /// - Parameters:
+    ///   - ruleCount: rules, the default one included.
+    ///   - verdictSlots: verdicts told apart for each rule.
+    package init(ruleCount: Int, verdictSlots: Int) {
+        self.verdictSlots = verdictSlots
+        verdicts = Array(repeating: 0, count: ruleCount * verdictSlots)
+    }
+
+    package mutating func add(_ counter: Counter, _ amount: UInt64 = 1) {
+        counters[counter.rawValue] &+= amount
+    }
+
+    package mutating func add(_ distribution: Distribution, nanoseconds: UInt64) {
+        distributions[distribution.rawValue].add(nanoseconds)
+    }
+
+    /// Counts a verdict; a rule or slot that does not exist (after a reload) is not counted.
+    package mutating func addVerdict(rule: Int, slot: Int) {
+        let index = rule * verdictSlots + slot
+        guard slot < verdictSlots, verdicts.indices.contains(index) else { return }
+        verdicts[index] &+= 1
+    }
+
+    /// Counts a response to a client by its status code.
+    package mutating func addStatus(_ status: Int) {
+        guard statuses.indices.contains(status) else { return }
+        statuses[status] &+= 1
+    }
+
+    /// Takes over the rules of a new rule set.
+    ///
+    /// - Parameter places: for each new rule its number before; `nil` for a rule that was not
+    ///   there, whose counts begin at zero.
+    package mutating func renumber(_ places: [Int?]) {
+        var moved: [UInt64] = []
+        moved.reserveCapacity(places.count * verdictSlots)
+        for place in places {
+            for slot in 0..<verdictSlots {
+                moved.append(place.map { verdicts(rule: $0, slot: slot) } ?? 0)
+            }
+        }
+        verdicts = moved
+    }
+
+    package mutating func merge(_ other: Tally) {
+        for index in counters.indices { counters[index] &+= other.counters[index] }
+        for index in distributions.indices {
+            distributions[index].merge(other.distributions[index])
+        }
+        for index in statuses.indices { statuses[index] &+= other.statuses[index] }
+        let missing = other.verdicts.count - verdicts.count
+        if missing > 0 { verdicts.append(contentsOf: repeatElement(0, count: missing)) }
+        for index in other.verdicts.indices { verdicts[index] &+= other.verdicts[index] }
+    }
+
+    package subscript(_ counter: Counter) -> UInt64 { counters[counter.rawValue] }
+    package subscript(_ distribution: Distribution) -> Histogram {
+        distributions[distribution.rawValue]
+    }
+
+    package func verdicts(rule: Int, slot: Int) -> UInt64 {
+        let index = rule * verdictSlots + slot
+        return verdicts.indices.contains(index) ? verdicts[index] : 0
+    }
+
+    /// Responses by status code; codes that never occurred are left out.
+    package var statusCounts: [(status: Int, count: UInt64)] {
+        statuses.indices.compactMap { statuses[$0] > 0 ? ($0, statuses[$0]) : nil }
+    }
+}

@@ -1,0 +1,19 @@
+import ArgumentParser
+import SQLiteStore
+
+struct KeysExportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Write keys as JSON lines, as `keys import` reads them."
+    )
+
+    @OptionGroup var store: KeyStoreOptions
+    @OptionGroup var filter: KeyFilterOptions
+
+    func run() throws {
+        let (keys, _) = try store.administration()
+        _ = try keys.export(filter.filter) { octets in
+            print(String(decoding: octets, as: UTF8.self), terminator: "")
+        }
+    }
+}

@@ -1,0 +1,32 @@
+import ArgumentParser
+import Gateway
+import Glibc
+
+/// The command line. Exit status: 0 for yes, 1 for no (a refusal, an invalid file), 2 for wrong
+/// usage.
+@main
+struct Portcullis: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "portcullis",
+        abstract: "A reverse proxy that lets only genuine copies of an app reach an API.",
+        version: GatewayServer.version,
+        subcommands: [
+            ServeCommand.self, CheckCommand.self, ExplainCommand.self, TestCommand.self,
+            KeysCommand.self, VerifyCommand.self, InspectCommand.self,
+        ]
+    )
+
+    static func main() {
+        do {
+            var command = try parseAsRoot()
+            try command.run()
+        } catch let code as ExitCode {
+            Glibc.exit(code.rawValue)
+        } catch {
+            let isAsked = exitCode(for: error) == .success
+            let text = fullMessage(for: error)
+            if isAsked { print(text) } else { StandardError.write(text) }
+            Glibc.exit(isAsked ? 0 : 2)
+        }
+    }
+}

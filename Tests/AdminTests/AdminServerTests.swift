@@ -1,0 +1,222 @@
+import Foundation
+import Synchronization
+import Testing
+import Transport
+
+@testable import Admin
+
+@Suite struct AdminServerTests {
+    private func get(_ target: String, _ fields: String = "Connection: close\r\n") -> String {
+        "GET \(target) HTTP/1.1\r\nHost: gateway\r\n\(fields)\r\n"
+    }
+
+    @Test func `metrics come as Prometheus asks for them`() async throws {
+        let response = try await Loopback().exchange(get("/metrics"))
+        #expect(response.statuses == [200])
+        #expect(response.field("Content-Type") == "text/plain; version=0.0.4; charset=utf-8")
+        #expect(response.field("Cache-Control") == "no-store")
+        #expect(response.field("Date")?.hasSuffix(" GMT") == true)
+        #expect(response.field("Content-Length") == String(response.body.utf8.count))
+        #expect(response.body == AdminSnapshot.sample().metrics)
+    }
+
+    @Test(arguments: ["/status", "/status?pretty", "http://gateway/status"])
+    func `the status comes as JSON`(target: String) async throws {
+        let response = try await Loopback().exchange(get(target))
+        #expect(response.statuses == [200])
+        #expect(response.field("Content-Type") == "application/json")
+        let parsed = try JSONSerialization.jsonObject(with: Data(response.body.utf8))
+        #expect((parsed as? [String: Any])?["version"] as? String == "1.2.3")
+    }
+
+    @Test(arguments: ["/", "/metrics/", "/metric", "/%6detrics", "/METRICS", "/.."])
+    func `an unknown page is 404 and lists the pages`(target: String) async throws {
+        let response = try await Loopback().exchange(get(target))
+        #expect(response.statuses == [404])
+        #expect(response.field("Content-Type") == "application/problem+json")
+        let parsed = try JSONSerialization.jsonObject(with: Data(response.body.utf8))
+        let problem = try #require(parsed as? [String: Any])
+        #expect(problem["reason"] as? String == "page-unknown")
+        #expect(problem["pages"] as? [String] == ["/metrics", "/status", "/healthz", "/readyz"])
+    }
+
+    @Test(arguments: ["POST", "DELETE", "OPTIONS", "PURGE", "get"])
+    func `another method is 405 with Allow`(method: String) async throws {
+        let text = "\(method) /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        let response = try await Loopback().exchange(text)
+        #expect(response.statuses == [405])
+        #expect(response.field("Allow") == "GET, HEAD")
+    }
+
+    @Test func `pipelined requests are answered one by one, in their order`() async throws {
+        let text = get("/healthz", "") + get("/metrics", "") + get("/nothing", "") + get("/readyz")
+        let response = try await Loopback().exchange(text + get("/healthz"))
+        #expect(response.statuses == [200, 200, 404, 200])
+        #expect(response.text.hasSuffix("\r\n\r\nready\n"))
+    }
+
+    @Test func `a connection goes on after an answer`() async throws {
+        let response = try await Loopback().exchange(get("/healthz", "")) { _, client in
+            client.progressed = { [unowned client] octets in
+                guard octets.suffix(3).elementsEqual("ok\n".utf8) else { return }
+                client.progressed = nil
+                client.send("GET /readyz HTTP/1.0\r\n\r\n")
+            }
+        }
+        #expect(response.statuses == [200, 200])
+    }
+
+    @Test func `HEAD brings the head that GET would, and no content`() async throws {
+        let text = "HEAD /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        let response = try await Loopback().exchange(text)
+        #expect(response.statuses == [200])
+        let count = AdminSnapshot.sample().metrics.utf8.count
+        #expect(response.field("Content-Length") == String(count))
+        #expect(response.body.isEmpty)
+    }
+
+    @Test(arguments: ["Content-Length: 5", "Transfer-Encoding: chunked"])
+    func `content is refused and ends the connection`(framing: String) async throws {
+        let text = get("/metrics", framing + "\r\n") + "5\r\nhello\r\n0\r\n\r\n" + get("/healthz")
+        let response = try await Loopback().exchange(text)
+        #expect(response.statuses == [413])
+        #expect(response.field("Connection") == "close")
+    }
+
+    @Test func `a content length of 0 is no content`() async throws {
+        let text = get("/healthz", "Content-Length: 0\r\n") + get("/healthz")
+        #expect(try await Loopback().exchange(text).statuses == [200, 200])
+    }
+
+    @Test(arguments: [
+        ("no version", 400), ("line feeds alone", 400), ("no host", 400), ("another method", 501),
+        ("another version", 505), ("a TLS record", 400), ("a long target", 414),
+        ("a long head", 431), ("two lengths", 400),
+    ])
+    func `a malformed head is refused and ends the connection`(what: String, status: Int)
+        async throws
+    {
+        let heads = [
+            "no version": "GET /metrics\r\n\r\n",
+            "line feeds alone": "GET /metrics HTTP/1.1\n\n",
+            "no host": "GET /metrics HTTP/1.1\r\n\r\n",
+            "another method": "CONNECT a:1 HTTP/1.1\r\n\r\n",
+            "another version": "GET /metrics HTTP/2.0\r\n\r\n",
+            "a TLS record": "\u{16}\u{3}\u{1}\r\n\r\n",
+            "a long target": "GET /\(String(repeating: "a", count: 1100)) HTTP/1.1\r\n\r\n",
+            "a long head": get("/", "X: \(String(repeating: "a", count: 9000))\r\n"),
+            "two lengths": get("/", "Content-Length: 1\r\nContent-Length: 1\r\n"),
+        ]
+        let response = try await Loopback().exchange(try #require(heads[what]) + get("/healthz"))
+        #expect(response.statuses == [status])
+        #expect(response.field("Connection") == "close")
+        #expect(response.field("Content-Type") == "application/problem+json")
+    }
+
+    @Test func `an HTTP/1.0 client is served, and kept when it asks for that`() async throws {
+        let text =
+            "GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n"
+        let response = try await Loopback().exchange(text)
+        #expect(response.statuses == [200, 200])
+        #expect(response.field("Connection") == "keep-alive")
+    }
+
+    @Test func `a client that ended its direction gets its answers`() async throws {
+        let response = try await Loopback().exchange(get("/metrics", "")) { _, client in
+            client.endsOutput = true
+        }
+        #expect(response.statuses == [200])
+    }
+
+    @Test func `a draining gateway and a degraded store are not ready, yet healthy`() async throws {
+        let store = StoreFacts(keys: 0, revokedKeys: 0, isDegraded: true)
+        let snapshot = AdminSnapshot.sample(store: store, drainState: .draining(left: .seconds(1)))
+        let loopback = Loopback(source: ReadySource(snapshot: snapshot))
+        let response = try await loopback.exchange(get("/readyz", "") + get("/healthz"))
+        #expect(response.statuses == [503, 200])
+        #expect(response.text.contains(#""reason": "draining""#))
+        #expect(response.text.contains(#""store-degraded""#))
+    }
+
+    @Test func `a gathering that takes too long is 503, and harms no other request`() async throws {
+        let source = HangingSource()
+        var limits = AdminLimits()
+        limits.gatherTimeoutMillis = 1
+        let text = get("/metrics", "") + get("/healthz", "") + get("/status") + get("/status")
+        let response = try await Loopback(source: source, limits: limits).exchange(text)
+        #expect(response.statuses == [503, 200, 503])
+        #expect(response.text.contains(#""reason": "gather-timeout""#))
+        // The second asker waited for the first gathering to end, and did not start another.
+        #expect(source.calls.withLock { $0.count } == 1)
+    }
+
+    @Test func `a gathering that ends late serves those who still wait`() async throws {
+        let source = HangingSource()
+        let loopback = Loopback(source: source)
+        let response = try await loopback.exchange(get("/metrics", "")) { server, client in
+            // The first request times out as soon as its gathering hangs.
+            let held = LaneBound(server)
+            source.hung.withLock { [lane = server.lane] hung in
+                hung = {
+                    lane.perform {
+                        for each in held.value(on: lane).connections.values {
+                            each.deadlinePassed()
+                        }
+                    }
+                }
+            }
+            client.progressed = { [unowned client] octets in
+                guard octets.suffix(2).elementsEqual("}\n".utf8) else { return }
+                client.progressed = nil
+                source.calls.withLock { $0[0] }(.sample())
+                client.send("GET /readyz HTTP/1.0\r\n\r\n")
+            }
+        }
+        #expect(response.statuses == [503, 200])
+        #expect(source.calls.withLock { $0.count } == 2)
+    }
+
+    @Test func `an idle connection is closed without a word`() async throws {
+        var limits = AdminLimits()
+        limits.idleTimeoutMillis = 1
+        #expect(try await Loopback(limits: limits).exchange("").text == "")
+    }
+
+    @Test func `a head that does not end in time is 408`() async throws {
+        var limits = AdminLimits()
+        limits.headTimeoutMillis = 1
+        let response = try await Loopback(limits: limits).exchange("GET /metr")
+        #expect(response.statuses == [408])
+        #expect(response.field("Connection") == "close")
+    }
+
+    @Test func `one connection too many is closed at once`() async throws {
+        var limits = AdminLimits()
+        limits.connectionsMax = 0
+        #expect(try await Loopback(limits: limits).exchange(get("/healthz")).text == "")
+    }
+
+    @Test func `a large answer waits for its reader a piece at a time, and comes in full`()
+        async throws
+    {
+        let unsent = Mutex<[Int]>([])
+        let length = 12_000_000
+        let snapshot = AdminSnapshot.sample(
+            lastReloadError: String(repeating: "x", count: length)
+        )
+        let loopback = Loopback(source: ReadySource(snapshot: snapshot))
+        let piece = loopback.limits.pieceBytesMax
+        let count: Int = try await loopback.exchange(get("/status")) { server, client in
+            client.readable = { [unowned server] in
+                let waiting = server.connections.values.map(\.unsentBytes)
+                unsent.withLock { $0 += waiting }
+            }
+        }.text.utf8.count
+        #expect(count > length)
+        let seen = unsent.withLock { $0 }
+        // The client reads only after the server stopped writing, so the first look finds it
+        // waiting.
+        #expect((1...piece).contains(seen.first ?? 0))
+        #expect(seen.allSatisfy { $0 <= piece })
+    }
+}
