@@ -1,0 +1,111 @@
+internal import AppAttest
+package import Cryptography
+
+/// `verify attestation`: an attestation judged as the gateway judges one, at a given time.
+package struct AttestationTrial: Sendable {
+    /// The options as they were typed.
+    package struct Options: Sendable {
+        package var appIDs: [String] = []
+        package var environments: [String] = []
+        package var keyID = ""
+        package var clientDataHash = ""
+        package var at = ""
+        /// Whether the access control list of a Mac is asked for even if the leaf names no system.
+        package var isMacOS = false
+        /// The content of the file that replaces Apple's roots.
+        package var root: [UInt8]?
+        /// The challenge, to find out what the app made of it; never for the verdict.
+        package var challenge: [UInt8]?
+
+        package init() {}
+    }
+
+    private let apps: [ExpectedApp]
+    private let keyID: KeyID
+    private let clientDataHash: [UInt8]
+    private let time: UnixTime
+    private let roots: [Certificate]
+    private let receiptRoots: [Certificate]
+    private let challenge: [UInt8]?
+
+    /// A trial with these options; `now` is what the word stands for in a time.
+    package init(_ options: Options, now: UnixTime) throws(UsageError) {
+        var environments: Set<AttestationEnvironment> = []
+        for text in options.environments {
+            environments.insert(try OptionText("--environment", text).environment())
+        }
+        guard !environments.isEmpty else {
+            throw UsageError("--environment", "is missing; use production or development")
+        }
+        apps = try OptionText.appIDs(options.appIDs).map {
+            ExpectedApp(
+                id: $0,
+                environments: environments,
+                isMacOS: options.isMacOS,
+                builds: .any
+            )
+        }
+        keyID = try OptionText("--key-id", options.keyID).keyID()
+        clientDataHash = try OptionText("--client-data-hash", options.clientDataHash).octets()
+        time = try OptionText("--at", options.at).time(now: now)
+        roots = try OptionText.roots(pem: options.root, otherwise: AppleRoots.appAttestation)
+        receiptRoots = try OptionText.roots(pem: options.root, otherwise: AppleRoots.rootG3)
+        challenge = options.challenge
+    }
+
+    /// Judges an object.
+    package func report(on octets: [UInt8]) -> Report {
+        do throws(AttestationRefusal) {
+            let attestation = try UnverifiedAttestation(octets: octets)
+            let report = report(on: attestation)
+            guard let challenge else { return report }
+            let mistake = AttestationDiagnosis.mistake(in: attestation, challenge: challenge)
+            return report.adding("diagnosis", Facts.diagnosis(mistake))
+        } catch {
+            let report = Report.refused(error.reason.rawValue, error.detail)
+            return challenge == nil ? report : report.adding("diagnosis", .array([]))
+        }
+    }
+
+    private func report(on attestation: UnverifiedAttestation) -> Report {
+        do throws(AttestationRefusal) {
+            let verified = try attestation.verified(
+                clientDataHash: clientDataHash.span,
+                keyID: keyID,
+                apps: apps,
+                roots: roots,
+                at: time
+            )
+            return .accepted(
+                [
+                    .init("app_id", .string(verified.app.id)),
+                    .init("environment", .string(verified.environment.rawValue)),
+                ] + Facts.key(verified.publicKey) + [
+                    .init("counter", .number(Int64(verified.counter.rawValue))),
+                    .init("flags", .string(Facts.flags(verified.flags))),
+                ] + Facts.build(verified.extensions) + Facts.device(verified.details) + [
+                    .init("root_sha256", .string(Facts.hex(verified.root.fingerprint.octets))),
+                    .init("receipt", receipt(in: verified)),
+                ]
+            )
+        } catch {
+            return .refused(error.reason.rawValue, error.detail)
+        }
+    }
+
+    /// The receipt that came along, judged on its own: the attestation does not cover it, and it
+    /// changes nothing about the verdict. Whether it is new is not asked.
+    private func receipt(in attestation: VerifiedAttestation) -> JSONValue {
+        do throws(ReceiptRefusal) {
+            let receipt = try UnverifiedReceipt(octets: attestation.receipt).verified(
+                appIDs: [attestation.app.id],
+                key: attestation.publicKey,
+                roots: receiptRoots,
+                freshness: nil
+            )
+            return Report.accepted(Facts.receipt(receipt.fields)).json
+        } catch {
+            return Report.refused(error.reason.rawValue, error.detail).json
+        }
+    }
+}

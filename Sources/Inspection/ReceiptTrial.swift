@@ -1,0 +1,95 @@
+internal import AppAttest
+package import Cryptography
+
+/// `verify receipt`: a receipt judged by Apple's six checks, and by its own expiration.
+///
+/// The certificates are judged at the moment the receipt was made, whatever ``Options/at`` says:
+/// signers live for 13 months, receipts are kept for longer. Check 5, the age, is for receipts that
+/// have just been obtained and is made where ``Options/maxAge`` asks for it.
+package struct ReceiptTrial: Sendable {
+    /// The options as they were typed.
+    package struct Options: Sendable {
+        package var appIDs: [String] = []
+        /// Check 6; without it the receipt's own key is shown and nothing is compared.
+        package var publicKey: String?
+        /// The moment at which the receipt is looked at; without it, its expiration is not judged.
+        package var at: String?
+        package var maxAge: String?
+        /// The content of the file that replaces Apple's root.
+        package var root: [UInt8]?
+
+        package init() {}
+    }
+
+    private let appIDs: [String]
+    private let key: P256.PublicKey?
+    private let time: UnixTime?
+    private let freshness: UnverifiedReceipt.Freshness?
+    private let roots: [Certificate]
+
+    /// A trial with these options; `now` is what the word stands for in a time.
+    package init(_ options: Options, now: UnixTime) throws(UsageError) {
+        appIDs = try OptionText.appIDs(options.appIDs)
+        key = try options.publicKey.map { text throws(UsageError) in
+            try OptionText("--public-key", text).publicKey()
+        }
+        let time = try options.at.map { text throws(UsageError) in
+            try OptionText("--at", text).time(now: now)
+        }
+        self.time = time
+        if let text = options.maxAge {
+            guard let time else {
+                throw UsageError("--max-age", "says nothing without a time; give --at too")
+            }
+            freshness = UnverifiedReceipt.Freshness(
+                now: time,
+                secondsMax: try OptionText("--max-age", text).seconds()
+            )
+        } else {
+            freshness = nil
+        }
+        roots = try OptionText.roots(pem: options.root, otherwise: AppleRoots.rootG3)
+    }
+
+    /// Judges an object.
+    package func report(on octets: [UInt8]) -> Report {
+        do throws(ReceiptRefusal) {
+            let receipt = try UnverifiedReceipt(octets: octets)
+            // Its own key in place of one to compare with.
+            guard let key = key ?? receipt.fields.certificate.p256PublicKey else {
+                return .refused(
+                    ReceiptRefusal.Reason.malformed.rawValue,
+                    "field 3 is not of a key on P-256"
+                )
+            }
+            let fields = try receipt.verified(
+                appIDs: appIDs,
+                key: key,
+                roots: roots,
+                freshness: freshness
+            ).fields
+            return report(on: fields, of: key)
+        } catch {
+            return .refused(error.reason.rawValue, error.detail)
+        }
+    }
+
+    private func report(on fields: ReceiptFields, of key: P256.PublicKey) -> Report {
+        var isExpired: Bool?
+        if let time, let expiration = fields.expirationTime {
+            guard time <= expiration else {
+                // Not among Apple's checks: after field 21 its server takes the receipt no more.
+                return .refused(
+                    "receipt-expired",
+                    "good to \(expiration.iso8601), judged at \(time.iso8601)"
+                )
+            }
+            isExpired = false
+        }
+        return .accepted(
+            Facts.receipt(fields) + [
+                .init("expired", isExpired.map(JSONValue.bool) ?? .null)
+            ] + Facts.key(key) + [.init("public_key_compared", .bool(self.key != nil))]
+        )
+    }
+}

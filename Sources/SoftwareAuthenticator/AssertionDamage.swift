@@ -1,0 +1,55 @@
+public import AppAttest
+
+/// One thing wrong, or odd, with an assertion.
+public enum AssertionDamage: String, Hashable, Sendable, CaseIterable {
+    /// An octet after the object.
+    case trailingOctet = "trailing-octet"
+    /// The last octet is missing.
+    case truncated
+    /// The object has a third member.
+    case memberAdded = "member-added"
+    /// The authenticator data have 36 octets.
+    case authenticatorDataShort = "authenticator-data-short"
+    /// What follows the 37 octets is no CBOR map.
+    case extensionsMalformed = "extensions-malformed"
+    /// One bit of the signature differs.
+    case signature
+    /// The signature is `r ‖ s` in 64 octets, not DER.
+    case signatureRaw = "signature-raw"
+    /// The signature is `(0, 0)`, which some verifiers took for one of everything
+    /// (CVE-2022-21449).
+    case signatureZero = "signature-zero"
+    /// Signed by another key.
+    case otherKey = "other-key"
+    /// Signed over another client data hash.
+    case otherClientData = "other-client-data"
+    /// The client data hash was hashed once more.
+    case hashedTwice = "hashed-twice"
+    /// The nonce was signed as a digest, and not hashed once more.
+    case nonceAsDigest = "nonce-as-digest"
+    /// The authenticator data are of another App ID.
+    case otherApp = "other-app"
+    /// The counter is that of the assertion before.
+    case counterRepeated = "counter-repeated"
+    /// The counter is one less than that of the assertion before, and 0 at least.
+    case counterBehind = "counter-behind"
+    /// `s` is above half the order, as it is in every second genuine assertion: nothing is wrong.
+    case highS = "high-s"
+    /// `s` is below half the order: nothing is wrong.
+    case lowS = "low-s"
+
+    /// What a verifier has to say that expects all else; `nil` when it has to accept.
+    public var refusal: AssertionRefusal.Reason? {
+        switch self {
+        case .trailingOctet, .truncated, .memberAdded, .authenticatorDataShort,
+            .extensionsMalformed:
+            .malformed
+        case .signature, .signatureRaw, .signatureZero, .otherKey, .otherClientData, .hashedTwice,
+            .nonceAsDigest:
+            .signatureMismatch
+        case .otherApp: .appMismatch
+        case .counterRepeated, .counterBehind: .counterReplayed
+        case .highS, .lowS: nil
+        }
+    }
+}

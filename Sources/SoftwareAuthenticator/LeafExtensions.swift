@@ -1,0 +1,93 @@
+internal import AppAttest
+internal import Cryptography
+
+/// The extensions that Apple writes into a key's certificate, octet for octet in the forms seen.
+enum LeafExtensions {
+    /// What marks the signer of receipts.
+    static let receiptSigner = CertificateBuilder.Extension(
+        oid: UnverifiedReceipt.signerOID,
+        isCritical: false,
+        value: [0x05, 0x00]
+    )
+
+    /// The list of an iPhone's key, 69 octets, as in Apple's sample of 2026: each right is granted.
+    static let iPhoneAccessControl = DEREncoder.sequence([
+        text("11"),
+        DEREncoder.sequence(
+            ["okd", "oa", "osgn", "odel", "ock"].map {
+                DEREncoder.sequence([text($0), [0xA1, 0x03, 0x01, 0x01, 0xFF]])
+            }
+        ),
+    ])
+
+    /// All extensions of a leaf, in the order of genuine ones, but the nonce where there is none.
+    /// `accessControl` stands in place of the list that belongs to the shape.
+    static func all(
+        _ device: SoftwareDevice,
+        nonce: [UInt8]?,
+        isMacOS: Bool,
+        accessControl: [UInt8]?
+    ) -> [CertificateBuilder.Extension] {
+        let system = system(of: device.shape, isMacOS: isMacOS)
+        var extensions: [CertificateBuilder.Extension] = []
+        if device.shape != .beforeTwentySeven {
+            // extKeyUsage { 1.2.840.113635.100.4.24 }, from 2026 on.
+            extensions.append(
+                plain(
+                    OID("2.5.29.37"),
+                    DEREncoder.sequence([
+                        [0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x63, 0x64, 0x04, 0x18]
+                    ])
+                )
+            )
+        }
+        extensions.append(plain(LeafDetails.appOID, tagged([(1204, Array(device.appID.utf8))])))
+        extensions.append(plain(LeafDetails.systemOID, tagged(system)))
+        if let nonce { extensions.append(plain(LeafDetails.nonceOID, tagged([(1, nonce)]))) }
+        if let list = accessControl ?? self.accessControl(of: device.shape) {
+            extensions.append(plain(LeafDetails.accessControlOID, tagged([(3, list)])))
+        }
+        return extensions
+    }
+
+    private static func accessControl(of shape: DeviceShape) -> [UInt8]? {
+        switch shape {
+        case .beforeTwentySeven: nil
+        case .iOS27: iPhoneAccessControl
+        case .macOS27: UnverifiedAttestation.macOSAccessControl
+        }
+    }
+
+    /// 1400 version, 1403 build, 1026 platform.
+    private static func system(
+        of shape: DeviceShape,
+        isMacOS: Bool
+    ) -> [(UInt32, [UInt8])] {
+        let version = shape == .beforeTwentySeven ? "18.2" : "27.0.1"
+        let build = shape == .beforeTwentySeven ? "22C152" : "24A446"
+        var texts: [(UInt32, [UInt8])] = [(1400, Array(version.utf8)), (1403, Array(build.utf8))]
+        if isMacOS {
+            texts.append((1026, Array("macosx".utf8)))
+        } else if shape != .beforeTwentySeven {
+            texts.append((1026, Array("iphoneos".utf8)))
+        }
+        return texts
+    }
+
+    /// `SEQUENCE { [n] EXPLICIT OCTET STRING, … }`.
+    private static func tagged(_ values: [(tag: UInt32, octets: [UInt8])]) -> [UInt8] {
+        DEREncoder.sequence(
+            values.map {
+                DEREncoder.element(.explicit($0.tag), DEREncoder.octetString($0.octets))
+            }
+        )
+    }
+
+    private static func plain(_ oid: OID, _ value: [UInt8]) -> CertificateBuilder.Extension {
+        CertificateBuilder.Extension(oid: oid, isCritical: false, value: value)
+    }
+
+    private static func text(_ text: String) -> [UInt8] {
+        DEREncoder.element(.utf8String, Array(text.utf8))
+    }
+}

@@ -1,0 +1,40 @@
+public import AppAttest
+
+/// One thing wrong with a receipt.
+public enum ReceiptDamage: String, Hashable, Sendable, CaseIterable {
+    /// An octet after the message.
+    case trailingOctet = "trailing-octet"
+    /// Field 12, the time of creation, is missing.
+    case creationTimeMissing = "creation-time-missing"
+    /// Field 2, the App ID, is there twice.
+    case appIDTwice = "app-id-twice"
+    /// Field 6 is neither ATTEST nor RECEIPT.
+    case otherKind = "other-kind"
+    /// One bit of the signature differs.
+    case signature
+    /// All certificates are of an authority that nobody trusts.
+    case untrustedRoot = "untrusted-root"
+    /// The signer is certified, and not as one of receipts.
+    case signerUnmarked = "signer-unmarked"
+    /// The signer was not valid any more when the receipt was made.
+    case signerExpired = "signer-expired"
+    /// For another App ID.
+    case otherApp = "other-app"
+    /// Made an hour earlier: refused where a receipt has to be new.
+    case old
+    /// For another key.
+    case otherKey = "other-key"
+
+    /// What a verifier has to say that expects all else, and receipts of the last five minutes.
+    public var refusal: ReceiptRefusal.Reason {
+        switch self {
+        case .trailingOctet, .creationTimeMissing, .appIDTwice, .otherKind: .malformed
+        case .signature: .signatureMismatch
+        case .untrustedRoot, .signerUnmarked: .certificateUntrusted
+        case .signerExpired: .certificateExpired
+        case .otherApp: .appMismatch
+        case .old: .tooOld
+        case .otherKey: .keyMismatch
+        }
+    }
+}

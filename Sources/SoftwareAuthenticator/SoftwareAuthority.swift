@@ -1,0 +1,107 @@
+public import Cryptography
+
+/// A certificate authority in Apple's place: one root, under it the issuer of attestation leaves
+/// and the signer of receipts.
+///
+///     root (P-384) ── attestation issuer (P-384) ── leaf of a key (P-256)
+///                  └─ receipt issuer (P-384) ─────── receipt signer (P-256)
+///
+/// Apple's receipts end in another root than its attestations; here one root serves for both, so
+/// that a single `test_root` is enough.
+public struct SoftwareAuthority: Sendable {
+    /// The root: what a verifier has to trust.
+    public let root: Certificate
+    /// The issuer of the leaves, second in `x5c`.
+    public let intermediate: Certificate
+    /// The issuer of the receipt signer.
+    public let receiptIssuer: Certificate
+    /// The certificate that signs receipts.
+    public let receiptSigner: Certificate
+    /// The first moment at which all of them are valid, a day before `madeAt`.
+    public let notBefore: UnixTime
+    /// The last second of validity, ten years after `madeAt`.
+    public let notAfter: UnixTime
+
+    let intermediateKey: ECPrivateKey
+    let receiptIssuerKey: ECPrivateKey
+    let receiptSignerKey: ECPrivateKey
+    private let seed: [UInt8]
+
+    private static let organization = "Portcullis software authenticator"
+
+    /// The authority of a seed. Its keys and names depend on the seed alone: what one process made
+    /// verifies under the root of another process with the same seed.
+    ///
+    /// - Parameters:
+    ///   - seed: any octets. Who knows them can make whatever this authority can.
+    ///   - madeAt: the moment around which the certificates are valid.
+    public init(seed: [UInt8], madeAt: UnixTime) {
+        self.seed = seed
+        let notBefore = madeAt.advanced(bySeconds: -86_400)
+        let notAfter = madeAt.advanced(bySeconds: 10 * 365 * 86_400)
+        // The seed is in the name, so that two authorities are told apart by it and a path to the
+        // wrong one is not even tried.
+        let tag = SHA256.digest(of: seed).octets.prefix(4).map(String.init).joined(separator: "-")
+        func template(_ name: String, _ serial: UInt64, isAuthority: Bool) -> CertificateBuilder {
+            CertificateBuilder(
+                commonName: "\(name) \(tag)",
+                organization: Self.organization,
+                serial: serial,
+                notBefore: notBefore,
+                notAfter: notAfter,
+                isAuthority: isAuthority
+            )
+        }
+        let rootKey = Self.key(.p384, seed, "root")
+        intermediateKey = Self.key(.p384, seed, "attestation issuer")
+        receiptIssuerKey = Self.key(.p384, seed, "receipt issuer")
+        receiptSignerKey = Self.key(.p256, seed, "receipt signer")
+        root = template("Software App Attestation Root CA", 1, isAuthority: true)
+            .selfSigned(by: rootKey)
+        intermediate = template("Software App Attestation CA 1", 2, isAuthority: true)
+            .signed(for: intermediateKey, by: rootKey, issuer: root)
+        receiptIssuer = template("Software Application Integration CA", 3, isAuthority: true)
+            .signed(for: receiptIssuerKey, by: rootKey, issuer: root)
+        var signer = template("Software Fraud Receipt Signing", 4, isAuthority: false)
+        signer.extensions = [LeafExtensions.receiptSigner]
+        receiptSigner = signer.signed(
+            for: receiptSignerKey,
+            by: receiptIssuerKey,
+            issuer: receiptIssuer
+        )
+        self.notBefore = notBefore
+        self.notAfter = notAfter
+    }
+
+    /// An authority of random keys.
+    public init(madeAt: UnixTime) {
+        self.init(seed: RandomOctets.make(count: 32), madeAt: madeAt)
+    }
+
+    /// The root in PEM: the content of a `test_root` file.
+    public var rootPEM: String { root.pem }
+
+    /// Another authority, which nobody trusts: for ``AttestationDamage/untrustedRoot``.
+    var stranger: SoftwareAuthority {
+        SoftwareAuthority(
+            seed: seed + Array("stranger".utf8),
+            madeAt: notBefore.advanced(bySeconds: 86_400)
+        )
+    }
+
+    /// A key of the seed and a label: the first candidate that is a scalar of the curve.
+    private static func key(
+        _ curve: ECPrivateKey.Curve,
+        _ seed: [UInt8],
+        _ label: String
+    ) -> ECPrivateKey {
+        for count in UInt8.min...UInt8.max {
+            let first = SHA256.digest(of: seed + Array(label.utf8) + [count, 1]).octets
+            let second = SHA256.digest(of: seed + Array(label.utf8) + [count, 2]).octets
+            let scalar = curve == .p256 ? first : first + second.prefix(16)
+            if let key = ECPrivateKey(curve, scalar: scalar.span) { return key }
+        }
+        // The chance of a second turn is 2⁻³² on P-256; 256 turns are a broken hash.
+        preconditionFailure("SoftwareAuthority: no hash is a scalar")
+    }
+}

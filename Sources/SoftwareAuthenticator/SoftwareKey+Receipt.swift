@@ -1,0 +1,128 @@
+internal import AppAttest
+public import Cryptography
+
+extension SoftwareKey {
+    /// A receipt of this key: a CMS message in BER, as Apple's server gives it.
+    ///
+    /// - Parameters:
+    ///   - kind: how it comes about.
+    ///   - clientDataHash: what was handed to `attestKey`, for field 4.
+    ///   - time: when it is made, for field 12. Field 21 is 90 days later, and field 19, in a
+    ///     refreshed one, a day.
+    ///   - damage: what is wrong with it.
+    /// - Returns: the message, about 3 KiB.
+    public func receipt(
+        _ kind: ReceiptKind,
+        clientDataHash: [UInt8],
+        at time: UnixTime,
+        damage: ReceiptDamage? = nil
+    ) -> [UInt8] {
+        let leaf = leaf(nonce: clientDataHash, at: time, by: device.authority, damage: nil)
+        return receipt(kind, leaf: leaf, clientHash: clientDataHash, at: time, damage: damage)
+    }
+
+    func receipt(
+        _ kind: ReceiptKind,
+        leaf: Certificate,
+        clientHash: [UInt8],
+        at time: UnixTime,
+        damage: ReceiptDamage?
+    ) -> [UInt8] {
+        let fields = fields(kind, leaf: leaf, clientHash: clientHash, at: time, damage)
+        let payload = DEREncoder.set(
+            fields.map { field in
+                DEREncoder.sequence([
+                    DEREncoder.integer(field.type), DEREncoder.integer(1),
+                    DEREncoder.octetString(field.value),
+                ])
+            }
+        )
+        let authority = damage == .untrustedRoot ? device.authority.stranger : device.authority
+        let message = SignedMessage.signed(
+            payload,
+            by: authority.receiptSignerKey,
+            signer: signer(of: authority, at: time, damage),
+            others: [authority.receiptIssuer, authority.root]
+        )
+        switch damage {
+        case .signature: return Self.withSignatureDamaged(message)
+        case .trailingOctet: return message + [0]
+        default: return message
+        }
+    }
+
+    /// The fields in the order of genuine receipts, which is none.
+    private func fields(
+        _ kind: ReceiptKind,
+        leaf: Certificate,
+        clientHash: [UInt8],
+        at time: UnixTime,
+        _ damage: ReceiptDamage?
+    ) -> [(type: UInt32, value: [UInt8])] {
+        var fields: [(type: UInt32, value: [UInt8])] = []
+        func add(_ type: UInt32, _ text: String) { fields.append((type, Array(text.utf8))) }
+        let created = damage == .old ? time.advanced(bySeconds: -3_600) : time
+        if case .refreshed(let metric) = kind { add(17, String(metric)) }
+        let name = kind == .attest ? "ATTEST" : "RECEIPT"
+        add(6, damage == .otherKind ? "ASSERT" : name)
+        add(2, damage == .otherApp ? device.appID + ".other" : device.appID)
+        if damage == .appIDTwice { add(2, device.appID) }
+        fields.append((3, certificate(leaf, at: time, damage).der))
+        fields.append((4, clientHash))
+        // For Apple only; as long as a genuine one.
+        fields.append((5, RandomOctets.make(count: 64)))
+        add(7, device.environment == .production ? "production" : "sandbox")
+        if damage != .creationTimeMissing { add(12, created.iso8601) }
+        if kind != .attest { add(19, created.advanced(bySeconds: 86_400).iso8601) }
+        add(21, created.advanced(bySeconds: 90 * 86_400).iso8601)
+        return fields
+    }
+
+    private func certificate(
+        _ leaf: Certificate,
+        at time: UnixTime,
+        _ damage: ReceiptDamage?
+    ) -> Certificate {
+        guard damage == .otherKey else { return leaf }
+        return self.leaf(nonce: nil, at: time, by: device.authority, damage: .otherKeyCertified)
+    }
+
+    private func signer(
+        of authority: SoftwareAuthority,
+        at time: UnixTime,
+        _ damage: ReceiptDamage?
+    ) -> Certificate {
+        guard damage == .signerUnmarked || damage == .signerExpired else {
+            return authority.receiptSigner
+        }
+        return CertificateBuilder(
+            commonName: "Software Fraud Receipt Signing",
+            serial: 5,
+            notBefore: authority.notBefore,
+            notAfter: damage == .signerExpired
+                ? time.advanced(bySeconds: -1) : authority.notAfter,
+            isAuthority: false,
+            extensions: damage == .signerUnmarked ? [] : [LeafExtensions.receiptSigner]
+        ).signed(
+            for: authority.receiptSignerKey,
+            by: authority.receiptIssuerKey,
+            issuer: authority.receiptIssuer
+        )
+    }
+
+    /// Flips a bit in the last octet of the signature, which stands once in the message.
+    private static func withSignatureDamaged(_ message: [UInt8]) -> [UInt8] {
+        var damaged = message
+        do throws(SignedMessage.Failure) {
+            let signature = try SignedMessage(ber: message.span).signature
+            let starts = stride(from: message.count - signature.count, through: 0, by: -1)
+            for start in starts where message[start...].starts(with: signature) {
+                damaged[start + signature.count - 1] ^= 1
+                return damaged
+            }
+        } catch {
+            preconditionFailure("SoftwareKey: a message that was just made cannot be read")
+        }
+        preconditionFailure("SoftwareKey: the signature is not in the message")
+    }
+}

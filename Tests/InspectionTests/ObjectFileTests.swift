@@ -1,0 +1,72 @@
+import Foundation
+import Octets
+import Testing
+
+@testable import Inspection
+
+@Suite struct ObjectFileTests {
+    private static let object: [UInt8] = [0xA2, 0x69, 0x00, 0xFF, 0xFE, 0x7B, 0x20]
+
+    @Test func `base64 of either alphabet is taken off, with or without padding and line breaks`() {
+        let standard = Base64.encode(Self.object)
+        let url = Base64.encodeURL(Self.object)
+        #expect(standard != url)
+        let wrapped = Array(standard.prefix(4)) + [0x0D, 0x0A] + standard.dropFirst(4) + [0x0A]
+        for text in [standard, url, wrapped, [0x20, 0x09] + url] {
+            #expect(ObjectFile.object(in: text) == Self.object)
+        }
+    }
+
+    @Test func `anything else is the object itself`() {
+        for octets in [Self.object, [], Array("AAA*".utf8), [0xA0], Array("A".utf8)] {
+            #expect(ObjectFile.object(in: octets) == octets)
+        }
+    }
+
+    @Test func `a file is read, and no more of it than an object can have`() throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("inspection-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: folder) } }
+        let small = folder.appendingPathComponent("small")
+        try Data(Self.object).write(to: small)
+        #expect(try ObjectFile.octets(small.path) == Self.object)
+        let large = folder.appendingPathComponent("large")
+        try Data(repeating: 0xA2, count: ObjectFile.octetsMax + 1).write(to: large)
+        #expect(try ObjectFile.octets(large.path).count == ObjectFile.octetsMax)
+        let missing = folder.appendingPathComponent("missing").path
+        let error = #expect(throws: UsageError.self) { try ObjectFile.octets(missing) }
+        #expect(error?.message.contains(missing) == true)
+        let place = #expect(throws: UsageError.self) {
+            try ObjectFile.octets(folder.path, place: "--root")
+        }
+        #expect(place?.place == "--root")
+    }
+
+    @Test func `JSON is one line, or indented, and safe for a terminal`() throws {
+        let value = JSONValue.object([
+            .init("a", .array([.number(-1), .bool(true), .null, .array([]), .object([])])),
+            .init("b", .string("\"\\/\n\u{1B}[2J\u{9B}\u{202E}é")),
+        ])
+        let line = #"{"a": [-1, true, null, [], {}], "b": "\"\\/\u000a\u001b[2J\u009b\u202eé"}"#
+        #expect(value.line == line)
+        #expect(
+            value.pretty
+                == """
+                {
+                  "a": [
+                    -1,
+                    true,
+                    null,
+                    [],
+                    {}
+                  ],
+                  "b": "\\"\\\\/\\u000a\\u001b[2J\\u009b\\u202eé"
+                }
+                """
+        )
+        let read = try JSONSerialization.jsonObject(with: Data(value.line.utf8))
+        let text = (read as? [String: Any])?["b"] as? String
+        #expect(text == "\"\\/\n\u{1B}[2J\u{9B}\u{202E}é")
+    }
+}

@@ -1,0 +1,79 @@
+import AppAttest
+import Challenges
+import Octets
+import Testing
+
+@testable import Inspection
+
+@Suite struct ObjectPortraitTests {
+    @Test(.enabled(if: SharedVectors.arePresent), arguments: SharedVectors.attestations)
+    func `an attestation is shown without being judged`(_ vector: AttestationVector) {
+        let report = ObjectPortrait.attestation(vector.octets)
+        #expect(report.status == .accepted)
+        #expect(report.json["verdict"] == nil)
+        #expect(report.json["key_id"] == .string(vector.keyId))
+        #expect(report.json["environment"] == .string(vector.environment))
+        #expect(report.json["device"]?["os_version"] == .text(vector.osVersion))
+        #expect(report.json["public_key"] == .string(vector.publicKeyX963B64))
+        #expect(report.json["receipt"]?["type"] == .string("ATTEST"))
+        if case .string(let nonce)? = report.json["nonce"] {
+            #expect(nonce.count == 64)
+        } else {
+            Issue.record("no nonce")
+        }
+    }
+
+    @Test(.enabled(if: SharedVectors.arePresent), arguments: SharedVectors.assertions)
+    func `an assertion is shown without being judged`(_ vector: AssertionVector) throws {
+        let report = ObjectPortrait.assertion(vector.octets)
+        #expect(report.status == .accepted)
+        #expect(report.json["counter"] == .number(Int64(vector.counter)))
+        let hash = AppIDHash(appID: vector.appId)
+        #expect(report.json["app_id_hash"] == .string(Hex.text(hash.octets)))
+        guard case .string(let data)? = report.json["authenticator_data"] else {
+            Issue.record("no authenticator data")
+            return
+        }
+        #expect(try #require(Base64.decode(data)).starts(with: hash.octets))
+    }
+
+    @Test(.enabled(if: SharedVectors.arePresent), arguments: SharedVectors.receipts)
+    func `a receipt is shown without being judged`(_ vector: ReceiptVector) {
+        let report = ObjectPortrait.receipt(vector.octets)
+        #expect(report.status == .accepted)
+        #expect(report.json["creation_time"] == .string(vector.creationTime))
+        #expect(report.json["not_before"] == .string(vector.notBefore))
+        #expect(report.json["expiration_time"] == .string(vector.expiration))
+        #expect(report.json["public_key"] == .string(vector.publicKeyX963B64))
+    }
+
+    @Test func `what is no such object is said to be malformed`() {
+        let reports = [
+            ("attestation-malformed", ObjectPortrait.attestation([0xA0])),
+            ("assertion-malformed", ObjectPortrait.assertion([])),
+            ("receipt-malformed", ObjectPortrait.receipt([0x30, 0x80])),
+            ("challenge-malformed", ObjectPortrait.challenge([0x41])),
+        ]
+        for (reason, report) in reports {
+            #expect(report.status == .refused)
+            #expect(report.json["reason"] == .string(reason))
+        }
+    }
+
+    @Test func `a challenge of a gateway is taken apart`() throws {
+        let issuer = ChallengeIssuer(
+            lifetimes: ChallengeIssuer.Lifetimes(enrolment: 3_600, assertion: 300),
+            capacity: 16,
+            epoch: 0xAB
+        )
+        _ = issuer.issue(.assertion, now: 1_800_000_000)
+        let text = try #require(issuer.issue(.assertion, now: 1_800_000_000))
+        let report = ObjectPortrait.challenge(text + [0x0A])
+        #expect(report.status == .accepted)
+        #expect(
+            report.json.line
+                == #"{"version": 1, "purpose": "assertion", "epoch": "00000000000000ab", "#
+                + #""serial": 1, "expiry": 1800000300, "expires_at": "2027-01-15T08:05:00Z"}"#
+        )
+    }
+}

@@ -1,0 +1,193 @@
+import AppAttest
+import Cryptography
+import Octets
+import SoftwareAuthenticator
+import Testing
+
+@testable import Inspection
+
+extension ReceiptTrial.Options {
+    init(_ vector: ReceiptVector) {
+        self.init()
+        appIDs = [vector.appId]
+        publicKey = vector.publicKeyX963B64
+        at = vector.creationTime
+    }
+
+    func report(on octets: [UInt8]) throws -> Report {
+        try ReceiptTrial(self, now: now).report(on: octets)
+    }
+
+    func reason(
+        on octets: [UInt8],
+        _ change: (inout Self) -> Void = { _ in }
+    ) throws -> JSONValue? {
+        var other = self
+        change(&other)
+        let report = try other.report(on: octets)
+        #expect((report.status == .accepted) == (report.json["verdict"] == .string("accept")))
+        return report.json["reason"]
+    }
+}
+
+@Suite struct ReceiptTrialTests {
+    @Test(.enabled(if: SharedVectors.arePresent), arguments: SharedVectors.receipts)
+    func `a genuine receipt is accepted with its facts`(_ vector: ReceiptVector) throws {
+        let report = try ReceiptTrial.Options(vector).report(on: vector.octets)
+        #expect(report.status == .accepted)
+        #expect(report.json["type"] == .string(vector.receiptType))
+        #expect(report.json["app_id"] == .string(vector.appId))
+        #expect(report.json["risk_metric"] == Int64(vector.riskMetric).map(JSONValue.number))
+        #expect(report.json["expired"] == .bool(false))
+        #expect(report.json["public_key_compared"] == .bool(true))
+        #expect(report.json["public_key"] == .string(vector.publicKeyX963B64))
+    }
+
+    @Test(.enabled(if: SharedVectors.arePresent), arguments: SharedVectors.receipts)
+    func `the key may be left out, and is then only shown`(_ vector: ReceiptVector) throws {
+        var options = ReceiptTrial.Options(vector)
+        options.publicKey = nil
+        let report = try options.report(on: vector.octets)
+        #expect(report.json["public_key"] == .string(vector.publicKeyX963B64))
+        #expect(report.json["public_key_compared"] == .bool(false))
+    }
+
+    @Test(.enabled(if: SharedVectors.arePresent), arguments: SharedVectors.receipts)
+    func `the chain is judged when the receipt was made, the expiration when it is looked at`(
+        _ vector: ReceiptVector
+    ) throws {
+        let options = ReceiptTrial.Options(vector)
+        let object = vector.octets
+        let end = try #require(UnixTime(iso8601: vector.expiration))
+        #expect(try options.reason(on: object) { $0.at = vector.expiration } == nil)
+        #expect(
+            try options.reason(on: object) { $0.at = end.advanced(bySeconds: 1).iso8601 }
+                == .string("receipt-expired")
+        )
+        // Years after the signer's certificate has run out.
+        let report = try {
+            var timeless = options
+            timeless.at = nil
+            return try timeless.report(on: object)
+        }()
+        #expect(report.status == .accepted)
+        #expect(report.json["expired"] == .null)
+    }
+
+    @Test(.enabled(if: SharedVectors.arePresent), arguments: SharedVectors.receipts)
+    func `age counts where it is asked for`(_ vector: ReceiptVector) throws {
+        var options = ReceiptTrial.Options(vector)
+        let created = try #require(UnixTime(iso8601: vector.creationTime))
+        options.at = created.advanced(bySeconds: 301).iso8601
+        #expect(try options.reason(on: vector.octets) == nil)
+        for (age, reason) in [
+            ("5m", "receipt-too-old"), ("300s", "receipt-too-old"), ("6m", nil), ("1h", nil),
+            ("1d", nil),
+        ] {
+            let found = try options.reason(on: vector.octets) { $0.maxAge = age }
+            #expect(found == JSONValue.text(reason).ifString)
+        }
+    }
+
+    @Test(.enabled(if: SharedVectors.arePresent), arguments: SharedVectors.receipts)
+    func `a genuine receipt is refused with anything else expected`(
+        _ vector: ReceiptVector
+    ) throws {
+        let options = ReceiptTrial.Options(vector)
+        let object = vector.octets
+        let other = P256.PrivateKey().publicKey
+        #expect(
+            try options.reason(on: object) { $0.publicKey = Base64.text(other.x963) }
+                == .string("receipt-key-mismatch")
+        )
+        #expect(
+            try options.reason(on: object) { $0.appIDs = ["ABCDE12345.com.example.shop"] }
+                == .string("app-mismatch")
+        )
+        let stranger = SoftwareAuthority(seed: [1], madeAt: now)
+        #expect(
+            try options.reason(on: object) { $0.root = Array(stranger.rootPEM.utf8) }
+                == .string("certificate-untrusted")
+        )
+        #expect(try options.reason(on: object + [0]) == .string("receipt-malformed"))
+    }
+
+    @Test(.enabled(if: SharedVectors.arePresent), arguments: SharedVectors.attestations)
+    func `the receipt inside an attestation is judged like any other`(
+        _ vector: AttestationVector
+    ) throws {
+        let inside = ObjectPortrait.attestation(vector.octets).json["receipt_base64"]
+        guard case .string(let text)? = inside, let object = Base64.decode(text) else {
+            Issue.record("no receipt")
+            return
+        }
+        var options = ReceiptTrial.Options()
+        options.appIDs = [vector.appId]
+        options.publicKey = vector.publicKeyX963B64
+        options.at = vector.verifyAt
+        options.maxAge = "5m"
+        let isGood = vector.checked.receipt.chainToAppleRootCaG3
+        #expect(
+            try options.reason(on: object) == (isGood ? nil : .string("certificate-untrusted"))
+        )
+    }
+
+    @Test(arguments: ReceiptDamage.allCases)
+    func `damage is refused for what it is`(_ damage: ReceiptDamage) throws {
+        let authority = SoftwareAuthority(seed: [1], madeAt: now)
+        let key = SoftwareDevice(
+            authority: authority,
+            appID: "ABCDE12345.com.example.shop",
+            environment: .development,
+            shape: .beforeTwentySeven
+        ).makeKey()
+        var options = ReceiptTrial.Options()
+        options.appIDs = [key.device.appID]
+        options.publicKey = Base64.text(key.publicKey.x963)
+        options.at = "now"
+        options.maxAge = "5m"
+        options.root = Array(authority.rootPEM.utf8)
+        let good = key.receipt(.refreshed(riskMetric: 3), clientDataHash: [1], at: now)
+        #expect(try options.reason(on: good) == nil)
+        let object = key.receipt(.attest, clientDataHash: [1], at: now, damage: damage)
+        #expect(try options.reason(on: object) == .string(damage.refusal.rawValue))
+    }
+
+    /// An option and what is done to it.
+    struct Misuse: Sendable, CustomTestStringConvertible {
+        let place: String
+        let change: @Sendable (inout ReceiptTrial.Options) -> Void
+
+        init(_ place: String, _ change: @escaping @Sendable (inout ReceiptTrial.Options) -> Void) {
+            self.place = place
+            self.change = change
+        }
+
+        var testDescription: String { place }
+    }
+
+    static let misuses: [Misuse] = [
+        Misuse("--app-id", { $0.appIDs = [] }), Misuse("--public-key", { $0.publicKey = "" }),
+        Misuse("--at", { $0.at = "" }), Misuse("--max-age", { $0.maxAge = "5" }),
+        Misuse("--max-age", { $0.maxAge = "-5m" }), Misuse("--max-age", { $0.maxAge = "m" }),
+        Misuse(
+            "--max-age",
+            {
+                $0.maxAge = "5m"
+                $0.at = nil
+            }
+        ),
+
+    ]
+
+    @Test(arguments: misuses)
+    func `an option that cannot be meant is wrong usage and named`(_ misuse: Misuse) throws {
+        var options = ReceiptTrial.Options()
+        options.appIDs = ["ABCDE12345.com.example.shop"]
+        options.at = "2026-04-20T10:00:00Z"
+        _ = try ReceiptTrial(options, now: now)
+        misuse.change(&options)
+        let error = #expect(throws: UsageError.self) { try ReceiptTrial(options, now: now) }
+        #expect(error?.place == misuse.place)
+    }
+}
