@@ -130,7 +130,7 @@ let package = Package(
         .tests("Enforcement", uses: policy + ["Challenges", "SoftwareAuthenticator", "Store"]),
         .tests("Challenges", uses: ["Cryptography", "Octets"]),
         .tests("Store", uses: policy + ["Challenges", "TestSupport"]),
-        .tests("SQLiteStore", uses: policy + ["Challenges", "Store", "TestSupport"]),
+        .tests("SQLiteStore", uses: policy + ["Challenges", "Store", "TestSupport", grdb]),
         .tests("Configuration", uses: policy),
         .tests("TLSSession"),
         .tests("Transport"),

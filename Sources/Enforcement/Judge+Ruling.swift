@@ -50,8 +50,8 @@ extension Judge {
     /// and challenge are good now. `nil` when nothing speaks against the request.
     ///
     /// - `clientWaits`: the client keeps its content back until it is asked for it. Otherwise the
-    ///   content comes anyway and is judged in the order of ``rule(_:_:rule:now:length:)``, in which
-    ///   the signature stands before counter and challenge.
+    ///   content comes anyway and is judged in the order of ``rule(_:_:rule:now:length:)``, in
+    ///   which the signature stands before counter and challenge.
     func lookAhead(
         _ proof: Proof,
         rule: Rule,

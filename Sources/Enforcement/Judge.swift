@@ -47,17 +47,19 @@ package struct Judge {
     ) -> Opening {
         let fields = ProofFields(head.fields, octets, names: rule.fields)
         guard let keyText = fields.keyID, let assertionText = fields.assertion else {
-            return .ruled(Self.unproven(rule, isUnsupported: fields.isUnsupported))
+            return .ruled(
+                Self.unproven(rule, isUnsupported: fields.isUnsupported, named(fields, octets))
+            )
         }
         // Where the challenge is part of the content, a copy in the head is nobody's business.
         let isInHead = rule.challenge != .none && rule.challengeSource == .field
         let challenge = isInHead ? fields.challenge : nil
         if isInHead, rule.challenge == .required, challenge == nil {
-            return .ruled(Ruling(.refuse(.challengeMissing)))
+            return .ruled(Ruling(.refuse(.challengeMissing), keyID: named(fields, octets)))
         }
         guard !fields.isAmbiguous, let keyID = KeyID(base64: octets.extracting(keyText)),
             let assertion = Self.assertion(octets.extracting(assertionText))
-        else { return .ruled(Ruling(.refuse(.assertionMalformed))) }
+        else { return .ruled(Ruling(.refuse(.assertionMalformed), keyID: named(fields, octets))) }
 
         // Content that nobody signs is not compared with anything.
         var declared: SHA256Digest?
@@ -150,10 +152,16 @@ package struct Judge {
         return self.rule(proof, hash, rule: rule, now: now, length: .none)
     }
 
+    /// The key that a request names, whatever else it lacks: the rollout goes by it.
+    private func named(_ fields: ProofFields, _ octets: Span<UInt8>) -> KeyID? {
+        guard !fields.isAmbiguous, let keyID = fields.keyID else { return nil }
+        return KeyID(base64: octets.extracting(keyID))
+    }
+
     /// A request without an assertion.
-    private static func unproven(_ rule: Rule, isUnsupported: Bool) -> Ruling {
-        guard isUnsupported else { return Ruling(.refuse(.assertionMissing)) }
-        var ruling = Ruling(.refuse(.unsupported))
+    private static func unproven(_ rule: Rule, isUnsupported: Bool, _ keyID: KeyID?) -> Ruling {
+        guard isUnsupported else { return Ruling(.refuse(.assertionMissing), keyID: keyID) }
+        var ruling = Ruling(.refuse(.unsupported), keyID: keyID)
         ruling.isExcused = rule.unsupported == .forward
         return ruling
     }

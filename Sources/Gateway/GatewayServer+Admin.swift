@@ -29,7 +29,11 @@ extension GatewayServer: AdminSource {
         }
     }
 
-    private func snapshot(_ lanes: [LaneFacts]) -> AdminSnapshot {
+    private func snapshot(_ gathered: [LaneFacts]) -> AdminSnapshot {
+        // The issuer counts for all lanes, so one of them carries its number.
+        var lanes = gathered
+        let issued = issuer.issued(.assertion) &+ issuer.issued(.enrolment)
+        if !lanes.isEmpty { lanes[0].tally.add(.challengesIssued, issued) }
         let now = Int64(time(nil))
         let statistics = keys.committer.statistics
         return AdminSnapshot(

@@ -192,8 +192,12 @@ package final class GatewayServer: @unchecked Sendable {
             let settings = try ProxySettings(next)
             let (apps, keys, issuer) = (next.apps, keys, issuer)
             let enrolment = Self.enrolment(next, keys, issuer)
+            // The addresses stay; a renewed certificate is for connections from now on.
+            var loaded: [TLSContext?] = []
+            for listener in next.listeners { loaded.append(try ListenerSet.context(listener.tls)) }
+            let certificates = loaded
             for unit in units {
-                unit.reload(settings, enrolment) {
+                unit.reload(settings, enrolment, certificates) {
                     Judge(apps: apps, keys: keys, challenges: issuer)
                 }
             }

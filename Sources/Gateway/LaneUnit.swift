@@ -17,6 +17,8 @@ final class LaneUnit: Sendable {
     private final class Residents {
         let proxy: ProxyLane
         var listeners: [Listener] = []
+        /// The certificate of each listener, in their order; `nil` for a plain one.
+        var certificates: [TLSContext?] = []
 
         init(_ proxy: ProxyLane) { self.proxy = proxy }
     }
@@ -32,11 +34,11 @@ final class LaneUnit: Sendable {
         let (lane, bound) = (lane, bound)
         lane.perform {
             let residents = bound.value(on: lane)
-            for socket in sockets {
+            residents.certificates = sockets.map(\.tls)
+            for (index, socket) in sockets.enumerated() {
                 let listener = Listener(descriptor: socket.descriptor, on: lane)
-                let tls = socket.tls
                 listener.accepted = { [unowned residents] descriptor, peer in
-                    residents.proxy.accept(descriptor, peer, tls: tls)
+                    residents.proxy.accept(descriptor, peer, tls: residents.certificates[index])
                 }
                 listener.paused = { [unowned residents] _ in
                     residents.proxy.tally.add(.acceptPauses)
@@ -57,11 +59,14 @@ final class LaneUnit: Sendable {
     func reload(
         _ settings: ProxySettings,
         _ enrolment: Enrolment,
+        _ certificates: [TLSContext?],
         makeJudge: @escaping @Sendable () -> Judge
     ) {
         let (lane, bound) = (lane, bound)
         lane.perform {
-            bound.value(on: lane).proxy.reload(settings, judge: makeJudge(), enrolment: enrolment)
+            let residents = bound.value(on: lane)
+            residents.certificates = certificates
+            residents.proxy.reload(settings, judge: makeJudge(), enrolment: enrolment)
         }
     }
 

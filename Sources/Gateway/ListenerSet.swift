@@ -22,9 +22,7 @@ struct ListenerSet {
         lanes: Int
     ) throws(GatewayError) {
         self.address = server
-        tls = try settings.map { settings throws(GatewayError) in
-            try ListenerSet.context(settings)
-        }
+        tls = try ListenerSet.context(settings)
         guard let address = Resolver.addresses(of: server).first else {
             throw GatewayError(
                 "the listening address \(server.text) has no address",
@@ -56,8 +54,9 @@ struct ListenerSet {
         return text[...colon] + String(port)
     }
 
-    /// Loads a certificate and its key.
-    static func context(_ tls: ListenSettings.TLS) throws(GatewayError) -> TLSContext {
+    /// Loads a certificate and its key; `nil` for a plain listener.
+    static func context(_ tls: ListenSettings.TLS?) throws(GatewayError) -> TLSContext? {
+        guard let tls else { return nil }
         do throws(TLSContextError) {
             return try TLSContext(
                 serverCertificateChain: tls.certificateFile,

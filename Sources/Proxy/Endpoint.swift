@@ -1,7 +1,7 @@
 import HTTPWire
 
 /// The gateway's own endpoints, under the path that the configuration names.
-enum Endpoint {
+enum Endpoint: String {
     /// `POST …/challenges`
     case challenges
     /// `POST …/keys`
@@ -9,7 +9,7 @@ enum Endpoint {
     /// A path of the gateway's, but none of its endpoints.
     case unknown
     /// An endpoint that was asked with a method it doesn't have.
-    case wrongMethod
+    case wrongMethod = "wrong-method"
 
     /// `nil` when the path is not the gateway's. Compared octet by octet: another spelling of the
     /// path is the origin's.

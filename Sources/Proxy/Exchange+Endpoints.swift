@@ -63,7 +63,6 @@ extension Exchange {
     private func serve(_ action: Enrolment.Action) {
         switch action {
         case .answer(let status, let json):
-            proxy.tally.add(.challengesIssued)
             answer(LocalAnswer(status: status, json: json))
         case .refuse(let problem):
             if problem.status == 429 { proxy.tally.add(.enrolmentsThrottled) }

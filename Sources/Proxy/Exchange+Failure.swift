@@ -54,8 +54,9 @@ extension Exchange {
         // An idle connection may be closed by the origin in the moment it is taken. The request may
         // be sent once more if that does no harm and all of it is still here (RFC 9112 §9.3.1,
         // RFC 9110 §9.2.2); the verdict is not made again.
-        let canRepeat = connection.isReused && connection.inbox.isEmpty && interimCount == 0
-        guard canRepeat, method.isIdempotent, !hasRetried, !hasStreamed else {
+        let isUntouched = connection.isReused && connection.inbox.isEmpty && interimCount == 0
+        let isWhole = if case .abandoned = upload { false } else { true }
+        guard isUntouched, isWhole, method.isIdempotent, !hasRetried, !hasStreamed else {
             return fail(.originClosed)
         }
         retry()
@@ -117,8 +118,13 @@ extension Exchange {
         guard let client else { return }
         status = answer.status
         if problem.isEmpty { problem = answer.reason }
-        if case .done = upload {} else { upload = .abandoned }
+        switch upload {
+        case .done: break
+        case .waiting: upload = hasArrived() ? .done : .abandoned
+        case .holding, .collecting, .streaming, .replaying, .abandoned: upload = .abandoned
+        }
         releaseOrigin(reusable: false)
+        answeredBytes = method == .head ? 0 : UInt64(answer.body.utf8.count)
         let isComplete = if case .done = upload { true } else { false }
         closesClient = closesClient || !isComplete || !isPersistent
         var out = proxy.takeOutput()

@@ -67,6 +67,7 @@ extension Exchange {
     /// Mode × rollout × verdict.
     func decide(_ ruling: Ruling) {
         self.ruling = ruling
+        isJudged = true
         isEnforced = isEnforced(for: ruling.keyID)
         let decision = Decision(ruling, rule: rule, isEnforced: isEnforced)
         proxy.tally.addVerdict(
@@ -114,7 +115,6 @@ extension Exchange {
         var challenge: String?
         if refusal.row.nextStep == .signAgain {
             challenge = proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds)
-            if challenge != nil { proxy.tally.add(.challengesIssued) }
         }
         answer(LocalAnswer(Problem(refusal, challenge: challenge)))
     }

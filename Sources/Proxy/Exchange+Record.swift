@@ -20,13 +20,17 @@ extension Exchange {
         proxy.log.member("host", octets: logHost)
         proxy.log.member("path", octets: logPath)
         proxy.log.member("status", status)
-        proxy.log.member("rule", rule.id)
-        proxy.log.member("mode", rule.mode.rawValue)
-        if rule.mode != .off, endpoint == nil { recordVerdict() }
+        if let endpoint {
+            proxy.log.member("endpoint", endpoint.rawValue)
+        } else {
+            proxy.log.member("rule", rule.id)
+            proxy.log.member("mode", rule.mode.rawValue)
+        }
+        if isJudged { recordVerdict() }
         if !problem.isEmpty { proxy.log.member("problem", problem) }
         proxy.log.member("duration_us", duration / 1000)
         proxy.log.member("request_bytes", body.contentCount)
-        proxy.log.member("response_bytes", response.contentCount)
+        proxy.log.member("response_bytes", response.contentCount + answeredBytes)
         if let servedBy {
             proxy.log.member("origin", servedBy.server.settings.name)
             proxy.log.member("reused", servedBy.isReused)

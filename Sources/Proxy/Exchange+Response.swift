@@ -128,7 +128,6 @@ extension Exchange {
         guard rule.mode != .off, rule.sendsNextChallenge,
             let challenge = proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds)
         else { return }
-        proxy.tally.add(.challengesIssued)
         HeadWriter.field("App-Attest-Challenge", Array(challenge.utf8), into: &out)
     }
 

@@ -204,6 +204,27 @@ extension Exchange {
         malformed(reason)
     }
 
+    /// Whether all content is here although none was read yet; it is then taken off the client's
+    /// octets. A request that is refused by its head alone need not cost its connection.
+    func hasArrived() -> Bool {
+        guard let client, isPersistent else { return false }
+        let octets = client.inbox
+        var position = 0
+        do throws(Malformed) {
+            while true {
+                switch try body.read(octets.span, from: &position) {
+                case .content: continue
+                case .needMore: return false
+                case .finished:
+                    client.inbox = Array(octets[position...])
+                    return true
+                }
+            }
+        } catch {
+            return false
+        }
+    }
+
     /// The client was too slow, or is and has an excuse.
     func clientTimedOut() {
         guard client != nil, isReadingUpload else { return }

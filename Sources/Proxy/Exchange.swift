@@ -68,6 +68,8 @@ final class Exchange {
     var proof: Proof?
     var ruling = Ruling(.pass)
     var isEnforced = false
+    /// Whether a verdict was reached.
+    var isJudged = false
 
     // The origin's leg.
     var tried: [OriginServer] = []
@@ -92,6 +94,8 @@ final class Exchange {
     var logHost: [UInt8] = []
     var logPath: [UInt8] = []
     var problem = ""
+    /// Octets of content of an answer made here.
+    var answeredBytes: UInt64 = 0
     /// When the window began over which the client's rate is measured, and what had come by then.
     var rateCount: UInt64 = 0
 
@@ -118,6 +122,8 @@ final class Exchange {
         expectedDigest = nil
         ruling = Ruling(.pass)
         isEnforced = false
+        isJudged = false
+        answeredBytes = 0
         hasRetried = false
         hasConnectTimedOut = false
         hasStreamed = false

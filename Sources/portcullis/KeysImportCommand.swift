@@ -36,7 +36,7 @@ struct KeysImportCommand: ParsableCommand {
             StandardError.write("nothing was imported; correct the lines, or use --skip-problems")
             throw ExitCode(1)
         }
-        print("\(report.inserted) keys imported, \(report.merged) were stored already")
+        print("imported: \(report.inserted), stored already: \(report.merged)")
         if report.problemCount > 0 { throw ExitCode(1) }
     }
 }

@@ -153,7 +153,8 @@ import Testing
         }
     }
 
-    /// Content that comes anyway is judged in the order of the steps, the signature before the counter.
+    /// Content that comes anyway is judged in the order of the steps, the signature before the
+    /// counter.
     @Test func `a replay with other content is refused for its signature`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()

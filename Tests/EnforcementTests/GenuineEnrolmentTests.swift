@@ -8,8 +8,8 @@ import Testing
 
 @testable import Enforcement
 
-/// Genuine attestations through the enrolment. The challenge is the one thing that can't be ours: what
-/// stands in its place is the hash that the device was given.
+/// Genuine attestations through the enrolment. The challenge is the one thing that can't be ours:
+/// what stands in its place is the hash that the device was given.
 @Suite(.enabled(if: !SharedAttestations.all.isEmpty))
 struct GenuineEnrolmentTests {
     typealias Vector = SharedAttestations.Vector

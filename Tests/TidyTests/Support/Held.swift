@@ -46,7 +46,7 @@ enum Held {
     /// Modules of the toolchain, which no target declares.
     static let toolchainModules: Set<String> = [
         "Darwin", "Dispatch", "Foundation", "FoundationEssentials", "FoundationNetworking",
-        "Glibc", "Swift", "Synchronization", "Testing",
+        "Glibc", "Swift", "Synchronization",
     ]
 
     /// Words that say nothing about what a file or type is for, wherever they stand in its name.

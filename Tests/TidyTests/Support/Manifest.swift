@@ -13,7 +13,7 @@ struct Manifest {
     private let byName: [String: Target]
 
     /// Reads the entries of the target list: `.part("Name", uses: ["Other", product] + list)`,
-    /// `.program(…)`, `.bridge(…)`, `.tests(…)` and the package manager's own forms.
+    /// `.program(…)`, `.bridge(…)`, `.tests(…)`, `.scenarios(…)`, `.support(…)` and the package manager's own forms.
     init(source: SwiftSource) {
         var reader = Reader(source: source)
         for index in source.tokens.indices { reader.readConstant(at: index) }
@@ -83,7 +83,7 @@ extension Manifest {
             case "part", "target": .part
             case "program", "executableTarget": .program
             case "bridge": .cLibrary
-            case "tests", "testTarget": .tests
+            case "tests", "testTarget", "scenarios", "support": .tests
             default: nil
             }
         }

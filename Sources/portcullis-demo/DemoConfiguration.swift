@@ -1,0 +1,39 @@
+/// The configuration of the story.
+enum DemoConfiguration {
+    /// The text of portcullis.yaml.
+    static func text(origin port: UInt16) -> String {
+        """
+        listen: [{ address: "127.0.0.1:0" }]     # the system chooses the port
+        admin: { address: "127.0.0.1:0" }
+        origins: { shop: { servers: ["127.0.0.1:\(port)"] } }
+        apps:
+          - id: \(Phone.appID)
+            environments: [test]                 # devices made of software, and their root
+            test_root: software-root.pem
+        store: { sqlite: portcullis.db }
+        log: { access: ./access.log, level: error }
+        default: { origin: shop, mode: off }
+        rules:
+          - id: place-order
+            match: { method: [POST], path: /v1/orders }
+            mode: enforce
+            sign: [method, target, body, challenge]
+            body: { digest: declared, limit: 1MiB }
+          - id: upload-photo
+            match: { method: [PUT], path: /v1/photos/* }
+            mode: enforce
+            body: { digest: declared, limit: 64MiB }
+          - id: checkout
+            match: { method: [POST], path: /v1/checkout }
+            mode: enforce
+            rollout: { percent: 25%, by: key }
+            sign: [method, target]
+          - id: checkout-later                   # the same salt: the share of checkout, raised
+            match: { method: [POST], path: /v2/checkout }
+            mode: enforce
+            rollout: { percent: 50%, by: key, salt: checkout }
+            sign: [method, target]
+
+        """
+    }
+}

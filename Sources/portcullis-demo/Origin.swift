@@ -1,0 +1,106 @@
+import Cryptography
+import Dispatch
+import Foundation
+import Synchronization
+
+/// What stands behind the gateway: a small server that knows nothing of App Attest and records what
+/// it is sent. A thread for each connection.
+final class Origin: Sendable {
+    private struct Record {
+        var sightings: [Sighting] = []
+        /// How many of them were taken.
+        var taken = 0
+        /// Octets of content of the request under way.
+        var octetsUnderWay = 0
+    }
+
+    /// On 127.0.0.1.
+    let port: UInt16
+    private let record = Mutex(Record())
+    // The style has no semaphores. Here one thread tells a story about what another one sees.
+    private let news = DispatchSemaphore(value: 0)
+
+    init() throws(DemoError) {
+        let (listener, port) = try Socket.listening()
+        self.port = port
+        Thread.detachNewThread { [self] in
+            while let socket = listener.accepted() {
+                Thread.detachNewThread { self.serve(socket) }
+            }
+        }
+    }
+
+    /// All requests that reached it so far.
+    var count: Int { record.withLock { $0.sightings.count } }
+
+    /// How many requests came that nobody has asked about.
+    var untoldCount: Int { record.withLock { $0.sightings.count - $0.taken } }
+
+    /// The next request that nobody has asked about; waits for it.
+    func next() throws(DemoError) -> Sighting {
+        try wait("the origin saw no request") { record in
+            guard record.taken < record.sightings.count else { return nil }
+            defer { record.taken += 1 }
+            return record.sightings[record.taken]
+        }
+    }
+
+    /// Waits until so many octets of the content under way have come.
+    func awaitOctets(_ count: Int) throws(DemoError) {
+        try wait("the origin saw no octet of the upload") { record in
+            record.octetsUnderWay >= count ? () : nil
+        }
+    }
+
+    private func wait<Value: Sendable>(
+        _ failure: String,
+        until look: (inout Record) -> Value?
+    ) throws(DemoError) -> Value {
+        let end = DispatchTime.now() + .seconds(5)
+        while true {
+            if let value = record.withLock({ look(&$0) }) { return value }
+            guard news.wait(timeout: end) == .success else { throw DemoError(failure) }
+        }
+    }
+
+    private func serve(_ socket: Socket) {
+        let reader = MessageReader(socket)
+        let reply = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nok\n"
+        do throws(DemoError) {
+            while let head = try reader.head() {
+                guard try take(head, reader) else { return }
+                try socket.write(reply.utf8)
+            }
+        } catch {
+            // The gateway closes idle connections when it likes.
+            return
+        }
+    }
+
+    /// Reads one content and records the request.
+    ///
+    /// - Returns: whether it was complete.
+    private func take(
+        _ head: MessageReader.Head,
+        _ reader: MessageReader
+    ) throws(DemoError) -> Bool {
+        var digest = SHA256.Stream()
+        var count = 0
+        record.withLock { $0.octetsUnderWay = 0 }
+        let isComplete = try reader.content(of: head) { piece in
+            digest.update(piece.span)
+            count += piece.count
+            record.withLock { $0.octetsUnderWay += piece.count }
+            news.signal()
+        }
+        let sighting = Sighting(
+            head: head,
+            contentCount: count,
+            digest: digest.digest(),
+            isComplete: isComplete
+        )
+        record.withLock { $0.sightings.append(sighting) }
+        news.signal()
+        return isComplete
+    }
+}

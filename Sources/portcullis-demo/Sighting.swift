@@ -1,0 +1,20 @@
+import Cryptography
+
+/// A request as the origin saw it.
+struct Sighting: Sendable {
+    let head: MessageReader.Head
+    /// Octets of content.
+    let contentCount: Int
+    /// SHA-256 of what came of the content.
+    let digest: SHA256Digest
+    /// Whether its end came. An origin acts on complete requests only.
+    let isComplete: Bool
+
+    /// Method and target.
+    var requestLine: String {
+        head.line.split(separator: " ").prefix(2).joined(separator: " ")
+    }
+
+    /// A field's value.
+    subscript(name: String) -> String? { head[name] }
+}

@@ -1,0 +1,104 @@
+import Glibc
+
+/// A blocking TCP socket on the loopback interface. Whoever waits longer than ``patience`` has met
+/// a bug.
+final class Socket: Sendable {
+    /// Seconds.
+    private static let patience = 10
+
+    private let descriptor: Int32
+
+    private init(_ descriptor: Int32) {
+        self.descriptor = descriptor
+        var limit = timeval(tv_sec: Self.patience, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
+    }
+
+    deinit { close(descriptor) }
+
+    /// Connects to a port of this host.
+    static func connected(to port: UInt16) throws(DemoError) -> Socket {
+        let socket = Socket(Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+        guard withLoopback(port, { connect(socket.descriptor, $0, $1) }) == 0 else {
+            throw DemoError("can't connect to 127.0.0.1:\(port): \(lastError)")
+        }
+        return socket
+    }
+
+    /// Listens on a port that the system chooses.
+    static func listening() throws(DemoError) -> (socket: Socket, port: UInt16) {
+        // Waiting for connections takes as long as it takes.
+        let socket = Socket(Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+        var forever = timeval()
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        setsockopt(socket.descriptor, SOL_SOCKET, SO_RCVTIMEO, &forever, size)
+        guard withLoopback(0, { bind(socket.descriptor, $0, $1) }) == 0,
+            listen(socket.descriptor, 128) == 0
+        else { throw DemoError("can't listen: \(lastError)") }
+        var bound = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        // The kernel writes at most `length` octets of a record that is as long.
+        _ = withUnsafeMutableBytes(of: &bound) { octets in
+            octets.withMemoryRebound(to: sockaddr.self) {
+                getsockname(socket.descriptor, $0.baseAddress, &length)
+            }
+        }
+        return (socket, UInt16(bigEndian: bound.sin_port))
+    }
+
+    /// The next connection; `nil` when there will be none.
+    func accepted() -> Socket? {
+        let descriptor = accept(descriptor, nil, nil)
+        return descriptor >= 0 ? Socket(descriptor) : nil
+    }
+
+    /// Sends all octets.
+    func write(_ octets: some Collection<UInt8>) throws(DemoError) {
+        let octets = Array(octets)
+        var sent = 0
+        while sent < octets.count {
+            // Pointer and count are of the part that is left, which is not empty.
+            let count = octets[sent...].withUnsafeBytes {
+                send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { throw DemoError("can't send: \(Self.lastError)") }
+            sent += count
+        }
+    }
+
+    /// What has come, at least one octet; empty when the peer has ended or is gone.
+    func read() throws(DemoError) -> [UInt8] {
+        var failure: Int32 = 0
+        let octets = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in
+            // At most the buffer's count is written.
+            let received = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+            if received < 0 { failure = errno }
+            count = max(received, 0)
+        }
+        guard failure != EAGAIN else { throw DemoError("nothing came for \(Self.patience) s") }
+        return octets
+    }
+
+    private static var lastError: String { String(cString: strerror(errno)) }
+
+    private static func withLoopback(
+        _ port: UInt16,
+        _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) -> Int32 {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+        return withUnsafeBytes(of: address) { octets in
+            // A sockaddr_in is aligned as a sockaddr and as long.
+            octets.withMemoryRebound(to: sockaddr.self) { records in
+                guard let base = records.baseAddress else {
+                    preconditionFailure("Socket: no address")
+                }
+                return body(base, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+/// The app makes a key and has it attested.
+struct FirstEnrolment: Step {
+    let title = "The app enrols a key: challenge, attestation, 201"
+
+    func play(on stage: Stage) throws(DemoError) {
+        let asked = try stage.exchange(Phone.challengeCall("enrolment"))
+        guard let challenge = asked.json("/challenges/0") else {
+            throw DemoError("no challenge: \(asked.text)")
+        }
+        stage.narrator.say("     \(Narrator.short(asked.text.filter { $0 != "\n" }))")
+        let call = stage.phone.enrolment(challenge, at: Stage.now)
+        let enrolled = try stage.exchange(call)
+        stage.narrator.say("     key id \(stage.phone.keyID)")
+        stage.narrator.claim("201, and the key is on disk by then", enrolled.status == 201)
+
+        let again = try stage.exchange(call)
+        stage.narrator.claim(
+            "a challenge enrols once",
+            again.status == 401 && again.problem("reason") == "challenge-spent"
+        )
+        let fresh = try stage.phone.challenge("enrolment")
+        let repeated = try stage.exchange(stage.phone.enrolment(fresh, at: Stage.now))
+        stage.narrator.claim(
+            "to enrol the same key with a fresh one is answered 200 and changes nothing",
+            repeated.status == 200
+        )
+        stage.claimOriginSawNothing()
+    }
+}

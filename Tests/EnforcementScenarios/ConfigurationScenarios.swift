@@ -1,0 +1,171 @@
+import Foundation
+import Testing
+
+extension Scenarios {
+    /// Configurations that are wrong, and the commands that say what one means.
+    @Suite struct Configurations {
+        private static let rules = """
+            - id: orders
+              match: { method: [POST], path: /v1/orders }
+              mode: enforce
+              sign: [method, target, body, challenge]
+            - id: files
+              match: { path: /v1/files/** }
+              mode: observe
+              sign: [method, target]
+            """
+
+        private static let invalid = """
+            listen:
+              - address: 127.0.0.1:0
+            origins:
+              shop: { servers: [127.0.0.1:1] }
+            apps:
+              - { id: noprefix, environments: [production] }
+            store: { sqlite: portcullis.db }
+            default: { origin: shop, mode: sometimes }
+            limits: { head: 12B }
+            rules:
+              - id: orders
+                match: { path: /v1/** }
+                mode: enforce
+                rollout: { percent: 250% }
+              - id: shadowed
+                match: { path: /v1/orders }
+                origin: shopp
+                mode: off
+                sign: content
+            unknown: 1
+
+            """
+
+        @Test func `an invalid configuration starts nothing and names every problem`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.write("portcullis.yaml", Self.invalid)
+            let file = scenario.path("portcullis.yaml")
+            let served = try scenario.portcullis("serve", file)
+            #expect(served.status == 1)
+            #expect(served.printed == "")
+            #expect(!served.complained.contains("listening"))
+            #expect(served.complained.contains("nothing was started"))
+            for line in [6, 8, 9, 14, 16, 17, 19, 20] {
+                #expect(served.complained.contains("\(file):\(line): "), "line \(line)")
+            }
+            #expect(!FileManager.default.fileExists(atPath: scenario.path("portcullis.db")))
+
+            let checked = try scenario.portcullis("check", file)
+            #expect(checked.status == 1)
+            for line in [6, 8, 9, 14, 16, 17, 19, 20] {
+                #expect(checked.printed.contains("\(file):\(line): "), "line \(line)")
+            }
+            #expect(checked.printed.contains("refused, "))
+            let explained = try scenario.portcullis("explain", file, "GET", "/v1/orders")
+            #expect(explained.status == 1)
+            #expect(explained.complained.contains("\(file):6: "))
+            let listed = try scenario.portcullis("keys", "list", "--config", file)
+            #expect(listed.status == 1)
+        }
+
+        @Test func `a configuration that is not there starts nothing`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let served = try scenario.portcullis("serve", scenario.path("absent.yaml"))
+            #expect(served.status == 1)
+            #expect(served.complained.contains("absent.yaml"))
+            #expect(try scenario.portcullis("serve").status == 2)
+            #expect(try scenario.portcullis("sreve", "x").status == 2)
+        }
+
+        @Test func `a reload that is invalid leaves the running configuration in place`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            #expect(try client.send("POST", "/v1/orders", content: [1]).status == 401)
+            let good = try String(contentsOfFile: scenario.path("portcullis.yaml"), encoding: .utf8)
+            try scenario.write("portcullis.yaml", good.replacing("observe", with: "obsserve"))
+            gateway.child.signal(SIGHUP)
+            _ = try gateway.child.wait(for: "refused reload") { _, complained in
+                complained.contains("the configuration is invalid") ? true : nil
+            }
+            #expect(gateway.child.complained.contains("portcullis.yaml:"))
+            #expect(try client.send("POST", "/v1/orders", content: [1]).status == 401)
+            let off = good.replacing("mode: enforce", with: "mode: observe")
+            try scenario.write("portcullis.yaml", off)
+            gateway.child.signal(SIGHUP)
+            _ = try gateway.child.wait(for: "reload") { _, complained in
+                complained.contains("generation 2") ? true : nil
+            }
+            #expect(try client.send("POST", "/v1/orders", content: [1]).status == 200)
+        }
+
+        @Test func `check, explain and test say what a configuration means`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            let file = scenario.path("portcullis.yaml")
+            let checked = try scenario.portcullis("check", file)
+            #expect(checked.status == 0)
+            #expect(checked.printed.contains("ok, "))
+            #expect(checked.printed.contains("a test app"))
+            #expect(checked.printed.contains("orders: POST * /v1/orders → shop"))
+
+            let explained = try scenario.portcullis("explain", file, "POST", "/v1/orders?dry=1")
+            #expect(explained.status == 0)
+            #expect(explained.printed.contains("orders"))
+            let json = try scenario.portcullis("explain", file, "GET", "/v1/files/a", "--json")
+            #expect(json.status == 0)
+            let object = try JSONSerialization.jsonObject(with: Data(json.printed.utf8))
+            #expect(object is [String: Any])
+            #expect(json.printed.contains("files"))
+            let malformed = try scenario.portcullis("explain", file, "GET", "/v1/files/a%2Fb")
+            #expect(malformed.printed.contains("path-encoded-slash"), "\(malformed)")
+
+            let cases = """
+                - request: POST /v1/orders
+                  expect: { rule: orders, mode: enforce, origin: shop }
+                - request: GET /v1/files/a
+                  expect: { rule: files, mode: observe, enforced: false }
+                - request: GET /v1/files/a%2Fb
+                  expect: { refused: path-encoded-slash }
+
+                """
+            try scenario.write("cases.yaml", cases)
+            let tested = try scenario.portcullis("test", file, scenario.path("cases.yaml"))
+            #expect(tested.status == 0)
+            #expect(tested.printed.hasSuffix("3 of 3 pass\n"))
+            try scenario.write(
+                "cases.yaml",
+                cases.replacing("rule: orders", with: "rule: files")
+            )
+            let failed = try scenario.portcullis("test", file, scenario.path("cases.yaml"))
+            #expect(failed.status == 1)
+            #expect(failed.printed.contains("rule is orders, expected files"))
+            try scenario.write("cases.yaml", "- wrong: 1\n")
+            let unreadable = try scenario.portcullis("test", file, scenario.path("cases.yaml"))
+            #expect(unreadable.status == 2)
+        }
+
+        /// What the gateway does is what `explain` says it does.
+        @Test func `a request that explain refuses is refused with the same reason`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            let gateway = try scenario.serve()
+            let file = scenario.path("portcullis.yaml")
+            for path in ["/v1/files/a%2Fb", "/v1/files/%2e%2e/orders", "/v1/files/a%00b"] {
+                let answer = try gateway.client().send("GET", path)
+                #expect(answer.status == 400)
+                let explained = try scenario.portcullis("explain", file, "GET", path)
+                #expect(!answer.reason.isEmpty)
+                #expect(explained.printed.contains(answer.reason), "\(path) \(explained.printed)")
+            }
+            #expect(origin.seen.isEmpty)
+        }
+    }
+}

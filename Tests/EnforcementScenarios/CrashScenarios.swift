@@ -1,0 +1,190 @@
+import AppAttest
+import Foundation
+import RequestBinding
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// What holds over a stop and over a kill.
+    @Suite struct Crashes {
+        enum Ending: String, CaseIterable, Sendable { case stop, kill }
+
+        private static let rules = """
+            - id: signed
+              match: { path: /v1/signed }
+              mode: enforce
+              sign: [method, target, body, challenge]
+            - id: bare
+              match: { path: /v1/bare }
+              mode: enforce
+              sign: [method, target]
+            - id: window
+              match: { path: /v1/window }
+              mode: enforce
+              sign: [method, target]
+              counter: { window: 64 }
+            - id: legacy
+              match: { path: /v1/legacy }
+              mode: enforce
+              sign: content
+              challenge: none
+            - id: challenged
+              match: { path: /v1/challenged }
+              mode: enforce
+              sign: challenge
+            """
+
+        private func end(_ gateway: GatewayProcess, _ ending: Ending) throws {
+            switch ending {
+            case .stop: #expect(try gateway.stop() == 0)
+            case .kill: try gateway.crash()
+            }
+        }
+
+        /// The counter of each stored key.
+        private func counters(_ scenario: Scenario) throws -> [String: Int] {
+            let config = scenario.path("portcullis.yaml")
+            let list = try scenario.portcullis("keys", "list", "--config", config)
+            let rows = list.printed.split(separator: "\n").map { $0.split(separator: "\t") }
+            return Dictionary(uniqueKeysWithValues: rows.map { (String($0[0]), Int($0[4]) ?? -1) })
+        }
+
+        @Test(arguments: Ending.allCases)
+        func `a replay is refused over a restart, with a challenge and without`(
+            ending: Ending
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            let forms: [(path: String, signing: SigningForm, hasChallenge: Bool)] = [
+                ("signed", .lines(.all, headers: []), true),
+                ("bare", .lines([.method, .target], headers: []), false),
+                ("window", .lines([.method, .target], headers: []), false),
+                ("legacy", .content, false), ("challenged", .challenge, true),
+            ]
+            var keys = try scenario.imported(forms.count)
+            var sent: [[UInt8]] = []
+            let first = try scenario.serve()
+            let client = first.client()
+            for (number, form) in forms.enumerated() {
+                let request = SoftwareKey.Request(
+                    method: "POST",
+                    target: "/v1/\(form.path)",
+                    content: Array("content".utf8),
+                    challenge: form.hasChallenge
+                        ? try first.challenges("assertion", client)[0] : nil
+                )
+                let proof = keys[number].proof(of: request, signing: form.signing)
+                let fields = proof.fields + [("Content-Length", String(request.content.count))]
+                let head = HTTPClient.head("POST", request.target, fields)
+                sent.append(Array((head + "\r\n").utf8) + request.content)
+                #expect(try client.send(raw: sent[number]).status == 200, "\(form.path)")
+            }
+            try end(first, ending)
+            let second = try scenario.serve()
+            for (number, form) in forms.enumerated() {
+                let answer = try second.client().send(raw: sent[number])
+                #expect(answer.status == 401, "\(form.path)")
+                let reasons =
+                    form.hasChallenge && ending == .kill
+                    ? ["challenge-unknown", "counter-replayed"] : ["counter-replayed"]
+                #expect(reasons.contains(answer.reason), "\(form.path): \(answer.reason)")
+            }
+            #expect(origin.seen.count == forms.count)
+            // The keys go on where they were.
+            for (number, form) in forms.enumerated() {
+                let client = second.client()
+                let request = SoftwareKey.Request(
+                    method: "POST",
+                    target: "/v1/\(form.path)",
+                    content: Array("more".utf8),
+                    challenge: form.hasChallenge
+                        ? try second.challenges("assertion", client)[0] : nil
+                )
+                let proof = keys[number].proof(of: request, signing: form.signing)
+                #expect(try client.send(request, proof).status == 200, "\(form.path)")
+            }
+        }
+
+        @Test(arguments: Ending.allCases)
+        func `a challenge from before is unknown after a restart`(ending: Ending) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            var key = try scenario.imported()[0]
+            let first = try scenario.serve()
+            let challenge = try first.challenges("assertion", first.client())[0]
+            try end(first, ending)
+            let second = try scenario.serve()
+            let request = SoftwareKey.Request(
+                method: "GET",
+                target: "/v1/signed",
+                challenge: challenge
+            )
+            let proof = key.proof(of: request, signing: .lines(.all, headers: []))
+            let answer = try second.client().send(request, proof)
+            #expect(answer.reason == "challenge-unknown")
+            #expect(answer.member("next") == "sign-again")
+        }
+
+        @Test(arguments: Ending.allCases)
+        func `a key that was answered 201 is there after the end`(ending: Ending) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            var stored: Set<String> = []
+            for _ in 0..<5 {
+                let gateway = try scenario.serve()
+                let key = Scenario.device.makeKey()
+                #expect(try gateway.enrol(key, gateway.client()).status == 201)
+                stored.insert(key.keyID.base64)
+                try end(gateway, ending)
+                #expect(try Set(counters(scenario).keys) == stored)
+            }
+        }
+
+        @Test func `ten kills under load: nothing twice, nothing lost, nothing backwards`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            let load = Load(try scenario.imported(6))
+            var before = try counters(scenario)
+            for cycle in 1...10 {
+                let gateway = try scenario.serve()
+                let admitted = try load.run(against: gateway, until: 120, enrolments: 3) {
+                    try gateway.crash()
+                }
+                let after = try counters(scenario)
+                for (key, counter) in before {
+                    #expect(after[key] ?? -1 >= counter, "cycle \(cycle)")
+                }
+                for key in load.enrolled {
+                    #expect(after[key.base64] != nil, "cycle \(cycle): an enrolled key is lost")
+                }
+                // Whoever had waited for the disk has a counter there.
+                for request in admitted where !request.hasChallenge {
+                    let stored = after[request.keyID.base64] ?? -1
+                    #expect(stored >= Int(request.counter), "cycle \(cycle)")
+                }
+                before = after
+                let next = try scenario.serve()
+                let client = next.client()
+                for request in admitted {
+                    let answer = try client.send(raw: request.raw)
+                    #expect(answer.status == 401)
+                    let reasons =
+                        request.hasChallenge
+                        ? ["challenge-unknown", "counter-replayed"] : ["counter-replayed"]
+                    #expect(reasons.contains(answer.reason), "cycle \(cycle): \(answer.reason)")
+                }
+                try next.crash()
+            }
+            let targets = origin.seen.map(\.target)
+            #expect(Set(targets).count == targets.count)
+        }
+    }
+}

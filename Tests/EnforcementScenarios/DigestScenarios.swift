@@ -1,0 +1,273 @@
+import AppAttest
+import Cryptography
+import Foundation
+import Octets
+import RequestBinding
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// Content that streams past its declared digest.
+    @Suite struct Digests {
+        enum Framing: String, CaseIterable, Sendable { case length, chunked }
+
+        /// Octets of content, and how many of them the client sends at once.
+        struct Size: Sendable, CustomTestStringConvertible {
+            let count: Int
+            let piece: Int
+
+            var testDescription: String { "\(count) octets" }
+
+            static let all = [
+                Size(count: 1, piece: 1), Size(count: 70_000, piece: 1_000),
+                Size(count: 100 << 20, piece: 1 << 18),
+            ]
+        }
+
+        /// Content that differs from place to place, a piece at a time, the last octet as wanted.
+        private static func content(_ size: Size, lastFlipped: Bool) -> some Sequence<[UInt8]> {
+            let count = (size.count + size.piece - 1) / size.piece
+            let plain = (0..<size.piece).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
+            return (0..<count).lazy.map { number in
+                var piece = plain
+                piece[0] = UInt8(truncatingIfNeeded: number)
+                if number == count - 1 {
+                    piece.removeLast(count * size.piece - size.count)
+                    if lastFlipped { piece[piece.count - 1] ^= 1 }
+                }
+                return piece
+            }
+        }
+
+        private static func digest(_ pieces: some Sequence<[UInt8]>) -> SHA256Digest {
+            var stream = SHA256.Stream()
+            for piece in pieces { stream.update(piece.span) }
+            return stream.digest()
+        }
+
+        private static let rules = """
+            - id: uploads
+              match: { path: /v1/enforced }
+              mode: enforce
+              sign: [method, target, body]
+              body: { digest: declared, limit: 200MiB }
+            - id: watched
+              match: { path: /v1/observed }
+              mode: observe
+              sign: [method, target, body]
+              body: { digest: declared, limit: 200MiB }
+            - id: small
+              match: { path: /v1/small }
+              mode: enforce
+              sign: [method, target, body]
+              body: { digest: declared, limit: 64KiB }
+            - id: held
+              match: { path: /v1/held }
+              mode: enforce
+              sign: [method, target, body]
+              body: { digest: held, limit: 200MiB, memory: 64KiB }
+            """
+
+        /// Sends content under a digest that was signed.
+        private func upload(
+            _ client: HTTPClient,
+            _ key: inout SoftwareKey,
+            _ target: String,
+            _ size: Size,
+            _ framing: Framing,
+            digest: SHA256Digest,
+            lastFlipped: Bool = false,
+            declares: Bool = true
+        ) throws -> Answer {
+            let data = RequestLines.clientData(
+                [.method, .target, .body],
+                method: "POST",
+                target: target,
+                digest: digest.octets,
+                challenge: "-"
+            )
+            let assertion = key.assertion(clientData: data)
+            var fields: [(name: String, value: String)] = [
+                ("App-Attest-Key-Id", key.keyID.base64),
+                ("App-Attest-Assertion", Base64.text(assertion)),
+            ]
+            if declares {
+                fields.append(("Content-Digest", "sha-256=:\(Base64.text(digest.octets)):"))
+            }
+            let pieces = Self.content(size, lastFlipped: lastFlipped)
+            switch framing {
+            case .length:
+                fields.append(("Content-Length", String(size.count)))
+                return try client.stream(head: HTTPClient.head("POST", target, fields), pieces)
+            case .chunked:
+                fields.append(("Transfer-Encoding", "chunked"))
+                let ends = [Array("0\r\n\r\n".utf8)]
+                let chunks = pieces.map { piece in
+                    Array("\(String(piece.count, radix: 16))\r\n".utf8) + piece
+                        + Array("\r\n".utf8)
+                }
+                let all = [AnySequence(chunks), AnySequence(ends)].lazy.joined()
+                return try client.stream(head: HTTPClient.head("POST", target, fields), all)
+            }
+        }
+
+        private func start(
+            _ scenario: Scenario
+        ) throws -> (GatewayProcess, RecordingOrigin, SoftwareKey) {
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            let key = try scenario.imported()[0]
+            return (try scenario.serve(), origin, key)
+        }
+
+        @Test(arguments: Size.all, Framing.allCases)
+        func `of content that is not what was signed the origin never sees the end`(
+            size: Size,
+            framing: Framing
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var (gateway, origin, key) = try start(scenario)
+            let client = gateway.client()
+            let digest = Self.digest(Self.content(size, lastFlipped: false))
+            let answer = try upload(
+                client,
+                &key,
+                "/v1/enforced",
+                size,
+                framing,
+                digest: digest,
+                lastFlipped: true
+            )
+            #expect(answer.status == 400)
+            #expect(answer.reason == "digest-mismatch")
+            let seen = try origin.seen(1)[0]
+            #expect(!seen.isComplete)
+            // In chunks all octets may have gone out before the end that is withheld.
+            if framing == .length { #expect(seen.count < size.count) }
+            // The gateway is as good as before, on a fresh connection to the origin.
+            let right = try upload(client, &key, "/v1/enforced", size, framing, digest: digest)
+            #expect(right.status == 200)
+            let next = try origin.seen(2)[1]
+            #expect(next.isComplete)
+            #expect(next.count == size.count)
+            #expect(next.digest == digest)
+        }
+
+        @Test(arguments: Size.all, Framing.allCases)
+        func `whoever is observed is forwarded whatever the content is`(
+            size: Size,
+            framing: Framing
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var (gateway, origin, key) = try start(scenario)
+            let digest = Self.digest(Self.content(size, lastFlipped: false))
+            let answer = try upload(
+                gateway.client(),
+                &key,
+                "/v1/observed",
+                size,
+                framing,
+                digest: digest,
+                lastFlipped: true
+            )
+            #expect(answer.status == 200)
+            let seen = try origin.seen(1)[0]
+            #expect(seen.isComplete)
+            #expect(seen.count == size.count)
+            #expect(seen.digest == Self.digest(Self.content(size, lastFlipped: true)))
+        }
+
+        @Test(arguments: Size.all, Framing.allCases)
+        func `held content reaches the origin whole or not at all`(
+            size: Size,
+            framing: Framing
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var (gateway, origin, key) = try start(scenario)
+            let client = gateway.client()
+            let digest = Self.digest(Self.content(size, lastFlipped: false))
+            for (declares, reason) in [(true, "digest-mismatch"), (false, "signature-mismatch")] {
+                let answer = try upload(
+                    client,
+                    &key,
+                    "/v1/held",
+                    size,
+                    framing,
+                    digest: digest,
+                    lastFlipped: true,
+                    declares: declares
+                )
+                #expect(answer.reason == reason)
+            }
+            let right = try upload(
+                client,
+                &key,
+                "/v1/held",
+                size,
+                framing,
+                digest: digest,
+                declares: false
+            )
+            #expect(right.status == 200)
+            let seen = try origin.seen(1)
+            #expect(seen.count == 1)
+            #expect(seen[0].isComplete)
+            #expect(seen[0].digest == digest)
+        }
+
+        @Test(arguments: Framing.allCases)
+        func `content beyond the limit is cut off, announced or not`(framing: Framing) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var (gateway, origin, key) = try start(scenario)
+            let size = Size(count: (64 << 10) + 1, piece: 1_000)
+            let digest = Self.digest(Self.content(size, lastFlipped: false))
+            let client = gateway.client()
+            let answer = try upload(client, &key, "/v1/small", size, framing, digest: digest)
+            #expect(answer.status == 413)
+            #expect(answer.reason == "content-too-large")
+            if framing == .chunked { _ = try origin.seen(1) }
+            #expect(origin.seen.filter(\.isComplete).isEmpty)
+            let fits = Size(count: 64 << 10, piece: 1_000)
+            let right = Self.digest(Self.content(fits, lastFlipped: false))
+            let good = try upload(client, &key, "/v1/small", fits, framing, digest: right)
+            #expect(good.status == 200)
+        }
+
+        @Test func `a client that waits for it is told to go on only when its head is good`() throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var (gateway, origin, key) = try start(scenario)
+            for (target, damage) in [
+                ("/v1/enforced", AssertionDamage?.none), ("/v1/enforced", .counterRepeated),
+                ("/v1/held", .counterRepeated), ("/v1/enforced", .signature),
+            ] {
+                let request = SoftwareKey.Request(method: "POST", target: target, content: [1, 2])
+                let proof = key.proof(
+                    of: request,
+                    signing: .lines([.method, .target, .body], headers: []),
+                    damage: damage
+                )
+                let socket = try Socket(port: gateway.port)
+                let fields = proof.fields + [("Content-Length", "2"), ("Expect", "100-continue")]
+                try socket.send(HTTPClient.head("POST", target, fields) + "\r\n")
+                let reader = MessageReader(socket)
+                let first = try #require(try reader.head())
+                if damage == nil {
+                    #expect(first.startLine == "HTTP/1.1 100 Continue")
+                    try socket.send([1, 2])
+                    let last = try #require(try reader.head())
+                    #expect(last.startLine == "HTTP/1.1 200 OK")
+                } else {
+                    let status = damage == .signature ? "403" : "401"
+                    #expect(first.startLine.hasPrefix("HTTP/1.1 \(status)"))
+                }
+            }
+            #expect(origin.seen.count == 1)
+        }
+    }
+}

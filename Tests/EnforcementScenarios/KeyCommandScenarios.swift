@@ -1,0 +1,218 @@
+import AppAttest
+import Foundation
+import RequestBinding
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// The commands about keys, beside a running gateway and without one.
+    @Suite struct KeyCommands {
+        private static let rules = """
+            - id: orders
+              match: { path: /v1/orders }
+              mode: enforce
+              sign: [method, target]
+            """
+
+        private static let request = SoftwareKey.Request(method: "GET", target: "/v1/orders")
+
+        private func send(_ client: HTTPClient, _ key: inout SoftwareKey) throws -> Answer {
+            let signing = SigningForm.lines([.method, .target], headers: [])
+            return try client.send(Self.request, key.proof(of: Self.request, signing: signing))
+        }
+
+        @Test func `a key is refused from the moment in which revoke has returned`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            var keys = try scenario.imported(20)
+            let gateway = try scenario.serve()
+            // A connection to each lane, most likely: the listeners share the port.
+            let clients = (0..<8).map { _ in gateway.client() }
+            let config = scenario.path("portcullis.yaml")
+            for number in keys.indices {
+                let client = clients[number % clients.count]
+                #expect(try send(client, &keys[number]).status == 200)
+                let id = keys[number].keyID.base64
+                let revoked = try scenario.portcullis("keys", "revoke", "--config", config, id)
+                #expect(revoked.status == 0)
+                #expect(revoked.printed == "\(id) revoked\n")
+                for client in clients {
+                    let answer = try send(client, &keys[number])
+                    #expect(answer.status == 403)
+                    #expect(answer.reason == "key-revoked")
+                }
+            }
+            #expect(origin.seen.count == keys.count)
+
+            let id = keys[0].keyID.base64
+            let again = try scenario.portcullis("keys", "revoke", "--config", config, id)
+            #expect(again.status == 0)
+            #expect(again.printed.hasPrefix("\(id) was revoked at "))
+            let stranger = Scenario.device.makeKey().keyID.base64
+            let unknown = try scenario.portcullis("keys", "revoke", "--config", config, stranger)
+            #expect(unknown.status == 1)
+            #expect(unknown.complained.hasSuffix("\(stranger) is not stored\n"))
+            let wrong = try scenario.portcullis("keys", "revoke", "--config", config, "AAAA")
+            #expect(wrong.status == 2)
+
+            // It stays so over a crash.
+            try gateway.crash()
+            let next = try scenario.serve()
+            #expect(try send(next.client(), &keys[0]).reason == "key-revoked")
+            // And by no new enrolment.
+            let enrolled = try next.enrol(keys[0], next.client())
+            #expect(enrolled.status == 403)
+            #expect(enrolled.reason == "key-revoked")
+        }
+
+        @Test func `keys imported beside a running gateway are known at once`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            var stranger = Scenario.device.makeKey()
+            #expect(try send(client, &stranger).reason == "key-unknown")
+            var keys = try scenario.imported(3)
+            for number in keys.indices {
+                #expect(try send(client, &keys[number]).status == 200)
+            }
+        }
+
+        @Test func `list, show, export and import agree`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            var keys = try scenario.imported(5)
+            let config = scenario.path("portcullis.yaml")
+            let gateway = try scenario.serve()
+            for _ in 0..<3 { #expect(try send(gateway.client(), &keys[0]).status == 200) }
+            let revoked = keys[1].keyID.base64
+            _ = try scenario.portcullis("keys", "revoke", "--config", config, revoked)
+            #expect(try gateway.stop() == 0)
+
+            let list = try scenario.portcullis("keys", "list", "--config", config)
+            #expect(list.status == 0)
+            let rows = list.printed.split(separator: "\n").map { $0.split(separator: "\t") }
+            #expect(Set(rows.map { String($0[0]) }) == Set(keys.map(\.keyID.base64)))
+            let first = try #require(rows.first { $0[0] == keys[0].keyID.base64 })
+            #expect(first[1...4] == [Scenario.appID[...], "test", "active", "3"])
+            #expect(first[5] != "never")
+            #expect(rows.filter { $0[3] == "revoked" }.map { String($0[0]) } == [revoked])
+            let filtered = try scenario.portcullis(
+                "keys",
+                "list",
+                "--config",
+                config,
+                "--status",
+                "revoked"
+            )
+            #expect(filtered.printed.split(separator: "\n").count == 1)
+
+            let id = keys[0].keyID.base64
+            let shown = try scenario.portcullis("keys", "show", "--config", config, id)
+            #expect(shown.status == 0)
+            #expect(shown.printed.contains(#""counter":3"#))
+            let short = try scenario.portcullis(
+                "keys",
+                "show",
+                "--config",
+                config,
+                keys[0].keyID.logName
+            )
+            #expect(short.printed == shown.printed)
+            let absent = try scenario.portcullis(
+                "keys",
+                "show",
+                "--config",
+                config,
+                Scenario.device.makeKey().keyID.base64
+            )
+            #expect(absent.status == 1)
+
+            try exportAndImport(scenario, keys, shown: shown.printed)
+        }
+
+        /// Takes all keys to another store.
+        private func exportAndImport(
+            _ scenario: Scenario,
+            _ keys: [SoftwareKey],
+            shown: String
+        ) throws {
+            var keys = keys
+            let config = scenario.path("portcullis.yaml")
+            let exported = try scenario.portcullis("keys", "export", "--config", config)
+            #expect(exported.printed.split(separator: "\n").count == 5)
+            #expect(exported.printed.contains(shown))
+            try scenario.write("exported.jsonl", exported.printed)
+            let text = try String(contentsOfFile: config, encoding: .utf8)
+            try scenario.write("other.yaml", text.replacing("portcullis.db", with: "other.db"))
+            let other = scenario.path("other.yaml")
+            let imported = try scenario.portcullis(
+                "keys",
+                "import",
+                "--config",
+                other,
+                scenario.path("exported.jsonl")
+            )
+            #expect(imported.printed == "imported: 5, stored already: 0\n")
+            let again = try scenario.portcullis("keys", "export", "--config", other)
+            #expect(again.printed == exported.printed)
+
+            // What was used in one place is used in the other.
+            let second = try scenario.serve("other.yaml")
+            keys[0].counter = .zero
+            #expect(try send(second.client(), &keys[0]).reason == "counter-replayed")
+            #expect(try send(second.client(), &keys[1]).reason == "key-revoked")
+            #expect(try send(second.client(), &keys[2]).status == 200)
+        }
+
+        @Test func `an import with one bad line imports nothing, unless that is asked for`() throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            let config = scenario.path("portcullis.yaml")
+            let good = Scenario.device.makeKey().importLine(as: .test)
+            let lines = [good, "{", good.replacing(#""counter":0"#, with: #""counter":-1"#)]
+            try scenario.write("bad.jsonl", lines.joined(separator: "\n"))
+            let file = scenario.path("bad.jsonl")
+            let refused = try scenario.portcullis("keys", "import", "--config", config, file)
+            #expect(refused.status == 1)
+            #expect(refused.complained.contains("bad.jsonl: line 2"), "\(refused)")
+            #expect(refused.complained.contains("line 3"))
+            #expect(try scenario.portcullis("keys", "list", "--config", config).printed == "")
+            let some = try scenario.portcullis(
+                "keys",
+                "import",
+                "--skip-problems",
+                "--config",
+                config,
+                file
+            )
+            #expect(some.printed == "imported: 1, stored already: 0\n")
+        }
+
+        @Test func `a second gateway on the same store refuses to start and says why`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            var key = try scenario.imported()[0]
+            let gateway = try scenario.serve()
+            let second = try scenario.portcullis("serve", scenario.path("portcullis.yaml"))
+            #expect(second.status == 1)
+            #expect(second.complained.contains("portcullis.db"))
+            #expect(
+                second.complained.contains("another gateway, process \(gateway.child.identifier)")
+            )
+            #expect(!second.complained.contains("listening"))
+            #expect(try send(gateway.client(), &key).status == 200)
+        }
+    }
+}

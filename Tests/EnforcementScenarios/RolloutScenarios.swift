@@ -1,0 +1,116 @@
+import Foundation
+import RequestBinding
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// Enforcement for a share of the keys.
+    @Suite struct Rollouts {
+        private static func rules(_ percent: Int) -> String {
+            """
+            - id: orders
+              match: { path: /v1/orders }
+              mode: enforce
+              rollout: { percent: \(percent)%, by: key }
+              sign: [method, target]
+            """
+        }
+
+        /// Sends a request with a bad signature for each key.
+        ///
+        /// Returns the numbers of the keys that were refused; all others are at the origin, with
+        /// the verdict that they would have had.
+        private func refused(
+            _ scenario: Scenario,
+            _ gateway: GatewayProcess,
+            _ origin: RecordingOrigin,
+            _ keys: [SoftwareKey]
+        ) throws -> Set<Int> {
+            let client = gateway.client()
+            let before = origin.seen.count
+            let request = SoftwareKey.Request(method: "GET", target: "/v1/orders")
+            let signing = SigningForm.lines([.method, .target], headers: [])
+            var refused: Set<Int> = []
+            for (number, key) in keys.enumerated() {
+                var key = key
+                let proof = key.proof(of: request, signing: signing, damage: .signature)
+                let answer = try client.send(request, proof, more: [("X-Number", "\(number)")])
+                if answer.status == 403, answer.reason == "signature-mismatch" {
+                    refused.insert(number)
+                } else {
+                    #expect(answer.status == 200)
+                }
+            }
+            let seen = try origin.seen(before + keys.count - refused.count).dropFirst(before)
+            let forwarded = seen.compactMap { $0.head.value("X-Number").flatMap { Int($0) } }
+            #expect(Set(forwarded) == Set(keys.indices).subtracting(refused))
+            #expect(forwarded.count == keys.count - refused.count)
+            for request in seen {
+                #expect(request.head.all("App-Attest-Verdict") == ["refuse"])
+                #expect(request.head.all("App-Attest-Reason") == ["signature-mismatch"])
+            }
+            return refused
+        }
+
+        @Test func `the same quarter of a thousand keys is enforced, and is part of the half`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules(25))
+            let keys = try scenario.imported(1_000)
+            let first = try scenario.serve()
+            let quarter = try refused(scenario, first, origin, keys)
+            // Six standard deviations to either side of 250.
+            #expect((168...332).contains(quarter.count))
+            #expect(try refused(scenario, first, origin, keys) == quarter)
+            #expect(try first.stop() == 0)
+
+            let second = try scenario.serve()
+            #expect(try refused(scenario, second, origin, keys) == quarter)
+            try second.crash()
+
+            try scenario.configure(origin, rules: Self.rules(50))
+            let third = try scenario.serve()
+            let half = try refused(scenario, third, origin, keys)
+            #expect((405...595).contains(half.count))
+            #expect(half.isSuperset(of: quarter))
+
+            // Raised once more, without a restart.
+            try scenario.configure(origin, rules: Self.rules(100))
+            third.child.signal(SIGHUP)
+            _ = try third.child.wait(for: "reload") { _, complained in
+                complained.contains("generation 2") ? true : nil
+            }
+            let some = Array(keys.prefix(100))
+            #expect(try refused(scenario, third, origin, some).count == some.count)
+
+            try scenario.configure(origin, rules: Self.rules(0))
+            third.child.signal(SIGHUP)
+            _ = try third.child.wait(for: "reload") { _, complained in
+                complained.contains("generation 3") ? true : nil
+            }
+            #expect(try refused(scenario, third, origin, some).isEmpty)
+        }
+
+        @Test func `a key outside the rollout passes all the same when it is good`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules(25))
+            let keys = try scenario.imported(40)
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            let request = SoftwareKey.Request(method: "GET", target: "/v1/orders")
+            let signing = SigningForm.lines([.method, .target], headers: [])
+            for key in keys {
+                var key = key
+                let proof = key.proof(of: request, signing: signing)
+                #expect(try client.send(request, proof).status == 200)
+            }
+            let verdicts = try origin.seen(40).flatMap { $0.head.all("App-Attest-Verdict") }
+            #expect(verdicts == Array(repeating: "pass", count: 40))
+        }
+    }
+}

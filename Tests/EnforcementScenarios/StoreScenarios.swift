@@ -1,0 +1,173 @@
+import Foundation
+import RequestBinding
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// What a request waits for, races for, and gets when the disk does not answer.
+    @Suite struct Store {
+        private static let rules = """
+            - id: bare
+              match: { path: /v1/bare }
+              mode: enforce
+              sign: [method, target]
+            - id: lenient
+              match: { path: /v1/lenient }
+              mode: enforce
+              sign: [method, target]
+              on_error: forward
+            - id: signed
+              match: { path: /v1/signed }
+              mode: enforce
+              sign: [method, target, body, challenge]
+            - id: window
+              match: { path: /v1/window }
+              mode: enforce
+              sign: [method, target]
+              counter: { window: 64 }
+            - id: excused
+              match: { path: /v1/excused }
+              mode: enforce
+              sign: [method, target]
+              unsupported: forward
+            """
+
+        private static func raw(
+            _ path: String,
+            _ key: inout SoftwareKey,
+            challenge: String? = nil,
+            damage: AssertionDamage? = nil
+        ) -> [UInt8] {
+            let request = SoftwareKey.Request(method: "GET", target: path, challenge: challenge)
+            let signing = SigningForm.lines(
+                challenge == nil ? [.method, .target] : .all,
+                headers: []
+            )
+            let proof = key.proof(of: request, signing: signing, damage: damage)
+            return Array((HTTPClient.head("GET", path, proof.fields) + "\r\n").utf8)
+        }
+
+        private func start(
+            _ scenario: Scenario
+        ) throws -> (GatewayProcess, RecordingOrigin, SoftwareKey) {
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            let key = try scenario.imported()[0]
+            return (try scenario.serve(), origin, key)
+        }
+
+        /// Sends each of these over a connection of its own before any answer is read.
+        private func race(_ gateway: GatewayProcess, _ requests: [[UInt8]]) throws -> [Int] {
+            let readers = try requests.map { _ in MessageReader(try Socket(port: gateway.port)) }
+            for (reader, raw) in zip(readers, requests) { try reader.socket.send(raw) }
+            return try readers.map { reader in
+                let words = try reader.head()?.startLine.split(separator: " ") ?? []
+                return words.count > 1 ? Int(words[1]) ?? 0 : 0
+            }
+        }
+
+        @Test(arguments: ["/v1/bare", "/v1/window", "/v1/signed"])
+        func `of many copies of one request exactly one is admitted`(path: String) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var (gateway, origin, key) = try start(scenario)
+            for round in 1...20 {
+                let challenge =
+                    path == "/v1/signed"
+                    ? try gateway.challenges("assertion", gateway.client())[0] : nil
+                let raw = Self.raw(path, &key, challenge: challenge)
+                let statuses = try race(gateway, Array(repeating: raw, count: 16))
+                #expect(statuses.filter { $0 == 200 }.count == 1)
+                #expect(statuses.filter { $0 == 401 }.count == 15)
+                #expect(origin.seen.count == round)
+            }
+        }
+
+        @Test func `requests that overtake each other all pass under a window`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var (gateway, origin, key) = try start(scenario)
+            var requests: [[UInt8]] = []
+            for _ in 0..<64 { requests.append(Self.raw("/v1/window", &key)) }
+            let statuses = try race(gateway, requests.reversed())
+            #expect(statuses.allSatisfy { $0 == 200 })
+            let again = try race(gateway, requests)
+            #expect(again.allSatisfy { $0 == 401 })
+            #expect(origin.seen.count == 64)
+        }
+
+        @Test func `whoever can't attest is forwarded where a rule says so, and marked`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let (gateway, origin, _) = try start(scenario)
+            let client = gateway.client()
+            let claim = [(name: "App-Attest-Unsupported", value: "1")]
+            let refused = try client.send("GET", "/v1/bare", claim)
+            #expect(refused.status == 403)
+            #expect(refused.reason == "unsupported")
+            #expect(try client.send("GET", "/v1/excused", claim).status == 200)
+            #expect(try client.send("GET", "/v1/excused").status == 401)
+            let seen = try origin.seen(1)
+            #expect(seen.count == 1)
+            #expect(seen[0].head.all("App-Attest-Verdict") == ["refuse"])
+            #expect(seen[0].head.all("App-Attest-Reason") == ["unsupported"])
+            #expect(seen[0].head.all("App-Attest-Unsupported") == [])
+        }
+
+        /// Another program holds the database's write lock for longer than the gateway waits for
+        /// it.
+        @Test
+        func `while the disk does not answer, a rule's on_error decides and nothing is replayed`()
+            throws
+        {
+            guard let python = Scenario.tool("python3") else { return }
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var (gateway, origin, key) = try start(scenario)
+            // A key for each of those that race: under the strict rule the later could be first.
+            var other = try scenario.imported()[0]
+            let client = gateway.client()
+            let challenge = try gateway.challenges("assertion", client)[0]
+            let script = """
+                import sqlite3, sys
+                database = sqlite3.connect(sys.argv[1], isolation_level=None)
+                database.execute("BEGIN IMMEDIATE")
+                print("locked", flush=True)
+                sys.stdin.read()
+                """
+            let database = scenario.path("portcullis.db")
+            let locker = try scenario.start(python, ["-c", script, database])
+            _ = try locker.wait(for: "lock") { printed, _ in
+                printed.contains("locked") ? true : nil
+            }
+            // A required challenge that is signed stops replays by itself; nobody waits.
+            let signed = try client.send(raw: Self.raw("/v1/signed", &key, challenge: challenge))
+            #expect(signed.status == 200)
+            let bare = Self.raw("/v1/bare", &key)
+            let lenient = Self.raw("/v1/lenient", &other)
+            let statuses = try race(gateway, [bare, lenient])
+            #expect(statuses == [503, 200])
+            let forwarded = try origin.seen(2)[1]
+            #expect(forwarded.target == "/v1/lenient")
+            #expect(forwarded.head.all("App-Attest-Verdict") == ["error"])
+            #expect(forwarded.head.all("App-Attest-Reason") == ["store-unavailable"])
+            #expect(forwarded.head.all("App-Attest-Key-Id") == [])
+            // A bad assertion is refused as ever, also where errors are forwarded.
+            let bad = Self.raw("/v1/lenient", &key, damage: .signature)
+            #expect(try client.send(raw: bad).status == 403)
+            for raw in [bare, lenient] {
+                let replay = try client.send(raw: raw)
+                #expect(replay.status == 401)
+                #expect(replay.reason == "counter-replayed")
+            }
+            locker.end()
+            // What could not be written is written later, and the next request passes.
+            #expect(try client.send(raw: Self.raw("/v1/bare", &key)).status == 200)
+            #expect(try gateway.stop() == 0)
+            let next = try scenario.serve()
+            for raw in [bare, lenient] {
+                #expect(try next.client().send(raw: raw).reason == "counter-replayed")
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import Foundation
+
+/// A program that a test has started: what it prints, and that it ends.
+///
+/// `@unchecked Sendable`: everything that changes is touched under `condition`.
+final class ChildProcess: @unchecked Sendable {
+    /// Why a wait was given up.
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// The most seconds that anything is waited for. Generous: under a sanitizer, beside other
+    /// builds, all is ten times slower.
+    static let patience: TimeInterval = 60
+
+    private let name: String
+    private let process = Process()
+    private let condition = NSCondition()
+    private var output = Data()
+    private var errors = Data()
+    private var openStreams = 2
+    private var hasEnded = false
+    private let input = Pipe()
+
+    /// Starts a program.
+    ///
+    /// - `input`: what it reads; `nil` keeps its standard input open until ``end()``.
+    init(
+        _ program: String,
+        _ arguments: [String],
+        input text: Data? = Data(),
+        folder: URL? = nil
+    ) throws {
+        name = URL(filePath: program).lastPathComponent
+        process.executableURL = URL(filePath: program)
+        process.arguments = arguments
+        if let folder { process.currentDirectoryURL = folder }
+        let (out, err) = (Pipe(), Pipe())
+        process.standardOutput = out
+        process.standardError = err
+        process.standardInput = input
+        process.terminationHandler = { [self] _ in
+            condition.withLock {
+                hasEnded = true
+                condition.broadcast()
+            }
+        }
+        try process.run()
+        follow(out) { $0.output.append($1) }
+        follow(err) { $0.errors.append($1) }
+        guard let text else { return }
+        // What is given to programs here is less than a pipe holds.
+        try input.fileHandleForWriting.write(contentsOf: text)
+        try input.fileHandleForWriting.close()
+    }
+
+    private func follow(_ pipe: Pipe, _ take: @escaping @Sendable (ChildProcess, Data) -> Void) {
+        let handle = pipe.fileHandleForReading
+        Thread.detachNewThread { [self] in
+            while true {
+                let data = handle.availableData
+                condition.withLock {
+                    if data.isEmpty { openStreams -= 1 } else { take(self, data) }
+                    condition.broadcast()
+                }
+                if data.isEmpty { return }
+            }
+        }
+    }
+
+    var identifier: Int32 { process.processIdentifier }
+
+    /// What it has printed so far.
+    var printed: String { condition.withLock { String(decoding: output, as: UTF8.self) } }
+
+    /// What it has printed as errors so far.
+    var complained: String { condition.withLock { String(decoding: errors, as: UTF8.self) } }
+
+    /// Waits until something is found in what it prints and complains.
+    func wait<Value>(
+        for what: String,
+        _ find: (_ printed: String, _ complained: String) -> Value?
+    ) throws -> Value {
+        let deadline = Date(timeIntervalSinceNow: Self.patience)
+        return try condition.withLock {
+            while true {
+                let texts = (
+                    String(decoding: output, as: UTF8.self),
+                    String(decoding: errors, as: UTF8.self)
+                )
+                if let found = find(texts.0, texts.1) { return found }
+                guard !(hasEnded && openStreams == 0), condition.wait(until: deadline) else {
+                    throw Failure(
+                        description: "\(name): no \(what)\n\(texts.0)\n\(texts.1)"
+                    )
+                }
+            }
+        }
+    }
+
+    /// Waits for its end.
+    ///
+    /// - Returns: the exit status; a signal's number, negative, when one has ended it.
+    @discardableResult
+    func waitForEnd() throws -> Int32 {
+        let deadline = Date(timeIntervalSinceNow: Self.patience)
+        try condition.withLock {
+            while !hasEnded || openStreams > 0 {
+                guard condition.wait(until: deadline) else {
+                    throw Failure(description: "\(name) does not end")
+                }
+            }
+        }
+        let status = process.terminationStatus
+        return process.terminationReason == .uncaughtSignal ? -status : status
+    }
+
+    /// Sends a signal.
+    func signal(_ number: Int32) {
+        let isRunning = condition.withLock { !hasEnded }
+        if isRunning { kill(process.processIdentifier, number) }
+    }
+
+    /// Ends it at once, and waits for that.
+    func end() {
+        try? input.fileHandleForWriting.close()
+        signal(SIGKILL)
+        do { try waitForEnd() } catch { print("\(error)") }
+    }
+}

@@ -1,0 +1,244 @@
+import AppAttest
+import Cryptography
+import Foundation
+import Octets
+import SoftwareAuthenticator
+
+/// A folder with a configuration, and the programs that run on it. All of it is gone after
+/// ``end()``.
+final class Scenario {
+    static let appID = "TEAM123456.com.example.shop"
+    static let now = UnixTime(seconds: Int64(Date().timeIntervalSince1970))
+    static let authority = SoftwareAuthority(seed: Array("scenarios".utf8), madeAt: now)
+    static let device = SoftwareDevice(
+        authority: authority,
+        appID: appID,
+        environment: .production,
+        shape: .beforeTwentySeven
+    )
+
+    /// The program under test; it lies beside the bundle of the tests.
+    static let program: String? = {
+        let bundle = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+        let path = bundle.appending(path: "portcullis").path
+        if FileManager.default.isExecutableFile(atPath: path) { return path }
+        print("no \(path): scenarios are not tried")
+        return nil
+    }()
+
+    static var isPossible: Bool { program != nil }
+
+    /// Where a program is that a scenario needs; says so when it is nowhere.
+    static func tool(_ name: String) -> String? {
+        let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+        for folder in folders + ["/usr/bin", "/usr/sbin"] {
+            let path = "\(folder)/\(name)"
+            if FileManager.default.isExecutableFile(atPath: path) { return path }
+        }
+        print("no \(name): install it with deploy/install-packages test; a scenario is skipped")
+        return nil
+    }
+
+    let folder: URL
+    private var children: [ChildProcess] = []
+    private var origins: [RecordingOrigin] = []
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory
+            .appending(path: "portcullis-scenario-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try write("root.pem", Self.authority.rootPEM)
+    }
+
+    func end() {
+        for child in children { child.end() }
+        for origin in origins { origin.end() }
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    func path(_ name: String) -> String { folder.appending(path: name).path }
+
+    func write(_ name: String, _ text: String) throws {
+        try text.write(to: folder.appending(path: name), atomically: true, encoding: .utf8)
+    }
+
+    func origin() throws -> RecordingOrigin {
+        let origin = try RecordingOrigin()
+        origins.append(origin)
+        return origin
+    }
+
+    /// Starts a program that ends with the scenario.
+    func start(_ program: String, _ arguments: [String], input: Data? = nil) throws -> ChildProcess
+    {
+        let child = try ChildProcess(program, arguments, input: input, folder: folder)
+        children.append(child)
+        return child
+    }
+
+    /// How a program that ran to its end went.
+    struct Result {
+        let status: Int32
+        let printed: String
+        let complained: String
+    }
+
+    /// Runs a program to its end.
+    func run(_ program: String, _ arguments: [String], input: String = "") throws -> Result {
+        let child = try start(program, arguments, input: Data(input.utf8))
+        let status = try child.waitForEnd()
+        return Result(status: status, printed: child.printed, complained: child.complained)
+    }
+
+    /// Runs a subcommand of the program under test.
+    @discardableResult
+    func portcullis(_ arguments: String..., input: String = "") throws -> Result {
+        guard let program = Self.program else {
+            throw ChildProcess.Failure(description: "no portcullis")
+        }
+        return try run(program, arguments, input: input)
+    }
+
+    // MARK: The configuration
+
+    /// Writes a configuration with the test app, and what else is said.
+    ///
+    /// - `origin`: the origin's server.
+    /// - `rules`: the list of rules, in YAML without indentation.
+    func configure(
+        _ file: String = "portcullis.yaml",
+        origin: String,
+        apps: String? = nil,
+        rules: String,
+        more: String = ""
+    ) throws {
+        let apps =
+            apps ?? "  - { id: \(Self.appID), environments: [test], test_root: root.pem }"
+        let indented = rules.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n")
+        try write(
+            file,
+            """
+            listen:
+              - address: 127.0.0.1:0
+            lanes: 2
+            origins:
+              shop: { servers: ["\(origin)"] }
+            apps:
+            \(apps)
+            store: { sqlite: portcullis.db }
+            default: { origin: shop, mode: off }
+            \(more)
+            rules:
+            \(indented)
+
+            """
+        )
+    }
+
+    func configure(_ origin: RecordingOrigin, rules: String, more: String = "") throws {
+        try configure(origin: "127.0.0.1:\(origin.port)", rules: rules, more: more)
+    }
+
+    /// Starts the gateway and waits until it serves.
+    func serve(_ file: String = "portcullis.yaml") throws -> GatewayProcess {
+        guard let program = Self.program else {
+            throw ChildProcess.Failure(description: "no portcullis")
+        }
+        return try GatewayProcess(try start(program, ["serve", path(file)]))
+    }
+
+    /// Imports keys of the test app and returns them.
+    func imported(
+        _ count: Int = 1,
+        as environment: SoftwareKey.ImportEnvironment = .test
+    ) throws -> [SoftwareKey] {
+        let keys = (0..<count).map { _ in Self.device.makeKey() }
+        let lines = keys.map { $0.importLine(as: environment) + "\n" }.joined()
+        try write("keys.jsonl", lines)
+        let result = try portcullis(
+            "keys",
+            "import",
+            "--config",
+            path("portcullis.yaml"),
+            path("keys.jsonl")
+        )
+        guard result.status == 0 else {
+            throw ChildProcess.Failure(description: "import: \(result)")
+        }
+        return keys
+    }
+}
+
+/// A running gateway.
+struct GatewayProcess {
+    let child: ChildProcess
+    let port: UInt16
+
+    init(_ child: ChildProcess) throws {
+        self.child = child
+        port = try child.wait(for: "listening gateway") { _, complained in
+            guard complained.contains(" lanes, "),
+                let start = complained.range(of: "listening on 127.0.0.1:")
+            else { return nil }
+            return UInt16(complained[start.upperBound...].prefix { $0.isNumber })
+        }
+    }
+
+    func client() -> HTTPClient { HTTPClient(port: port) }
+
+    /// Ends it as an operator does, and says how it went.
+    func stop() throws -> Int32 {
+        child.signal(SIGTERM)
+        return try child.waitForEnd()
+    }
+
+    /// Ends it as a crash does.
+    func crash() throws {
+        child.signal(SIGKILL)
+        let status = try child.waitForEnd()
+        guard status == -SIGKILL else {
+            throw ChildProcess.Failure(description: "ended by itself with \(status)")
+        }
+    }
+
+    /// Challenges from the gateway's endpoint.
+    func challenges(_ purpose: String, _ count: Int = 1, _ client: HTTPClient) throws -> [String] {
+        let answer = try client.send(
+            "POST",
+            "/.well-known/app-attest/challenges",
+            content: Array(#"{"purpose":"\#(purpose)","count":\#(count)}"#.utf8)
+        )
+        guard let texts = answer.object?["challenges"] as? [String], texts.count == count else {
+            throw ChildProcess.Failure(description: "challenges: \(answer.status) \(answer.text)")
+        }
+        return texts
+    }
+}
+
+extension GatewayProcess {
+    func challenges(_ purpose: String, _ client: HTTPClient) throws -> [String] {
+        try challenges(purpose, 1, client)
+    }
+
+    /// Enrols a key with a fresh challenge.
+    func enrol(
+        _ key: SoftwareKey,
+        _ client: HTTPClient,
+        damage: AttestationDamage? = nil
+    ) throws -> Answer {
+        let challenge = try challenges("enrolment", client)[0]
+        let object = key.attestation(
+            clientDataHash: SHA256.digest(of: Array(challenge.utf8)).octets,
+            at: Scenario.now,
+            damage: damage
+        )
+        let document =
+            #"{"key_id":"\#(key.keyID.base64)","attestation":"\#(Base64.text(object))","#
+            + #""challenge":"\#(challenge)"}"#
+        return try client.send(
+            "POST",
+            "/.well-known/app-attest/keys",
+            content: Array(document.utf8)
+        )
+    }
+}

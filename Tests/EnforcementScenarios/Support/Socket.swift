@@ -1,0 +1,105 @@
+import Foundation
+import Glibc
+
+/// A connected stream socket with blocking calls, each of which ends after
+/// ``ChildProcess/patience``.
+final class Socket {
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+
+        init(_ what: String, _ code: Int32 = errno) {
+            description = "\(what): \(String(cString: strerror(code)))"
+        }
+    }
+
+    let descriptor: Int32
+
+    init(descriptor: Int32) {
+        self.descriptor = descriptor
+        var time = timeval(tv_sec: Int(ChildProcess.patience), tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, size)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, size)
+        var one: Int32 = 1
+        // A Unix socket has no such option, and needs none.
+        setsockopt(descriptor, 6, TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    /// Connects to a port of this machine.
+    convenience init(port: UInt16) throws {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw Failure("socket") }
+        self.init(descriptor: descriptor)
+        var address = Self.loopback(port)
+        let status = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard status == 0 else { throw Failure("connect to \(port)") }
+    }
+
+    /// Connects to a socket file.
+    convenience init(path: String) throws {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw Failure("socket") }
+        self.init(descriptor: descriptor)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(100)) }
+        let status = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard status == 0 else { throw Failure("connect to \(path)") }
+    }
+
+    deinit { close(descriptor) }
+
+    static func loopback(_ port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return address
+    }
+
+    /// Sends all octets.
+    ///
+    /// - Throws: when the other side has closed, or takes nothing for too long.
+    func send(_ octets: [UInt8]) throws {
+        var sent = 0
+        while sent < octets.count {
+            let count = octets.withUnsafeBytes {
+                Glibc.send(
+                    descriptor,
+                    $0.baseAddress.map { $0 + sent },
+                    octets.count - sent,
+                    Int32(MSG_NOSIGNAL)
+                )
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw Failure("send") }
+            sent += count
+        }
+    }
+
+    func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+    /// The next octets; empty at the end.
+    func receive() throws -> [UInt8] {
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = buffer.withUnsafeMutableBytes {
+                recv(descriptor, $0.baseAddress, $0.count, 0)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw Failure("receive") }
+            return Array(buffer[..<count])
+        }
+    }
+
+    /// Says that nothing more will be sent.
+    func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
+}

@@ -1,0 +1,199 @@
+import Cryptography
+import Foundation
+import Synchronization
+import Testing
+
+extension Scenarios {
+    struct ContentTests {
+        private static let digests = "X-Digest"
+
+        /// Takes a request's content and says what it hashes to.
+        private static let hashing: TestOrigin.Script = { connection in
+            while let head = try connection.nextHead() {
+                let digest: SHA256Digest
+                if let length = head.head.value("content-length").flatMap({ Int($0) }) {
+                    digest = try connection.wire.digest(of: length)
+                } else {
+                    digest = SHA256.digest(of: try connection.finish(head).body)
+                }
+                try connection.answer(200, body: "\(digest.octets)", to: head)
+            }
+        }
+
+        private static func text(_ content: Content) -> String { "\(content.digest.octets)" }
+
+        @Test(arguments: [1, 10 << 20])
+        func `chunked content reaches the origin octet by octet`(_ count: Int) throws {
+            let content = Content(count: count)
+            let bench = try Bench(script: Self.hashing)
+            defer { bench.stop() }
+            let client = try bench.connect()
+            for _ in 0..<2 {
+                try client.send("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+                try client.sendChunks(of: content)
+                try client.send("0\r\n\r\n")
+                #expect(try client.readResponse().text == Self.text(content))
+            }
+        }
+
+        @Test(arguments: [1, 64 << 20])
+        func `content with a length reaches the origin octet by octet`(_ count: Int) throws {
+            let content = Content(count: count)
+            let bench = try Bench(script: Self.hashing)
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: \(count)\r\n\r\n")
+            try client.send(content)
+            #expect(try client.readResponse().text == Self.text(content))
+        }
+
+        @Test(arguments: [1, 10 << 20])
+        func `a chunked response reaches the client octet by octet`(_ count: Int) throws {
+            let content = Content(count: count)
+            let bench = try Bench { connection in
+                while try connection.nextRequest() != nil {
+                    try connection.wire.send(
+                        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    )
+                    try connection.wire.sendChunks(of: content)
+                    try connection.wire.send("0\r\n\r\n")
+                }
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            for version in ["1.1", "1.1", "1.0"] {
+                try client.send("GET / HTTP/\(version)\r\nHost: a\r\n\r\n")
+                let response = try client.readResponse()
+                #expect(response.body.count == count)
+                #expect(SHA256.digest(of: response.body) == content.digest)
+            }
+        }
+
+        @Test(arguments: [1, 64 << 20])
+        func `a response with a length reaches the client octet by octet`(_ count: Int) throws {
+            let content = Content(count: count)
+            let bench = try Bench { connection in
+                while try connection.nextRequest() != nil {
+                    try connection.wire.send("HTTP/1.1 200 OK\r\nContent-Length: \(count)\r\n\r\n")
+                    try connection.wire.send(content)
+                }
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(try client.readHead().value("content-length") == "\(count)")
+            #expect(try client.digest(of: count) == content.digest)
+            try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            _ = try client.readHead()
+        }
+
+        @Test func `content flows both ways at once`() throws {
+            let content = Content(count: 8 << 20)
+            let bench = try Bench { connection in
+                guard try connection.nextHead() != nil else { return }
+                let wire = connection.wire
+                try wire.send("HTTP/1.1 200 OK\r\nContent-Length: \(content.count)\r\n\r\n")
+                var rest = content.count
+                while rest > 0 {
+                    if wire.inbox.isEmpty { try wire.receive() }
+                    let octets = wire.inbox
+                    wire.inbox = []
+                    rest -= octets.count
+                    try wire.send(octets)
+                }
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            let length = "Content-Length: \(content.count)\r\n"
+            try client.send("POST / HTTP/1.1\r\nHost: a\r\n\(length)\r\n")
+            Thread.detachNewThread { try? client.send(content) }
+            _ = try client.readHead()
+            #expect(try client.digest(of: content.count) == content.digest)
+        }
+
+        // MARK: Memory
+
+        /// How much more memory the process holds after this; the least of three attempts, since
+        /// other tests may run beside it.
+        private func growth(_ body: () throws -> Void) throws -> Int {
+            var least = Int.max
+            for _ in 0..<3 where least >= Self.growthMax {
+                let before = ResidentMemory.bytes
+                try body()
+                least = min(least, ResidentMemory.bytes - before)
+            }
+            return least
+        }
+
+        private static let growthMax = 8 << 20
+
+        @Test func `an origin that does not read stops the client, and nothing piles up`() throws {
+            let content = Content(count: 64 << 20)
+            let gate = Gate()
+            let bench = try Bench { connection in
+                while let head = try connection.nextHead() {
+                    try gate.pass()
+                    let digest = try connection.wire.digest(of: content.count)
+                    try connection.answer(200, body: "\(digest.octets)", to: head)
+                }
+            }
+            defer { bench.stop() }
+            let length = "Content-Length: \(content.count)\r\n"
+            let expected = Self.text(content)
+            let grown = try growth {
+                let client = try bench.connect()
+                try client.send("PUT / HTTP/1.1\r\nHost: a\r\n\(length)\r\n")
+                var sent = 0
+                for piece in content.pieces {
+                    let taken = try client.sendUntilStalled(piece, milliseconds: 200)
+                    sent += taken
+                    guard taken < piece.count else { continue }
+                    break
+                }
+                // What the kernel's buffers take is a part of it only.
+                #expect(sent < content.count)
+                gate.open()
+                for piece in Content(count: content.count).pieces.dropFirst(sent >> 20) {
+                    try client.send(
+                        sent & 0xF_FFFF == 0 ? piece : Array(piece[(sent & 0xF_FFFF)...])
+                    )
+                    sent = 0
+                }
+                #expect(try client.readResponse().text == expected)
+            }
+            #expect(grown < Self.growthMax, "\(grown >> 10) KiB more")
+        }
+
+        @Test func `a client that does not read stops the origin, and nothing piles up`() throws {
+            let content = Content(count: 64 << 20)
+            let stalled = Gate()
+            let bench = try Bench { connection in
+                while try connection.nextRequest() != nil {
+                    let length = "Content-Length: \(content.count)\r\n"
+                    try connection.wire.send("HTTP/1.1 200 OK\r\n\(length)\r\n")
+                    var isStalled = false
+                    for piece in content.pieces {
+                        let taken = try connection.wire.sendUntilStalled(
+                            piece,
+                            milliseconds: isStalled ? Wire.patienceMilliseconds : 200
+                        )
+                        guard taken < piece.count else { continue }
+                        isStalled = true
+                        stalled.open()
+                        try connection.wire.send(Array(piece[taken...]))
+                    }
+                }
+            }
+            defer { bench.stop() }
+            let expected = content.digest
+            let grown = try growth {
+                let client = try bench.connect()
+                try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                try stalled.pass()
+                _ = try client.readHead()
+                #expect(try client.digest(of: content.count) == expected)
+            }
+            #expect(grown < Self.growthMax, "\(grown >> 10) KiB more")
+        }
+    }
+}

@@ -1,0 +1,198 @@
+import Testing
+
+extension Scenarios {
+    struct FailureTests {
+        private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+        /// Reads a request, sends this, ends.
+        private static func sending(_ text: String) -> TestOrigin.Script {
+            { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send(text)
+            }
+        }
+
+        @Test func `an origin that does not answer in time is answered for with 504`() throws {
+            let bench = try Bench(more: "timeouts: { first_byte: 100ms }") { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.awaitEnd()
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send(Self.get)
+            #expect(try client.readResponse().status == 504)
+            #expect(bench.origin.wait { !$0[0].isOpen })
+        }
+
+        @Test(arguments: ["", "HTTP/1.1 200 OK\r\nContent-Le", "nonsense\r\n\r\n", "\0\0\0"])
+        func `an origin without a valid head is answered for with 502`(_ text: String) throws {
+            let bench = try Bench(script: Self.sending(text))
+            defer { bench.stop() }
+            let client = try bench.connect()
+            for _ in 0..<2 {
+                try client.send(Self.get)
+                #expect(try client.readResponse().status == 502)
+            }
+        }
+
+        @Test(arguments: [
+            "Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+            "Transfer-Encoding: chunked\r\n\r\n5\r\nhel", "Transfer-Encoding: chunked\r\n\r\nx",
+        ])
+        func `a response that is cut short has no end that looks like one`(_ rest: String) throws {
+            let bench = try Bench(script: Self.sending("HTTP/1.1 200 OK\r\n" + rest))
+            defer { bench.stop() }
+            for version in ["1.0", "1.1"] {
+                let client = try bench.connect()
+                try client.send("GET / HTTP/\(version)\r\nHost: a\r\n\r\n")
+                #expect(throws: WireFault.self) { try client.readResponse() }
+            }
+        }
+
+        @Test func `an origin that stalls within a response is cut off`() throws {
+            let bench = try Bench(more: "timeouts: { response_idle: 150ms }") { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello")
+                try connection.awaitEnd()
+            }
+            defer { bench.stop() }
+            for version in ["1.0", "1.1"] {
+                let client = try bench.connect()
+                try client.send("GET / HTTP/\(version)\r\nHost: a\r\n\r\n")
+                #expect(throws: WireFault.self) { try client.readResponse() }
+            }
+            #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
+        }
+
+        @Test func `octets behind a response are nobody's`() throws {
+            let first = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+            let bench = try Bench { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send(first + first.replacing("ok", with: "no"))
+                try connection.awaitEnd()
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            for _ in 0..<3 {
+                try client.send(Self.get)
+                #expect(try client.readResponse().text == "ok")
+            }
+            #expect(bench.origin.connections.count == 3)
+        }
+
+        @Test(arguments: [
+            "Content-Length: 10000000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n5\r\n",
+        ])
+        func `an early response ends the upload and both connections`(_ rest: String) throws {
+            let bench = try Bench { connection in
+                guard let head = try connection.nextHead() else { return }
+                try connection.answer(413, body: "too large", to: head)
+                try connection.awaitEnd()
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send("POST / HTTP/1.1\r\nHost: a\r\n\(rest)hel")
+            let answer = try client.readResponse()
+            #expect(answer.status == 413)
+            #expect(answer.text == "too large")
+            #expect(answer.head.values("connection") == ["close"])
+            // What still comes is read away, so that no reset destroys the answer.
+            try client.send([UInt8](repeating: 0, count: 10_000))
+            #expect(try client.endsSilently())
+            #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
+            #expect(bench.origin.requests.isEmpty)
+        }
+
+        @Test func `an origin that answers and is gone before the content still answers`() throws {
+            let bench = try Bench { connection in
+                guard let head = try connection.nextHead() else { return }
+                let close = "Connection: close\r\n"
+                try connection.answer(413, body: "too large", fields: close, to: head)
+            }
+            defer { bench.stop() }
+            for _ in 0..<20 {
+                let client = try bench.connect()
+                try client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n")
+                do {
+                    for _ in 0..<20 { try client.send([UInt8](repeating: 0, count: 10_000)) }
+                } catch WireFault.reset {
+                    // The gateway lingers for a bounded time only.
+                }
+                #expect(try client.readFinalResponse().status == 413)
+            }
+        }
+
+        @Test(arguments: ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n"])
+        func `a client that vanishes within its content leaves no whole request`(_ rest: String)
+            throws
+        {
+            let bench = try Bench()
+            defer { bench.stop() }
+            for isReset in [true, false] {
+                let client = try bench.connect()
+                try client.send("POST / HTTP/1.1\r\nHost: a\r\n\(rest)")
+                #expect(bench.origin.wait { $0.last?.heads.count == 1 })
+                if isReset { client.reset() } else { client.close() }
+                #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
+            }
+            #expect(bench.origin.requests.isEmpty)
+        }
+
+        @Test func `a client that vanishes while it waits frees the origin's connection`() throws {
+            let bench = try Bench { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.awaitEnd()
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send(Self.get)
+            #expect(bench.origin.wait { $0.first?.requests.count == 1 })
+            client.reset()
+            #expect(bench.origin.wait { !$0[0].isOpen })
+        }
+
+        @Test func `a client that vanishes within a response frees the origin's connection`() throws
+        {
+            let bench = try Bench { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
+                let block = [UInt8](repeating: 0, count: 1 << 16)
+                while true { try connection.wire.send(block) }
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send(Self.get)
+            _ = try client.readHead()
+            client.close()
+            #expect(bench.origin.wait { !$0[0].isOpen })
+        }
+
+        @Test func `content that stops coming is answered 408`() throws {
+            let bench = try Bench(more: "timeouts: { body_idle: 150ms }")
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
+            let answer = try client.readResponse()
+            #expect(answer.status == 408)
+            #expect(answer.head.values("connection") == ["close"])
+            #expect(try client.endsSilently())
+            #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
+            #expect(bench.origin.requests.isEmpty)
+        }
+
+        @Test func `a client that takes nothing of its response is cut off`() throws {
+            let bench = try Bench(more: "timeouts: { response_idle: 200ms }") { connection in
+                guard try connection.nextRequest() != nil else { return }
+                let block = [UInt8](repeating: 0, count: 1 << 16)
+                try connection.wire.send("HTTP/1.1 200 OK\r\n\r\n")
+                while true { try connection.wire.send(block) }
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n")
+            #expect(bench.origin.wait { $0.first.map { !$0.isOpen } ?? false })
+            // Its end is that of the connection, so an orderly one would look whole.
+            #expect(throws: WireFault.reset) { try client.readResponse() }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+import Cryptography
+import Foundation
+import Testing
+
+extension Scenarios {
+    struct ListenerTests {
+        private static let get = "GET /x HTTP/1.1\r\nHost: shop.test\r\n\r\n"
+
+        @Test(arguments: ["tcp", "unix"])
+        func `lanes share a listener, serve all clients and end together`(_ kind: String) throws {
+            let folder = try TemporaryFolder.make()
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let path = folder + "/gateway.sock"
+            let gateway = try TestGateway(
+                [("shop", [origin.address])],
+                listen: kind == "tcp" ? "address: 127.0.0.1:0" : "address: 'unix:\(path)'",
+                lanes: 4
+            )
+            var clients: [Wire] = []
+            for _ in 0..<200 {
+                clients.append(kind == "tcp" ? try gateway.connect() : try Wire(path: path))
+            }
+            for _ in 0..<3 {
+                for client in clients { try client.send(Self.get) }
+                for client in clients { #expect(try client.readResponse().status == 200) }
+            }
+            gateway.beginStop()
+            for client in clients { #expect(try client.endsSilently()) }
+            #expect(gateway.exitStatus() == 0)
+        }
+
+        @Test func `Unix sockets serve on both sides`() throws {
+            let folder = try TemporaryFolder.make()
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            let origin = try TestOrigin(path: folder + "/origin.sock")
+            defer { origin.stop() }
+            let listening = folder + "/gateway.sock"
+            let gateway = try TestGateway(
+                [("shop", [origin.address])],
+                listen: "address: 'unix:\(listening)'"
+            )
+            defer { gateway.stop() }
+            let client = try Wire(path: listening)
+            for _ in 0..<3 {
+                try client.send(Self.get)
+                #expect(try client.readResponse().text == "ok")
+            }
+            let content = [UInt8](repeating: 9, count: 3 << 20)
+            let length = "Content-Length: \(content.count)\r\n"
+            try client.send("POST / HTTP/1.1\r\nHost: a\r\n\(length)\r\n")
+            try client.send(content)
+            #expect(try client.readResponse().text == "ok")
+            #expect(origin.connections.count == 1)
+            #expect(origin.requests.last?.body == content)
+            #expect(origin.requests.last?.head.values("x-forwarded-for") == ["127.0.0.1"])
+        }
+
+        @Test func `an origin that ends its Unix socket behind the response is heard out`() throws {
+            let folder = try TemporaryFolder.make()
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            let content = [UInt8](repeating: 9, count: 3 << 20)
+            let origin = try TestOrigin(path: folder + "/origin.sock") { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send("HTTP/1.1 200 OK\r\n\r\n")
+                try connection.wire.send(content)
+            }
+            defer { origin.stop() }
+            let gateway = try TestGateway(origin)
+            defer { gateway.stop() }
+            for _ in 0..<3 { #expect(try gateway.ask(Self.get).body == content) }
+        }
+
+        @Test func `TLS serves requests, large content and the end`() throws {
+            let bench = try Bench(isSecure: true)
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send(Self.get + Self.get)
+            for _ in 0..<2 { #expect(try client.readResponse().text == "ok") }
+            let content = [UInt8](repeating: 9, count: 5 << 20)
+            try client.send(
+                "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
+                    + "Content-Length: \(content.count)\r\n\r\n"
+            )
+            try client.send(content)
+            #expect(try client.readResponse().text == "ok")
+            // An orderly end; anything else would be a fault.
+            #expect(try client.readToEnd().isEmpty)
+            #expect(bench.origin.requests.last?.body == content)
+            #expect(bench.origin.requests.last?.head.values("x-forwarded-proto") == ["https"])
+        }
+
+        @Test func `a response that is cut short has no orderly end under TLS`() throws {
+            let bench = try Bench(isSecure: true) { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello")
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n")
+            #expect(throws: WireFault.reset) { try client.readResponse() }
+        }
+
+        @Test func `what is no TLS is turned away, and the next client is served`() throws {
+            let bench = try Bench(isSecure: true)
+            defer { bench.stop() }
+            let plain = try Wire(port: bench.gateway.port)
+            try plain.send(Self.get)
+            var answer: [UInt8] = []
+            do { answer = try plain.readToEnd() } catch WireFault.reset {}
+            // An alert at the most, never an HTTP response.
+            #expect(answer.count < 16)
+            let client = try bench.connect()
+            try client.send(Self.get)
+            #expect(try client.readResponse().status == 200)
+            #expect(bench.origin.requests.count == 1)
+        }
+
+        @Test func `a tunnel works under TLS`() throws {
+            let bench = try Bench(isSecure: true) { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send(
+                    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n"
+                        + "Connection: upgrade\r\n\r\n"
+                )
+                while true {
+                    if connection.wire.inbox.isEmpty { try connection.wire.receive() }
+                    let octets = connection.wire.inbox
+                    connection.wire.inbox = []
+                    try connection.wire.send(octets)
+                }
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send(
+                "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n"
+            )
+            #expect(try client.readResponse().status == 101)
+            let message = [UInt8](repeating: 3, count: 200_000)
+            try client.send(message)
+            #expect(try client.take(message.count) == message)
+        }
+
+        @Test(.enabled(if: Program.exists("curl"), "curl is absent"))
+        func `curl uploads and downloads over TLS`() throws {
+            let content = [UInt8]((0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 * 7 >> 3) })
+            let bench = try Bench(isSecure: true) { connection in
+                while let head = try connection.nextHead() {
+                    let request = try connection.finish(head)
+                    let length = "Content-Length: \(request.body.count)\r\n"
+                    try connection.wire.send("HTTP/1.1 200 OK\r\n\(length)\r\n")
+                    try connection.wire.send(request.body)
+                }
+            }
+            defer { bench.stop() }
+            let file = bench.gateway.folder + "/content"
+            try Data(content).write(to: URL(fileURLWithPath: file))
+            let outcome = try Program.run(
+                "curl",
+                [
+                    "-sS", "--http1.1", "--cacert", try TestCertificate.made.get().certificate,
+                    "-T", file, "https://127.0.0.1:\(bench.gateway.port)/echo",
+                ]
+            )
+            #expect(outcome.status == 0)
+            #expect(outcome.output == content)
+        }
+    }
+}

@@ -1,0 +1,187 @@
+import Testing
+
+extension Scenarios {
+    struct PoolTests {
+        private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+        private static let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"
+
+        /// Answers one request a connection, then ends it without having said so.
+        private static let forgetful: TestOrigin.Script = { connection in
+            guard let request = try connection.nextRequest() else { return }
+            try connection.answer(200, body: "ok", to: request)
+        }
+
+        /// Answers the first request of the first connection, and takes a second one without an
+        /// answer; others it answers.
+        private static let dying: TestOrigin.Script = { connection in
+            while let request = try connection.nextRequest() {
+                if connection.number == 0, request.target == "/second" { return }
+                try connection.answer(200, body: "\(connection.number)", to: request)
+            }
+        }
+
+        @Test func `clients that come one after the other share a connection to the origin`() throws
+        {
+            let bench = try Bench()
+            defer { bench.stop() }
+            for _ in 0..<10 { #expect(try bench.gateway.ask(Self.get).text == "ok") }
+            #expect(bench.origin.connections.count == 1)
+        }
+
+        @Test func `no more connections are kept than may be`() throws {
+            let gate = Gate()
+            let bench = try Bench(more: "limits: { pooled: 2 }") { connection in
+                while let request = try connection.nextRequest() {
+                    try gate.pass()
+                    try connection.answer(200, body: "ok", to: request)
+                }
+            }
+            defer { bench.stop() }
+            let clients = try (0..<5).map { _ in try bench.connect() }
+            for client in clients { try client.send(Self.get) }
+            for _ in clients { gate.open() }
+            for client in clients { #expect(try client.readResponse().status == 200) }
+            #expect(bench.origin.wait { $0.count { $0.isOpen } == 2 && $0.count == 5 })
+        }
+
+        @Test(arguments: [get, post])
+        func `a connection that the origin has ended is not used again`(_ request: String) throws {
+            let bench = try Bench(script: Self.forgetful)
+            defer { bench.stop() }
+            for number in 1...5 {
+                #expect(try bench.gateway.ask(request).text == "ok")
+                #expect(bench.origin.wait { $0.count == number && !$0[number - 1].isOpen })
+            }
+        }
+
+        @Test func `a GET that meets the end of a reused connection is sent once more`() throws {
+            let bench = try Bench(script: Self.dying)
+            defer { bench.stop() }
+            #expect(try bench.gateway.ask(Self.get).text == "0")
+            let second = Self.get.replacing("GET /", with: "GET /second")
+            #expect(try bench.gateway.ask(second).text == "1")
+            #expect(bench.origin.requests.map(\.target) == ["/", "/second", "/second"])
+        }
+
+        @Test func `it is not sent a third time`() throws {
+            let bench = try Bench { connection in
+                while let request = try connection.nextRequest() {
+                    if request.target == "/second" { return }
+                    try connection.answer(200, body: "ok", to: request)
+                }
+            }
+            defer { bench.stop() }
+            #expect(try bench.gateway.ask(Self.get).text == "ok")
+            let second = Self.get.replacing("GET /", with: "GET /second")
+            #expect(try bench.gateway.ask(second).status == 502)
+            #expect(bench.origin.requests.map(\.target) == ["/", "/second", "/second"])
+        }
+
+        @Test func `the second attempt uses no connection that may be stale as well`() throws {
+            let gate = Gate()
+            let bench = try Bench { connection in
+                while let request = try connection.nextRequest() {
+                    if request.target == "/both" { try gate.pass() }
+                    // Whichever old connection is asked, it ends; new ones answer.
+                    if request.target == "/second", connection.number < 2 { return }
+                    try connection.answer(200, body: "\(connection.number)", to: request)
+                }
+            }
+            defer { bench.stop() }
+            let clients = try (0..<2).map { _ in try bench.connect() }
+            for client in clients {
+                try client.send(Self.get.replacing("GET /", with: "GET /both"))
+            }
+            for _ in clients { gate.open() }
+            for client in clients { #expect(try client.readResponse().status == 200) }
+            #expect(bench.origin.connections.count == 2)
+            let second = Self.get.replacing("GET /", with: "GET /second")
+            #expect(try bench.gateway.ask(second).text == "2")
+        }
+
+        @Test func `a POST that was sent is not sent again`() throws {
+            let bench = try Bench(script: Self.dying)
+            defer { bench.stop() }
+            #expect(try bench.gateway.ask(Self.get).text == "0")
+            let second = Self.post.replacing("POST /", with: "POST /second")
+            #expect(try bench.gateway.ask(second).status == 502)
+            #expect(bench.origin.requests.map(\.target) == ["/", "/second"])
+        }
+
+        @Test func `octets without a request make a connection useless`() throws {
+            let gate = Gate()
+            let bench = try Bench { connection in
+                while let request = try connection.nextRequest() {
+                    try connection.answer(200, body: "\(connection.number)", to: request)
+                    guard connection.number == 0 else { continue }
+                    try gate.pass()
+                    try connection.wire.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+                    return try connection.awaitEnd()
+                }
+            }
+            defer { bench.stop() }
+            #expect(try bench.gateway.ask(Self.get).text == "0")
+            gate.open()
+            #expect(bench.origin.wait { !$0[0].isOpen })
+            #expect(try bench.gateway.ask(Self.get).text == "1")
+        }
+
+        @Test func `servers are used in turn`() throws {
+            let origins = try (0..<3).map { _ in try TestOrigin() }
+            defer { for origin in origins { origin.stop() } }
+            let gateway = try TestGateway(
+                [("shop", origins.map(\.address))],
+                more: "limits: { pooled: 0 }"
+            )
+            defer { gateway.stop() }
+            for _ in 0..<9 { #expect(try gateway.ask(Self.get).status == 200) }
+            #expect(origins.map(\.requests.count) == [3, 3, 3])
+        }
+
+        @Test(arguments: [get, post])
+        func `a server that refuses is passed over`(_ request: String) throws {
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let refusing = try DeafListener.refusingAddress()
+            let gateway = try TestGateway(
+                [("shop", [refusing, origin.address])],
+                more: "limits: { pooled: 0 }"
+            )
+            defer { gateway.stop() }
+            for _ in 0..<6 { #expect(try gateway.ask(request).status == 200) }
+            #expect(origin.requests.count == 6)
+        }
+
+        @Test func `a server that does not answer the connect is passed over`() throws {
+            let origin = try TestOrigin()
+            let deaf = try DeafListener()
+            defer { origin.stop() }
+            let gateway = try TestGateway(
+                [("shop", [deaf.address, origin.address])],
+                more: "timeouts: { connect: 100ms }\nlimits: { pooled: 0 }"
+            )
+            defer { gateway.stop() }
+            for _ in 0..<4 { #expect(try gateway.ask(Self.post).status == 200) }
+        }
+
+        @Test func `without any server that takes a connection the answer is 502`() throws {
+            let refusing = try DeafListener.refusingAddress()
+            let gateway = try TestGateway([("shop", [refusing])])
+            defer { gateway.stop() }
+            for request in [Self.get, Self.post] {
+                #expect(try gateway.ask(request).status == 502)
+            }
+        }
+
+        @Test func `without any server that answers a connect the answer is 504`() throws {
+            let deaf = try DeafListener()
+            let gateway = try TestGateway(
+                [("shop", [deaf.address])],
+                more: "timeouts: { connect: 100ms }"
+            )
+            defer { gateway.stop() }
+            #expect(try gateway.ask(Self.get).status == 504)
+            withExtendedLifetime(deaf) {}
+        }
+    }
+}

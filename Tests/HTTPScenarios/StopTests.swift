@@ -1,0 +1,201 @@
+import Foundation
+import Glibc
+import Testing
+
+extension Scenarios {
+    struct StopTests {
+        private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+        /// Waits until nobody accepts any more.
+        private func awaitListenerEnd(_ gateway: TestGateway) -> Bool {
+            for _ in 0..<1_000 {
+                guard let client = try? gateway.connect() else { return true }
+                _ = try? client.endsSilently()
+            }
+            return false
+        }
+
+        @Test func `the request under way is finished, idle connections close, the status is 0`()
+            throws
+        {
+            let gate = Gate()
+            let origin = try TestOrigin { connection in
+                while let request = try connection.nextRequest() {
+                    if request.target == "/slow" { try gate.pass() }
+                    try connection.answer(200, body: "ok", to: request)
+                }
+            }
+            defer { origin.stop() }
+            let gateway = try TestGateway(origin)
+            let (idle, busy) = (try gateway.connect(), try gateway.connect())
+            try idle.send(Self.get)
+            #expect(try idle.readResponse().status == 200)
+            try busy.send(Self.get.replacing("GET /", with: "GET /slow"))
+            #expect(origin.wait { $0.flatMap(\.requests).contains { $0.target == "/slow" } })
+            gateway.beginStop()
+            #expect(try idle.endsSilently())
+            #expect(awaitListenerEnd(gateway))
+            gate.open()
+            #expect(try busy.readResponse().text == "ok")
+            #expect(try busy.endsSilently())
+            busy.close()
+            idle.close()
+            #expect(gateway.exitStatus() == 0)
+        }
+
+        @Test func `content under way is taken to its end`() throws {
+            let bench = try Bench()
+            defer { bench.origin.stop() }
+            let client = try bench.connect()
+            try client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
+            #expect(bench.origin.wait { $0.first?.heads.count == 1 })
+            let idle = try bench.connect()
+            bench.gateway.beginStop()
+            #expect(try idle.endsSilently())
+            try client.send("world")
+            #expect(try client.readResponse().status == 200)
+            #expect(try client.endsSilently())
+            client.close()
+            #expect(bench.gateway.exitStatus() == 0)
+        }
+
+        @Test func `a response that a slow client has not taken yet is not lost`() throws {
+            let body = String(repeating: "x", count: 120_000)
+            let bench = try Bench { connection in
+                while let request = try connection.nextRequest() {
+                    try connection.answer(200, body: body, to: request)
+                }
+            }
+            defer { bench.origin.stop() }
+            let client = try bench.connect()
+            // One request after the other without reading, until one is not served any more: the
+            // response before it waits in the gateway's memory.
+            var sent = 0
+            repeat {
+                try client.send(Self.get)
+                sent += 1
+                let wanted = sent
+                guard
+                    bench.origin.wait(
+                        milliseconds: 300,
+                        until: {
+                            $0.flatMap(\.requests).count == wanted
+                        }
+                    )
+                else { break }
+            } while sent < 1_000
+            let idle = try bench.connect()
+            bench.gateway.beginStop()
+            #expect(try idle.endsSilently())
+            for _ in 1..<sent { #expect(try client.readResponse().body.count == body.utf8.count) }
+            client.close()
+            #expect(bench.gateway.exitStatus() == 0)
+        }
+
+        @Test func `what has not ended in time is cut off`() throws {
+            let timeouts = "timeouts: { drain: 200ms }"
+            let bench = try Bench(more: timeouts) { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send("HTTP/1.1 200 OK\r\n\r\nhello")
+                try connection.awaitEnd()
+            }
+            defer { bench.origin.stop() }
+            let client = try bench.connect()
+            try client.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n")
+            _ = try client.readHead()
+            bench.gateway.beginStop()
+            // Its end is that of the connection, so an orderly one would look whole.
+            #expect(throws: WireFault.reset) { try client.readToEnd() }
+            #expect(bench.gateway.exitStatus() == 0)
+            #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
+        }
+
+        @Test func `a tunnel ends with the time to drain`() throws {
+            let bench = try Bench(more: "timeouts: { drain: 200ms }") { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send(
+                    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n"
+                        + "Connection: upgrade\r\n\r\n"
+                )
+                try connection.awaitEnd()
+            }
+            defer { bench.origin.stop() }
+            let client = try bench.connect()
+            try client.send(
+                "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n"
+            )
+            #expect(try client.readResponse().status == 101)
+            bench.gateway.beginStop()
+            #expect(try client.endsSilently())
+            #expect(bench.gateway.exitStatus() == 0)
+        }
+
+        @Test func `a reload moves new requests, and one under way keeps its origin`() throws {
+            let origins = try ["aside", "old", "new"].map { name in
+                try TestOrigin { connection in
+                    while let request = try connection.nextRequest() {
+                        try connection.answer(200, body: name, to: request)
+                    }
+                }
+            }
+            let deaf = try DeafListener()
+            defer { for origin in origins { origin.stop() } }
+            let (aside, old, new) = (origins[0], origins[1], origins[2])
+            let gateway = try TestGateway(
+                [("aside", [aside.address]), ("shop", [deaf.address, old.address])],
+                fallback: "{ origin: shop, mode: off }",
+                watchesSignals: true,
+                more: """
+                    rules: [{ id: aside, match: { path: /aside }, origin: aside, mode: off }]
+                    timeouts: { connect: 600ms }
+                    """
+            )
+            defer {
+                gateway.stop()
+                for number in [SIGHUP, SIGTERM, SIGINT] { signal(number, SIG_DFL) }
+            }
+            let client = try gateway.connect()
+            try client.send(Self.get)
+            // Served behind it on the same lane: the request above is on its way to the deaf server.
+            let other = Self.get.replacing("GET /", with: "GET /aside")
+            #expect(try gateway.ask(other).text == "aside")
+            let text = TestGateway.text(
+                [("shop", [new.address])],
+                listen: "address: 127.0.0.1:0"
+            )
+            try text.write(
+                toFile: gateway.folder + "/portcullis.yaml",
+                atomically: true,
+                encoding: .utf8
+            )
+            kill(getpid(), SIGHUP)
+            var answer = ""
+            for _ in 0..<1_000 where answer != "new" { answer = try gateway.ask(other).text }
+            #expect(answer == "new")
+            #expect(try client.readResponse().text == "old")
+            try client.send(Self.get)
+            #expect(try client.readResponse().text == "new")
+            withExtendedLifetime(deaf) {}
+        }
+
+        @Test func `a file that does not load changes nothing`() throws {
+            let bench = try Bench()
+            defer { bench.stop() }
+            let gateway = try TestGateway(
+                [("shop", [bench.origin.address])],
+                watchesSignals: true
+            )
+            defer {
+                gateway.stop()
+                for number in [SIGHUP, SIGTERM, SIGINT] { signal(number, SIG_DFL) }
+            }
+            try "origins: nonsense".write(
+                toFile: gateway.folder + "/portcullis.yaml",
+                atomically: true,
+                encoding: .utf8
+            )
+            kill(getpid(), SIGHUP)
+            for _ in 0..<20 { #expect(try gateway.ask(Self.get).text == "ok") }
+        }
+    }
+}

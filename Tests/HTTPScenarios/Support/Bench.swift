@@ -1,0 +1,122 @@
+import Foundation
+import Synchronization
+import TLSSession
+
+/// A gateway and the origin behind it, for cases that are played one after the other.
+final class Bench: Sendable {
+    let origin: TestOrigin
+    let gateway: TestGateway
+    private let trust: TLSContext?
+
+    /// With TLS on the listener or without; `more` are further sections of the configuration.
+    init(
+        isSecure: Bool = false,
+        more: String = "",
+        script: @escaping TestOrigin.Script = TestOrigin.friendly
+    ) throws {
+        origin = try TestOrigin(script: script)
+        var listen = "address: 127.0.0.1:0"
+        if isSecure {
+            let made = try TestCertificate.made.get()
+            listen += ", tls: { certificate: \(made.certificate), key: \(made.key) }"
+            trust = try TLSContext(clientTrusting: .file(made.certificate))
+        } else {
+            trust = nil
+        }
+        gateway = try TestGateway([("shop", [origin.address])], listen: listen, more: more)
+    }
+
+    func connect() throws -> Wire {
+        let tls = try trust.map { try TLSSession(connecting: $0, to: "127.0.0.1") }
+        return try Wire(port: gateway.port, tls: tls)
+    }
+
+    func stop() {
+        gateway.stop()
+        origin.stop()
+    }
+
+    /// Plays cases on several benches at once.
+    ///
+    /// - Returns: what `play` answered, by the case's name; cases without an answer are left out.
+    static func play(
+        _ cases: [HTTPCase],
+        makeBench: @Sendable () throws -> Bench,
+        _ play: @Sendable (HTTPCase, Bench) throws -> String?
+    ) throws -> [String: String] {
+        let found = Mutex<[String: String]>([:])
+        let next = Atomic<Int>(0)
+        let benches = try (0..<3).map { _ in try makeBench() }
+        defer { for bench in benches { bench.stop() } }
+        DispatchQueue.concurrentPerform(iterations: benches.count) { worker in
+            while true {
+                let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
+                guard index < cases.count else { return }
+                let one = cases[index]
+                let fault: String?
+                do {
+                    fault = try play(one, benches[worker])
+                } catch {
+                    fault = "\(error)"
+                }
+                guard let fault else { continue }
+                found.withLock { $0[one.id] = fault }
+            }
+        }
+        return found.withLock { $0 }
+    }
+}
+
+/// A certificate for 127.0.0.1, made by the `openssl` program once for all tests.
+struct TestCertificate: Sendable {
+    static let made = Result { try TestCertificate() }
+
+    let certificate: String
+    let key: String
+
+    private init() throws {
+        let folder = try TemporaryFolder.make()
+        certificate = folder + "/certificate.pem"
+        key = folder + "/key.pem"
+        let status = try Program.run(
+            "openssl",
+            [
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                "-days", "2", "-subj", "/CN=gateway.test",
+                "-addext", "subjectAltName=IP:127.0.0.1,DNS:gateway.test",
+                "-keyout", key, "-out", certificate,
+            ]
+        ).status
+        guard status == 0 else {
+            throw TestGateway.Failure(description: "openssl req ended with \(status)")
+        }
+    }
+}
+
+/// Programs that tests call.
+enum Program {
+    struct Outcome {
+        let status: Int32
+        let output: [UInt8]
+    }
+
+    /// Runs a program that is found by name, and takes what it prints.
+    static func run(_ name: String, _ arguments: [String]) throws -> Outcome {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [name] + arguments
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardError = FileHandle.nullDevice
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return Outcome(status: process.terminationStatus, output: Array(output))
+    }
+
+    /// Whether there is such a program.
+    static func exists(_ name: String) -> Bool {
+        (try? run("which", [name]).status) == 0
+    }
+}

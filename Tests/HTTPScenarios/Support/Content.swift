@@ -1,0 +1,83 @@
+import Cryptography
+import Glibc
+
+/// Content of any length that no compression and no mistake reproduces: a block again and again.
+struct Content: Sendable {
+    static let blockBytes = 1 << 20
+
+    let count: Int
+    private let block: [UInt8]
+
+    init(count: Int) {
+        self.count = count
+        var state: UInt64 = 0x9E37_79B9_7F4A_7C15
+        block = (0..<Self.blockBytes / 8).flatMap { _ -> [UInt8] in
+            state ^= state << 13
+            state ^= state >> 7
+            state ^= state << 17
+            return withUnsafeBytes(of: state) { Array($0) }
+        }
+    }
+
+    /// The octets in pieces of at most a block.
+    var pieces: some Sequence<[UInt8]> {
+        stride(from: 0, to: count, by: Self.blockBytes).lazy.map { start in
+            start + Self.blockBytes <= count ? block : Array(block[..<(count - start)])
+        }
+    }
+
+    var digest: SHA256Digest {
+        var stream = SHA256.Stream()
+        for piece in pieces { stream.update(piece.span) }
+        return stream.finish()
+    }
+}
+
+extension Wire {
+    func send(_ content: Content) throws {
+        for piece in content.pieces { try send(piece) }
+    }
+
+    /// Sends content as chunks of sizes that differ, without the last chunk.
+    func sendChunks(of content: Content) throws {
+        var size = 1
+        for piece in content.pieces {
+            var start = 0
+            while start < piece.count {
+                let end = min(start + size, piece.count)
+                let length = String(end - start, radix: 16)
+                try send(Array("\(length)\r\n".utf8) + piece[start..<end] + [13, 10])
+                start = end
+                size = size * 7 % 200_003 + 1
+            }
+        }
+    }
+
+    /// Takes so many octets and says what they hash to.
+    func digest(of count: Int) throws -> SHA256Digest {
+        var stream = SHA256.Stream()
+        var rest = count
+        while rest > 0 {
+            if inbox.isEmpty { try receive() }
+            let piece = Array(inbox.prefix(rest))
+            inbox.removeFirst(piece.count)
+            stream.update(piece.span)
+            rest -= piece.count
+        }
+        return stream.finish()
+    }
+}
+
+/// What the process holds in memory.
+enum ResidentMemory {
+    /// In octets; 0 where the system does not say.
+    static var bytes: Int {
+        guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 256)
+        guard fgets(&line, Int32(line.count), file) != nil else { return 0 }
+        let text = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
+        let words = text.split(separator: " ")
+        return words.count > 1 ? (Int(words[1]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) : 0
+    }
+}

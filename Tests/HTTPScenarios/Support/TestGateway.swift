@@ -1,0 +1,133 @@
+import Configuration
+import Foundation
+import Gateway
+import Synchronization
+import TLSSession
+
+/// A gateway inside the test's process, configured by a file as any other.
+final class TestGateway: Sendable {
+    struct Failure: Error, CustomStringConvertible { let description: String }
+
+    /// Gateways that have ended stay in memory: events of theirs may still be on their way.
+    private static let all = Mutex<[GatewayServer]>([])
+
+    let folder: String
+    /// The port of the first listener; 0 for a Unix socket.
+    let port: UInt16
+    let server: GatewayServer
+    private let ending: Ending
+
+    /// Writes a configuration and starts it. `listen` are the members of the listener, `more` further
+    /// sections of the file; `watchesSignals` says whether the process's signals are heeded.
+    init(
+        _ origins: [(name: String, servers: [String])],
+        listen: String = "address: 127.0.0.1:0",
+        fallback: String? = nil,
+        lanes: Int = 1,
+        watchesSignals: Bool = false,
+        more: String = ""
+    ) throws {
+        folder = try TemporaryFolder.make()
+        let file = folder + "/portcullis.yaml"
+        try Self.text(origins, listen: listen, fallback: fallback, lanes: lanes, more: more)
+            .write(toFile: file, atomically: true, encoding: .utf8)
+        let loaded = ConfigurationLoader.load(file)
+        guard let configuration = loaded.configuration else {
+            throw Failure(description: loaded.problems.map(\.text).joined(separator: "\n"))
+        }
+        let ending = Ending()
+        self.ending = ending
+        var surroundings = GatewayServer.Surroundings()
+        surroundings.watchesSignals = watchesSignals
+        surroundings.exit = { ending.status = $0 }
+        server = try GatewayServer.run(configuration, file: file, surroundings: surroundings)
+        port = server.addresses.first?.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
+        Self.all.withLock { [server] in $0.append(server) }
+    }
+
+    /// In front of one origin, which takes everything unverified.
+    convenience init(_ origin: TestOrigin, more: String = "") throws {
+        try self.init([("shop", [origin.address])], more: more)
+    }
+
+    static func text(
+        _ origins: [(name: String, servers: [String])],
+        listen: String,
+        fallback: String? = nil,
+        lanes: Int = 1,
+        more: String = ""
+    ) -> String {
+        let lines = origins.map {
+            "  \($0.name): { servers: [\($0.servers.joined(separator: ", "))] }"
+        }
+        return """
+            listen:
+              - { \(listen) }
+            lanes: \(lanes)
+            origins:
+            \(lines.joined(separator: "\n"))
+            log: { access: off, level: error }
+            default: \(fallback ?? "{ origin: \(origins[0].name), mode: off }")
+            \(more)
+
+            """
+    }
+
+    /// A new connection to it.
+    func connect() throws -> Wire { try Wire(port: port) }
+
+    /// One request on a connection of its own, and its final response.
+    func ask(_ octets: String, method: String = "GET") throws -> WireResponse {
+        let client = try connect()
+        try client.send(octets)
+        return try client.readFinalResponse(to: method)
+    }
+
+    /// Begins to end it.
+    func beginStop() { server.stop() }
+
+    /// The status it has ended with; `nil` when it has not before the deadline.
+    func exitStatus() -> Int32? { ending.wait() }
+
+    /// Ends it and waits.
+    func stop() {
+        beginStop()
+        _ = exitStatus()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+}
+
+/// Waits for the gateway's end.
+///
+/// `@unchecked Sendable`: the value is touched under the condition.
+private final class Ending: @unchecked Sendable {
+    private let condition = NSCondition()
+    private var value: Int32?
+
+    var status: Int32? {
+        get { condition.withLock { value } }
+        set {
+            condition.withLock {
+                value = newValue
+                condition.broadcast()
+            }
+        }
+    }
+
+    func wait() -> Int32? {
+        let deadline = Date(timeIntervalSinceNow: Double(Wire.patienceMilliseconds) / 1000)
+        return condition.withLock {
+            while value == nil, condition.wait(until: deadline) {}
+            return value
+        }
+    }
+}
+
+enum TemporaryFolder {
+    /// A new folder with a short path, as Unix sockets want.
+    static func make() throws -> String {
+        let path = NSTemporaryDirectory() + "pc-\(UUID().uuidString.prefix(13))"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        return path
+    }
+}

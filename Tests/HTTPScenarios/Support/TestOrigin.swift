@@ -1,0 +1,236 @@
+import Foundation
+import Glibc
+
+/// An origin of a test: it accepts, remembers what it was sent, and answers as its script says.
+///
+/// `@unchecked Sendable`: what changes is touched under `condition`.
+final class TestOrigin: @unchecked Sendable {
+    /// What came on one connection, in the order of the accepts.
+    struct ConnectionLog {
+        /// Requests that were complete.
+        var requests: [WireRequest] = []
+        /// The heads of all requests, complete or not.
+        var heads: [WireRequest] = []
+        var isOpen = true
+        /// No octet of an unfinished request is there.
+        var isAtBoundary = true
+        /// What was wrong with what came, other than its end.
+        var fault: WireFault?
+    }
+
+    typealias Script = @Sendable (OriginConnection) throws -> Void
+
+    /// As a configuration writes it.
+    let address: String
+    let port: UInt16
+    private let listener: Int32
+    private let script: Script
+    private let condition = NSCondition()
+    private var logs: [ConnectionLog] = []
+    private var wires: [Int32] = []
+    private var isStopped = false
+
+    /// Answers every request with `200` and `ok`.
+    static let friendly: Script = { connection in
+        while let request = try connection.nextRequest() {
+            try connection.answer(200, body: "ok", to: request)
+        }
+    }
+
+    /// Listens on a port of this host, or on a Unix socket where a path is given.
+    init(path: String? = nil, script: @escaping Script = TestOrigin.friendly) throws {
+        self.script = script
+        if let path {
+            listener = try ListeningSocket.open(path: path)
+            (address, port) = ("unix:" + path, 0)
+        } else {
+            (listener, port) = try ListeningSocket.open()
+            address = "127.0.0.1:\(port)"
+        }
+        Thread.detachNewThread { [self] in acceptAll() }
+    }
+
+    /// Ends it: no more connections, and those that are open are cut.
+    func stop() {
+        condition.withLock {
+            isStopped = true
+            for descriptor in wires { shutdown(descriptor, Int32(SHUT_RDWR)) }
+        }
+        shutdown(listener, Int32(SHUT_RDWR))
+    }
+
+    private func acceptAll() {
+        defer { Glibc.close(listener) }
+        while true {
+            let descriptor = accept(listener, nil, nil)
+            guard descriptor >= 0 else { return }
+            let number = condition.withLock { () -> Int in
+                logs.append(ConnectionLog())
+                wires.append(descriptor)
+                condition.broadcast()
+                return logs.count - 1
+            }
+            let connection = OriginConnection(Wire(descriptor: descriptor), number, of: self)
+            Thread.detachNewThread { [self] in run(connection) }
+        }
+    }
+
+    private func run(_ connection: OriginConnection) {
+        var fault: WireFault?
+        do {
+            try script(connection)
+        } catch WireFault.ended {
+        } catch {
+            fault = error as? WireFault ?? .failed("\(error)", 0)
+        }
+        condition.withLock { wires.removeAll { $0 == connection.wire.descriptor } }
+        connection.wire.close()
+        change(connection.number) { log in
+            log.isOpen = false
+            if fault != .reset, !isStopped { log.fault = fault }
+        }
+    }
+
+    func change(_ number: Int, _ body: (inout ConnectionLog) -> Void) {
+        condition.withLock {
+            body(&logs[number])
+            condition.broadcast()
+        }
+    }
+
+    // MARK: What tests ask
+
+    /// What came so far.
+    var connections: [ConnectionLog] { condition.withLock { logs } }
+
+    /// All complete requests, by connection.
+    var requests: [WireRequest] { connections.flatMap(\.requests) }
+
+    /// Waits until this holds of what came; whether it did before the deadline.
+    func wait(
+        milliseconds: Int32 = Wire.patienceMilliseconds,
+        until isTrue: ([ConnectionLog]) -> Bool
+    ) -> Bool {
+        let deadline = Date(timeIntervalSinceNow: Double(milliseconds) / 1000)
+        return condition.withLock {
+            while !isTrue(logs) {
+                guard condition.wait(until: deadline) else { return isTrue(logs) }
+            }
+            return true
+        }
+    }
+}
+
+/// A connection that an origin has accepted, as its script sees it.
+final class OriginConnection: Sendable {
+    let wire: Wire
+    /// How many were accepted before it.
+    let number: Int
+    private unowned let origin: TestOrigin
+
+    init(_ wire: Wire, _ number: Int, of origin: TestOrigin) {
+        self.wire = wire
+        self.number = number
+        self.origin = origin
+    }
+
+    /// Reads the next head; `nil` when the gateway has ended the connection before it.
+    func nextHead() throws -> WireRequest? {
+        do {
+            if wire.inbox.isEmpty { try wire.receive() }
+        } catch WireFault.ended {
+            return nil
+        } catch WireFault.reset {
+            return nil
+        }
+        origin.change(number) { $0.isAtBoundary = false }
+        let request = try wire.readRequestHead()
+        origin.change(number) { $0.heads.append(request) }
+        return request
+    }
+
+    /// Reads the content that follows a head; the request is complete then.
+    func finish(_ request: WireRequest) throws -> WireRequest {
+        var request = request
+        try wire.readContent(of: &request)
+        origin.change(number) { log in
+            log.requests.append(request)
+            log.isAtBoundary = wire.inbox.isEmpty
+        }
+        return request
+    }
+
+    /// Reads the next request; `nil` when the gateway has ended the connection before it.
+    func nextRequest() throws -> WireRequest? { try nextHead().map(finish) }
+
+    /// Sends a response with a length.
+    func answer(
+        _ status: Int,
+        body: String = "",
+        fields: String = "",
+        to request: WireRequest
+    ) throws {
+        let length = "Content-Length: \(body.utf8.count)\r\n"
+        let content = request.method == "HEAD" ? "" : body
+        try wire.send("HTTP/1.1 \(status) Fine\r\n\(length)\(fields)\r\n\(content)")
+    }
+
+    /// Waits for the gateway to end the connection; what it sent before is dropped.
+    func awaitEnd() throws {
+        do {
+            while true {
+                try wire.receive()
+                wire.inbox = []
+            }
+        } catch WireFault.ended {
+        } catch WireFault.reset {
+        }
+    }
+}
+
+/// Sockets that listen, for tests.
+enum ListeningSocket {
+    /// On a port that the system chooses.
+    static func open(backlog: Int32 = 512) throws -> (descriptor: Int32, port: UInt16) {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        try bind(descriptor, &address, backlog)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        // The pointer lives for the call, and the address is as long as its type.
+        _ = withUnsafeMutableBytes(of: &address) {
+            getsockname(
+                descriptor,
+                $0.assumingMemoryBound(to: sockaddr.self).baseAddress,
+                &length
+            )
+        }
+        return (descriptor, UInt16(bigEndian: address.sin_port))
+    }
+
+    static func open(path: String) throws -> Int32 {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        var address = UnixAddress.make(path)
+        try bind(descriptor, &address, 512)
+        return descriptor
+    }
+
+    private static func bind<Address>(
+        _ descriptor: Int32,
+        _ address: inout Address,
+        _ backlog: Int32
+    ) throws {
+        // The pointer lives for the call, and the address is as long as its type.
+        let result = withUnsafeBytes(of: address) { octets in
+            Glibc.bind(
+                descriptor,
+                octets.assumingMemoryBound(to: sockaddr.self).baseAddress,
+                socklen_t(octets.count)
+            )
+        }
+        guard result == 0, listen(descriptor, backlog) == 0 else {
+            throw WireFault.failed("bind", errno)
+        }
+    }
+}

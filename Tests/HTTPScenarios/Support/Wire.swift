@@ -1,0 +1,216 @@
+import Glibc
+import TLSSession
+
+/// Why a test's socket did not do what was asked.
+enum WireFault: Error, Equatable {
+    /// Nothing happened until the deadline.
+    case timedOut
+    /// The peer has sent its last octet.
+    case ended
+    /// The peer has reset the connection.
+    case reset
+    case failed(String, Int32)
+    /// What came is no HTTP message.
+    case malformed(String)
+}
+
+/// One end of a connection in a test, plain or under TLS; every wait has a deadline.
+///
+/// `@unchecked Sendable`: it is handed from the thread that made it to one other, and used by one at
+/// a time.
+final class Wire: @unchecked Sendable {
+    /// How long a test waits for what must happen.
+    static let patienceMilliseconds: Int32 = 20_000
+
+    private(set) var descriptor: Int32
+    private let tls: TLSSession?
+    /// Octets that came and were not taken.
+    var inbox: [UInt8] = []
+
+    init(descriptor: Int32, tls: TLSSession? = nil) {
+        self.descriptor = descriptor
+        self.tls = tls
+        Self.set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
+    }
+
+    deinit { close() }
+
+    /// Connects to a port of this host.
+    convenience init(port: UInt16, tls: TLSSession? = nil) throws {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        try self.init(connecting: AF_INET, address, tls: tls)
+    }
+
+    /// Connects to a Unix socket.
+    convenience init(path: String) throws {
+        try self.init(connecting: AF_UNIX, UnixAddress.make(path))
+    }
+
+    private convenience init<Address>(
+        connecting family: Int32,
+        _ address: Address,
+        tls: TLSSession? = nil
+    ) throws {
+        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue), 0)
+        // The pointer lives for the call, and the address is as long as its type.
+        let result = withUnsafeBytes(of: address) { octets in
+            connect(
+                descriptor,
+                octets.assumingMemoryBound(to: sockaddr.self).baseAddress,
+                socklen_t(octets.count)
+            )
+        }
+        guard result == 0 else {
+            let code = errno
+            Glibc.close(descriptor)
+            throw WireFault.failed("connect", code)
+        }
+        self.init(descriptor: descriptor, tls: tls)
+    }
+
+    static func set(_ descriptor: Int32, _ level: Int32, _ name: Int32, _ value: Int32) {
+        var value = value
+        setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    // MARK: Sending
+
+    func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+    func send(_ octets: [UInt8]) throws {
+        guard let tls else { return try sendRaw(octets) }
+        while !tls.isEstablished { try exchangeRecords() }
+        for start in stride(from: 0, to: octets.count, by: 1 << 16) {
+            let piece = Array(octets[start..<min(start + (1 << 16), octets.count)])
+            guard tls.write(piece.span) else { throw WireFault.failed("tls", 0) }
+            try sendCiphertext()
+        }
+    }
+
+    /// Sends as much as is taken without waiting longer than this for room; how much that was.
+    func sendUntilStalled(_ octets: [UInt8], milliseconds: Int32) throws -> Int {
+        var sent = 0
+        while sent < octets.count {
+            let count = octets.withUnsafeBytes {
+                Glibc.send(
+                    descriptor,
+                    $0.baseAddress?.advanced(by: sent),
+                    $0.count - sent,
+                    Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
+                )
+            }
+            if count > 0 {
+                sent += count
+            } else if errno == EAGAIN {
+                guard wait(for: POLLOUT, milliseconds) else { return sent }
+            } else {
+                throw Self.fault("send")
+            }
+        }
+        return sent
+    }
+
+    private func sendRaw(_ octets: [UInt8]) throws {
+        let sent = try sendUntilStalled(octets, milliseconds: Self.patienceMilliseconds)
+        guard sent == octets.count else { throw WireFault.timedOut }
+    }
+
+    /// Says that nothing more is sent.
+    func finishSending() {
+        if let tls {
+            tls.shutDown()
+            try? sendCiphertext()
+        }
+        shutdown(descriptor, Int32(SHUT_WR))
+    }
+
+    func close() {
+        guard descriptor >= 0 else { return }
+        Glibc.close(descriptor)
+        descriptor = -1
+    }
+
+    /// Closes so that the peer sees a reset.
+    func reset() {
+        var now = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
+        close()
+    }
+
+    // MARK: Receiving
+
+    /// Whether something can be read, or the end has come, within this time.
+    func isReadable(within milliseconds: Int32) -> Bool { wait(for: POLLIN, milliseconds) }
+
+    /// Waits for at least one octet and appends what came to the inbox.
+    func receive(atMost max: Int = 1 << 16) throws {
+        guard let tls else { return inbox += try receiveRaw(atMost: max) }
+        var plain = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let outcome = plain.withUnsafeMutableBytes { tls.read(into: $0) }
+            try sendCiphertext()
+            switch outcome {
+            case .octets(let count): return inbox += plain[..<count]
+            case .needsInput:
+                let octets = try receiveRaw(atMost: 1 << 16)
+                tls.feed(octets.span)
+            case .closed: throw WireFault.ended
+            case .failed(let failure): throw WireFault.malformed("TLS: \(failure)")
+            }
+        }
+    }
+
+    private func exchangeRecords() throws {
+        guard let tls else { return }
+        // Reading is what moves the handshake; there is no content before its end.
+        var none: [UInt8] = [0]
+        let outcome = none.withUnsafeMutableBytes { tls.read(into: $0) }
+        try sendCiphertext()
+        if case .failed(let failure) = outcome { throw WireFault.malformed("TLS: \(failure)") }
+        if !tls.isEstablished {
+            let octets = try receiveRaw(atMost: 1 << 16)
+            tls.feed(octets.span)
+        }
+    }
+
+    private func sendCiphertext() throws {
+        var octets: [UInt8] = []
+        tls?.takeCiphertext(into: &octets)
+        try sendRaw(octets)
+    }
+
+    private func receiveRaw(atMost max: Int) throws -> [UInt8] {
+        guard wait(for: POLLIN, Self.patienceMilliseconds) else { throw WireFault.timedOut }
+        var octets = [UInt8](repeating: 0, count: max)
+        let count = recv(descriptor, &octets, max, 0)
+        guard count != 0 else { throw WireFault.ended }
+        guard count > 0 else { throw Self.fault("recv") }
+        octets.removeLast(max - count)
+        return octets
+    }
+
+    private func wait(for event: Int32, _ milliseconds: Int32) -> Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(event), revents: 0)
+        return poll(&entry, 1, milliseconds) > 0
+    }
+
+    private static func fault(_ call: String) -> WireFault {
+        let code = errno
+        return code == ECONNRESET || code == EPIPE ? .reset : .failed(call, code)
+    }
+}
+
+/// The address of a socket in the file system.
+enum UnixAddress {
+    static func make(_ path: String) -> sockaddr_un {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { target in
+            target.copyBytes(from: path.utf8.prefix(target.count - 1))
+        }
+        return address
+    }
+}

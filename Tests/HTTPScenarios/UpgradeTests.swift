@@ -1,0 +1,180 @@
+import Synchronization
+import Testing
+
+extension Scenarios {
+    struct UpgradeTests {
+        private static let handshake = """
+            GET /socket HTTP/1.1\r
+            Host: a\r
+            Connection: Upgrade\r
+            Upgrade: websocket\r
+            Sec-WebSocket-Version: 13\r
+            Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r
+            \r
+
+            """
+        private static let accepted = """
+            HTTP/1.1 101 Switching Protocols\r
+            Upgrade: websocket\r
+            Connection: Upgrade\r
+            Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r
+            \r
+
+            """
+
+        /// Agrees to a tunnel, then sends back what it gets until the end.
+        private static let echo: TestOrigin.Script = { connection in
+            guard try connection.nextRequest() != nil else { return }
+            try connection.wire.send(accepted)
+            do {
+                while true {
+                    if connection.wire.inbox.isEmpty { try connection.wire.receive() }
+                    let octets = connection.wire.inbox
+                    connection.wire.inbox = []
+                    try connection.wire.send(octets)
+                }
+            } catch WireFault.ended {
+                connection.wire.finishSending()
+            }
+        }
+
+        @Test func `after 101 octets pass both ways until both have ended`() throws {
+            let bench = try Bench(script: Self.echo)
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send(Self.handshake)
+            let answer = try client.readResponse()
+            #expect(answer.status == 101)
+            #expect(answer.head.values("upgrade") == ["websocket"])
+            #expect(answer.head.values("connection") == ["upgrade"])
+            #expect(answer.head.has("sec-websocket-accept"))
+            let request = try #require(bench.origin.requests.first)
+            #expect(request.head.values("upgrade") == ["websocket"])
+            #expect(request.head.values("connection") == ["upgrade"])
+            let message = [UInt8](repeating: 0, count: 100_000) + Array("\r\n\r\nGET /x".utf8)
+            try client.send(message)
+            #expect(try client.take(message.count) == message)
+            try client.send("last")
+            client.finishSending()
+            #expect(try client.readToEnd() == Array("last".utf8))
+            #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
+        }
+
+        @Test func `two hundred tunnels echo side by side`() throws {
+            let bench = try Bench(script: Self.echo)
+            defer { bench.stop() }
+            let clients = try (0..<200).map { _ in try bench.connect() }
+            for client in clients { try client.send(Self.handshake) }
+            for client in clients { #expect(try client.readResponse().status == 101) }
+            for round in 0..<5 {
+                for (number, client) in clients.enumerated() {
+                    try client.send("message \(round) of \(number);")
+                }
+                for (number, client) in clients.enumerated() {
+                    let message = Array("message \(round) of \(number);".utf8)
+                    #expect(try client.take(message.count) == message)
+                }
+            }
+            for client in clients { client.close() }
+            #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
+        }
+
+        @Test func `no octet of the tunnel reaches the origin before its 101`() throws {
+            let gate = Gate()
+            let bench = try Bench { connection in
+                while let request = try connection.nextRequest() {
+                    guard request.target == "/socket" else {
+                        try connection.answer(200, body: "ok", to: request)
+                        continue
+                    }
+                    try gate.pass()
+                    let isQuiet =
+                        connection.wire.inbox.isEmpty
+                        && !connection.wire.isReadable(within: 0)
+                    try connection.wire.send(Self.accepted)
+                    let early = try connection.wire.take(5)
+                    try connection.wire.send(Array((isQuiet ? "quiet " : "early ").utf8) + early)
+                    return try connection.awaitEnd()
+                }
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send(Self.handshake + "early")
+            // Served behind it on the same lane, so the lane has seen all of it.
+            #expect(try bench.gateway.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").text == "ok")
+            gate.open()
+            #expect(try client.readResponse().status == 101)
+            #expect(try client.take(11) == Array("quiet early".utf8))
+        }
+
+        @Test func `an origin that refuses the upgrade leaves a connection for requests`() throws {
+            let bench = try Bench()
+            defer { bench.stop() }
+            let client = try bench.connect()
+            for _ in 0..<2 {
+                try client.send(Self.handshake)
+                let answer = try client.readResponse()
+                #expect(answer.status == 200)
+                #expect(!answer.head.has("upgrade"))
+            }
+            #expect(bench.origin.connections.count == 1)
+        }
+
+        @Test func `octets that the origin sends with its 101 come first`() throws {
+            let bench = try Bench { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send(Self.accepted + "hello")
+                try connection.awaitEnd()
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send(Self.handshake)
+            #expect(try client.readResponse().status == 101)
+            #expect(try client.take(5) == Array("hello".utf8))
+        }
+
+        @Test func `what a client sends behind the origin's end arrives whole`() throws {
+            let gate = Gate()
+            let received = Mutex(0)
+            let bench = try Bench { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send(Self.accepted + "bye")
+                connection.wire.finishSending()
+                try gate.pass()
+                let count = try connection.wire.readToEnd().count
+                received.withLock { $0 = count }
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send(Self.handshake)
+            #expect(try client.readResponse().status == 101)
+            #expect(try client.readToEnd() == Array("bye".utf8))
+            let octets = [UInt8](repeating: 7, count: 32 << 20)
+            let sent = try client.sendUntilStalled(octets, milliseconds: 200)
+            client.close()
+            gate.open()
+            #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
+            #expect(received.withLock { $0 } == sent)
+        }
+
+        @Test func `the end of either side with a reset ends the other`() throws {
+            let bench = try Bench(script: Self.echo)
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send(Self.handshake)
+            #expect(try client.readResponse().status == 101)
+            client.reset()
+            #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
+        }
+
+        @Test func `an idle tunnel is closed`() throws {
+            let bench = try Bench(more: "timeouts: { tunnel_idle: 200ms }", script: Self.echo)
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send(Self.handshake)
+            #expect(try client.readResponse().status == 101)
+            #expect(try client.endsSilently())
+            #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
+        }
+    }
+}
