@@ -4,17 +4,20 @@ import PackageDescription
 // deploy/test sets it: our own warnings are errors, those of dependencies are not.
 let strict: [SwiftSetting] =
     Context.environment["PORTCULLIS_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)]
-let settings: [SwiftSetting] = [
-    .enableUpcomingFeature("ExistentialAny"),
-    .enableUpcomingFeature("InternalImportsByDefault"),
-    .enableUpcomingFeature("MemberImportVisibility"),
-] + strict
+let settings: [SwiftSetting] =
+    [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+    ] + strict
 
 // What a dependency saves us is in the README, a line each.
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let yams: Target.Dependency = .product(name: "Yams", package: "Yams")
 let arguments: Target.Dependency = .product(
-    name: "ArgumentParser", package: "swift-argument-parser")
+    name: "ArgumentParser",
+    package: "swift-argument-parser"
+)
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
 
@@ -49,8 +52,12 @@ extension Target {
     }
 
     /// Scenarios: client, gateway and origin over loopback.
-    static func scenarios(_ name: String, uses: [Target.Dependency]) -> Target {
-        .testTarget(name: name, dependencies: uses, swiftSettings: settings)
+    static func scenarios(
+        _ name: String,
+        uses: [Target.Dependency],
+        data: [String] = []
+    ) -> Target {
+        .testTarget(name: name, dependencies: uses, exclude: data, swiftSettings: settings)
     }
 
     /// The tests of one part.
@@ -137,7 +144,7 @@ let package = Package(
         .tests("Admin", uses: ["HTTPWire", "Telemetry", "Transport"]),
         .tests("Inspection", uses: policy + ["Challenges", "SoftwareAuthenticator"]),
         .tests("SoftwareAuthenticator", uses: policy),
-        .scenarios("HTTPScenarios", uses: policy + commands + ["TLSSession"]),
+        .scenarios("HTTPScenarios", uses: policy + commands + ["TLSSession"], data: ["Cases"]),
         .scenarios("EnforcementScenarios", uses: policy + commands + ["SoftwareAuthenticator"]),
     ],
     swiftLanguageModes: [.v6]

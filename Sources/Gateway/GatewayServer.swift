@@ -55,10 +55,9 @@ package final class GatewayServer: @unchecked Sendable {
     var drainBeganAt: Int64 = 0
     private var lanesWithClients = 0
 
-    /// Starts the gateway.
-    ///
-    /// - Parameter file: the configuration's file, for reloads and messages.
-    /// - Throws: whatever stops a start; nothing is listened on then.
+    /// Starts the gateway, which goes on until a signal or ``stop()``; `file` is the
+    /// configuration's, for reloads and messages. Whatever stops a start is thrown; nothing is
+    /// listened on then.
     @discardableResult
     package static func run(
         _ configuration: GatewayConfiguration,

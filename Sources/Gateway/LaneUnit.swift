@@ -53,9 +53,8 @@ final class LaneUnit: Sendable {
         }
     }
 
-    /// Replaces what the proxy was told.
-    ///
-    /// - Parameter makeJudge: called on the lane, which keeps the judge's scratch memory.
+    /// Replaces what the proxy was told. `makeJudge` is called on the lane, which keeps the judge's
+    /// scratch memory.
     func reload(
         _ settings: ProxySettings,
         _ enrolment: Enrolment,

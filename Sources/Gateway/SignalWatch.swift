@@ -7,7 +7,7 @@ import Glibc
 final class SignalWatch {
     private let sources: [any DispatchSourceSignal]
 
-    /// - Parameter handle: called on the queue with the signal's number.
+    /// `handle` is called on the queue with the signal's number.
     init(_ signals: [Int32], on queue: DispatchQueue, handle: @escaping @Sendable (Int32) -> Void) {
         sources = signals.map { number in
             // The default action would end the process before the source hears of it.

@@ -9,9 +9,7 @@ import Transport
 // The request's head on its way to a server.
 extension Exchange {
     /// Writes the head for the origin while the client's octets are there. Verdict fields follow
-    /// with ``writeVerdict()``.
-    ///
-    /// - Parameter framing: how the content goes to the origin; `nil` while that is not known.
+    /// with ``writeVerdict()``. The framing is `nil` while it is not known.
     func writeOriginHead(_ octets: Span<UInt8>, framing: BodyFraming?) {
         guard let client else { return }
         originFraming = framing ?? .none

@@ -70,18 +70,24 @@ extension Exchange {
         isJudged = true
         isEnforced = isEnforced(for: ruling.keyID)
         let decision = Decision(ruling, rule: rule, isEnforced: isEnforced)
-        proxy.tally.addVerdict(
-            rule: rule.index,
-            slot: VerdictSlot.index(ruling.verdict, isEnforced: isEnforced, isTest: ruling.isTest)
-        )
         switch decision {
-        case .refuse(let refusal): refuse(refusal)
+        case .refuse(let refusal):
+            countVerdict()
+            refuse(refusal)
         case .forward:
             // Only who would be refused for a replay has to wait for the disk.
             guard isEnforced, let ticket = ruling.ticket else { return admit() }
             proxy.tally.add(.commitWaits)
             proxy.commitQueue.wait(for: ticket, self)
         }
+    }
+
+    /// Counts the verdict as it stands.
+    func countVerdict() {
+        proxy.tally.addVerdict(
+            rule: rule.index,
+            slot: VerdictSlot.index(ruling.verdict, isEnforced: isEnforced, isTest: ruling.isTest)
+        )
     }
 
     /// The counter is on disk, or could not be brought there.
@@ -96,6 +102,7 @@ extension Exchange {
     }
 
     private func admit() {
+        countVerdict()
         writeVerdict()
         if let held { replay(held) } else { forward() }
     }

@@ -153,15 +153,8 @@ extension Exchange {
         expectedDigest = nil
         guard digest.digest() != expected else { return true }
         proxy.tally.add(.digestMismatches)
-        proxy.tally.addVerdict(
-            rule: rule.index,
-            slot: VerdictSlot.index(
-                .refuse(.digestMismatch),
-                isEnforced: isEnforced,
-                isTest: ruling.isTest
-            )
-        )
         ruling.verdict = .refuse(.digestMismatch)
+        countVerdict()
         guard isEnforced else { return true }
         abandonOrigin(.digestMismatch)
         return false
@@ -180,14 +173,7 @@ extension Exchange {
     private func contentIsTooLarge() -> Bool {
         if ruling.verdict != .refuse(.contentTooLarge) {
             ruling.verdict = .refuse(.contentTooLarge)
-            proxy.tally.addVerdict(
-                rule: rule.index,
-                slot: VerdictSlot.index(
-                    ruling.verdict,
-                    isEnforced: isEnforced,
-                    isTest: ruling.isTest
-                )
-            )
+            countVerdict()
         }
         guard isEnforced else {
             if case .holding = upload { releasesHeld = true }

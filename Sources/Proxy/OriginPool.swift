@@ -14,9 +14,8 @@ final class OriginPool {
         servers = settings.servers.map(OriginServer.init)
     }
 
-    /// The server whose turn it is; one that failed lately only when no other is left.
-    ///
-    /// - Parameter tried: servers that this request has tried already.
+    /// The server whose turn it is among those that the request has not tried; one that failed
+    /// lately only when no other is left.
     func server(now: UInt64, after tried: [OriginServer]) -> OriginServer? {
         var fallback: OriginServer?
         for step in 0..<servers.count {

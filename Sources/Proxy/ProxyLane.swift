@@ -40,7 +40,7 @@ package final class ProxyLane {
     private var dateOctets: [UInt8] = []
     private var idleExchanges: [Exchange] = []
 
-    /// - Parameter writeLog: takes finished lines of the access log; called on the lane's queue.
+    /// `writeLog` takes finished lines of the access log; it is called on the lane's queue.
     package init(
         lane: Lane,
         settings: ProxySettings,

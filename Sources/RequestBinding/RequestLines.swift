@@ -84,8 +84,12 @@ extension RequestLines {
     ///
     /// - Parameters:
     ///   - parts: what is signed; the others are written as "-".
+    ///   - method: as in the request line.
+    ///   - target: as in the request line, in origin-form.
     ///   - digest: SHA-256 of the content, 32 octets.
+    ///   - challenge: the text of the challenge field.
     ///   - headers: the signed fields in the rule's order; `nil` for one that the request lacks.
+    /// - Returns: the lines; SHA-256 of them is what an assertion is made for.
     public static func clientData(
         _ parts: SignedParts,
         method: String,

@@ -4,9 +4,7 @@ package struct Exposition {
 
     package init() {}
 
-    /// Begins a metric: its help and type lines.
-    ///
-    /// - Parameter type: counter, gauge or histogram.
+    /// Begins a metric: its help and type lines; the type is counter, gauge or histogram.
     package mutating func metric(_ name: String, type: String, help: String) {
         text += "# HELP portcullis_\(name) \(help)\n# TYPE portcullis_\(name) \(type)\n"
     }

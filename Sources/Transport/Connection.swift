@@ -58,9 +58,8 @@ open class Connection: Endpoint {
     /// How many octets wait in memory to be sent.
     package final var unsentBytes: Int { unsent.count - unsentStart }
 
-    /// A connection that was accepted or is being made.
-    ///
-    /// - Parameter isConnecting: whether `connect` still runs.
+    /// A connection that was accepted or is being made; `isConnecting` says that `connect` still
+    /// runs.
     package init(
         descriptor: Int32,
         peer: SocketAddress,

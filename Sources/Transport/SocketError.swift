@@ -16,5 +16,6 @@ public struct SocketError: Error, Equatable, CustomStringConvertible {
     /// Whether the peer did not answer in time.
     package var isTimeout: Bool { code == ETIMEDOUT }
 
+    /// The call and the system's words for the error.
     public var description: String { "\(call): \(String(cString: strerror(code)))" }
 }

@@ -331,6 +331,18 @@ extension BuildPolicy {
         #expect(Decision(ruling, rule: rule, isEnforced: true) == .forward)
     }
 
+    /// The rollout goes by the key, also where nothing else is there to go by.
+    @Test(arguments: ["App-Attest-Assertion", "App-Attest-Challenge"])
+    func `the key that a request names is known although something is missing`(
+        missing: String
+    ) throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        let ruling = try trial.send(try trial.request(), by: &key) { $0.remove(missing) }
+        #expect(ruling.keyID == key.keyID)
+        #expect(ruling.appID == "")
+    }
+
     @Test func `whoever says so and sends an assertion is judged by the assertion`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Synchronization
 import TLSSession
 
@@ -74,8 +75,15 @@ struct TestCertificate: Sendable {
     let certificate: String
     let key: String
 
+    private let folder: String
+
     private init() throws {
-        let folder = try TemporaryFolder.make()
+        folder = try TemporaryFolder.make()
+        // The folder goes when the tests have ended.
+        atexit {
+            guard case .success(let made) = TestCertificate.made else { return }
+            try? FileManager.default.removeItem(atPath: made.folder)
+        }
         certificate = folder + "/certificate.pem"
         key = folder + "/key.pem"
         let status = try Program.run(

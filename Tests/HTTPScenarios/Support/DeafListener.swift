@@ -2,7 +2,8 @@ import Glibc
 
 /// A port at which a connect neither succeeds nor fails: its queue is full.
 ///
-/// Linux drops the SYN of a connection that the queue has no room for; the client tries again later.
+/// Linux drops the SYN of a connection that the queue has no room for; the client tries again
+/// later.
 final class DeafListener: Sendable {
     let address: String
     private let listener: Int32

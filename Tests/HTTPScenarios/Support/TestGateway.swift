@@ -17,8 +17,8 @@ final class TestGateway: Sendable {
     let server: GatewayServer
     private let ending: Ending
 
-    /// Writes a configuration and starts it. `listen` are the members of the listener, `more` further
-    /// sections of the file; `watchesSignals` says whether the process's signals are heeded.
+    /// Writes a configuration and starts it. `listen` are the members of the listener, `more`
+    /// further sections of the file; `watchesSignals` says whether signals are heeded.
     init(
         _ origins: [(name: String, servers: [String])],
         listen: String = "address: 127.0.0.1:0",
@@ -93,8 +93,9 @@ final class TestGateway: Sendable {
     func stop() {
         beginStop()
         _ = exitStatus()
-        try? FileManager.default.removeItem(atPath: folder)
     }
+
+    deinit { try? FileManager.default.removeItem(atPath: folder) }
 }
 
 /// Waits for the gateway's end.

@@ -16,8 +16,8 @@ enum WireFault: Error, Equatable {
 
 /// One end of a connection in a test, plain or under TLS; every wait has a deadline.
 ///
-/// `@unchecked Sendable`: it is handed from the thread that made it to one other, and used by one at
-/// a time.
+/// `@unchecked Sendable`: it is handed from the thread that made it to one other, and used by one
+/// at a time, save that one may send while one receives.
 final class Wire: @unchecked Sendable {
     /// How long a test waits for what must happen.
     static let patienceMilliseconds: Int32 = 20_000
