@@ -40,9 +40,12 @@ package final class GatewayServer: @unchecked Sendable {
     let units: [LaneUnit]
     /// What is listened on, with real ports.
     package let addresses: [String]
-    package private(set) var adminAddress: String?
+    /// The same of the admin listener; `nil` when there is none.
+    package let adminAddress: String?
     private let surroundings: Surroundings
     private let logWriter: LogWriter?
+    private let sockets: [ListenerSet]
+    private let admin: AdminUnit?
     private var signals: SignalWatch?
 
     // Touched on `control`.
@@ -68,9 +71,6 @@ package final class GatewayServer: @unchecked Sendable {
         server.start()
         return server
     }
-
-    private var sockets: [ListenerSet]
-    private let admin: AdminUnit?
 
     private init(
         _ configuration: GatewayConfiguration,
