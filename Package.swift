@@ -28,6 +28,7 @@ let verdict: [Target.Dependency] = ["Challenges", "Enforcement", "Store"]
 let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "Transport"]
 let device: [Target.Dependency] = ["AppAttest", "CBOR", "Cryptography", "Octets", "RequestBinding"]
 let process: [Target.Dependency] = ["Admin", "Configuration", "Proxy", "SQLiteStore", logging]
+let stand: [Target.Dependency] = ["SoftwareAuthenticator", "TestSupport"]
 let commands: [Target.Dependency] = ["Configuration", "Gateway", "SQLiteStore", "Store", arguments]
 
 extension Target {
@@ -132,9 +133,9 @@ let package = Package(
         .tests("HTTPWire", uses: ["Octets"]),
         .tests("RequestBinding"),
         .tests("Cryptography", uses: ["Octets"]),
-        .tests("AppAttest", uses: ["CBOR", "Cryptography", "Octets"]),
+        .tests("AppAttest", uses: ["CBOR", "Cryptography", "Octets", "TestSupport"]),
         .tests("Rules", uses: ["AppAttest", "Cryptography", "HTTPWire", "RequestBinding"]),
-        .tests("Enforcement", uses: policy + ["Challenges", "SoftwareAuthenticator", "Store"]),
+        .tests("Enforcement", uses: policy + stand + ["Challenges", "Store"]),
         .tests("Challenges", uses: ["Cryptography", "Octets"]),
         .tests("Store", uses: policy + ["Challenges", "TestSupport"]),
         .tests("SQLiteStore", uses: policy + ["Challenges", "Store", "TestSupport", grdb]),
@@ -142,10 +143,10 @@ let package = Package(
         .tests("TLSSession"),
         .tests("Transport"),
         .tests("Admin", uses: ["HTTPWire", "Telemetry", "Transport"]),
-        .tests("Inspection", uses: policy + ["Challenges", "SoftwareAuthenticator"]),
+        .tests("Inspection", uses: policy + stand + ["Challenges"]),
         .tests("SoftwareAuthenticator", uses: policy),
         .scenarios("HTTPScenarios", uses: policy + commands + ["TLSSession"], data: ["Cases"]),
-        .scenarios("EnforcementScenarios", uses: policy + commands + ["SoftwareAuthenticator"]),
+        .scenarios("EnforcementScenarios", uses: policy + commands + stand),
     ],
     swiftLanguageModes: [.v6]
 )

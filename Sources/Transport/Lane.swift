@@ -77,14 +77,6 @@ package final class Lane: @unchecked Sendable {
     /// Traps unless the caller runs on this lane.
     package func preconditionOnQueue() { dispatchPrecondition(condition: .onQueue(queue)) }
 
-    /// The slots in use: listeners and connections.
-    package var endpointCount: Int { slots.count - free.count }
-
-    /// Every endpoint that is open, for draining and for counting.
-    package func forEachEndpoint(_ body: (Endpoint) -> Void) {
-        for slot in slots { if let endpoint = slot.endpoint { body(endpoint) } }
-    }
-
     /// Puts an endpoint on the list to be resumed after the current event.
     package func resume(_ endpoint: Endpoint) {
         guard !endpoint.isToResume else { return }

@@ -1,57 +1,18 @@
 import Cryptography
 import Foundation
 import Octets
+import TestSupport
 import Testing
 
 @testable import AppAttest
 
-/// The genuine objects that lie beside the package, in `../shared/vectors`; PORTCULLIS_SHARED names
-/// another place.
+/// The genuine objects, as these tests read them.
 enum SharedVectors {
-    static let absence: String =
-        "no ../shared/vectors beside the package: genuine objects are not tried"
+    static var arePresent: Bool { SharedVectorFiles.folder != nil }
 
-    static let folder: URL? = {
-        var shared: URL
-        if let path = ProcessInfo.processInfo.environment["PORTCULLIS_SHARED"] {
-            shared = URL(fileURLWithPath: path)
-        } else {
-            shared = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
-            while !FileManager.default.fileExists(
-                atPath: shared.appendingPathComponent("Package.swift").path
-            ) {
-                guard shared.path != "/" else { return nil }
-                shared = shared.deletingLastPathComponent()
-            }
-            shared = shared.deletingLastPathComponent().appendingPathComponent("shared")
-        }
-        let vectors = shared.appendingPathComponent("vectors")
-        return FileManager.default.fileExists(atPath: vectors.path) ? vectors : nil
-    }()
-
-    static var arePresent: Bool {
-        if folder == nil { print(absence) }
-        return folder != nil
-    }
-
-    static let attestations: [AttestationVector] = load("attestations")
-    static let assertions: [AssertionVector] = load("assertions")
-    static let receipts: [ReceiptVector] = load("receipts")
-
-    private static func load<Vector: Decodable>(_ kind: String) -> [Vector] {
-        guard let folder = folder?.appendingPathComponent(kind) else { return [] }
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        return names.sorted().filter { $0.hasSuffix(".json") }.compactMap { name in
-            do {
-                let data = try Data(contentsOf: folder.appendingPathComponent(name))
-                return try decoder.decode(Vector.self, from: data)
-            } catch {
-                fatalError("\(name): \(error)")
-            }
-        }
-    }
+    static let attestations: [AttestationVector] = SharedVectorFiles.load("attestations")
+    static let assertions: [AssertionVector] = SharedVectorFiles.load("assertions")
+    static let receipts: [ReceiptVector] = SharedVectorFiles.load("receipts")
 }
 
 struct AttestationVector: Decodable, Sendable, CustomTestStringConvertible {

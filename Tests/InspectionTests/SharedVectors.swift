@@ -1,57 +1,15 @@
 import Foundation
 import Octets
+import TestSupport
 import Testing
 
-/// The genuine objects that lie beside the package, in `../shared/vectors`; PORTCULLIS_SHARED names
-/// another place.
+/// The genuine objects, as these tests read them.
 enum SharedVectors {
-    static let attestations: [AttestationVector] = load("attestations")
-    static let assertions: [AssertionVector] = load("assertions")
-    static let receipts: [ReceiptVector] = load("receipts")
+    static let attestations: [AttestationVector] = SharedVectorFiles.load("attestations")
+    static let assertions: [AssertionVector] = SharedVectorFiles.load("assertions")
+    static let receipts: [ReceiptVector] = SharedVectorFiles.load("receipts")
 
-    static var arePresent: Bool {
-        if folder == nil {
-            print("no ../shared/vectors beside the package: genuine objects are not tried")
-        }
-        return folder != nil
-    }
-
-    static let folder: URL? = {
-        let vectors = shared?.appendingPathComponent("vectors")
-        guard let vectors, FileManager.default.fileExists(atPath: vectors.path) else { return nil }
-        return vectors
-    }()
-
-    private static let shared: URL? = {
-        if let path = ProcessInfo.processInfo.environment["PORTCULLIS_SHARED"] {
-            return URL(fileURLWithPath: path)
-        }
-        var folder = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
-        while folder.path != "/" {
-            folder.deleteLastPathComponent()
-            let manifest = folder.appendingPathComponent("Package.swift").path
-            if FileManager.default.fileExists(atPath: manifest) {
-                return folder.deletingLastPathComponent().appendingPathComponent("shared")
-            }
-        }
-        return nil
-    }()
-
-    private static func load<Vector: Decodable>(_ kind: String) -> [Vector] {
-        guard let folder = folder?.appendingPathComponent(kind) else { return [] }
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        do {
-            return try FileManager.default.contentsOfDirectory(atPath: folder.path)
-                .filter { $0.hasSuffix(".json") }.sorted()
-                .map { name in
-                    let data = try Data(contentsOf: folder.appendingPathComponent(name))
-                    return try decoder.decode(Vector.self, from: data)
-                }
-        } catch {
-            fatalError("\(kind): \(error)")
-        }
-    }
+    static var arePresent: Bool { SharedVectorFiles.folder != nil }
 }
 
 struct AttestationVector: Decodable, Sendable, CustomTestStringConvertible {

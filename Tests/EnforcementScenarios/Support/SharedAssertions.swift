@@ -1,8 +1,8 @@
 import Foundation
 import Octets
+import TestSupport
 
-/// The genuine assertions that lie beside the package, in `../shared/vectors`; PORTCULLIS_SHARED
-/// names another place.
+/// The genuine assertions, as these tests read them.
 enum SharedAssertions {
     struct Vector: Decodable, Sendable {
         let id: String
@@ -31,39 +31,5 @@ enum SharedAssertions {
         }
     }
 
-    static let all: [Vector] = {
-        guard let folder = folder?.appending(path: "assertions") else {
-            print("no ../shared/vectors beside the package: genuine assertions are not tried")
-            return []
-        }
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        return names.sorted().filter { $0.hasSuffix(".json") }.map { name in
-            do {
-                let data = try Data(contentsOf: folder.appending(path: name))
-                return try decoder.decode(Vector.self, from: data)
-            } catch {
-                fatalError("\(name): \(error)")
-            }
-        }
-    }()
-
-    private static let folder: URL? = {
-        var shared: URL
-        if let path = ProcessInfo.processInfo.environment["PORTCULLIS_SHARED"] {
-            shared = URL(filePath: path)
-        } else {
-            shared = URL(filePath: #filePath).resolvingSymlinksInPath()
-            while !FileManager.default.fileExists(
-                atPath: shared.appending(path: "Package.swift").path
-            ) {
-                guard shared.path != "/" else { return nil }
-                shared.deleteLastPathComponent()
-            }
-            shared = shared.deletingLastPathComponent().appending(path: "shared")
-        }
-        let vectors = shared.appending(path: "vectors")
-        return FileManager.default.fileExists(atPath: vectors.path) ? vectors : nil
-    }()
+    static let all: [Vector] = SharedVectorFiles.load("assertions")
 }

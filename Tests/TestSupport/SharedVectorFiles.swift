@@ -1,0 +1,49 @@
+package import Foundation
+
+/// The genuine objects that lie beside the package, in `../shared/vectors`; PORTCULLIS_SHARED names
+/// another place.
+package enum SharedVectorFiles {
+    /// Where they are; `nil`, and a line that says so, when they are absent.
+    package static let folder: URL? = {
+        let vectors = shared?.appendingPathComponent("vectors")
+        guard let vectors, FileManager.default.fileExists(atPath: vectors.path) else {
+            print("no ../shared/vectors beside the package: genuine objects are not tried")
+            return nil
+        }
+        return vectors
+    }()
+
+    private static let shared: URL? = {
+        if let path = ProcessInfo.processInfo.environment["PORTCULLIS_SHARED"] {
+            return URL(fileURLWithPath: path)
+        }
+        var folder = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
+        while folder.path != "/" {
+            folder.deleteLastPathComponent()
+            let manifest = folder.appendingPathComponent("Package.swift").path
+            if FileManager.default.fileExists(atPath: manifest) {
+                return folder.deletingLastPathComponent().appendingPathComponent("shared")
+            }
+        }
+        return nil
+    }()
+
+    /// Reads all `attestations`, `assertions` or `receipts`, in the order of their names; none when
+    /// the folder is absent. A file that can't be read stops the tests: a vector left out in
+    /// silence would be one that passes.
+    package static func load<Vector: Decodable>(_ kind: String) -> [Vector] {
+        guard let folder = folder?.appendingPathComponent(kind) else { return [] }
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        do {
+            return try FileManager.default.contentsOfDirectory(atPath: folder.path)
+                .filter { $0.hasSuffix(".json") }.sorted()
+                .map { name in
+                    let data = try Data(contentsOf: folder.appendingPathComponent(name))
+                    return try decoder.decode(Vector.self, from: data)
+                }
+        } catch {
+            fatalError("\(kind): \(error)")
+        }
+    }
+}
