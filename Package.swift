@@ -14,6 +14,7 @@ let settings: [SwiftSetting] =
 // What a dependency saves us is in the README, a line each.
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let yams: Target.Dependency = .product(name: "Yams", package: "Yams")
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let arguments: Target.Dependency = .product(
     name: "ArgumentParser",
     package: "swift-argument-parser"
@@ -83,6 +84,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
@@ -98,7 +100,7 @@ let package = Package(
         .part("Telemetry"),
         .part("HTTPWire", uses: ["Octets"]),
         .part("RequestBinding", uses: ["Octets"]),
-        .part("Cryptography", uses: ["COpenSSL"]),
+        .part("Cryptography", uses: ["COpenSSL", crypto]),
         .part("AppAttest", uses: ["CBOR", "Cryptography", "Octets"]),
         .part("Rules", uses: ["AppAttest", "Cryptography", "HTTPWire", "RequestBinding"]),
         .part("Enforcement", uses: policy + ["Challenges", "Store"]),

@@ -13,7 +13,7 @@
 //
 //     let assertion = try UnverifiedAssertion(octets: octets)
 //     let verified = try assertion.verified(
-//         clientDataHash: hash.span, key: publicKey, app: app.hash, using: verifier)
+//         clientDataHash: hash.span, key: publicKey, app: app.hash)
 //     try verified.checkCounter(after: stored)
 //     try verified.checkBuild(app.builds)
 //     …store verified.counter, atomically…

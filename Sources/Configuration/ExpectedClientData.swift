@@ -48,8 +48,8 @@ enum ExpectedClientData {
         let declared = trial.values(Array("content-digest".utf8)).joined(separator: ", ")
         let octets = Array(declared.utf8)
         switch (trial.head.framing, ContentDigest.read(octets.span)) {
-        case (_, .digest(let digest)): lines.digest(digest)
-        case (.none, _), (.length(0), _): lines.digest(SHA256.digest(of: []).octets)
+        case (_, .digest(let digest)): lines.digest(digest.span)
+        case (.none, _), (.length(0), _): lines.digest(SHA256.digest(of: []).bytes.span)
         case (_, .malformed): lines.add("<Content-Digest can't be read>")
         case (_, .absent): lines.add("sha-256=:<base64 of SHA-256 over the content>:")
         }

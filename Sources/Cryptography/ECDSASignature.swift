@@ -4,9 +4,9 @@
 ///
 /// RFC 3279 §2.2.3.
 ///
-/// Read strictly: short-form lengths, minimal non-negative integers, nothing left over. Ranges of
-/// the numbers are checked by the verification (SEC 1 §4.1.4 step 1). `s` may be above half the
-/// order: App Attest does not normalise it.
+/// Read strictly: short-form lengths, minimal non-negative integers that fit their octets, nothing
+/// left over. Whether they are below the order is checked by the verification (SEC 1 §4.1.4 step
+/// 1). `s` may be above half the order: App Attest does not normalise it.
 struct ECDSASignature {
     let r: Range<Int>
     let s: Range<Int>
@@ -34,6 +34,7 @@ struct ECDSASignature {
         guard count >= 1, count <= octetsMax + 1, octets.count - start >= count else { return nil }
         guard octets[start] < 0x80 else { return nil }
         if octets[start] == 0, count > 1, octets[start + 1] < 0x80 { return nil }
+        guard count <= octetsMax || octets[start] == 0 else { return nil }
         return start..<(start + count)
     }
 }

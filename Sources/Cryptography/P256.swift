@@ -38,7 +38,7 @@ public enum P256 {
 
         /// The X9.62 point as an array of 65 octets.
         public var x963: [UInt8] {
-            point.indices.map { point[$0] }
+            point.span.withUnsafeBufferPointer { Array($0) }
         }
 
         /// SHA-256 of the 65 octets: what App Attest calls the key id.

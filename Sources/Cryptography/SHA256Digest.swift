@@ -43,7 +43,7 @@ public struct SHA256Digest: Hashable, Sendable {
     /// The octets as an array.
     public var octets: [UInt8] {
         let bytes = self.bytes
-        return bytes.indices.map { bytes[$0] }
+        return bytes.span.withUnsafeBufferPointer { Array($0) }
     }
 
     /// Whether these are the same octets, decided in a time that depends on their number only.

@@ -48,7 +48,7 @@ extension Judge {
         case .lines(let parts, let headers):
             writeStart(head, octets, parts)
             if parts.contains(.body), let digest {
-                lines.digest(digest.octets)
+                lines.digest(digest.bytes.span)
             } else {
                 lines.part(nil)
             }

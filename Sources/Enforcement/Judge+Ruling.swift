@@ -27,8 +27,7 @@ extension Judge {
             verified = try proof.assertion.verified(
                 clientDataHash: clientDataHash.bytes.span,
                 key: key.stored.publicKey,
-                app: key.app.hash,
-                using: verifier
+                app: key.app.hash
             )
         } catch {
             ruling.verdict = .refuse(Refusal(error.reason))

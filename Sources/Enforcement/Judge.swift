@@ -11,7 +11,6 @@ package struct Judge {
     let keys: KeyTable
     let challenges: ChallengeIssuer
     let apps: [AppNumber: AppPolicy]
-    let verifier = P256.Verifier()
     var lines = RequestLines()
     /// Signatures that were verified, for the metrics.
     package internal(set) var verifications: UInt64 = 0
@@ -138,7 +137,7 @@ package struct Judge {
         case .challenge: hash = SHA256.digest(of: challenge ?? [])
         case .lines:
             lines.begin(continuing: proof.linesBefore)
-            lines.digest(content.octets)
+            lines.digest(content.bytes.span)
             hash = SHA256.digest(lines.octets.span, proof.linesBehind.span)
         }
         let proof = Proof(

@@ -41,7 +41,7 @@ final class LaneUnit: Sendable {
                     residents.proxy.accept(descriptor, peer, tls: residents.certificates[index])
                 }
                 listener.paused = { [unowned residents] _ in
-                    residents.proxy.tally.add(.acceptPauses)
+                    residents.proxy.acceptPaused()
                 }
                 do {
                     try listener.start()
@@ -90,8 +90,8 @@ final class LaneUnit: Sendable {
     func gather(_ completion: @escaping @Sendable (Int, Tally) -> Void) {
         let (lane, bound) = (lane, bound)
         lane.perform {
-            let proxy = bound.value(on: lane).proxy
-            completion(proxy.clientCount, proxy.tally)
+            let counted = bound.value(on: lane).proxy.counted
+            completion(counted.clients, counted.tally)
         }
     }
 }

@@ -65,8 +65,7 @@ package struct AssertionTrial: Sendable {
             let verified = try assertion.verified(
                 clientDataHash: clientDataHash.span,
                 key: key,
-                app: AppIDHash(appID: id),
-                using: P256.Verifier()
+                app: AppIDHash(appID: id)
             )
             try verified.checkCounter(after: stored)
             return .accepted(

@@ -7,7 +7,8 @@ public enum Base64 {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8
     )
 
-    /// The value of each octet as a digit of either alphabet; 0xFF for an octet that is none.
+    /// The value of each octet as a digit of either alphabet; 0xFF for an octet that is none, so
+    /// that digits are what is below 64 in any of several values.
     private static let values: [UInt8] = {
         var table = [UInt8](repeating: 0xFF, count: 256)
         for (value, octet) in standard.enumerated() { table[Int(octet)] = UInt8(value) }
@@ -16,46 +17,49 @@ public enum Base64 {
     }()
 
     /// The padded text of section 4.
-    public static func encode(_ octets: some Sequence<UInt8>) -> [UInt8] {
+    public static func encode(_ octets: Span<UInt8>) -> [UInt8] {
         encode(octets, alphabet: standard, padded: true)
     }
 
+    /// The padded text of section 4.
+    public static func encode(_ octets: [UInt8]) -> [UInt8] { encode(octets.span) }
+
     /// The text of section 5 without padding, for URLs and challenges.
-    public static func encodeURL(_ octets: some Sequence<UInt8>) -> [UInt8] {
-        encode(octets, alphabet: urlSafe, padded: false)
+    public static func encodeURL(_ octets: [UInt8]) -> [UInt8] {
+        encode(octets.span, alphabet: urlSafe, padded: false)
     }
 
     /// The padded text of section 4 as a string, for messages and files.
-    public static func text(_ octets: some Sequence<UInt8>) -> String {
+    public static func text(_ octets: [UInt8]) -> String {
         String(decoding: encode(octets), as: UTF8.self)
     }
 
     private static func encode(
-        _ octets: some Sequence<UInt8>,
+        _ octets: Span<UInt8>,
         alphabet: [UInt8],
         padded: Bool
     ) -> [UInt8] {
         var text: [UInt8] = []
-        text.reserveCapacity((octets.underestimatedCount / 3 + 1) * 4)
-        var group: UInt32 = 0
-        var held = 0
-        for octet in octets {
-            group = group << 8 | UInt32(octet)
-            held += 1
-            if held == 3 {
-                for shift in [UInt32(18), 12, 6, 0] {
-                    text.append(alphabet[Int(group >> shift & 63)])
-                }
-                group = 0
-                held = 0
-            }
+        text.reserveCapacity((octets.count / 3 + 1) * 4)
+        let whole = octets.count - octets.count % 3
+        for index in stride(from: 0, to: whole, by: 3) {
+            let group =
+                Int(octets[index]) << 16 | Int(octets[index + 1]) << 8 | Int(octets[index + 2])
+            text.append(alphabet[group >> 18])
+            text.append(alphabet[group >> 12 & 63])
+            text.append(alphabet[group >> 6 & 63])
+            text.append(alphabet[group & 63])
         }
-        guard held > 0 else { return text }
-        group <<= held == 1 ? 16 : 8
-        for shift in held == 1 ? [UInt32(18), 12] : [18, 12, 6] {
-            text.append(alphabet[Int(group >> shift & 63)])
+        guard whole < octets.count else { return text }
+        let hasTwo = octets.count - whole == 2
+        let group = Int(octets[whole]) << 16 | (hasTwo ? Int(octets[whole + 1]) << 8 : 0)
+        text.append(alphabet[group >> 18])
+        text.append(alphabet[group >> 12 & 63])
+        if hasTwo { text.append(alphabet[group >> 6 & 63]) }
+        if padded {
+            text.append(UInt8(ascii: "="))
+            if !hasTwo { text.append(UInt8(ascii: "=")) }
         }
-        if padded { text.append(contentsOf: repeatElement(UInt8(ascii: "="), count: 3 - held)) }
         return text
     }
 
@@ -73,22 +77,29 @@ public enum Base64 {
             padding += 1
         }
         guard end % 4 != 1, padding == 0 || (end + padding) % 4 == 0 else { return nil }
+        let values = values
         var octets: [UInt8] = []
         octets.reserveCapacity(end / 4 * 3 + 2)
-        var group: UInt32 = 0
-        var bits = 0
-        for index in 0..<end {
-            let value = values[Int(text[index])]
-            guard value != 0xFF else { return nil }
-            group = group << 6 | UInt32(value)
-            bits += 6
-            if bits >= 8 {
-                bits -= 8
-                octets.append(UInt8(truncatingIfNeeded: group >> UInt32(bits)))
-                group &= (1 << UInt32(bits)) - 1
-            }
+        let whole = end - end % 4
+        for index in stride(from: 0, to: whole, by: 4) {
+            let first = values[Int(text[index])]
+            let second = values[Int(text[index + 1])]
+            let third = values[Int(text[index + 2])]
+            let fourth = values[Int(text[index + 3])]
+            guard first | second | third | fourth < 64 else { return nil }
+            octets.append(first << 2 | second >> 4)
+            octets.append(second << 4 | third >> 2)
+            octets.append(third << 6 | fourth)
         }
-        return group == 0 ? octets : nil
+        guard whole < end else { return octets }
+        let first = values[Int(text[whole])]
+        let second = values[Int(text[whole + 1])]
+        let third = end - whole == 3 ? values[Int(text[whole + 2])] : 0
+        guard first | second | third < 64 else { return nil }
+        octets.append(first << 2 | second >> 4)
+        if end - whole == 3 { octets.append(second << 4 | third >> 2) }
+        let isZeroBeyond = end - whole == 3 ? third & 3 == 0 : second & 15 == 0
+        return isZeroBeyond ? octets : nil
     }
 
     /// The octets of a text in either alphabet; `nil` when it is not base64. See

@@ -219,7 +219,7 @@ final class ClientConnection: Connection {
         )
         proxy.tally.addStatus(status)
         let outcome = write(out.span)
-        proxy.giveBack(out)
+        proxy.giveBack(&out)
         if case .failed = outcome { return close() }
         linger()
     }

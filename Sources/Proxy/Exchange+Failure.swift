@@ -37,7 +37,7 @@ extension Exchange {
         var out = proxy.takeOutput()
         ChunkWriter.end(into: &out)
         let outcome = client.write(out.span)
-        proxy.giveBack(out)
+        proxy.giveBack(&out)
         if case .failed = outcome { return client.close() }
         if case .queued = outcome { client.watchOutput() }
         responseMayEnd()
@@ -130,7 +130,7 @@ extension Exchange {
         var out = proxy.takeOutput()
         answer.write(into: &out, date: proxy.date, closes: closesClient, isHead: method == .head)
         let outcome = client.write(out.span)
-        proxy.giveBack(out)
+        proxy.giveBack(&out)
         if case .failed = outcome { return client.close() }
         finish()
     }

@@ -1,4 +1,5 @@
 import AppAttest
+import Cryptography
 import Enforcement
 import HTTPWire
 import Octets
@@ -35,23 +36,16 @@ extension Exchange {
     /// Tells the origin the verdict. Every copy that the client sent was dropped.
     func writeVerdict() {
         guard rule.mode != .off, isHeadOpen else { return }
-        HeadWriter.field("App-Attest-Verdict", Array(ruling.verdict.word.utf8), into: &originHead)
+        HeadWriter.field("App-Attest-Verdict", text: ruling.verdict.word, into: &originHead)
         let reason = ruling.verdict.reason
         if !reason.isEmpty {
-            HeadWriter.field("App-Attest-Reason", Array(reason.utf8), into: &originHead)
+            HeadWriter.field("App-Attest-Reason", text: reason, into: &originHead)
         }
         guard ruling.verdict == .pass, let keyID = ruling.keyID else { return }
-        HeadWriter.field("App-Attest-Key-Id", Base64.encode(keyID.octets), into: &originHead)
-        HeadWriter.field(
-            text: Array("App-Attest-App-Id".utf8),
-            Array(ruling.appID.utf8),
-            into: &originHead
-        )
-        HeadWriter.field(
-            "App-Attest-Environment",
-            Array(ruling.environment.utf8),
-            into: &originHead
-        )
+        let text = Base64.encode(keyID.digest.bytes.span)
+        HeadWriter.field("App-Attest-Key-Id", text, into: &originHead)
+        HeadWriter.field("App-Attest-App-Id", text: ruling.appID, into: &originHead)
+        HeadWriter.field("App-Attest-Environment", text: ruling.environment, into: &originHead)
     }
 
     /// Sends the request to the next server.

@@ -69,7 +69,7 @@ extension Exchange {
         while case .replaying(let offset) = upload, let held, let origin, origin.unsentBytes == 0 {
             guard offset < held.count else { return heldIsSent() }
             var out = proxy.takeOutput()
-            defer { proxy.giveBack(out) }
+            defer { proxy.giveBack(&out) }
             do throws(SocketError) {
                 try held.read(from: offset, into: &out, max: Lane.inputBytes)
             } catch {

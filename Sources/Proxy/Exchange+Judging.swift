@@ -111,7 +111,7 @@ extension Exchange {
         guard rule.mode == .enforce else { return false }
         let now = UnixTime(seconds: proxy.wallSeconds)
         if rule.rollout.subject == .key, let keyID {
-            return rule.rollout.enforces(keyID.octets.span, at: now)
+            return rule.rollout.enforces(keyID.digest.bytes.span, at: now)
         }
         return rule.rollout.enforces(clientAddress.octets.span, at: now)
     }

@@ -7,6 +7,10 @@ import Transport
 
 // The response on its way to the client.
 extension Exchange {
+    /// Content of so many octets is copied behind the head: cheaper than to hand the kernel two
+    /// pieces.
+    private static let copiedMax = 1024
+
     /// Reads the origin as long as the client takes what comes.
     func originReadable(_ connection: OriginConnection) {
         let generation = generation
@@ -14,7 +18,8 @@ extension Exchange {
             switch connection.read() {
             case .octets(let octets):
                 if hasResponse {
-                    relay(octets.span, from: 0, head: nil)
+                    var out = proxy.takeOutput()
+                    relay(octets.span, from: 0, behind: &out)
                 } else if connection.inbox.isEmpty {
                     takeResponse(octets.span, connection)
                 } else {
@@ -80,7 +85,7 @@ extension Exchange {
         guard proxy.responseHead.status != 100 || awaitsContinue else { return true }
         awaitsContinue = false
         var out = proxy.takeOutput()
-        defer { proxy.giveBack(out) }
+        defer { proxy.giveBack(&out) }
         HeadWriter.beginResponse(proxy.responseHead, head, HeadWriter.ResponseOptions(), into: &out)
         HeadWriter.endHead(into: &out)
         guard case .failed = client.write(out.span) else { return true }
@@ -112,7 +117,7 @@ extension Exchange {
         HeadWriter.beginResponse(proxy.responseHead, head, options, into: &out)
         writeNextChallenge(into: &out)
         HeadWriter.endHead(into: &out)
-        relay(octets, from: start, head: out)
+        relay(octets, from: start, behind: &out)
     }
 
     /// How the content goes to the client: as it came, save that HTTP/1.0 has no chunks and that
@@ -128,13 +133,12 @@ extension Exchange {
         guard rule.mode != .off, rule.sendsNextChallenge,
             let challenge = proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds)
         else { return }
-        HeadWriter.field("App-Attest-Challenge", Array(challenge.utf8), into: &out)
+        HeadWriter.field("App-Attest-Challenge", text: challenge, into: &out)
     }
 
-    /// Passes content on, behind the head when that is still to be sent.
-    private func relay(_ octets: Span<UInt8>, from start: Int, head: consuming [UInt8]?) {
+    /// Passes content on, behind what is still to be sent, and gives `out` back to the lane.
+    private func relay(_ octets: Span<UInt8>, from start: Int, behind out: inout [UInt8]) {
         guard let client else { return }
-        var out = head ?? proxy.takeOutput()
         var position = start
         var plain = 0..<0
         let countBefore = response.contentCount
@@ -149,7 +153,7 @@ extension Exchange {
                             out.append(contentsOf: $0)
                         }
                         ChunkWriter.endChunk(into: &out)
-                    } else if response.framing == .chunked {
+                    } else if response.framing == .chunked || range.count <= Self.copiedMax {
                         octets.extracting(range).withUnsafeBufferPointer {
                             out.append(contentsOf: $0)
                         }
@@ -178,7 +182,7 @@ extension Exchange {
         if !out.isEmpty || !plain.isEmpty {
             outcome = client.write(out.span, octets.extracting(plain))
         }
-        proxy.giveBack(out)
+        proxy.giveBack(&out)
         if case .failed = outcome {
             proxy.tally.add(.clientAborts)
             problem = "client-aborted"
@@ -219,7 +223,7 @@ extension Exchange {
         HeadWriter.beginResponse(proxy.responseHead, head, options, into: &out)
         HeadWriter.endHead(into: &out)
         let outcome = client.write(out.span, octets.extracting(droppingFirst: start))
-        proxy.giveBack(out)
+        proxy.giveBack(&out)
         if case .failed = outcome { return client.close() }
         proxy.tally.add(.tunnels)
         let early = client.inbox

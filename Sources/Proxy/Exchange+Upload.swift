@@ -73,7 +73,7 @@ extension Exchange {
                 switch try body.read(octets, from: &position) {
                 case .content(let range):
                     guard take(octets.extracting(range)) else {
-                        proxy.giveBack(out)
+                        proxy.giveBack(&out)
                         return
                     }
                     if originFraming == .chunked {
@@ -99,7 +99,7 @@ extension Exchange {
             }
         }
         if let fault { uploadMalformed(fault) } else { pass(octets.extracting(plain), &out) }
-        proxy.giveBack(out)
+        proxy.giveBack(&out)
     }
 
     /// Hashes, holds or collects a piece of content; `false` when the exchange took another turn.

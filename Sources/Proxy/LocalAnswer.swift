@@ -66,7 +66,7 @@ struct LocalAnswer {
             connection: closes ? .close : .keep,
             into: &out
         )
-        if !body.isEmpty { HeadWriter.field("Content-Type", Array(contentType.utf8), into: &out) }
+        if !body.isEmpty { HeadWriter.field("Content-Type", text: contentType, into: &out) }
         for (name, value) in fields {
             HeadWriter.field(text: Array(name.utf8), Array(value.utf8), into: &out)
         }

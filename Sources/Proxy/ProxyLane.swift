@@ -11,8 +11,8 @@ package import Transport
 /// Lives on the lane's queue. Made once; `settings` is replaced by a reload.
 package final class ProxyLane {
     package let lane: Lane
-    package private(set) var settings: ProxySettings
-    package var tally: Tally
+    private(set) var settings: ProxySettings
+    var tally: Tally
     var judge: Judge
     private(set) var enrolment: Enrolment
     let keys: KeyTable
@@ -29,11 +29,11 @@ package final class ProxyLane {
     private var output: [UInt8] = []
 
     /// Client connections that are open.
-    package private(set) var clientCount = 0
+    private(set) var clientCount = 0
     /// Octets of held content in memory.
     var heldMemory = 0
     /// The gateway ends: connections close after their request.
-    package private(set) var isDraining = false
+    private(set) var isDraining = false
     private var emptied: (() -> Void)?
     private var clients: [ObjectIdentifier: ClientConnection] = [:]
     private var dateSecond: Int64 = -1
@@ -95,6 +95,12 @@ package final class ProxyLane {
         client.begin()
     }
 
+    /// The listener has stopped accepting for a while.
+    package func acceptPaused() { tally.add(.acceptPauses) }
+
+    /// A copy of what was counted, and how many client connections are open.
+    package var counted: (clients: Int, tally: Tally) { (clientCount, tally) }
+
     func clientClosed(_ client: ClientConnection) {
         clientCount -= 1
         clients[ObjectIdentifier(client)] = nil
@@ -135,9 +141,11 @@ package final class ProxyLane {
         return taken
     }
 
-    func giveBack(_ used: consuming [UInt8]) {
+    ///
+    /// Taken out of the caller's variable: of an array that two hold, removing makes a third.
+    func giveBack(_ used: inout [UInt8]) {
         used.removeAll(keepingCapacity: true)
-        output = used
+        swap(&used, &output)
     }
 
     func makeExchange(for client: ClientConnection) -> Exchange {

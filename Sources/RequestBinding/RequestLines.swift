@@ -44,7 +44,7 @@ public struct RequestLines: Sendable {
     /// canonical spelling.
     ///
     /// - Parameter digest: SHA-256 of the content, 32 octets.
-    public mutating func digest(_ digest: some Sequence<UInt8>) {
+    public mutating func digest(_ digest: Span<UInt8>) {
         octets.append(contentsOf: Self.digestStart)
         octets.append(contentsOf: Base64.encode(digest))
         octets.append(UInt8(ascii: ":"))
@@ -102,7 +102,7 @@ extension RequestLines {
         lines.begin()
         lines.text(parts.contains(.method) ? method : nil)
         lines.text(parts.contains(.target) ? target : nil)
-        if parts.contains(.body) { lines.digest(digest) } else { lines.part(nil) }
+        if parts.contains(.body) { lines.digest(digest.span) } else { lines.part(nil) }
         lines.text(parts.contains(.challenge) ? challenge : nil)
         for (name, value) in headers {
             let name = Array(name.utf8)

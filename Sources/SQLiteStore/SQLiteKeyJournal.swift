@@ -76,9 +76,14 @@ package final class SQLiteKeyJournal: KeyJournal {
     }
 
     private func revision(_ db: Database) throws -> JournalRevision {
-        let number = try Int64.fetchOne(db, sql: "SELECT revision FROM state") ?? 0
+        let number = try Self.revisionNumber(db)
         servedRevision.store(number, ordering: .releasing)
         return JournalRevision(number)
+    }
+
+    private static func revisionNumber(_ db: Database) throws -> Int64 {
+        let statement = try db.cachedStatement(sql: "SELECT revision FROM state")
+        return try Int64.fetchOne(statement) ?? 0
     }
 
     private func fetch(
@@ -119,7 +124,7 @@ package final class SQLiteKeyJournal: KeyJournal {
         let (rows, revision) = try writer.write { db in
             try CounterLog.append(batch.changes, db)
             let rows = try batch.enrolments.map { try self.enrol($0, db) }
-            return (rows, try Int64.fetchOne(db, sql: "SELECT revision FROM state") ?? 0)
+            return (rows, try Self.revisionNumber(db))
         }
         work.withLock { work in
             work.lastCount = batch.changes.count

@@ -30,8 +30,7 @@ import Testing
         try UnverifiedAssertion(octets: object).verified(
             clientDataHash: SHA256.digest(of: clientData).octets.span,
             key: device.publicKey,
-            app: app,
-            using: P256.Verifier()
+            app: app
         )
     }
 

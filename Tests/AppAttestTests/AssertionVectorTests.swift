@@ -18,8 +18,7 @@ struct AssertionVectorTests {
         return try UnverifiedAssertion(octets: object ?? octets(vector.assertionB64)).verified(
             clientDataHash: clientDataHash.span,
             key: key ?? publicKey(vector.publicKeyX963B64),
-            app: AppIDHash(appID: appID ?? vector.appId),
-            using: P256.Verifier()
+            app: AppIDHash(appID: appID ?? vector.appId)
         )
     }
 

@@ -3,8 +3,6 @@ import Octets
 import Testing
 
 @Suite struct P256Tests {
-    private let verifier = P256.Verifier()
-
     // RFC 6979, A.2.5: key and SHA-256 signature of "sample".
     private let scalar = "c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721"
     private let point =
@@ -19,7 +17,7 @@ import Testing
     }
 
     private func isValid(_ signature: [UInt8], _ message: [UInt8], _ key: P256.PublicKey) -> Bool {
-        verifier.isValidSignature(signature.span, message: message.span, key: key)
+        key.isValidSignature(signature.span, message: message.span)
     }
 
     private func privateKey(_ scalar: [UInt8]) -> P256.PrivateKey? {

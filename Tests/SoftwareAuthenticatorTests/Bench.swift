@@ -17,7 +17,6 @@ struct Bench {
 
     let device: SoftwareDevice
     var key: SoftwareKey
-    let verifier = P256.Verifier()
 
     init(
         _ shape: DeviceShape,
@@ -77,8 +76,7 @@ struct Bench {
             let verified = try UnverifiedAssertion(octets: object).verified(
                 clientDataHash: hash.span,
                 key: key.publicKey,
-                app: AppIDHash(appID: Self.appID),
-                using: verifier
+                app: AppIDHash(appID: Self.appID)
             )
             try verified.checkCounter(after: stored)
             return nil

@@ -12,14 +12,12 @@ extension UnverifiedAssertion {
     ///   - clientDataHash: what the app handed to `generateAssertion`: SHA-256 of the client data.
     ///   - key: the key that was attested.
     ///   - app: the app in which it was attested.
-    ///   - verifier: the objects to verify with, of this lane.
     /// - Returns: the proof for these steps.
     /// - Throws: `.signatureMismatch`, then `.appMismatch`.
     public func verified(
         clientDataHash: Span<UInt8>,
         key: P256.PublicKey,
-        app: AppIDHash,
-        using verifier: P256.Verifier
+        app: AppIDHash
     ) throws(AssertionRefusal) -> VerifiedAssertion {
         let span = octets.span
         // Steps 1 and 2. nonce = SHA256(authenticatorData ‖ clientDataHash).
@@ -27,10 +25,9 @@ extension UnverifiedAssertion {
         // Step 3. The nonce is the message and not the digest: ECDSA hashes it once more. All
         // genuine assertions verify so, none the other way. s may be above half the order.
         guard
-            verifier.isValidSignature(
+            key.isValidSignature(
                 span.extracting(signature),
-                digest: SHA256.digest(nonce.span),
-                key: key
+                digest: SHA256.digest(nonce.span)
             )
         else {
             throw AssertionRefusal(.signatureMismatch, "signature of \(signature.count) octets")
@@ -51,10 +48,9 @@ extension UnverifiedAssertion {
     public func verified(
         clientDataHash: SHA256Digest,
         key: P256.PublicKey,
-        app: AppIDHash,
-        using verifier: P256.Verifier
+        app: AppIDHash
     ) throws(AssertionRefusal) -> VerifiedAssertion {
         let hash = clientDataHash.bytes
-        return try verified(clientDataHash: hash.span, key: key, app: app, using: verifier)
+        return try verified(clientDataHash: hash.span, key: key, app: app)
     }
 }

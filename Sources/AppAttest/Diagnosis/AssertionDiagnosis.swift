@@ -28,7 +28,6 @@ public enum AssertionDiagnosis {
         _ variants: ClientDataVariants,
         _ key: P256.PublicKey
     ) -> ClientMistake? {
-        let verifier = P256.Verifier()
         let octets = assertion.octets.span
         let signature = octets.extracting(assertion.signature)
         for variant in variants.hashes {
@@ -36,16 +35,12 @@ public enum AssertionDiagnosis {
                 octets.extracting(assertion.authenticatorData),
                 variant.hash.span
             )
-            if verifier.isValidSignature(
-                signature,
-                digest: SHA256.digest(of: nonce.octets),
-                key: key
-            ) {
+            if key.isValidSignature(signature, digest: SHA256.digest(of: nonce.octets)) {
                 return variant.mistake
             }
             // Whichever the client data, the right form of it stands first.
             if variant.mistake == .none,
-                verifier.isValidSignature(signature, digest: nonce, key: key)
+                key.isValidSignature(signature, digest: nonce)
             {
                 return .nonceAsDigest
             }

@@ -5,7 +5,7 @@
  * Only Cryptography and TLSSession import this module, and no type of it appears in their public
  * signatures.
  *
- * Some functions that are used are deprecated since 3.0 (SHA256_*, EC_KEY_*, ECDSA_do_verify): they
+ * Some functions that are used are deprecated since 3.0 (SHA256_*, EC_KEY_*, ECDSA_sign): they
  * are the ones that work without a fetch, a lock or an allocation per call, and all of 3.x has
  * them.
  */

@@ -73,11 +73,25 @@ package enum HeadWriter {
     ) {
         for octet in name where OctetSet.token.contains(octet) { out.append(octet) }
         out.append(": ")
-        for octet in value {
-            let isControl = octet < 0x20 && octet != Octet.tab || octet == 0x7F
-            out.append(isControl ? Octet.space : octet)
-        }
+        for octet in value { out.append(harmless(octet)) }
         out.appendLineEnd()
+    }
+
+    /// Appends a field line with a value of configured or computed text, without a name to check.
+    package static func field(
+        _ name: StaticString,
+        text value: String,
+        into out: inout [UInt8]
+    ) {
+        out.append(name)
+        out.append(": ")
+        for octet in value.utf8 { out.append(harmless(octet)) }
+        out.appendLineEnd()
+    }
+
+    private static func harmless(_ octet: UInt8) -> UInt8 {
+        let isControl = octet < 0x20 && octet != Octet.tab || octet == 0x7F
+        return isControl ? Octet.space : octet
     }
 
     /// Appends the blank line.
