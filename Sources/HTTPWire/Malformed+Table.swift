@@ -63,7 +63,7 @@ extension Malformed.Reason {
         case .colonMissing: "a field line has no colon"
         case .fieldsTooMany: "too many field lines"
         case .fieldRepeated: "a field that may occur once is repeated"
-        case .underscoreTwin: "an underscore spelling of a framing field"
+        case .underscoreTwin: "another spelling of a framing field"
         case .hostMissing: "HTTP/1.1 without Host"
         case .hostInvalid: "Host is not a host and port"
         case .hostDiffers: "Host differs from the request target"
@@ -93,7 +93,7 @@ extension Malformed.Reason {
         case .bodyTruncated: "the body ended early"
         case .statusLineSyntax: "the status line is malformed"
         case .statusUnknown: "the status is not in 100…599"
-        case .upgradeUnasked: "101 without an Upgrade request"
+        case .upgradeUnasked: "101 to what no Upgrade asked for"
         }
     }
 }

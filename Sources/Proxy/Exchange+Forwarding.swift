@@ -58,10 +58,11 @@ extension Exchange {
         guard let server = pool.server(now: lane.now, after: tried) else {
             return fail(hasConnectTimedOut ? .originTimeout : .originUnreachable)
         }
-        // Without a way to repeat the request, a pooled connection is looked at once more. The
-        // second attempt takes none: the others may be as old as the one that failed.
+        // A pooled connection is looked at once more: what the origin has sent since its last
+        // response would be taken for the response to this request (RFC 9112 §9.2). The second
+        // attempt takes none: the others may be as old as the one that failed.
         while !hasRetried, let idle = server.takeIdle() {
-            guard method.isIdempotent || idle.isSilent else {
+            guard idle.isSilent else {
                 idle.close()
                 continue
             }

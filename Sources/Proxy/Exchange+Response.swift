@@ -106,6 +106,7 @@ extension Exchange {
         response = BodyReader(proxy.responseHead.framing, limits: settings.limits.responseHead)
         keepsOrigin = proxy.responseHead.isPersistent
         clientFraming = framingForClient(proxy.responseHead.framing)
+        acceptsTrailers = acceptsTrailers && proxy.responseHead.fields.mayHaveTrailers
         if clientFraming == .untilClose { closesClient = true }
         // An answer before the end of the request: the rest is not waited for.
         if case .done = upload {} else { closesClient = true }

@@ -47,7 +47,9 @@ extension Exchange {
         isPersistent = head.version == .http11 && head.isPersistent && !proxy.isDraining
         awaitsContinue = head.expectsContinue
         acceptsTrailers = head.acceptsTrailers(octets)
-        asksUpgrade = head.upgrade != nil && head.framing == .none
+        // No other protocol: behind `h2c` the client would send requests that nobody judges.
+        asksUpgrade = head.asksForWebSocket(octets)
+        takesTrailers = head.fields.mayHaveTrailers
         body = BodyReader(head.framing, limits: settings.limits.requestHead)
         upload = body.isFinished ? .done : .waiting
     }

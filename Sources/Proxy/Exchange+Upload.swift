@@ -129,7 +129,11 @@ extension Exchange {
             guard !body.isFinished || digestAgrees() else { return }
             guard let origin else { return }
             if body.isFinished, originFraming == .chunked {
-                ChunkWriter.end(with: body.trailers, into: &out)
+                if takesTrailers {
+                    ChunkWriter.end(with: body.trailers, into: &out)
+                } else {
+                    ChunkWriter.end(into: &out)
+                }
             }
             hasStreamed = true
             if !out.isEmpty || !plain.isEmpty {

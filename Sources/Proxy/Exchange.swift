@@ -48,6 +48,8 @@ final class Exchange {
     var asksUpgrade = false
     var awaitsContinue = false
     var acceptsTrailers = false
+    /// Whether the client's trailers go to the origin.
+    var takesTrailers = false
     var clientAddress = IPAddress.v4(0)
     var body = BodyReader(.none, limits: HeadLimits())
     var upload = Upload.done
@@ -199,7 +201,8 @@ final class Exchange {
     func releaseOrigin(reusable: Bool) {
         guard let origin else { return }
         self.origin = nil
-        guard reusable, !proxy.isDraining else { return origin.close() }
+        // An end or octets that came with the response are no news for an idle connection.
+        guard reusable, origin.isFit, !proxy.isDraining else { return origin.close() }
         origin.state = .idle
         origin.isReused = true
         origin.setDeadline(milliseconds: settings.timeouts.poolIdle)

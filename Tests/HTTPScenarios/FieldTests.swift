@@ -112,6 +112,14 @@ extension Scenarios {
             #expect(via.count == 2 && via[1].hasPrefix("1.1 "))
         }
 
+        @Test func `a field that CGI can't tell from a trusted one stays here`() throws {
+            let names = ["App.Attest.Verdict", "App~Attest-Key-Id", "X.Forwarded.For", "X!Real!IP"]
+            let lines = names.map { $0 + ": 203.0.113.9\r\n" }.joined()
+            let head = try forwarded("GET / HTTP/1.1\r\nHost: a\r\nX.Y: 1\r\n\(lines)\r\n")
+            for name in names { #expect(!head.has(name), "\(name) reached the origin") }
+            #expect(head.values("x.y") == ["1"])
+        }
+
         @Test func `what a trusted proxy says of the client is continued`() throws {
             let head = try forwarded(Self.spoofed, more: "trusted_proxies: [127.0.0.0/8]")
             #expect(head.values("x-forwarded-for") == ["203.0.113.9, 127.0.0.1"])

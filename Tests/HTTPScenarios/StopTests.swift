@@ -114,7 +114,7 @@ extension Scenarios {
             let bench = try Bench(more: "timeouts: { drain: 200ms }") { connection in
                 guard try connection.nextRequest() != nil else { return }
                 try connection.wire.send(
-                    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n"
+                    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
                         + "Connection: upgrade\r\n\r\n"
                 )
                 try connection.awaitEnd()
@@ -122,7 +122,7 @@ extension Scenarios {
             defer { bench.origin.stop() }
             let client = try bench.connect()
             try client.send(
-                "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n"
+                "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
             )
             #expect(try client.readResponse().status == 101)
             bench.gateway.beginStop()

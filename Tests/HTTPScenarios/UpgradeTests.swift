@@ -120,6 +120,30 @@ extension Scenarios {
             #expect(bench.origin.connections.count == 1)
         }
 
+        @Test(arguments: ["h2c", "h2c, websocket", "TLS/1.0", "foo/9"])
+        func `an upgrade that would leave the gateway blind is served as a plain request`(
+            _ wanted: String
+        ) throws {
+            let bench = try Bench()
+            defer { bench.stop() }
+            let request = Self.handshake.replacing("Upgrade: websocket", with: "Upgrade: \(wanted)")
+            #expect(try bench.gateway.ask(request).status == 200)
+            let head = try #require(bench.origin.requests.first).head
+            #expect(!head.has("upgrade") && !head.has("connection"))
+        }
+
+        @Test(arguments: ["Upgrade: h2c\r\n", ""])
+        func `a switch to what was not asked for is no answer`(_ upgrade: String) throws {
+            let bench = try Bench { connection in
+                guard try connection.nextRequest() != nil else { return }
+                let switched = Self.accepted.replacing("Upgrade: websocket\r\n", with: upgrade)
+                try connection.wire.send(switched + "octets")
+                try connection.awaitEnd()
+            }
+            defer { bench.stop() }
+            #expect(try bench.gateway.ask(Self.handshake).status == 502)
+        }
+
         @Test func `octets that the origin sends with its 101 come first`() throws {
             let bench = try Bench { connection in
                 guard try connection.nextRequest() != nil else { return }

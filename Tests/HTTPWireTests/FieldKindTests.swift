@@ -11,7 +11,10 @@ struct FieldKindTests {
         arguments: [
             ("Date", .date), ("dATE", .date), ("Dat", .other), ("Dates", .other),
             ("X-Forwarded-For", .xForwardedFor), ("X-Forwarded-", .xForwardedOther),
-            ("X-Forwarded-Something-Very-Long-Indeed", .xForwardedOther), ("X-Forwarded", .other),
+            ("X-Forwarded-Something-Very-Long-Indeed", .xForwardedOther),
+            ("X-Forwarded", .xForwardedOther), ("X-Forwarde", .other),
+            ("App.Attest.Verdict", .disguised), ("X~Forwarded-For", .disguised),
+            ("X.Forwarded.Something-Very-Long-Indeed", .disguised), ("X.Y", .other),
             ("App-Attest-Key-ID", .appAttestKeyID), ("App-Attest-Anything", .appAttestOther),
             ("x-app-ATTEST-verified", .appAttestOther), ("App-Attes", .other),
             ("X-App-Attest", .other), ("X_Forwarded_For", .underscored), ("_", .underscored),

@@ -79,5 +79,9 @@ struct ResponseHeadTests {
         let head = try ResponseHead.reading(source, upgradeSent: true)
         #expect(!head.isInterim && !head.isPersistent && head.framing == .none)
         #expect(try ResponseHead.reading("HTTP/1.1 100 Continue\r\n\r\n").isInterim)
+        #expect(throws: Malformed(.upgradeUnasked, at: 0)) {
+            let other = source.replacing("websocket", with: "h2c")
+            _ = try ResponseHead.reading(other, upgradeSent: true)
+        }
     }
 }

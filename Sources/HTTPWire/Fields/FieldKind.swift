@@ -6,6 +6,9 @@ package enum FieldKind: UInt8, CaseIterable, Sendable {
     /// A name with an underscore. Servers that make CGI variables of fields can't tell it from its
     /// twin with hyphens.
     case underscored
+    /// The name of a known field with other octets for its hyphens, as `App.Attest.Verdict`. Some
+    /// servers make the same CGI variable of it (lighttpd, older Apache).
+    case disguised
     // Routing and framing.
     case host, contentLength, transferEncoding, trailer
     // Hop by hop (RFC 9110 §7.6.1).
@@ -17,9 +20,9 @@ package enum FieldKind: UInt8, CaseIterable, Sendable {
     case forwarded, xForwardedFor, xForwardedProto, xForwardedHost, xForwardedPort
     /// Any other `X-Forwarded-…`.
     case xForwardedOther
-    /// `X-Real-IP`, `True-Client-IP`, `X-Client-IP`, `CF-Connecting-IP`.
+    /// `X-Real-IP`, `Client-IP`, `X-Cluster-Client-IP` and their like.
     case clientAddress
-    /// `X-Original-URL`, `X-Rewrite-URL`, `X-Original-URI`: some origins route by them.
+    /// `X-Original-URL`, `X-Rewrite-URL`, `X-Host` and their like: some origins route by them.
     case targetOverride
     /// `X-HTTP-Method-Override`, `X-Method-Override`, `X-HTTP-Method`: some origins obey them.
     case methodOverride
@@ -85,7 +88,7 @@ extension FieldKindSet {
 
     /// Never forwarded from a client, whoever it is: the set to begin with.
     package static let neverToOrigin: FieldKindSet = [
-        hopByHop, overrides, verdict, FieldKindSet([.underscored, .expect]),
+        hopByHop, overrides, verdict, FieldKindSet([.underscored, .disguised, .expect]),
     ]
 
     /// Never forwarded from an origin: the client must not take an origin's statement for the
@@ -112,6 +115,6 @@ extension FieldKindSet {
     /// Trailer fields that are dropped: framing, routing, credentials, and what decisions rest on
     /// (RFC 9110 §6.5.1).
     package static let forbiddenInTrailers: FieldKindSet = [
-        hopByHop, endToEnd, overrides, FieldKindSet(.underscored),
+        hopByHop, endToEnd, overrides, FieldKindSet([.underscored, .disguised]),
     ]
 }

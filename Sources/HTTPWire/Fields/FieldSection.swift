@@ -36,6 +36,10 @@ package struct FieldSection: Sendable {
         repeatedKinds.contains(kind) ? nil : first(kind)
     }
 
+    /// Whether trailers may follow. Connection's options name trailer fields too (RFC 9110
+    /// §7.6.1), which come when the head is gone; where it names any, all trailers end here.
+    package var mayHaveTrailers: Bool { connection.nominations == 0 }
+
     mutating func removeAll() {
         fields.removeAll(keepingCapacity: true)
         kinds = []
@@ -91,7 +95,7 @@ package struct FieldSection: Sendable {
         } else {
             (nameEnd, colon) = try slowName(octets, start, role, nameBytesMax)
             kind = KnownFieldNames.kind(octets, start..<nameEnd)
-            if kind == .underscored || colon != nameEnd {
+            if kind == .underscored || kind == .disguised || colon != nameEnd {
                 try checkDisguise(octets, start..<nameEnd, kind, colon)
             }
         }
@@ -160,7 +164,7 @@ package struct FieldSection: Sendable {
         _ kind: FieldKind,
         _ colon: Int
     ) throws(Malformed) {
-        if kind == .underscored {
+        if kind == .underscored || kind == .disguised {
             let twin = KnownFieldNames.kindOfTwin(octets, name)
             guard twin != .contentLength, twin != .transferEncoding else {
                 throw Malformed(.underscoreTwin, at: name.lowerBound)

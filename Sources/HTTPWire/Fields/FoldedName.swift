@@ -116,7 +116,13 @@ struct FoldedName: Equatable {
         return (difference &- 0x0101_0101_0101_0101) & ~difference & 0x8080_8080_8080_8080 != 0
     }
 
-    /// The name with hyphens for underscores.
+    /// Whether a folded octet is neither a letter nor a digit: CGI has an underscore for it.
+    static func isSpecial(_ octet: UInt8) -> Bool {
+        let isLetter = octet >= UInt8(ascii: "a") && octet <= UInt8(ascii: "z")
+        return !isLetter && !Octet.isDigit(octet)
+    }
+
+    /// The name with hyphens for all but letters and digits.
     var hyphenated: FoldedName {
         var name = self
         name.first = Self.hyphenated(first)
@@ -127,9 +133,11 @@ struct FoldedName: Equatable {
 
     private static func hyphenated(_ word: UInt64) -> UInt64 {
         var result = word
-        for shift in stride(from: UInt64(0), to: 64, by: 8) where word &>> shift & 0xFF == 0x7F {
-            // 0x7F xor 0x2D.
-            result ^= 0x52 &<< shift
+        for shift in stride(from: UInt64(0), to: 64, by: 8) {
+            let octet = UInt8(truncatingIfNeeded: word &>> shift)
+            // A zero is behind the name's end.
+            guard octet != 0, isSpecial(octet) else { continue }
+            result ^= UInt64(octet ^ UInt8(ascii: "-")) &<< shift
         }
         return result
     }

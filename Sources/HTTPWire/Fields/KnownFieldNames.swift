@@ -41,14 +41,18 @@ struct KnownFieldNames: Sendable {
         let name = FoldedName(octets, range)
         if name.hasUnderscore { return .underscored }
         if name.count > lengthMax, hasUnderscore(octets, range) { return .underscored }
-        return shared.kind(name)
+        let kind = shared.kind(name)
+        if kind == .other, hasSpecial(octets, range), shared.kind(name.hyphenated) != .other {
+            return .disguised
+        }
+        return kind
     }
 
-    /// The kind of a name without underscores.
+    /// The kind of a name of letters and hyphens.
     @inline(__always)
     static func kind(_ name: FoldedName) -> FieldKind { shared.kind(name) }
 
-    /// The kind of the twin that an underscored name has, once its underscores are hyphens.
+    /// The kind of the twin that a name has, once all but its letters and digits are hyphens.
     static func kindOfTwin(_ octets: Span<UInt8>, _ range: Range<Int>) -> FieldKind {
         shared.kind(FoldedName(octets, range).hyphenated)
     }
@@ -56,6 +60,16 @@ struct KnownFieldNames: Sendable {
     @inline(never)
     private static func hasUnderscore(_ octets: Span<UInt8>, _ range: Range<Int>) -> Bool {
         for index in range where octets[index] == UInt8(ascii: "_") { return true }
+        return false
+    }
+
+    /// Whether a name has an octet that is neither a letter nor a digit nor a hyphen.
+    @inline(never)
+    private static func hasSpecial(_ octets: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        for index in range
+        where FoldedName.isSpecial(octets[index] | 0x20) && octets[index] != UInt8(ascii: "-") {
+            return true
+        }
         return false
     }
 
@@ -113,9 +127,15 @@ struct KnownFieldNames: Sendable {
         ("x-client-ip", .clientAddress),
         ("true-client-ip", .clientAddress),
         ("cf-connecting-ip", .clientAddress),
+        ("client-ip", .clientAddress),
+        ("x-cluster-client-ip", .clientAddress),
+        ("x-forwarded", .xForwardedOther),
+        ("forwarded-for", .xForwardedOther),
         ("x-original-url", .targetOverride),
         ("x-original-uri", .targetOverride),
         ("x-rewrite-url", .targetOverride),
+        ("x-original-host", .targetOverride),
+        ("x-host", .targetOverride),
         ("x-http-method-override", .methodOverride),
         ("x-method-override", .methodOverride),
         ("x-http-method", .methodOverride),

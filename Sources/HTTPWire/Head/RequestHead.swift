@@ -57,9 +57,10 @@ package struct RequestHead: Sendable {
         return fields.only(.upgrade)?.value
     }
 
-    /// Whether the client asks for WebSocket and nothing else.
+    /// Whether the client asks for WebSocket and nothing else, by a GET without content
+    /// (RFC 6455 §4.1).
     package func asksForWebSocket(_ octets: Span<UInt8>) -> Bool {
-        guard let upgrade else { return false }
+        guard let upgrade, method == .get, framing == .none else { return false }
         return OctetScan.equal(octets, upgrade, "websocket")
     }
 

@@ -72,8 +72,10 @@ extension ResponseHead {
             fieldsMax: limits.fieldsMax,
             nameBytesMax: limits.fieldNameBytesMax
         )
-        // RFC 9110 §15.2.2: only when the request had Upgrade.
-        guard status != 101 || upgradeSent else { throw Malformed(.upgradeUnasked, at: 0) }
+        // RFC 9110 §7.8 ¶6, §15.2.2: only to what the request's Upgrade asked for.
+        guard status != 101 || upgradeSent && switchesToWebSocket(octets) else {
+            throw Malformed(.upgradeUnasked, at: 0)
+        }
         framing = try BodyFraming(
             responseFields: fields,
             octets,
@@ -85,5 +87,10 @@ extension ResponseHead {
         if let field = fields.first(.contentLength) {
             contentLength = try ContentLength.read(octets, field.value)
         }
+    }
+
+    private func switchesToWebSocket(_ octets: Span<UInt8>) -> Bool {
+        guard let field = fields.only(.upgrade) else { return false }
+        return OctetScan.equal(octets, field.value, "websocket")
     }
 }
