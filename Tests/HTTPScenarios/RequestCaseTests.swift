@@ -15,7 +15,9 @@ extension Scenarios {
             _ delivery: Delivery
         ) throws {
             let cases = HTTPCase.all.filter { $0.direction == "request" && $0.category != "slow" }
-            #expect(cases.count == 532, "Cases/cases.jsonl is incomplete")
+            #expect(HTTPCase.given.count == 582, "Cases/cases.jsonl is incomplete")
+            #expect(HTTPCase.more.count == 1524, "Cases/more-cases.jsonl is incomplete")
+            #expect(cases.count == 532 + 1277)
             let more = delivery == .pooled ? "" : "limits: { pooled: 0 }"
             let faults = try Bench.play(cases) {
                 try Bench(isSecure: delivery == .tls, more: more)

@@ -8,28 +8,34 @@ extension Scenarios {
             "own-rsp-fold": "obs-fold is answered 502, the other way of RFC 9112 §5.2 ¶4"
         ]
 
-        @Test(arguments: [true, false])
-        func `what an origin sends comes out as expected, in one write and octet by octet`(
-            _ isWhole: Bool
+        @Test(arguments: Delivery.allCases.filter { $0 != .pooled })
+        func `what an origin sends comes out as expected, however it arrives`(
+            _ delivery: Delivery
         ) throws {
             // An unsolicited response is for the tests of the pool.
             let cases = HTTPCase.all.filter {
                 $0.direction == "response" && $0.expect.action != "close-idle"
             }
-            #expect(cases.count == 40, "Cases/cases.jsonl is incomplete")
+            #expect(cases.count == 40 + 247, "the files in Cases are incomplete")
             let stage = ResponseReplay.Stage()
-            let bench = try Bench(script: stage.script)
+            let bench = try Bench(isSecure: delivery == .tls, script: stage.script)
             defer { bench.stop() }
             for one in cases {
                 let replay = ResponseReplay(
                     one: one,
                     bench: bench,
                     stage: stage,
-                    isWhole: isWhole
+                    delivery: delivery
                 )
-                let fault = try replay.fault()
+                let fault: String?
+                do {
+                    fault = try replay.fault()
+                } catch {
+                    fault = "\(error)"
+                }
                 let isListed = Self.divergences[one.id] != nil
-                #expect((fault != nil) == isListed, "\(one.id): \(fault ?? "passes now")")
+                let comment = "\(one.id) \(delivery): \(fault ?? "passes now")"
+                #expect((fault != nil) == isListed, "\(comment)")
             }
         }
     }

@@ -13,35 +13,39 @@ struct ResponseReplay {
 
     /// The case that an origin plays now, and how.
     final class Stage: Sendable {
-        let current = Mutex<(one: HTTPCase, isWhole: Bool)?>(nil)
+        let current = Mutex<(one: HTTPCase, delivery: Delivery)?>(nil)
 
         /// The origin's part.
         var script: TestOrigin.Script {
             { connection in
                 while let head = try connection.nextHead() {
-                    guard head.target != "/good", let (one, isWhole) = self.current.withLock({ $0 })
+                    guard head.target != "/good",
+                        let (one, delivery) = self.current.withLock({ $0 })
                     else {
                         try connection.answer(200, body: "ok", to: connection.finish(head))
                         continue
                     }
-                    if one.id != "own-rsp-early" { _ = try connection.finish(head) }
-                    try Self.send(one, isWhole, connection.wire)
+                    let isEarly = one.expect.early ?? (one.id == "own-rsp-early")
+                    if !isEarly { _ = try connection.finish(head) }
+                    do {
+                        for piece in delivery.pieces(one.octets) {
+                            try connection.wire.send(piece)
+                        }
+                    } catch WireFault.reset {
+                        // The gateway has seen enough of it.
+                        return
+                    }
                     if Self.ends(one) { connection.wire.finishSending() }
                     return try connection.awaitEnd()
                 }
             }
         }
 
-        private static func send(_ one: HTTPCase, _ isWhole: Bool, _ wire: Wire) throws {
-            let octets = one.octets
-            if isWhole || octets.count > 4096 { return try wire.send(octets) }
-            for octet in octets { try wire.send([octet]) }
-        }
-
         /// Whether the origin's end belongs to the case. Where not, the gateway has to end the
         /// connection by itself.
         private static func ends(_ one: HTTPCase) -> Bool {
-            switch one.expect.action {
+            if let ends = one.expect.origin_ends { return ends }
+            return switch one.expect.action {
             case "accept-close", "limit": false
             case "reject": one.id == "own-rsp-h09"
             case "abort": one.id == "own-rsp-short" || one.id == "own-rsp-chunk-trunc"
@@ -53,12 +57,16 @@ struct ResponseReplay {
     let one: HTTPCase
     let bench: Bench
     let stage: Stage
-    let isWhole: Bool
+    let delivery: Delivery
 
     /// What differs from the expectation; `nil` when nothing does.
     func fault() throws -> String? {
-        stage.current.withLock { $0 = (one, isWhole) }
+        stage.current.withLock { $0 = (one, delivery) }
         let client = try bench.connect()
+        if delivery == .pipelined {
+            try client.send(Self.good)
+            guard try client.readFinalResponse().text == "ok" else { return "no good response" }
+        }
         let method = one.request_method ?? "GET"
         let content = method == "POST" ? "Content-Length: 100000\r\n" : ""
         try client.send("\(method) /case HTTP/1.1\r\nHost: proxy.test\r\n\(content)\r\n")
@@ -79,15 +87,24 @@ struct ResponseReplay {
             end = fault
         }
         if let fault = judge(answer, interim, end) { return fault }
+        if delivery == .pipelined, !bench.origin.connections.contains(where: Self.isReused) {
+            return "the case did not come behind a good response"
+        }
+        // Where the origin has not ended the connection, the gateway has to, before it is asked for
+        // another response.
+        guard isOriginReleased else { return "the origin's connection is kept" }
         let next = try bench.connect()
         try next.send(Self.good)
         guard try next.readFinalResponse().text == "ok" else { return "the next request failed" }
-        guard
-            bench.origin.wait(until: {
-                $0.allSatisfy { !$0.isOpen || $0.heads.last?.target == "/good" }
-            })
-        else { return "the origin's connection is kept" }
         return bench.origin.connections.compactMap(\.fault).first.map { "the origin saw \($0)" }
+    }
+
+    private var isOriginReleased: Bool {
+        bench.origin.wait { $0.allSatisfy { !$0.isOpen || $0.heads.last?.target == "/good" } }
+    }
+
+    private static func isReused(_ log: TestOrigin.ConnectionLog) -> Bool {
+        log.heads.map(\.target).suffix(2) == ["/good", "/case"]
     }
 
     private func judge(
@@ -98,8 +115,8 @@ struct ResponseReplay {
         let outcome = answer.map { "\($0.status) \($0.text)" } ?? "\(end.map { "\($0)" } ?? "-")"
         let isBadGateway = answer?.status == 502
         let isAsMeant =
-            answer?.status == Self.statuses[one.id, default: 200]
-            && answer?.text == Self.contents[one.id, default: ""]
+            answer?.status == one.expect.status?.first ?? Self.statuses[one.id, default: 200]
+            && answer?.text == one.expect.body ?? Self.contents[one.id, default: ""]
         let isRight: Bool
         switch one.expect.action {
         case "accept", "accept-close", "normalise":
@@ -117,6 +134,11 @@ struct ResponseReplay {
         guard let answer else { return false }
         let head = answer.head
         guard !head.has("x-hop"), !head.has("x-app-attest-verdict"), head.has("date") else {
+            return false
+        }
+        guard one.expect.interim ?? interim == interim else { return false }
+        for name in one.expect.strip ?? [] where head.has(name) { return false }
+        for (name, values) in one.expect.fields ?? [:] where head.values(name) != values {
             return false
         }
         switch one.id {
