@@ -109,7 +109,7 @@ extension Exchange {
         upload = .done
         if originFraming == .chunked {
             var end: [UInt8] = []
-            ChunkWriter.end(with: body.trailers, into: &end)
+            ChunkWriter.end(into: &end)
             if case .failed = origin.write(end.span) { return originWriteFailed(origin) }
         }
         responseMayEnd()

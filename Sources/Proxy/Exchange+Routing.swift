@@ -49,7 +49,6 @@ extension Exchange {
         acceptsTrailers = head.acceptsTrailers(octets)
         // No other protocol: behind `h2c` the client would send requests that nobody judges.
         asksUpgrade = head.asksForWebSocket(octets)
-        takesTrailers = head.fields.mayHaveTrailers
         body = BodyReader(head.framing, limits: settings.limits.requestHead)
         upload = body.isFinished ? .done : .waiting
     }

@@ -129,11 +129,9 @@ extension Exchange {
             guard !body.isFinished || digestAgrees() else { return }
             guard let origin else { return }
             if body.isFinished, originFraming == .chunked {
-                if takesTrailers {
-                    ChunkWriter.end(with: body.trailers, into: &out)
-                } else {
-                    ChunkWriter.end(into: &out)
-                }
+                // A client's trailers end here (RFC 9110 §6.5.1 ¶2). Origins can't say that they
+                // take any, and some take them for fields of the next request.
+                ChunkWriter.end(into: &out)
             }
             hasStreamed = true
             if !out.isEmpty || !plain.isEmpty {

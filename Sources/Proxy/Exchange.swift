@@ -48,8 +48,6 @@ final class Exchange {
     var asksUpgrade = false
     var awaitsContinue = false
     var acceptsTrailers = false
-    /// Whether the client's trailers go to the origin.
-    var takesTrailers = false
     var clientAddress = IPAddress.v4(0)
     var body = BodyReader(.none, limits: HeadLimits())
     var upload = Upload.done

@@ -98,7 +98,7 @@ extension Scenarios {
             #expect(bench.origin.connections.count == 2)
         }
 
-        @Test func `HEAD, 204 and 304 have no content and keep both connections`() throws {
+        @Test func `HEAD, 204 and 304 have no content and keep the client's connection`() throws {
             let bench = try Bench { connection in
                 while let request = try connection.nextRequest() {
                     let status =
@@ -124,7 +124,8 @@ extension Scenarios {
                 #expect(response.head.values("content-length") == length)
                 #expect(!response.head.has("transfer-encoding"))
             }
-            #expect(bench.origin.connections.count == 1)
+            // Content may follow where it was announced, behind HEAD and 304.
+            #expect(bench.origin.connections.count == 3)
         }
 
         @Test func `interim responses are passed on, and only so many`() throws {

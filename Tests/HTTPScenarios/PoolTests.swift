@@ -126,6 +126,25 @@ extension Scenarios {
             #expect(try bench.gateway.ask(Self.get).text == "1")
         }
 
+        @Test(arguments: ["Content-Length: 4\r\n", "Transfer-Encoding: chunked\r\n"])
+        func `a connection is not used again behind an announcement to HEAD`(
+            _ framing: String
+        ) throws {
+            let bench = try Bench { connection in
+                while let request = try connection.nextRequest() {
+                    guard request.method == "HEAD" else {
+                        try connection.answer(200, body: "\(connection.number)", to: request)
+                        continue
+                    }
+                    try connection.wire.send("HTTP/1.1 200 OK\r\n\(framing)\r\n")
+                }
+            }
+            defer { bench.stop() }
+            let head = Self.get.replacing("GET", with: "HEAD")
+            #expect(try bench.gateway.ask(head, method: "HEAD").status == 200)
+            #expect(try bench.gateway.ask(Self.get).text == "1")
+        }
+
         @Test func `servers are used in turn`() throws {
             let origins = try (0..<3).map { _ in try TestOrigin() }
             defer { for origin in origins { origin.stop() } }

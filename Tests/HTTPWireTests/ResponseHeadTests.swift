@@ -67,7 +67,8 @@ struct ResponseHeadTests {
         ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n", false),
         ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\nConnection: Keep-Alive\r\n", true),
         ("HTTP/1.1 204 X\r\n", true), ("HTTP/1.1 204 X\r\nContent-Length: 5\r\n", false),
-        ("HTTP/1.1 304 X\r\nContent-Length: 5\r\n", true),
+        ("HTTP/1.1 304 X\r\nContent-Length: 5\r\n", false), ("HTTP/1.1 304 X\r\n", true),
+        ("HTTP/1.1 304 X\r\nTransfer-Encoding: chunked\r\n", false),
     ])
     func `an origin connection is reusable as RFC 9112 §9.3 says`(_ head: String, _ is: Bool) throws
     {

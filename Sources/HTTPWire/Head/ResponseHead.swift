@@ -27,11 +27,12 @@ package struct ResponseHead: Sendable {
     /// Whether the origin connection may serve another request once the content was read to its end
     /// and nothing is left over.
     ///
-    /// RFC 9112 §9.3. Not when a 204 announces content, since the octets may follow.
+    /// RFC 9112 §9.3. Not when a response announces content that its kind never has, as answers to
+    /// HEAD do: some origins send it all the same, and it must not answer the next request.
     package var isPersistent: Bool {
         guard framing != .untilClose, status != 101 else { return false }
-        if status == 204, let contentLength, contentLength > 0 { return false }
-        if status == 204, fields.contains(.transferEncoding) { return false }
+        if framing == .none, let contentLength, contentLength > 0 { return false }
+        if framing == .none, fields.contains(.transferEncoding) { return false }
         let connection = fields.connection
         switch version {
         case .http11: return !connection.close
