@@ -99,7 +99,8 @@ def serve_werkzeug(port):
         def log(self, *_):
             pass
 
-    make_server("127.0.0.1", port, application, threaded=True, request_handler=Quiet).serve_forever()
+    server = make_server("127.0.0.1", port, application, threaded=True, request_handler=Quiet)
+    server.serve_forever()
 
 
 def serve_wsgiref(port):

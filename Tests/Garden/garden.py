@@ -3,14 +3,14 @@
 
 usage: garden.py PORTCULLIS [BACKEND...]
 
-Every case of Tests/HTTPScenarios/Cases of which the gateway forwards requests is sent through it to each
-server. What the server says it parsed must be what the gateway forwarded, as a strict recorder in
-place of the server saw it: as many requests, their methods, targets, fields and content. Servers that
-make CGI variables of fields must show the gateway's verdict and no other.
+Every case of Tests/HTTPScenarios/Cases of which the gateway forwards requests is sent through it
+to each server. What the server says it parsed must be what the gateway forwarded, as a strict
+recorder in place of the server saw it: as many requests, their methods, targets, fields and
+content. Servers that make CGI variables of fields must show the gateway's verdict and no other.
 
-A case that a server takes otherwise is in `listed.json` with its reason; one that is listed and agrees
-is an error too. Servers that are not installed are named and left out. Python servers are looked for in
-the interpreter that runs this.
+A case that a server takes otherwise is in `listed.json` with its reason, by patterns of the case's
+name and of what differs; one that is listed and agrees is an error too. Servers that are not
+installed are named and left out. Python servers are looked for in the interpreter that runs this.
 
 Exit status: 0 when all agree, 1 when not, 2 when no server is there.
 """
@@ -138,6 +138,7 @@ class Stand:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                 start_new_session=True,
+                env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
             )
         self.processes.append(process)
 

@@ -42,7 +42,8 @@ class Recorder(socketserver.StreamRequestHandler):
         return octets
 
     def content(self, fields):
-        framing = [pair for pair in fields if pair[0].lower() in ("content-length", "transfer-encoding")]
+        names = ("content-length", "transfer-encoding")
+        framing = [pair for pair in fields if pair[0].lower() in names]
         if len(framing) > 1:
             raise Fault(f"framing {framing}")
         if not framing:
