@@ -5,25 +5,35 @@ import Store
 ///
 /// Tickets are taken in order on a lane, so the queue is sorted.
 struct CommitQueue {
-    private struct Waiting {
-        let ticket: CommitTicket
+    struct Waiting {
         let exchange: Exchange
-        let generation: UInt64
+        /// When the wait began, monotonic nanoseconds.
+        let since: UInt64
+        fileprivate let ticket: CommitTicket
+        fileprivate let generation: UInt64
     }
 
     private var waiting: Deque<Waiting> = []
 
     var isEmpty: Bool { waiting.isEmpty }
 
-    mutating func wait(for ticket: CommitTicket, _ exchange: Exchange) {
-        waiting.append(Waiting(ticket: ticket, exchange: exchange, generation: exchange.generation))
+    /// - Parameter now: monotonic nanoseconds.
+    mutating func wait(for ticket: CommitTicket, _ exchange: Exchange, now: UInt64) {
+        waiting.append(
+            Waiting(
+                exchange: exchange,
+                since: now,
+                ticket: ticket,
+                generation: exchange.generation
+            )
+        )
     }
 
     /// Takes the first request whose ticket is at most this one; `nil` when there is none.
-    mutating func next(through ticket: CommitTicket) -> Exchange? {
+    mutating func next(through ticket: CommitTicket) -> Waiting? {
         while let first = waiting.first, first.ticket <= ticket {
             waiting.removeFirst()
-            if first.exchange.isCurrent(first.generation) { return first.exchange }
+            if first.exchange.isCurrent(first.generation) { return first }
         }
         return nil
     }

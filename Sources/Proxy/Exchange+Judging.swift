@@ -78,7 +78,7 @@ extension Exchange {
             // Only who would be refused for a replay has to wait for the disk.
             guard isEnforced, let ticket = ruling.ticket else { return admit() }
             proxy.tally.add(.commitWaits)
-            proxy.commitQueue.wait(for: ticket, self)
+            proxy.commitQueue.wait(for: ticket, self, now: MonotonicClock.nanoseconds)
         }
     }
 

@@ -122,8 +122,11 @@ package final class ProxyLane {
 
     /// Requests up to this ticket have their counters on disk, or have failed to.
     package func commitEnded(through ticket: CommitTicket, succeeded: Bool) {
-        while let exchange = commitQueue.next(through: ticket) {
-            exchange.commitEnded(succeeded: succeeded)
+        // One reading for the batch: its first request has waited as long as its last.
+        let now = MonotonicClock.nanoseconds
+        while let waiting = commitQueue.next(through: ticket) {
+            tally.add(.commitWait, nanoseconds: now &- waiting.since)
+            waiting.exchange.commitEnded(succeeded: succeeded)
         }
     }
 
@@ -178,5 +181,9 @@ package final class ProxyLane {
     private func turnEnded() {
         keys.kick()
         if !log.pending.isEmpty { writeLog(log.take()) }
+        tally.add(.laneTurn, nanoseconds: MonotonicClock.nanoseconds &- lane.turnBeganAt)
+        guard lane.turnPolls > 0 else { return }
+        tally.add(.lanePolls, UInt64(lane.turnPolls))
+        tally.add(.laneTurnEvents, size: lane.turnEvents)
     }
 }

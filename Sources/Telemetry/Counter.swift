@@ -4,6 +4,7 @@ package enum Counter: Int, CaseIterable, Sendable {
     case connectionsClosed
     case connectionsRefused
     case acceptPauses
+    case lanePolls
     case tlsFailures
     case requests
     case malformedRequests
@@ -35,6 +36,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .connectionsClosed: "client_connections_closed_total"
         case .connectionsRefused: "client_connections_refused_total"
         case .acceptPauses: "accept_pauses_total"
+        case .lanePolls: "lane_polls_total"
         case .tlsFailures: "tls_failures_total"
         case .requests: "requests_total"
         case .malformedRequests: "malformed_requests_total"
@@ -68,6 +70,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .connectionsClosed: "Client connections closed."
         case .connectionsRefused: "Client connections closed at once, over the limit."
         case .acceptPauses: "Times accepting paused for want of descriptors or memory."
+        case .lanePolls: "Times a lane asked the system which sockets are ready."
         case .tlsFailures: "TLS connections that failed in the handshake or by a bad record."
         case .requests: "Requests whose head was complete."
         case .malformedRequests: "Requests refused as malformed."
@@ -101,6 +104,8 @@ package enum Distribution: Int, CaseIterable, Sendable {
     case commitWait
     case firstByte
     case request
+    case laneTurn
+    case laneTurnEvents
 
     /// The metric's name without its prefix.
     package var name: String {
@@ -109,6 +114,8 @@ package enum Distribution: Int, CaseIterable, Sendable {
         case .commitWait: "commit_wait_seconds"
         case .firstByte: "origin_first_byte_seconds"
         case .request: "request_seconds"
+        case .laneTurn: "lane_turn_seconds"
+        case .laneTurnEvents: "lane_turn_events"
         }
     }
 
@@ -119,6 +126,16 @@ package enum Distribution: Int, CaseIterable, Sendable {
         case .commitWait: "Time a request waited until its counter was on disk."
         case .firstByte: "Time from the request's last head octet to the response's first."
         case .request: "Time from a request's complete head to the end of its response."
+        case .laneTurn: "Time a lane worked in one go; what gets ready meanwhile waits for it."
+        case .laneTurnEvents: "Ready sockets that a lane served in one go."
+        }
+    }
+
+    /// What one unit of the kept numbers is in the metric: durations are kept in nanoseconds.
+    package var unit: Double {
+        switch self {
+        case .verification, .commitWait, .firstByte, .request, .laneTurn: 1e-9
+        case .laneTurnEvents: 1
         }
     }
 }

@@ -31,11 +31,11 @@ package struct Exposition {
         }
     }
 
-    /// All distributions of a tally, in seconds.
+    /// All distributions of a tally, durations in seconds.
     package mutating func distributions(of tally: Tally) {
         for distribution in Distribution.allCases {
             metric(distribution.name, type: "histogram", help: distribution.help)
-            histogram(distribution.name, tally[distribution], unit: 1e-9)
+            histogram(distribution.name, tally[distribution], unit: distribution.unit)
         }
     }
 

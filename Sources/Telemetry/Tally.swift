@@ -26,6 +26,10 @@ package struct Tally: Sendable {
         distributions[distribution.rawValue].add(nanoseconds)
     }
 
+    package mutating func add(_ distribution: Distribution, size: Int) {
+        distributions[distribution.rawValue].add(UInt64(clamping: size))
+    }
+
     /// Counts a verdict; a rule or slot that does not exist (after a reload) is not counted.
     package mutating func addVerdict(rule: Int, slot: Int) {
         let index = rule * verdictSlots + slot

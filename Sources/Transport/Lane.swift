@@ -23,6 +23,12 @@ package final class Lane: @unchecked Sendable {
     package private(set) var now: UInt64
     /// The wall clock in milliseconds since 1970, read once a round.
     package private(set) var wallMilliseconds: Int64
+    /// When the current turn began, monotonic nanoseconds.
+    package private(set) var turnBeganAt: UInt64 = 0
+    /// Events that the current turn has served so far.
+    package private(set) var turnEvents = 0
+    /// How often the current turn has asked the system for events; none where it serves other work.
+    package private(set) var turnPolls = 0
 
     /// Where every read of this lane lands; valid until the next read.
     let input: UnsafeMutableRawBufferPointer
@@ -87,6 +93,7 @@ package final class Lane: @unchecked Sendable {
     /// Serves work that arrived from outside, then ends the turn as events do.
     package func perform(_ work: @escaping @Sendable () -> Void) {
         queue.async { [self] in
+            beginTurn()
             readClocks()
             work()
             endTurn()
@@ -144,10 +151,19 @@ extension Lane {
 
 // Turns.
 extension Lane {
+    private func beginTurn() {
+        turnBeganAt = MonotonicClock.nanoseconds
+        turnEvents = 0
+        turnPolls = 0
+    }
+
     private func turn() {
+        beginTurn()
         for _ in 0..<Self.roundsMax {
             let count = Int(clinux_epoll_take(set, &events, Int32(events.count)))
             readClocks()
+            turnPolls += 1
+            turnEvents += max(count, 0)
             if count <= 0, toResume.isEmpty { break }
             for index in 0..<max(count, 0) {
                 let event = events[index]
@@ -201,6 +217,7 @@ extension Lane {
     }
 
     private func tickPassed() {
+        beginTurn()
         readClocks()
         let tick = now / Self.tickMilliseconds
         wheel.advance(to: tick, into: &due)

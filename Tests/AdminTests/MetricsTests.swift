@@ -67,6 +67,19 @@ import Testing
         #expect(shown.contains("portcullis_commit_seconds_sum 0.5"))
     }
 
+    @Test func `a lane's turns are seconds, the sockets served in them plain numbers`() {
+        var snapshot = AdminSnapshot.sample()
+        snapshot.tally.add(.laneTurn, nanoseconds: 250_000_000)
+        snapshot.tally.add(.laneTurnEvents, size: 40)
+        snapshot.tally.add(.lanePolls, 2)
+        let shown = lines(snapshot)
+        #expect(shown.contains("portcullis_lane_turn_seconds_sum 0.25"))
+        #expect(shown.contains(#"portcullis_lane_turn_events_bucket{le="31.0"} 0"#))
+        #expect(shown.contains(#"portcullis_lane_turn_events_bucket{le="63.0"} 1"#))
+        #expect(shown.contains("portcullis_lane_turn_events_sum 40.0"))
+        #expect(shown.contains("portcullis_lane_polls_total 2"))
+    }
+
     @Test func `a refused reload, a degraded store and a drain show`() {
         let snapshot = AdminSnapshot.sample(
             store: StoreFacts(keys: 1, revokedKeys: 0, isDegraded: true),
