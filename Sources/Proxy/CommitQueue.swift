@@ -17,7 +17,7 @@ struct CommitQueue {
 
     var isEmpty: Bool { waiting.isEmpty }
 
-    /// - Parameter now: monotonic nanoseconds.
+    /// Adds a request that waits from `now` on, monotonic nanoseconds.
     mutating func wait(for ticket: CommitTicket, _ exchange: Exchange, now: UInt64) {
         waiting.append(
             Waiting(

@@ -42,7 +42,8 @@ extension Scenarios {
             let client = gateway.client()
             for _ in 0..<3 {
                 let request = SoftwareKey.Request(method: "GET", target: "/v1/bare")
-                let proof = key.proof(of: request, signing: .lines([.method, .target], headers: []))
+                let form = SigningForm.lines([.method, .target], headers: [])
+                let proof = key.proof(of: request, signing: form)
                 #expect(try client.send("GET", "/v1/bare", proof.fields).status == 200)
             }
             let samples = try samples(gateway)

@@ -16,6 +16,8 @@ struct Project {
     let sources: [SwiftSource]
     /// Every C file and header under Sources.
     let cFiles: [TextFile]
+    /// Folders under Tests that hold packages of their own.
+    let nestedPackages: [String]
     /// Names of the folders under Sources.
     let folders: [String]
 
@@ -38,10 +40,18 @@ struct Project {
         cFiles = try paths.filter { $0.hasSuffix(".c") || $0.hasSuffix(".h") }.map {
             TextFile(path: $0, text: try read($0))
         }
+        nestedPackages = paths.filter { $0.hasSuffix("/Package.swift") }.map {
+            String($0.dropLast("Package.swift".count))
+        }
         folders = Set(
             paths.filter { $0.hasPrefix("Sources/") }
                 .compactMap { $0.split(separator: "/").dropFirst().first.map(String.init) }
         ).sorted()
+    }
+
+    /// Sources of this package's own targets; those of a package in it are declared there.
+    var ownSources: [SwiftSource] {
+        sources.filter { source in !nestedPackages.contains { source.path.hasPrefix($0) } }
     }
 
     /// The folder with Package.swift above this file.

@@ -1,0 +1,186 @@
+"""Measures the steps of a request, then the gateway beside nginx and HAProxy, and prints a table.
+
+Called by deploy/benchmark, which builds and installs what is needed. Every figure is the median of
+rounds in which the gateways take turns; what is compared are figures of one run.
+"""
+import argparse
+import contextlib
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import loads
+from gauges import bare_verification_us, machine
+from gateways import Failure, Stand, find
+from table import Table
+
+CONNECTIONS = 64
+KEYS = 2_000
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", required=True, help="folder of portcullis")
+    parser.add_argument("--benchmarks", required=True, help="folder of the benchmarks' programs")
+    parser.add_argument("--root", required=True, help="folder of the project")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--seconds", type=int)
+    parser.add_argument("--json")
+    parser.add_argument("--markdown", action="store_true")
+    chosen = parser.parse_args()
+    chosen.rounds = chosen.rounds or (1 if chosen.quick else 5)
+    chosen.seconds = chosen.seconds or (2 if chosen.quick else 6)
+    chosen.idle = 2_000 if chosen.quick else 8_000
+    chosen.upload = (1 << 28) if chosen.quick else (1 << 30)
+    return chosen
+
+
+def say(text):
+    print(f"benchmark: {text}", file=sys.stderr, flush=True)
+
+
+def medians(samples):
+    return {name: statistics.median(sample[name] for sample in samples) for name in samples[0]}
+
+
+def micro(chosen):
+    """The steps of a request; a list of group, name, nanoseconds, allocations."""
+    say("the steps of a request, one by one")
+    command = [os.path.join(chosen.benchmarks, "micro-benchmarks")]
+    done = subprocess.run(
+        command + (["--quick"] if chosen.quick else []), capture_output=True, text=True
+    )
+    if done.returncode:
+        raise Failure(done.stderr.strip(), " ".join(command))
+    rows = [line.split("\t") for line in done.stdout.splitlines()[1:]]
+    return [
+        {"group": row[0], "name": row[1], "ns": float(row[2]), "allocations": float(row[3])}
+        for row in rows
+    ]
+
+
+def sign(chosen, folder):
+    """The requests and uploads that are sent later, signed."""
+    say("signing requests")
+    # One lane verifies on one thread: it is never faster than the bare verification.
+    slice_size = int(chosen.seconds * 1.2e6 / bare_verification_us(1))
+    rounds = -(-slice_size * (chosen.rounds + 1) // KEYS)
+    program = os.path.join(chosen.benchmarks, "signed-requests")
+    command = [program, folder, str(KEYS), str(rounds), "GET", "/verified"]
+    command += [str(chosen.rounds + 1), str(chosen.upload), "/upload"]
+    subprocess.run(command, check=True)
+    return slice_size
+
+
+def passing(chosen, stand, systems):
+    say(f"pass-through: {chosen.rounds} rounds of {chosen.seconds} s each")
+    running = {system: stand.start(system) for system in systems}
+    for pid, port in running.values():
+        loads.requests(pid, port, 1, CONNECTIONS)
+    samples = {system: [] for system in systems}
+    for _ in range(chosen.rounds):
+        for system, (pid, port) in running.items():
+            sample = loads.requests(pid, port, chosen.seconds, CONNECTIONS)
+            samples[system].append(sample)
+    return {system: medians(rows) for system, rows in samples.items()}
+
+
+def idling(chosen, stand, systems):
+    say(f"{chosen.idle} idle connections each")
+    results = {}
+    for system in systems:
+        pid, port = stand.start(system)
+        loads.requests(pid, port, 1, CONNECTIONS)
+        results[system] = loads.idle(pid, port, chosen.idle)
+    return results
+
+
+def uploading(chosen, stand):
+    say(f"uploads of {chosen.upload >> 20} MiB with a declared digest")
+    with open(stand.path("uploads.tsv")) as file:
+        proofs = [line.split() for line in file]
+    zeros = stand.path("zeros")
+    with open(zeros, "wb") as file:
+        file.truncate(chosen.upload)
+    keys = stand.path("keys.jsonl")
+    running = {system: stand.start(system, keys) for system in ("portcullis", "nginx")}
+    samples = {system: [] for system in running}
+    for number, proof in enumerate(proofs):
+        for system, (pid, port) in running.items():
+            sample = loads.upload(pid, port, zeros, chosen.upload, proof)
+            # The first finds cold buffers.
+            if number > 0:
+                samples[system].append(sample)
+    return {system: medians(rows) for system, rows in samples.items()}
+
+
+def verifying(chosen, stand, slice_size):
+    say(f"verified requests: {chosen.rounds} rounds of {chosen.seconds} s")
+    script = stand.path("signed.lua")
+    with open(script, "w") as file:
+        file.write(loads.SIGNED)
+    pid, port = stand.start("portcullis", stand.path("keys.jsonl"))
+    samples = []
+    for number in range(chosen.rounds + 1):
+        bare = bare_verification_us(1 if chosen.quick else 2)
+        env = {
+            "REQUESTS": stand.path("requests.tsv"),
+            "FIRST": str(number * slice_size),
+            "COUNT": str(slice_size),
+        }
+        # The first round warms up.
+        sample = loads.requests(pid, port, chosen.seconds, CONNECTIONS, script, env)
+        if number > 0:
+            samples.append({**sample, "bare_us": bare})
+    return medians(samples)
+
+
+def gateways(chosen, systems, nginx):
+    program = os.path.join(os.path.abspath(chosen.programs), "portcullis")
+    results = {}
+    with tempfile.TemporaryDirectory(prefix="portcullis-benchmark-") as folder:
+        slice_size = sign(chosen, folder)
+        steps = {
+            "pass": lambda stand: passing(chosen, stand, systems),
+            "idle": lambda stand: idling(chosen, stand, systems),
+            "upload": lambda stand: uploading(chosen, stand),
+            "verified": lambda stand: verifying(chosen, stand, slice_size),
+        }
+        for name, step in steps.items():
+            # Fresh processes each time: what one leaves behind is no part of the next.
+            with Stand(folder, program, nginx) as stand:
+                results[name] = step(stand)
+    return results
+
+
+def main():
+    chosen = options()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    # A gateway may count two descriptors for each connection, as HAProxy does.
+    chosen.idle = min(chosen.idle, most // 2 - 1_500)
+    nginx = find("nginx")
+    systems = ["portcullis", "nginx"] + (["haproxy"] if find("haproxy") else [])
+    facts = machine(chosen.root, nginx)
+    facts.update(rounds=chosen.rounds, seconds=chosen.seconds, connections=CONNECTIONS)
+    if facts["load"] > 0.5:
+        say(f"the machine is busy (load {facts['load']}): trust the ratios, not the times")
+    try:
+        results = {"machine": facts, "steps": micro(chosen)}
+        results.update(gateways(chosen, systems, nginx))
+    except Failure as failure:
+        print(f"benchmark: {failure}\nbenchmark: next: {failure.next_step}", file=sys.stderr)
+        sys.exit(1)
+    print(Table(results, systems, chosen.markdown).text)
+    if chosen.json:
+        with contextlib.closing(open(chosen.json, "w")) as file:
+            json.dump(results, file, indent=2)
+
+
+if __name__ == "__main__":
+    main()

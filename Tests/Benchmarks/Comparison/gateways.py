@@ -1,0 +1,177 @@
+"""Starts the gateways that are compared, and the origins behind them, on free ports of loopback."""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+APP = "TEAM123456.com.example.bench"
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+NGINX = """worker_processes 1; master_process off; daemon off;
+pid {folder}/{name}.pid; error_log {folder}/{name}.log;
+events {{ worker_connections 9000; }}
+http {{
+  access_log off; keepalive_requests 1000000000; keepalive_timeout 600s; client_max_body_size 0;
+  client_body_temp_path {folder}/{name}-1; proxy_temp_path {folder}/{name}-2;
+  fastcgi_temp_path {folder}/{name}-3; uwsgi_temp_path {folder}/{name}-4;
+  scgi_temp_path {folder}/{name}-5;
+  {body}
+}}
+"""
+
+NGINX_ORIGIN = """server {{
+    listen 127.0.0.1:{port} backlog=4096;
+    location / {{ default_type text/plain; return 200 "{content}"; }}
+  }}"""
+
+NGINX_PROXY = """upstream small {{
+    server 127.0.0.1:{origin}; keepalive 256; keepalive_requests 1000000000;
+  }}
+  server {{
+    listen 127.0.0.1:{port} backlog=4096;
+    proxy_http_version 1.1; proxy_set_header Connection "";
+    location / {{ proxy_pass http://small; }}
+    location /upload {{ proxy_pass http://127.0.0.1:{sink}; proxy_request_buffering off; }}
+  }}"""
+
+HAPROXY = """global
+  nbthread 1
+  maxconn 9000
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 600s
+  timeout server 60s
+  http-reuse always
+frontend front
+  bind 127.0.0.1:{port}
+  default_backend small
+backend small
+  server one 127.0.0.1:{origin}
+"""
+
+
+class Failure(Exception):
+    """What went wrong, and what to do next."""
+
+    def __init__(self, text, next_step):
+        super().__init__(text)
+        self.next_step = next_step
+
+
+class Stand:
+    """A folder and the processes that were started in it. Leaving it ends those, and no others."""
+
+    def __init__(self, folder, program, nginx):
+        self.folder, self.program, self.nginx = folder, program, nginx
+        self.running = []
+        self.origin_port = self.sink_port = 0
+
+    def __enter__(self):
+        self.origin_port, self.sink_port = free_port(), free_port()
+        body = NGINX_ORIGIN.format(port=self.origin_port, content="x" * 64)
+        self._start("origin", self._nginx("origin", body), self.origin_port)
+        sink = ["python3", os.path.join(HERE, "sink.py"), str(self.sink_port)]
+        self._start("sink", sink, self.sink_port)
+        return self
+
+    def __exit__(self, *_):
+        for process in self.running:
+            process.send_signal(signal.SIGTERM)
+        for process in self.running:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def _write(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(text)
+        return self.path(name)
+
+    def _start(self, name, command, port):
+        with open(self.path(name + ".out"), "w") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+        self.running.append(process)
+        deadline = time.monotonic() + 30
+        while process.poll() is None and time.monotonic() < deadline:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    return process
+            time.sleep(0.02)
+        with open(self.path(name + ".out")) as log:
+            raise Failure(f"{name} does not listen: {log.read()[-500:]}", f"run it: {command}")
+
+    def _nginx(self, name, body):
+        text = NGINX.format(folder=self.folder, name=name, body=body)
+        return [self.nginx, "-c", self._write(name + ".conf", text)]
+
+    def start(self, system, keys=None):
+        """Starts one gateway on one core; gives process id and port."""
+        port = free_port()
+        command = {
+            "portcullis": self._portcullis,
+            "nginx": self._nginx_proxy,
+            "haproxy": self._haproxy,
+        }[system](port, keys)
+        return self._start(system, command, port).pid, port
+
+    def _nginx_proxy(self, port, _):
+        body = NGINX_PROXY.format(port=port, origin=self.origin_port, sink=self.sink_port)
+        return self._nginx("nginx", body)
+
+    def _haproxy(self, port, _):
+        text = HAPROXY.format(port=port, origin=self.origin_port)
+        return ["haproxy", "-db", "-f", self._write("haproxy.cfg", text)]
+
+    def _portcullis(self, port, keys):
+        signed = {"mode": "enforce", "challenge": "none", "counter": "strict"}
+        rules = [
+            {"id": "verified", "match": {"path": "/verified"}, "origin": "small",
+             "sign": ["method", "target"], **signed},
+            {"id": "upload", "match": {"path": "/upload"}, "origin": "sink",
+             "sign": ["method", "target", "body"],
+             "body": {"digest": "declared", "limit": "64GiB"}, **signed},
+        ]
+        for suffix in ("", "-wal", "-shm"):
+            if os.path.exists(self.path("portcullis.db" + suffix)):
+                os.remove(self.path("portcullis.db" + suffix))
+        # JSON is YAML.
+        file = self._write("portcullis.yaml", json.dumps({
+            "listen": [{"address": f"127.0.0.1:{port}"}],
+            "lanes": 1,
+            "origins": {
+                "small": {"servers": [f"127.0.0.1:{self.origin_port}"]},
+                "sink": {"servers": [f"127.0.0.1:{self.sink_port}"]},
+            },
+            "apps": [{"id": APP, "environments": ["production"]}],
+            "store": {"sqlite": self.path("portcullis.db")},
+            "log": {"access": "off"},
+            "default": {"origin": "small", "mode": "off"},
+            "rules": rules,
+        }))
+        if keys:
+            command = [self.program, "keys", "import", "--config", file, keys]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                raise Failure(f"keys import: {done.stderr}", " ".join(command))
+        return [self.program, "serve", file]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def find(name):
+    """Where a program is; /usr/sbin is outside the path of users who are not root."""
+    path = os.environ.get("PATH", "") + os.pathsep + "/usr/sbin"
+    return shutil.which(name, path=path)

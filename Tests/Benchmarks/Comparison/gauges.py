@@ -1,0 +1,59 @@
+"""What is read from the machine: processor time, memory, and what it is made of."""
+import os
+import re
+import subprocess
+
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid):
+    """User and system time of a process so far, all threads."""
+    with open(f"/proc/{pid}/stat") as file:
+        # The name in brackets may hold spaces; utime and stime are the 14th and 15th field.
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
+
+
+def memory_kib(pid, field="VmRSS"):
+    with open(f"/proc/{pid}/status") as file:
+        for line in file:
+            name, _, value = line.partition(":")
+            if name == field:
+                return int(value.split()[0])
+    return 0
+
+
+def first_line(command, pattern=r"(.*)"):
+    """What a program prints about itself; empty when it is not there."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError:
+        return ""
+    found = re.search(pattern, done.stdout + done.stderr)
+    return found.group(1).strip() if found else ""
+
+
+def bare_verification_us(seconds):
+    """CPU time of one P-256 verification as OpenSSL's own benchmark measures it."""
+    command = ["openssl", "speed", "-seconds", str(seconds), "ecdsap256"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return 1e6 / float(done.stdout.split()[-1])
+
+
+def machine(root, nginx):
+    with open("/proc/cpuinfo") as file:
+        models = re.findall(r"model name\s*:\s*(.*)", file.read())
+    with open("/etc/os-release") as file:
+        system = re.search(r'PRETTY_NAME="?([^"\n]*)', file.read())
+    return {
+        "processor": models[0] if models else os.uname().machine,
+        "cores": os.cpu_count(),
+        "kernel": os.uname().release,
+        "system": system.group(1) if system else "",
+        "swift": first_line(["swift", "--version"], r"Swift version (\S+)"),
+        "nginx": first_line([nginx, "-v"], r"nginx/(\S+)"),
+        "haproxy": first_line(["haproxy", "-v"], r"version (\S+)"),
+        "openssl": first_line(["openssl", "version"], r"OpenSSL (\S+)"),
+        "commit": first_line(["git", "-C", root, "rev-parse", "--short", "HEAD"], r"^(\w+)$"),
+        "load": round(os.getloadavg()[0], 2),
+    }

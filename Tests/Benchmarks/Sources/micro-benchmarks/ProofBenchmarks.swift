@@ -1,0 +1,126 @@
+import AppAttest
+import Challenges
+import Cryptography
+import Enforcement
+import HTTPWire
+import RequestBinding
+import Rules
+import SoftwareAuthenticator
+import Store
+
+/// From an assertion's octets to a verdict.
+enum ProofBenchmarks {
+    static var all: [() -> [Benchmark]] { [decoding, verification, judging] }
+
+    private static let appID = "TEAM123456.com.example.bench"
+    private static let now = UnixTime(seconds: 1_790_000_000)
+
+    static func makeKey(_ shape: DeviceShape) -> SoftwareKey {
+        let seed = Array("benchmarks".utf8)
+        let device = SoftwareDevice(
+            authority: SoftwareAuthority(seed: seed, madeAt: now),
+            appID: appID,
+            environment: .production,
+            shape: shape
+        )
+        return device.makeKey(seed: seed)
+    }
+
+    private static func decoding() -> [Benchmark] {
+        let shapes: [(String, DeviceShape)] = [
+            ("before iOS 27", .beforeTwentySeven),
+            ("iOS 27", .iOS27(category: .appStore, bundleVersion: "417")),
+        ]
+        return shapes.map { name, shape in
+            var key = makeKey(shape)
+            let octets = key.assertion(clientData: [1, 2, 3])
+            return Benchmark(group: "assertion", name: "CBOR decoded, \(name)") { _ in
+                (try? UnverifiedAssertion(octets: octets)) != nil
+            }
+        }
+    }
+
+    private static func verification() -> [Benchmark] {
+        var key = makeKey(.beforeTwentySeven)
+        let publicKey = key.publicKey
+        let verifier = P256.Verifier()
+        let message = Array("what is signed".utf8)
+        let digest = SHA256.digest(of: message)
+        let signature = P256.PrivateKey(seed: message.span)
+        let der = signature.signature(digest: digest)
+        let hash = SHA256.digest(of: message)
+        let octets = key.assertion(clientDataHash: hash.octets)
+        let app = AppIDHash(appID: appID)
+        return [
+            Benchmark(group: "assertion", name: "P-256 alone") { _ in
+                verifier.isValidSignature(der.span, digest: digest, key: signature.publicKey)
+            },
+            Benchmark(group: "assertion", name: "decoded and verified") { _ in
+                guard let assertion = try? UnverifiedAssertion(octets: octets) else { return false }
+                let verified = try? assertion.verified(
+                    clientDataHash: hash,
+                    key: publicKey,
+                    app: app,
+                    using: verifier
+                )
+                return verified != nil
+            },
+        ]
+    }
+
+    /// A signed request with a challenge, from its octets to the verdict, everything consumed.
+    private static func judging() -> [Benchmark] {
+        var demands = Rule.Demands(salt: "bench")
+        demands.signing = .lines(.all, headers: [])
+        demands.challenge = .required
+        let rule = Rule(
+            id: "bench",
+            index: 0,
+            match: .all,
+            origin: OriginIndex(0),
+            mode: .enforce,
+            demands: demands
+        )
+        var key = makeKey(.beforeTwentySeven)
+        let issuer = ChallengeIssuer()
+        let keys = StoreBenchmarks.table(of: 1_000, with: key, appID)
+        let policy = AppPolicy(id: appID, environments: [.production])
+        var judge = Judge(apps: [policy], keys: keys, challenges: issuer)
+        var requests: [[UInt8]] = []
+        var head = RequestHead()
+        return [
+            Benchmark(
+                group: "assertion",
+                name: "request read and judged",
+                countMax: 500,
+                prepare: { count in
+                    requests = (0..<count).map { _ in signed(&key, issuer, rule.signing) }
+                },
+                run: { number in
+                    let octets = requests[number]
+                    guard HTTPBenchmarks.read(octets, into: &head),
+                        case .ruled(let ruling) =
+                            judge.open(head, octets.span, rule: rule, now: now)
+                    else { return false }
+                    return ruling.verdict == .pass
+                }
+            )
+        ]
+    }
+
+    private static func signed(
+        _ key: inout SoftwareKey,
+        _ issuer: ChallengeIssuer,
+        _ form: SigningForm
+    ) -> [UInt8] {
+        let challenge = issuer.issue(.assertion, now: now.seconds) ?? []
+        let request = SoftwareKey.Request(
+            method: "GET",
+            target: "/v1/orders/17",
+            challenge: String(decoding: challenge, as: UTF8.self)
+        )
+        let fields = key.proof(of: request, signing: form).fields
+        let lines = fields.map { "\($0.name): \($0.value)\r\n" }.joined()
+        return Array(HTTPBenchmarks.withFields(HTTPBenchmarks.minimal, lines).utf8)
+    }
+}

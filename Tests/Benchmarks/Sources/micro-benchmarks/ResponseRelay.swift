@@ -1,0 +1,40 @@
+import HTTPWire
+
+/// What a lane does with the octets of a response, between reading and writing them.
+final class ResponseRelay {
+    private var head = ResponseHead()
+    private var out: [UInt8] = []
+    private let date = HTTPDate.octets(unixSeconds: 1_760_436_000)
+
+    /// Reads a whole response and writes it as the client gets it; false when it is malformed.
+    func pass(_ octets: Span<UInt8>) -> Bool {
+        out.removeAll(keepingCapacity: true)
+        do throws(Malformed) {
+            var scanner = HeadScanner(.response)
+            let limits = HTTPBenchmarks.limits
+            guard case .complete(let range) = try scanner.scan(octets, limits: limits) else {
+                return false
+            }
+            let span = octets.extracting(range)
+            try head.read(span, to: .get, upgradeSent: false, limits: limits)
+            var options = HeadWriter.ResponseOptions()
+            options.framing = head.framing
+            options.date = date
+            HeadWriter.beginResponse(head, span, options, into: &out)
+            HeadWriter.endHead(into: &out)
+            var body = BodyReader(head.framing, limits: limits)
+            var position = range.upperBound
+            while case .content(let range) = try body.read(octets, from: &position) {
+                // Content of a known length goes to the socket from where it lies.
+                guard head.framing == .chunked else { continue }
+                ChunkWriter.beginChunk(range.count, into: &out)
+                octets.extracting(range).withUnsafeBufferPointer { out.append(contentsOf: $0) }
+                ChunkWriter.endChunk(into: &out)
+            }
+            if head.framing == .chunked { ChunkWriter.end(into: &out) }
+            return body.isFinished
+        } catch {
+            return false
+        }
+    }
+}
