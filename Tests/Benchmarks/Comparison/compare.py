@@ -4,10 +4,10 @@ Called by deploy/benchmark, which builds and installs what is needed. Every figu
 rounds in which the gateways take turns; what is compared are figures of one run.
 """
 import argparse
-import contextlib
 import json
 import os
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -160,6 +160,8 @@ def gateways(chosen, systems, nginx):
 
 def main():
     chosen = options()
+    # Ends what was started, as at every other end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     # A gateway may count two descriptors for each connection, as HAProxy does.
@@ -178,7 +180,7 @@ def main():
         sys.exit(1)
     print(Table(results, systems, chosen.markdown).text)
     if chosen.json:
-        with contextlib.closing(open(chosen.json, "w")) as file:
+        with open(chosen.json, "w") as file:
             json.dump(results, file, indent=2)
 
 

@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 APP = "TEAM123456.com.example.bench"
@@ -71,14 +72,24 @@ class Stand:
         self.origin_port = self.sink_port = 0
 
     def __enter__(self):
-        self.origin_port, self.sink_port = free_port(), free_port()
-        body = NGINX_ORIGIN.format(port=self.origin_port, content="x" * 64)
-        self._start("origin", self._nginx("origin", body), self.origin_port)
-        sink = ["python3", os.path.join(HERE, "sink.py"), str(self.sink_port)]
-        self._start("sink", sink, self.sink_port)
+        try:
+            self._start_origins()
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(self, *_):
+        self._end()
+
+    def _start_origins(self):
+        self.origin_port, self.sink_port = free_port(), free_port()
+        body = NGINX_ORIGIN.format(port=self.origin_port, content="x" * 64)
+        self._start("origin", self._nginx("origin", body), self.origin_port)
+        sink = [sys.executable, "-B", os.path.join(HERE, "sink.py"), str(self.sink_port)]
+        self._start("sink", sink, self.sink_port)
+
+    def _end(self):
         for process in self.running:
             process.send_signal(signal.SIGTERM)
         for process in self.running:

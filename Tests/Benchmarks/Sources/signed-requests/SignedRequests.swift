@@ -8,17 +8,16 @@ import SoftwareAuthenticator
 
 /// Signs the requests of the comparison beforehand, so that the client only has to send them.
 ///
-/// Writes into a folder: `keys.jsonl`, for `portcullis keys import`; `requests.tsv`, a line with key
-/// id and assertion for each request, in an order in which every key's counter grows and no key
-/// comes twice in a row; `uploads.tsv`, a line with key id, assertion and Content-Digest for each
-/// upload of zeros.
+/// Writes into a folder: `keys.jsonl`, for `portcullis keys import`; `requests.tsv`, key id and
+/// assertion of each request, in an order in which every key's counter grows and no key comes twice
+/// in a row; `uploads.tsv`, key id, assertion and Content-Digest of each upload of zeros.
 @main
 enum SignedRequests {
     private static let usage = """
-        usage: signed-requests FOLDER KEYS ROUNDS METHOD TARGET UPLOADS OCTETS TARGET
+        usage: signed-requests FOLDER KEYS ROUNDS METHOD TARGET UPLOADS OCTETS UPLOAD-TARGET
 
           each of KEYS keys signs ROUNDS requests METHOD TARGET without content, and one more key
-          signs UPLOADS requests PUT TARGET with OCTETS zeros
+          signs UPLOADS requests PUT UPLOAD-TARGET with OCTETS zeros
 
         """
     private static let now = UnixTime(seconds: 1_790_000_000)
