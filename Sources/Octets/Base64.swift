@@ -7,8 +7,7 @@ public enum Base64 {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8
     )
 
-    /// The value of each octet as a digit of either alphabet; 0xFF for an octet that is none, so
-    /// that digits are what is below 64 in any of several values.
+    /// The value of each octet as a digit of either alphabet; 0xFF for an octet that is none.
     private static let values: [UInt8] = {
         var table = [UInt8](repeating: 0xFF, count: 256)
         for (value, octet) in standard.enumerated() { table[Int(octet)] = UInt8(value) }
@@ -17,50 +16,66 @@ public enum Base64 {
     }()
 
     /// The padded text of section 4.
-    public static func encode(_ octets: Span<UInt8>) -> [UInt8] {
-        encode(octets, alphabet: standard, padded: true)
+    public static func encode(_ octets: some Sequence<UInt8>) -> [UInt8] {
+        encode(Array(octets).span)
     }
 
     /// The padded text of section 4.
-    public static func encode(_ octets: [UInt8]) -> [UInt8] { encode(octets.span) }
+    public static func encode(_ octets: Span<UInt8>) -> [UInt8] {
+        var text: [UInt8] = []
+        append(octets, to: &text)
+        return text
+    }
 
     /// The text of section 5 without padding, for URLs and challenges.
-    public static func encodeURL(_ octets: [UInt8]) -> [UInt8] {
-        encode(octets.span, alphabet: urlSafe, padded: false)
+    public static func encodeURL(_ octets: some Sequence<UInt8>) -> [UInt8] {
+        encodeURL(Array(octets).span)
+    }
+
+    /// The text of section 5 without padding, for URLs and challenges.
+    public static func encodeURL(_ octets: Span<UInt8>) -> [UInt8] {
+        var text: [UInt8] = []
+        append(octets, alphabet: urlSafe, padded: false, to: &text)
+        return text
     }
 
     /// The padded text of section 4 as a string, for messages and files.
-    public static func text(_ octets: [UInt8]) -> String {
+    public static func text(_ octets: some Sequence<UInt8>) -> String {
         String(decoding: encode(octets), as: UTF8.self)
     }
 
-    private static func encode(
+    /// Appends the padded text of section 4.
+    public static func append(_ octets: Span<UInt8>, to text: inout [UInt8]) {
+        append(octets, alphabet: standard, padded: true, to: &text)
+    }
+
+    /// Not over any sequence: code for one is not specialized across modules, and then allocates an
+    /// iterator's box for each octet.
+    private static func append(
         _ octets: Span<UInt8>,
         alphabet: [UInt8],
-        padded: Bool
-    ) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity((octets.count / 3 + 1) * 4)
-        let whole = octets.count - octets.count % 3
-        for index in stride(from: 0, to: whole, by: 3) {
+        padded: Bool,
+        to text: inout [UInt8]
+    ) {
+        let digits = alphabet.span
+        text.reserveCapacity(text.count + (octets.count / 3 + 1) * 4)
+        let rest = octets.count % 3
+        var index = 0
+        while index < octets.count - rest {
             let group =
                 Int(octets[index]) << 16 | Int(octets[index + 1]) << 8 | Int(octets[index + 2])
-            text.append(alphabet[group >> 18])
-            text.append(alphabet[group >> 12 & 63])
-            text.append(alphabet[group >> 6 & 63])
-            text.append(alphabet[group & 63])
+            text.append(digits[group >> 18])
+            text.append(digits[group >> 12 & 63])
+            text.append(digits[group >> 6 & 63])
+            text.append(digits[group & 63])
+            index += 3
         }
-        guard whole < octets.count else { return text }
-        let hasTwo = octets.count - whole == 2
-        let group = Int(octets[whole]) << 16 | (hasTwo ? Int(octets[whole + 1]) << 8 : 0)
-        text.append(alphabet[group >> 18])
-        text.append(alphabet[group >> 12 & 63])
-        if hasTwo { text.append(alphabet[group >> 6 & 63]) }
-        if padded {
-            text.append(UInt8(ascii: "="))
-            if !hasTwo { text.append(UInt8(ascii: "=")) }
-        }
-        return text
+        guard rest > 0 else { return }
+        let group = Int(octets[index]) << 16 | (rest == 2 ? Int(octets[index + 1]) << 8 : 0)
+        text.append(digits[group >> 18])
+        text.append(digits[group >> 12 & 63])
+        if rest == 2 { text.append(digits[group >> 6 & 63]) }
+        if padded { text.append(contentsOf: repeatElement(UInt8(ascii: "="), count: 3 - rest)) }
     }
 
     /// The octets of a text in either alphabet, with or without padding; `nil` when it is not
@@ -77,29 +92,31 @@ public enum Base64 {
             padding += 1
         }
         guard end % 4 != 1, padding == 0 || (end + padding) % 4 == 0 else { return nil }
-        let values = values
+        let values = values.span
+        let rest = end % 4
         var octets: [UInt8] = []
         octets.reserveCapacity(end / 4 * 3 + 2)
-        let whole = end - end % 4
-        for index in stride(from: 0, to: whole, by: 4) {
-            let first = values[Int(text[index])]
-            let second = values[Int(text[index + 1])]
-            let third = values[Int(text[index + 2])]
-            let fourth = values[Int(text[index + 3])]
-            guard first | second | third | fourth < 64 else { return nil }
-            octets.append(first << 2 | second >> 4)
-            octets.append(second << 4 | third >> 2)
-            octets.append(third << 6 | fourth)
+        // All digits together: one that is none has bits above the six of a digit.
+        var seen: UInt8 = 0
+        var index = 0
+        while index < end - rest {
+            let (a, b) = (values[Int(text[index])], values[Int(text[index + 1])])
+            let (c, d) = (values[Int(text[index + 2])], values[Int(text[index + 3])])
+            seen |= a | b | c | d
+            octets.append(a << 2 | b >> 4)
+            octets.append(b << 4 | c >> 2)
+            octets.append(c << 6 | d)
+            index += 4
         }
-        guard whole < end else { return octets }
-        let first = values[Int(text[whole])]
-        let second = values[Int(text[whole + 1])]
-        let third = end - whole == 3 ? values[Int(text[whole + 2])] : 0
-        guard first | second | third < 64 else { return nil }
-        octets.append(first << 2 | second >> 4)
-        if end - whole == 3 { octets.append(second << 4 | third >> 2) }
-        let isZeroBeyond = end - whole == 3 ? third & 3 == 0 : second & 15 == 0
-        return isZeroBeyond ? octets : nil
+        if rest > 0 {
+            let (a, b) = (values[Int(text[index])], values[Int(text[index + 1])])
+            let c = rest == 3 ? values[Int(text[index + 2])] : 0
+            seen |= a | b | c
+            octets.append(a << 2 | b >> 4)
+            if rest == 3 { octets.append(b << 4 | c >> 2) }
+            guard rest == 3 ? c & 3 == 0 : b & 15 == 0 else { return nil }
+        }
+        return seen < 64 ? octets : nil
     }
 
     /// The octets of a text in either alphabet; `nil` when it is not base64. See

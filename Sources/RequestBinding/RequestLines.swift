@@ -46,7 +46,7 @@ public struct RequestLines: Sendable {
     /// - Parameter digest: SHA-256 of the content, 32 octets.
     public mutating func digest(_ digest: Span<UInt8>) {
         octets.append(contentsOf: Self.digestStart)
-        octets.append(contentsOf: Base64.encode(digest))
+        Base64.append(digest, to: &octets)
         octets.append(UInt8(ascii: ":"))
         octets.append(Self.lineFeed)
     }

@@ -109,6 +109,8 @@ enum HTTPBenchmarks {
     private static func content() -> [Benchmark] {
         let block = [UInt8](repeating: 7, count: 65_536)
         let digest = SHA256.digest(of: block)
+        let octets = digest.octets
+        var text: [UInt8] = []
         let assertion = Base64.encode([UInt8](repeating: 0x5A, count: 142))
         return [
             Benchmark(group: "content", name: "digest of 64 KiB") { _ in
@@ -116,7 +118,12 @@ enum HTTPBenchmarks {
                 stream.update(block.span)
                 return stream.digest() == digest
             },
-            Benchmark(group: "content", name: "base64 of an assertion") { _ in
+            Benchmark(group: "content", name: "base64 of a digest written") { _ in
+                text.removeAll(keepingCapacity: true)
+                Base64.append(octets.span, to: &text)
+                return text.count == 44
+            },
+            Benchmark(group: "content", name: "base64 of an assertion read") { _ in
                 Base64.decode(assertion.span)?.count == 142
             },
         ]
