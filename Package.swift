@@ -20,6 +20,7 @@ let arguments: Target.Dependency = .product(
     package: "swift-argument-parser"
 )
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhistogram-swift")
 let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
 
 let policy: [Target.Dependency] = [
@@ -34,6 +35,10 @@ let measured = [
     "AppAttest", "Challenges", "Cryptography", "Enforcement", "HTTPWire", "Octets",
     "RequestBinding", "Rules", "Store",
 ]
+let load: [Target.Dependency] = [
+    "Configuration", "Enforcement", "Inspection", "SoftwareAuthenticator", histogram, deque,
+]
+let client: [Target.Dependency] = ["Configuration", "Load", "SoftwareAuthenticator", arguments]
 let commands: [Target.Dependency] = ["Configuration", "Gateway", "SQLiteStore", "Store", arguments]
 
 extension Target {
@@ -87,6 +92,7 @@ let package = Package(
         .library(name: "Parts", targets: measured),
         .executable(name: "portcullis", targets: ["portcullis"]),
         .executable(name: "portcullis-demo", targets: ["portcullis-demo"]),
+        .executable(name: "portcullis-load", targets: ["portcullis-load"]),
     ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -95,6 +101,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     ],
     targets: [
         // C: what Swift can't see by itself.
@@ -128,10 +135,12 @@ let package = Package(
 
         // For tests, demonstration and load: never linked into the gateway.
         .part("SoftwareAuthenticator", uses: device),
+        .part("Load", uses: policy + sockets + load),
 
         // Programs.
         .program("portcullis", uses: policy + commands + ["Inspection"]),
         .program("portcullis-demo", uses: policy + commands + ["SoftwareAuthenticator"]),
+        .program("portcullis-load", uses: policy + sockets + client),
 
         // Tests.
         .support("TestSupport", uses: policy + verdict),
@@ -154,6 +163,7 @@ let package = Package(
         .tests("Admin", uses: ["HTTPWire", "Telemetry", "Transport"]),
         .tests("Inspection", uses: policy + stand + ["Challenges"]),
         .tests("SoftwareAuthenticator", uses: policy),
+        .tests("Load", uses: policy + load + ["Challenges"]),
         .scenarios("HTTPScenarios", uses: policy + commands + ["TLSSession"], data: ["Cases"]),
         .scenarios("EnforcementScenarios", uses: policy + commands + stand),
     ],

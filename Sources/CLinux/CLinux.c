@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -83,6 +84,17 @@ int clinux_socket_error(int fd) {
     int error = 0;
     socklen_t length = sizeof error;
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : -1;
+}
+
+int clinux_alarm_create(void) {
+    return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+}
+
+int clinux_alarm_set(int fd, uint64_t nanoseconds) {
+    struct itimerspec moment = { 0 };
+    moment.it_value.tv_sec = (time_t)(nanoseconds / 1000000000);
+    moment.it_value.tv_nsec = (long)(nanoseconds % 1000000000);
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME, &moment, NULL);
 }
 
 // A clock that costs a few nanoseconds and moves in steps of some milliseconds.

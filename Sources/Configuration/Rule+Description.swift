@@ -3,13 +3,13 @@ import Rules
 
 extension Rule {
     /// Mode, and the rollout where it says anything: `enforce, 25% by key`.
-    var modeText: String {
+    package var modeText: String {
         guard mode == .enforce, rollout.schedule != .fixed(.whole) else { return mode.rawValue }
         return "\(mode.rawValue), \(rollout.text)"
     }
 
     /// What is asked, one line for each part; nothing for a rule that is off.
-    var demandLines: [String] {
+    package var demandLines: [String] {
         guard mode != .off else { return [] }
         var lines = ["signs \(signing.text)"]
         var challengeText = "challenge \(challenge.rawValue)"

@@ -17,4 +17,5 @@
 // other connections, but never read one: work that reads is put on the lane's list of connections
 // to resume, which is served after the current event.
 //
-// Deadlines are kept in a wheel of coarse ticks. Moving a deadline later costs one store.
+// Deadlines are kept in a wheel of coarse ticks. Moving a deadline later costs one store. Who has
+// to wake at an exact moment sets an `Alarm`, which costs a system call.

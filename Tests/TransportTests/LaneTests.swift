@@ -135,6 +135,32 @@ private final class Caller: Connection {
         #expect(received == 0)
     }
 
+    @Test func `an alarm rings at its moment, and the moment that was set last counts`()
+        async throws
+    {
+        let lane = try Lane(number: 3)
+        lane.start()
+        let late: [Bool] = await onLane(lane) { done in
+            do {
+                let alarm = try Alarm(on: lane)
+                var late: [Bool] = []
+                var moment = MonotonicClock.nanoseconds + 2_000_000
+                alarm.rang = {
+                    late.append(MonotonicClock.nanoseconds >= moment)
+                    guard late.count < 3 else { return done(late) }
+                    // The second moment lies in the past: it rings at once.
+                    moment = MonotonicClock.nanoseconds + (late.count == 1 ? 0 : 1_000_000)
+                    alarm.set(nanoseconds: late.count == 1 ? 1 : moment)
+                }
+                alarm.set(nanoseconds: .max / 2)
+                alarm.set(nanoseconds: moment)
+            } catch {
+                done([])
+            }
+        }
+        #expect(late == [true, true, true])
+    }
+
     @Test func `a refused connect is told`() async throws {
         let lane = try Lane(number: 2)
         lane.start()

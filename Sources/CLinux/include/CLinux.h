@@ -40,6 +40,10 @@ int clinux_open_unnamed(const char *folder);
 // Two pieces in one call; never raises SIGPIPE.
 ptrdiff_t clinux_send(int fd, const void *a, size_t alen, const void *b, size_t blen);
 
+// A clock that makes its descriptor readable at a moment of the monotonic clock; 0 disarms it.
+int clinux_alarm_create(void);
+int clinux_alarm_set(int fd, uint64_t nanoseconds);
+
 // The coarse clocks cost a few nanoseconds and move in steps of some milliseconds.
 uint64_t clinux_coarse_milliseconds(void);
 uint64_t clinux_monotonic_nanoseconds(void);

@@ -18,13 +18,17 @@ final class Scenario {
     )
 
     /// The program under test; it lies beside the bundle of the tests.
-    static let program: String? = {
+    static let program: String? = built("portcullis")
+    /// The load generator.
+    static let loadProgram: String? = built("portcullis-load")
+
+    private static func built(_ name: String) -> String? {
         let bundle = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
-        let path = bundle.appending(path: "portcullis").path
+        let path = bundle.appending(path: name).path
         if FileManager.default.isExecutableFile(atPath: path) { return path }
         print("no \(path): scenarios are not tried")
         return nil
-    }()
+    }
 
     static var isPossible: Bool { program != nil }
 

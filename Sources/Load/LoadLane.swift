@@ -1,0 +1,166 @@
+import DequeModule
+import Enforcement
+import Transport
+
+/// The part of a run that lives on one lane. Touched on its queue alone.
+final class LoadLane {
+    let lane: Lane
+    let number: Int
+    let plan: LoadPlan
+    let scratch: ResponseScratch
+    let tell: @Sendable (LaneNews) -> Void
+
+    var devices: DeviceSet
+    var signer: Signer
+    var preSigned = PreSigned.empty
+    /// Until when what was signed beforehand may be sent.
+    var preSignedUntil = UInt64.max
+    var challenges: ChallengePool
+    var replays = ReplayMemory()
+    var stale: StaleSupply
+    var strangers: [ProofTexts] = []
+    /// Scratch for the proof of the next request.
+    var proof = ProofTexts()
+
+    /// Connections that wait for work; the one that waits longest is taken.
+    var idle: Deque<LoadConnection> = []
+    var openCount = 0
+    /// When connections that could not be made are tried again.
+    var reopenAt: UInt64 = 0
+    var caller: LoadConnection?
+    var isCalling = false
+    /// No calls before.
+    var callAt: UInt64 = 0
+    /// The lane says when it has so many challenges.
+    var challengesWanted = 0
+    var isReady = false
+
+    var alarm: Alarm?
+    var startAt: UInt64 = 0
+    var isIssuing = false
+    var isFinished = false
+    /// Requests that were sent, and those of them that are not answered.
+    var issued: UInt64 = 0
+    var underWay = 0
+    /// The last attempt found no connection, device or challenge.
+    var isBlocked = false
+
+    var measurements = Measurements()
+    var interval = Interval()
+    let expectations: [Expectation]
+    /// The ways in which a request can be changed so that it shows.
+    let tamperings: [Sending]
+
+    /// What an answer is compared with.
+    struct Expectation {
+        let refusal: Refusal?
+        let reason: [UInt8]
+
+        var text: String { refusal.map { "\($0.row.status) \($0.rawValue)" } ?? "admitted" }
+    }
+
+    init(_ plan: LoadPlan, number: Int, on lane: Lane, tell: @escaping @Sendable (LaneNews) -> Void)
+    {
+        self.plan = plan
+        self.number = number
+        self.lane = lane
+        self.tell = tell
+        scratch = ResponseScratch(method: plan.method)
+        let count = plan.deviceCount(lane: number)
+        let staleCount = plan.staleDeviceCount(lane: number)
+        devices = DeviceSet(
+            count: count - staleCount,
+            firstCounter: plan.fleet.nextCounter,
+            underWayMax: plan.demand.underWayMax
+        )
+        signer = Signer(plan.fleet, plan.device, plan.template)
+        challenges = ChallengePool(lifetime: plan.challengeLifetime)
+        stale = StaleSupply(usesChallenges: plan.demand.challenge != nil, staleCount)
+        tamperings = plan.demand.tamperings(hasContent: plan.template.hasContent)
+        expectations = Sending.allCases.map { sending in
+            let refusal = sending.expected(hasDeclaredDigest: plan.demand.declaresDigest)
+            return Expectation(refusal: refusal, reason: Array((refusal?.rawValue ?? "").utf8))
+        }
+    }
+
+    /// Opens all connections, and gets a stock of challenges where they are needed.
+    func open() {
+        do throws(SocketError) {
+            let alarm = try Alarm(on: lane)
+            // A cycle on purpose: lane and alarm live as long as the process.
+            alarm.rang = { [self] in pump() }
+            self.alarm = alarm
+        } catch {
+            return tell(.failed("\(error)"))
+        }
+        if plan.options.mix.share(of: .unknown) > 0 {
+            let challenge = [UInt8](
+                repeating: UInt8(ascii: "A"),
+                count: plan.demand.challenge == nil ? 0 : RequestTemplate.challengeCount
+            )
+            strangers = (0..<16).map { index in
+                signer.signAsStranger(index, challenge: challenge, into: &proof)
+                return proof
+            }
+        }
+        if plan.demand.challenge != nil {
+            challengesWanted = plan.connectionCount(lane: number) + Self.challengeStock
+        }
+        for _ in 0..<plan.connectionCount(lane: number) { openConnection() }
+        checkReadiness()
+    }
+
+    /// Below so many challenges more are asked for, as long as connections wait.
+    static let challengeStock = 32
+
+    /// Begins at a moment of the monotonic clock.
+    func start(at moment: UInt64, _ preSigned: PreSigned, until: UInt64) {
+        self.preSigned = preSigned
+        preSignedUntil = until
+        startAt = moment
+        isIssuing = true
+        alarm?.set(nanoseconds: moment)
+    }
+
+    /// Sends nothing more; what is under way is waited for.
+    func stop() {
+        isIssuing = false
+        finishIfDone()
+    }
+
+    /// What happened since the last call; also mends what is broken.
+    func takeInterval() -> Interval {
+        reopen()
+        pump()
+        var taken = interval
+        taken.backlog = backlog(at: MonotonicClock.nanoseconds)
+        interval = Interval()
+        return taken
+    }
+
+    /// The counts at the end; nothing is sent any more.
+    func results() -> LaneResults {
+        isIssuing = false
+        for connection in idle { connection.close() }
+        idle.removeAll()
+        caller?.close()
+        measurements.signedCount = signer.count
+        measurements.signingNanoseconds = signer.nanoseconds
+        return LaneResults(measurements: measurements, endCounter: devices.endCounter)
+    }
+
+    func finishIfDone() {
+        guard !isFinished, !isIssuing, underWay == 0, startAt > 0 else { return }
+        isFinished = true
+        tell(.finished)
+    }
+
+    /// Requests that are due and were not sent.
+    func backlog(at now: UInt64) -> UInt64 {
+        guard isIssuing, let rate = plan.options.pacing.rate, now > startAt else { return 0 }
+        let passed = Double(min(now - startAt, plan.options.pacing.end)) / 1e9
+        let due = UInt64(passed * rate / Double(plan.options.lanes))
+        let limit = plan.options.pacing.countLimit(lane: number, of: plan.options.lanes)
+        return min(due, limit) - min(min(due, limit), issued)
+    }
+}

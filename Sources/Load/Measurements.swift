@@ -1,0 +1,88 @@
+import Histogram
+
+/// Counts and latencies of one lane, or of all together.
+struct Measurements: Sendable {
+    typealias Latencies = Histogram<UInt64>
+
+    /// One row of the summary.
+    struct Row: Sendable {
+        var sent: UInt64 = 0
+        var asExpected: UInt64 = 0
+        /// From the moment at which it was due, and from the moment at which it was sent.
+        var fromDue: Latencies?
+        var fromSent: Latencies?
+    }
+
+    var rows = [Row](repeating: Row(), count: Sending.allCases.count)
+    var failures: [ExchangeFailure: UInt64] = [:]
+    var samples: [Deviation] = []
+    var admittedReplays: UInt64 = 0
+    /// How long after the moment at which it was due a request was sent although all that it
+    /// needed was free: what this program itself is late.
+    var lag = Self.latencies()
+    var backlogMax: UInt64 = 0
+    /// Requests that were to be replayed or stale before anything was admitted, and went as good.
+    var replacedCount: UInt64 = 0
+    var signedCount: UInt64 = 0
+    var signingNanoseconds: UInt64 = 0
+    /// The first moment after the warm-up and the last answer.
+    var startedAt: UInt64 = .max
+    var endedAt: UInt64 = 0
+    var measuredCount: UInt64 = 0
+
+    /// Examples of deviations that are kept.
+    static let samplesMax = 10
+    /// The longest latency that is told apart from longer ones.
+    private static let latencyMax: UInt64 = 3_600_000_000_000
+
+    static func latencies() -> Latencies {
+        Latencies(
+            lowestDiscernibleValue: 1,
+            highestTrackableValue: latencyMax,
+            numberOfSignificantValueDigits: .three
+        )
+    }
+
+    mutating func recordAsExpected(_ sending: Sending, fromDue: UInt64, fromSent: UInt64) {
+        record(min(fromDue, Self.latencyMax), &rows[sending.rawValue].fromDue)
+        record(min(fromSent, Self.latencyMax), &rows[sending.rawValue].fromSent)
+    }
+
+    private func record(_ latency: UInt64, _ histogram: inout Latencies?) {
+        if histogram == nil { histogram = Self.latencies() }
+        histogram?.record(latency)
+    }
+
+    mutating func note(_ deviation: Deviation) {
+        if samples.count < Self.samplesMax { samples.append(deviation) }
+    }
+
+    var sent: UInt64 { rows.reduce(0) { $0 + $1.sent } }
+    var asExpected: UInt64 { rows.reduce(0) { $0 + $1.asExpected } }
+    var failureCount: UInt64 { failures.values.reduce(0, +) }
+
+    mutating func add(_ other: Measurements) {
+        for index in rows.indices {
+            rows[index].sent += other.rows[index].sent
+            rows[index].asExpected += other.rows[index].asExpected
+            Self.merge(other.rows[index].fromDue, into: &rows[index].fromDue)
+            Self.merge(other.rows[index].fromSent, into: &rows[index].fromSent)
+        }
+        failures.merge(other.failures, uniquingKeysWith: +)
+        samples = Array((samples + other.samples).prefix(Self.samplesMax))
+        admittedReplays += other.admittedReplays
+        lag.add(other.lag)
+        backlogMax += other.backlogMax
+        replacedCount += other.replacedCount
+        signedCount += other.signedCount
+        signingNanoseconds += other.signingNanoseconds
+        startedAt = min(startedAt, other.startedAt)
+        endedAt = max(endedAt, other.endedAt)
+        measuredCount += other.measuredCount
+    }
+
+    private static func merge(_ other: Latencies?, into own: inout Latencies?) {
+        guard let other else { return }
+        if own == nil { own = other } else { own?.add(other) }
+    }
+}

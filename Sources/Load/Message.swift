@@ -1,0 +1,71 @@
+import Rules
+
+/// The octets of one request: its head, and which content goes behind it.
+struct Message: Sendable {
+    /// The head; with content in it when that differs from request to request.
+    var head: [UInt8] = []
+    /// Which of the template's contents follows; `nil` when none does.
+    var content: Int?
+    /// It is the changed copy.
+    var isContentChanged = false
+}
+
+extension RequestTemplate {
+    /// Writes a request, into memory that was used for another.
+    ///
+    /// - `proof`: `nil` for a request without.
+    func write(_ proof: ProofTexts?, _ sending: Sending, content: Int, into message: inout Message)
+    {
+        let made = contents[content]
+        message.head.removeAll(keepingCapacity: true)
+        message.head += sending == .tamperedTarget ? otherStart : start
+        if let proof {
+            field(demand.fields.keyID, proof.keyID, into: &message.head)
+            field(demand.fields.assertion, proof.assertion, into: &message.head)
+            if sending == .tamperedSignature { Self.changeSignature(in: &message.head) }
+            if demand.sendsChallengeField {
+                field(demand.fields.challenge, proof.challenge, into: &message.head)
+            }
+        }
+        message.head += made.fields
+        message.isContentChanged = sending == .tamperedContent
+        message.content = made.octets.isEmpty ? nil : content
+        guard let place = made.challengePlace, let proof else { return }
+        let end = message.head.count
+        message.head += message.isContentChanged ? made.changed : made.octets
+        if proof.challenge.count == place.count {
+            message.head.replaceSubrange(
+                end + place.lowerBound..<end + place.upperBound,
+                with: proof.challenge
+            )
+        }
+        message.content = nil
+    }
+
+    /// The octets behind the head.
+    func body(of message: Message) -> [UInt8] {
+        guard let content = message.content else { return [] }
+        return message.isContentChanged ? contents[content].changed : contents[content].octets
+    }
+
+    private func field(_ name: [UInt8], _ value: [UInt8], into head: inout [UInt8]) {
+        head += name
+        head.append(UInt8(ascii: ":"))
+        head.append(UInt8(ascii: " "))
+        head += value
+        head.append(0x0D)
+        head.append(0x0A)
+    }
+
+    /// An assertion ends in 37 octets of authenticator data and the name of the member, 19 octets
+    /// with its head; before them stands the signature, whose last 32 are `s`. So 80 octets before
+    /// the end is inside `s`, which any change of a whole character changes.
+    private static let charactersBehindChange = 80 * 4 / 3
+
+    private static func changeSignature(in head: inout [UInt8]) {
+        // Behind the value stand CR and LF.
+        let place = head.count - 2 - charactersBehindChange
+        guard place > 0 else { return }
+        head[place] = head[place] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
+    }
+}

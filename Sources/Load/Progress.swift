@@ -1,0 +1,45 @@
+import Histogram
+
+/// What is said while a run goes on.
+package struct Progress: Sendable {
+    private let write: @Sendable (String) -> Void
+    private let isTerminal: Bool
+
+    /// - Parameters:
+    ///   - isTerminal: each beat replaces the line before; otherwise every fifth is a line.
+    ///   - write: takes a text with all its control characters, at once.
+    package init(isTerminal: Bool, write: @escaping @Sendable (String) -> Void) {
+        self.isTerminal = isTerminal
+        self.write = write
+    }
+
+    /// Beats between two lines where nobody watches.
+    private static let beatsPerLine = 5.0
+
+    /// A line of its own.
+    package func say(_ text: String) { write(text + "\n") }
+
+    /// The moment is over: the last line stays.
+    package func end() { if isTerminal { write("\n") } }
+
+    func beat(_ second: Summary.Second, _ plan: LoadPlan) {
+        guard isTerminal || Int(second.at).isMultiple(of: Int(Self.beatsPerLine)) else { return }
+        let text = Self.text(second, plan)
+        // Carriage return, and the rest of the line cleared (ECMA-48 EL).
+        write(isTerminal ? "\r\u{1B}[K\(text)" : text + "\n")
+    }
+
+    static func text(_ second: Summary.Second, _ plan: LoadPlan) -> String {
+        let interval = second.interval
+        let rate = second.length > 0 ? Double(interval.answered) / second.length : 0
+        var text = "\(Figures.right(Figures.fixed(second.at, 0), 4)) s  "
+        text += "\(Figures.right(Figures.count(UInt64(rate)), 8)) answers/s  "
+        for (name, percent) in [("p50", 50.0), ("p99", 99.0), ("max", 100)] {
+            let value = interval.latencies.valueAtPercentile(percent)
+            text += "\(name) \(Figures.left(Figures.latency(value), 8))  "
+        }
+        if interval.backlog > 0 { text += "backlog \(Figures.count(interval.backlog))  " }
+        if interval.failures > 0 { text += "failed \(Figures.count(interval.failures))  " }
+        return text + "deviations \(Figures.count(interval.deviations))"
+    }
+}

@@ -1,0 +1,180 @@
+import Foundation
+import Testing
+
+extension Scenarios {
+    /// The load generator against the gateway: what it finds as expected, and that it finds what is
+    /// not.
+    @Suite(.enabled(if: Scenario.loadProgram != nil)) struct Loads {
+        private static let rules = """
+            - id: bare
+              match: { path: /v1/bare }
+              mode: enforce
+              sign: [method, target]
+            - id: orders
+              match: { path: /v1/orders }
+              mode: enforce
+              headers: [idempotency-key]
+            - id: window
+              match: { path: /v1/window }
+              mode: enforce
+              sign: [method, body]
+              counter: { window: 64 }
+            - id: json
+              match: { path: /v1/json }
+              mode: enforce
+              sign: content
+              challenge: { need: required, json_pointer: /auth/challenge }
+            - id: presence
+              match: { path: /v1/presence }
+              mode: enforce
+              sign: challenge
+            - id: observed
+              match: { path: /v1/observed }
+              mode: observe
+              sign: [method, target]
+            """
+
+        private static let mix = "missing=5%,replayed=15%,tampered=10%,stale=10%,unknown=5%"
+
+        private func load(_ scenario: Scenario, _ arguments: [String]) throws -> Scenario.Result {
+            guard let program = Scenario.loadProgram else {
+                throw ChildProcess.Failure(description: "no portcullis-load")
+            }
+            return try scenario.run(program, arguments)
+        }
+
+        /// A gateway, and a fleet of which it knows nothing but the root.
+        private func start(
+            _ scenario: Scenario,
+            more: String = "",
+            devices: Int = 200
+        ) throws -> GatewayProcess {
+            let origin = try scenario.origin()
+            let made = try load(
+                scenario,
+                [
+                    "prepare", scenario.path("fleet.json"), "--app-id", Scenario.appID,
+                    "--devices", "\(devices)", "--keys", scenario.path("keys.jsonl"), "--root",
+                    scenario.path("root.pem"),
+                ]
+            )
+            #expect(made.status == 0, "\(made)")
+            try scenario.configure(origin, rules: Self.rules, more: more)
+            return try scenario.serve()
+        }
+
+        private func importKeys(_ scenario: Scenario) throws {
+            let config = scenario.path("portcullis.yaml")
+            let keys = scenario.path("keys.jsonl")
+            let imported = try scenario.portcullis("keys", "import", "--config", config, keys)
+            #expect(imported.status == 0, "\(imported)")
+        }
+
+        private func run(
+            _ scenario: Scenario,
+            _ gateway: GatewayProcess,
+            _ path: String,
+            _ arguments: [String] = [],
+            count: Int = 2_000
+        ) throws -> Scenario.Result {
+            let common = [
+                "run", scenario.path("fleet.json"), "http://127.0.0.1:\(gateway.port)\(path)",
+                "--config", scenario.path("portcullis.yaml"), "--count", "\(count)", "-c", "16",
+                "--mix", Self.mix,
+            ]
+            return try load(scenario, common + arguments)
+        }
+
+        @Test func `every verdict in a hostile mix is as expected, under each kind of rule`() throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let gateway = try start(scenario)
+            try importKeys(scenario)
+            let content = ["-X", "POST", "--content", "0..2000"]
+            let runs: [(path: String, arguments: [String])] = [
+                ("/v1/bare", ["--lanes", "2"]),
+                ("/v1/bare?x=1", ["--sign-before", "--rate", "2000"]),
+                ("/v1/orders", content + ["-H", "Idempotency-Key: a1"]),
+                ("/v1/orders", content + ["--sign-before", "--chunked"]),
+                ("/v1/window", content + ["--under-way", "8", "--chunked"]),
+                ("/v1/json", content), ("/v1/presence", []),
+            ]
+            for (path, arguments) in runs {
+                let result = try run(scenario, gateway, path, arguments)
+                #expect(result.status == 0, "\(path) \(arguments): \(result)")
+                #expect(result.printed.contains("all 2,000 as expected; none of "))
+                #expect(result.printed.contains("401 counter-replayed"))
+                #expect(result.printed.contains("403 signature-mismatch"))
+                #expect(result.printed.contains("401 key-unknown"))
+            }
+            #expect(try gateway.stop() == 0)
+        }
+
+        @Test func `a gateway that only observes is found out`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let gateway = try start(scenario)
+            try importKeys(scenario)
+            let json = scenario.path("result.json")
+            let svg = scenario.path("result.svg")
+            let outputs = ["--json", json, "--svg", svg]
+            let result = try run(scenario, gateway, "/v1/observed", outputs, count: 400)
+            #expect(result.status == 1)
+            #expect(result.printed.contains("replays were ADMITTED"))
+            #expect(result.complained.contains("rule observed observes"))
+            let text = try Data(contentsOf: URL(filePath: json))
+            let object = try JSONSerialization.jsonObject(with: text) as? [String: Any]
+            #expect(object?["as_expected"] as? Bool == false)
+            #expect(object?["sent"] as? Int == 400)
+            #expect((object?["admitted_replays"] as? Int ?? 0) > 20)
+            #expect((object?["samples"] as? [Any])?.count == 10)
+            let picture = try String(contentsOf: URL(filePath: svg), encoding: .utf8)
+            #expect(picture.hasPrefix("<svg "))
+            #expect(picture.hasSuffix("</svg>\n"))
+            #expect(picture.contains(">deviations</text>"))
+        }
+
+        @Test func `a fleet enrols through the endpoints, no faster than the gateway lets it`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let throttled = "enrolment: { rate: 20/s, burst: 10 }"
+            let gateway = try start(scenario, more: throttled, devices: 40)
+            let arguments = [
+                "enrol", scenario.path("fleet.json"), "http://127.0.0.1:\(gateway.port)",
+                "--config", scenario.path("portcullis.yaml"),
+            ]
+            let first = try load(scenario, arguments)
+            #expect(first.status == 0, "\(first)")
+            #expect(first.printed == "enrolled: 40, enrolled already: 0\n")
+            let again = try load(scenario, arguments)
+            #expect(again.printed == "enrolled: 0, enrolled already: 40\n")
+            let result = try run(scenario, gateway, "/v1/orders", count: 400)
+            #expect(result.status == 0, "\(result)")
+        }
+
+        @Test func `wrong usage, and a gateway that is not there, are told apart from a deviation`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let gateway = try start(scenario)
+            for (path, arguments, text) in [
+                ("/v1/bare", ["--mix", "replays=3%"], "--mix"),
+                ("/v1/bare", ["--duration", "5"], "--duration"),
+                ("/elsewhere", [], "nothing is verified"),
+                ("/.well-known/app-attest/keys", [], "endpoints"),
+            ] {
+                let result = try run(scenario, gateway, path, arguments)
+                #expect(result.status == 2, "\(result)")
+                #expect(result.complained.contains(text), "\(result)")
+            }
+            #expect(try gateway.stop() == 0)
+            let gone = try run(scenario, gateway, "/v1/bare")
+            #expect(gone.status == 2)
+            #expect(gone.complained.contains("is the gateway there?"))
+        }
+    }
+}
