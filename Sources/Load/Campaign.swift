@@ -38,7 +38,8 @@ package struct Campaign {
     ///
     /// SIGINT ends the run early, with the summary of what was done; a second one at once.
     ///
-    /// - Throws: that the gateway can't be reached, or that memory does not suffice.
+    /// - Throws: before anything is sent: that the gateway can't be reached, or that memory or the
+    ///   challenges' lifetime does not suffice.
     package static func run(
         _ plan: LoadPlan,
         progress: Progress
@@ -51,6 +52,8 @@ package struct Campaign {
         for unit in units { unit.tell { $0.open() } }
         try await allReady()
         let (stock, preparation) = try await signBeforehand()
+        for unit in units { unit.tell { $0.reconnect() } }
+        try await allReady()
         let queue = DispatchQueue(label: "portcullis-load.events")
         let beat = DispatchSource.makeTimerSource(queue: queue)
         let interrupt = DispatchSource.makeSignalSource(signal: SIGINT, queue: queue)
@@ -135,7 +138,7 @@ package struct Campaign {
             )
             last = now
             if length > 0 { seconds.append(second) }
-            progress.beat(second, plan)
+            progress.beat(second, number: seconds.count)
         }
         return (seconds, wasInterrupted)
     }
@@ -147,6 +150,10 @@ extension Campaign {
     /// More are made than the plan counts on: a busy device is passed over, another goes twice.
     private static let spare = 1.02
 
+    private static let tooLate = LoadError(
+        "the challenges would expire before they are sent; do without --sign-before"
+    )
+
     /// Signs for all lanes, one after the other, each on all cores.
     private mutating func signBeforehand() async throws(LoadError) -> ([Stock], Summary.Preparation)
     {
@@ -156,6 +163,11 @@ extension Campaign {
         }
         guard let count = plan.options.pacing.expectedCount else {
             throw LoadError("how many to sign is not known: say --count, or --rate and --duration")
+        }
+        // Without a duration what is late is signed anew, on the way.
+        let time = plan.options.pacing.duration == nil ? 0 : plan.options.pacing.end
+        guard plan.demand.challenge == nil || time < plan.challengeLifetime else {
+            throw Self.tooLate
         }
         let mix = plan.options.mix
         let share = Double(mix.share(of: .good) + mix.share(of: .tampered)) / 1e6
@@ -181,13 +193,8 @@ extension Campaign {
             stock.append((signed, until))
         }
         preparation.nanoseconds = MonotonicClock.nanoseconds - start
-        let end = MonotonicClock.nanoseconds + Self.lead
-        for (_, until) in stock where plan.demand.challenge != nil {
-            let time = plan.options.pacing.duration.map { _ in plan.options.pacing.end }
-            guard end + (time ?? 0) < until else {
-                throw LoadError("the challenges would expire before they are sent; sign on the way")
-            }
-        }
+        let end = MonotonicClock.nanoseconds + Self.lead + time
+        guard stock.allSatisfy({ end < $0.until }) else { throw Self.tooLate }
         return (stock, preparation)
     }
 

@@ -4,7 +4,9 @@ import Transport
 
 // What connections bring back.
 extension LoadLane: ConnectionOwner {
-    func openConnection() {
+    /// Begins to open one; `false` when that fails at once.
+    @discardableResult
+    func openConnection() -> Bool {
         let made = LoadConnection.open(
             plan.server,
             for: self,
@@ -12,13 +14,22 @@ extension LoadLane: ConnectionOwner {
             on: lane
         )
         if made == nil { connectFailed(.connectFailed) } else { openCount += 1 }
+        return made != nil
     }
 
     /// Opens what is missing, at most once in a while when the gateway refuses.
     func reopen() {
         guard isReady, isIssuing, MonotonicClock.nanoseconds >= reopenAt else { return }
-        let missing = plan.connectionCount(lane: number) - openCount
+        let missing = connectionCount - openCount
         for _ in 0..<max(missing, 0) { openConnection() }
+    }
+
+    /// Replaces connections that the gateway has closed while assertions were signed: it does not
+    /// wait long for a first request. The lane says `ready` when all are there.
+    func reconnect() {
+        isReady = false
+        while openCount < connectionCount, openConnection() {}
+        checkReadiness()
     }
 
     func connected(_ connection: LoadConnection) {
@@ -34,7 +45,7 @@ extension LoadLane: ConnectionOwner {
         }
         openCount -= 1
         idle.removeAll { $0 === connection }
-        reopen()
+        if isReady { reopen() } else { openConnection() }
     }
 
     func answered(_ connection: LoadConnection) {
@@ -107,14 +118,14 @@ extension LoadLane: ConnectionOwner {
             isAsExpected = isAdmitted
         }
         if let device = errand.device { devices.end(device, isAdmitted: isAdmitted) }
-        if plan.demand.challenge != nil, !connection.answer.challenge.isEmpty {
+        if needsChallenge, !connection.answer.challenge.isEmpty {
             challenges.add(connection.answer.challenge, now: now)
         }
         if isAsExpected {
             measurements.rows[errand.sending.rawValue].asExpected += 1
             interval.latencies.record(now - errand.due)
-            if errand.due >= startAt + plan.options.pacing.warmUp {
-                measurements.startedAt = startAt + plan.options.pacing.warmUp
+            if errand.due >= startAt + pacing.warmUp {
+                measurements.startedAt = startAt + pacing.warmUp
                 measurements.measuredCount += 1
                 measurements.recordAsExpected(
                     errand.sending,
@@ -125,7 +136,7 @@ extension LoadLane: ConnectionOwner {
         } else {
             deviated(errand, expectation, connection.answer)
         }
-        if isAdmitted, errand.sending == .good, plan.options.mix.share(of: .replayed) > 0 {
+        if isAdmitted, errand.sending == .good, isReplaying {
             replays.keep(&connection.message)
         }
     }
@@ -135,7 +146,7 @@ extension LoadLane: ConnectionOwner {
         if answer.isAdmission, errand.sending.isReplay { measurements.admittedReplays += 1 }
         measurements.note(
             Deviation(
-                number: errand.number * UInt64(plan.options.lanes) + UInt64(number),
+                number: errand.number * UInt64(laneCount) + UInt64(number),
                 sending: errand.sending,
                 expected: expectation.text,
                 found: answer.isAdmission ? "admitted with \(answer.text)" : answer.text

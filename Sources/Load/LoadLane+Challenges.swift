@@ -79,7 +79,7 @@ extension LoadLane {
     func checkReadiness() {
         guard !isReady else { return }
         if challenges.count < challengesWanted { callForChallenges() }
-        guard idle.count == plan.connectionCount(lane: number),
+        guard idle.count == connectionCount,
             challenges.count >= challengesWanted
         else { return }
         isReady = true

@@ -7,13 +7,11 @@ extension LoadLane {
     /// Sends all that is due, as far as connections, devices and challenges are free.
     func pump() {
         guard isIssuing else { return }
-        let pacing = plan.options.pacing
-        let limit = pacing.countLimit(lane: number, of: plan.options.lanes)
         while isIssuing {
             let now = MonotonicClock.nanoseconds
             guard now >= startAt else { return }
-            let offset = pacing.due(issued, lane: number, of: plan.options.lanes)
-            guard issued < limit, offset ?? (now - startAt) < pacing.end else {
+            let offset = pacing.due(issued, lane: number, of: laneCount)
+            guard issued < countLimit, offset ?? (now - startAt) < pacing.end else {
                 isIssuing = false
                 break
             }
@@ -46,7 +44,7 @@ extension LoadLane {
     private func issue(on connection: LoadConnection, due: UInt64, _ now: UInt64) -> Bool {
         var errand = Errand(number: issued, due: due)
         guard compose(&errand, into: &connection.message, now) else { return false }
-        if !isBlocked, plan.options.pacing.rate != nil { measurements.lag.record(now - due) }
+        if !isBlocked, pacing.rate != nil { measurements.lag.record(now - due) }
         measurements.rows[errand.sending.rawValue].sent += 1
         interval.sent += 1
         issued += 1
@@ -54,7 +52,7 @@ extension LoadLane {
         errand.sentAt = MonotonicClock.nanoseconds
         connection.errand = errand
         connection.send(
-            plan.template.body(of: connection.message),
+            template.body(of: connection.message),
             timeout: plan.options.responseTimeout
         )
         return true
@@ -66,10 +64,9 @@ extension LoadLane {
         into message: inout Message,
         _ now: UInt64
     ) -> Bool {
-        let template = plan.template
         let content = Int(errand.number % UInt64(template.contents.count))
         // Lanes take turns with the numbers of the run.
-        let place = errand.number * UInt64(plan.options.lanes) + UInt64(number)
+        let place = errand.number * UInt64(laneCount) + UInt64(number)
         switch plan.options.mix.kind(at: place) {
         case .good: break
         case .missing:
@@ -82,8 +79,7 @@ extension LoadLane {
             message = earlier
             return true
         case .tampered:
-            let ways = tamperings
-            errand.sending = ways[Int(place / 7 % UInt64(ways.count))]
+            errand.sending = tamperings[Int(place / 7 % UInt64(tamperings.count))]
         case .stale:
             guard let (sending, proof) = nextStale(now) else {
                 return composeInstead(&errand, &message, now)
@@ -117,14 +113,12 @@ extension LoadLane {
         into message: inout Message,
         _ now: UInt64
     ) -> Bool {
-        let attempts = plan.connectionCount(lane: number) + 1
-        guard let device = devices.take(attempts: attempts) else { return false }
+        guard let device = devices.take(attempts: connectionCount + 1) else { return false }
         let order = devices.order(of: device)
-        let content = PreSigned.contentIndex(device, order, of: plan.template.contents.count)
-        if errand.sending == .tamperedContent, plan.template.contents[content].plain.isEmpty {
+        let content = PreSigned.contentIndex(device, order, of: template.contents.count)
+        if errand.sending == .tamperedContent, template.contents[content].plain.isEmpty {
             errand.sending = .tamperedSignature
         }
-        let needsChallenge = plan.demand.challenge != nil
         if now < preSignedUntil,
             preSigned.copy(
                 device: device,
@@ -146,7 +140,7 @@ extension LoadLane {
             sign(device, devices.begin(device), content, challenge, into: &proof)
         }
         errand.device = device
-        plan.template.write(proof, errand.sending, content: content, into: &message)
+        template.write(proof, errand.sending, content: content, into: &message)
         return true
     }
 

@@ -8,6 +8,14 @@ final class LoadLane {
     let number: Int
     let plan: LoadPlan
     let scratch: ResponseScratch
+    /// What is looked at for each request, out of the plan.
+    let template: RequestTemplate
+    let pacing: Pacing
+    let laneCount: Int
+    let connectionCount: Int
+    let countLimit: UInt64
+    let needsChallenge: Bool
+    let isReplaying: Bool
     let tell: @Sendable (LaneNews) -> Void
 
     var devices: DeviceSet
@@ -66,6 +74,13 @@ final class LoadLane {
         self.lane = lane
         self.tell = tell
         scratch = ResponseScratch(method: plan.method)
+        template = plan.template
+        pacing = plan.options.pacing
+        laneCount = plan.options.lanes
+        connectionCount = plan.connectionCount(lane: number)
+        countLimit = pacing.countLimit(lane: number, of: laneCount)
+        needsChallenge = plan.demand.challenge != nil
+        isReplaying = plan.options.mix.share(of: .replayed) > 0
         let count = plan.deviceCount(lane: number)
         let staleCount = plan.staleDeviceCount(lane: number)
         devices = DeviceSet(
@@ -73,10 +88,10 @@ final class LoadLane {
             firstCounter: plan.fleet.nextCounter,
             underWayMax: plan.demand.underWayMax
         )
-        signer = Signer(plan.fleet, plan.device, plan.template)
+        signer = Signer(plan.fleet, plan.device, template)
         challenges = ChallengePool(lifetime: plan.challengeLifetime)
-        stale = StaleSupply(usesChallenges: plan.demand.challenge != nil, staleCount)
-        tamperings = plan.demand.tamperings(hasContent: plan.template.hasContent)
+        stale = StaleSupply(usesChallenges: needsChallenge, staleCount)
+        tamperings = plan.demand.tamperings(hasContent: template.hasContent)
         expectations = Sending.allCases.map { sending in
             let refusal = sending.expected(hasDeclaredDigest: plan.demand.declaresDigest)
             return Expectation(refusal: refusal, reason: Array((refusal?.rawValue ?? "").utf8))
@@ -96,17 +111,17 @@ final class LoadLane {
         if plan.options.mix.share(of: .unknown) > 0 {
             let challenge = [UInt8](
                 repeating: UInt8(ascii: "A"),
-                count: plan.demand.challenge == nil ? 0 : RequestTemplate.challengeCount
+                count: !needsChallenge ? 0 : RequestTemplate.challengeCount
             )
             strangers = (0..<16).map { index in
                 signer.signAsStranger(index, challenge: challenge, into: &proof)
                 return proof
             }
         }
-        if plan.demand.challenge != nil {
-            challengesWanted = plan.connectionCount(lane: number) + Self.challengeStock
+        if needsChallenge {
+            challengesWanted = connectionCount + Self.challengeStock
         }
-        for _ in 0..<plan.connectionCount(lane: number) { openConnection() }
+        for _ in 0..<connectionCount { openConnection() }
         checkReadiness()
     }
 
@@ -157,10 +172,9 @@ final class LoadLane {
 
     /// Requests that are due and were not sent.
     func backlog(at now: UInt64) -> UInt64 {
-        guard isIssuing, let rate = plan.options.pacing.rate, now > startAt else { return 0 }
-        let passed = Double(min(now - startAt, plan.options.pacing.end)) / 1e9
-        let due = UInt64(passed * rate / Double(plan.options.lanes))
-        let limit = plan.options.pacing.countLimit(lane: number, of: plan.options.lanes)
-        return min(due, limit) - min(min(due, limit), issued)
+        guard isIssuing, let rate = pacing.rate, now > startAt else { return 0 }
+        let passed = Double(min(now - startAt, pacing.end)) / 1e9
+        let due = UInt64(passed * rate / Double(laneCount))
+        return min(due, countLimit) - min(min(due, countLimit), issued)
     }
 }

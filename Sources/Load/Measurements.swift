@@ -44,11 +44,12 @@ struct Measurements: Sendable {
     }
 
     mutating func recordAsExpected(_ sending: Sending, fromDue: UInt64, fromSent: UInt64) {
-        record(min(fromDue, Self.latencyMax), &rows[sending.rawValue].fromDue)
-        record(min(fromSent, Self.latencyMax), &rows[sending.rawValue].fromSent)
+        Self.record(min(fromDue, Self.latencyMax), &rows[sending.rawValue].fromDue)
+        Self.record(min(fromSent, Self.latencyMax), &rows[sending.rawValue].fromSent)
     }
 
-    private func record(_ latency: UInt64, _ histogram: inout Latencies?) {
+    /// Not of `self`, which would be copied, and a histogram with it.
+    private static func record(_ latency: UInt64, _ histogram: inout Latencies?) {
         if histogram == nil { histogram = Self.latencies() }
         histogram?.record(latency)
     }

@@ -5,6 +5,7 @@ package struct Mix: Equatable, Sendable {
     /// Millionths by kind, in the order of `RequestKind.allCases`; they add up to a million.
     package let millionths: [Int]
     private let bounds: [Int]
+    private static let kinds = RequestKind.allCases
 
     /// Nothing but good requests.
     package static let allGood = Mix(others: [:])
@@ -44,7 +45,7 @@ package struct Mix: Equatable, Sendable {
     /// The kind of the n-th request: the same in every run, without a pattern in it.
     package func kind(at number: UInt64) -> RequestKind {
         let point = Int(Scatter.word(number) % 1_000_000)
-        for (kind, bound) in zip(RequestKind.allCases, bounds) where point < bound { return kind }
+        for place in bounds.indices where point < bounds[place] { return Self.kinds[place] }
         return .good
     }
 

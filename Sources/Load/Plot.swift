@@ -150,7 +150,7 @@ package struct Plot {
                 y + 47,
                 .init(size: 11, color: Drawing.faint)
             )
-            y += 60
+            y += 64
         }
     }
 
@@ -223,7 +223,8 @@ package struct Plot {
 
     private mutating func rates(top: Double, bottom: Double) {
         panel("Answers a second", top: top)
-        let rates = summary.seconds.map { second in
+        // What is left at the end is too short for a rate.
+        let rates = summary.seconds.filter { $0.length > 0.5 }.map { second in
             (at: second.at, rate: Double(second.interval.answered) / max(second.length, 0.001))
         }
         let highest = max(rates.map(\.rate).max() ?? 1, summary.plan.options.pacing.rate ?? 1)

@@ -14,7 +14,7 @@ package struct Progress: Sendable {
     }
 
     /// Beats between two lines where nobody watches.
-    private static let beatsPerLine = 5.0
+    private static let beatsPerLine = 5
 
     /// A line of its own.
     package func say(_ text: String) { write(text + "\n") }
@@ -22,14 +22,15 @@ package struct Progress: Sendable {
     /// The moment is over: the last line stays.
     package func end() { if isTerminal { write("\n") } }
 
-    func beat(_ second: Summary.Second, _ plan: LoadPlan) {
-        guard isTerminal || Int(second.at).isMultiple(of: Int(Self.beatsPerLine)) else { return }
-        let text = Self.text(second, plan)
+    /// - `number`: of the beat, from 1.
+    func beat(_ second: Summary.Second, number: Int) {
+        guard isTerminal || number % Self.beatsPerLine == 1 else { return }
+        let text = Self.text(second)
         // Carriage return, and the rest of the line cleared (ECMA-48 EL).
         write(isTerminal ? "\r\u{1B}[K\(text)" : text + "\n")
     }
 
-    static func text(_ second: Summary.Second, _ plan: LoadPlan) -> String {
+    static func text(_ second: Summary.Second) -> String {
         let interval = second.interval
         let rate = second.length > 0 ? Double(interval.answered) / second.length : 0
         var text = "\(Figures.right(Figures.fixed(second.at, 0), 4)) s  "

@@ -117,7 +117,7 @@ extension Summary {
         if isOpenLoop { own += "; sent \(Figures.latency(lag99)) after they were due (p99)" }
         lines.append(Self.line("own cost", own))
         if let saturation {
-            let text = "the load generator was the bottleneck: \(saturation)"
+            let text = "the load generator had too little of the machine: \(saturation)"
             lines.append(Self.line("WARNING", text))
         }
         return lines

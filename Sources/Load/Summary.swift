@@ -82,7 +82,8 @@ package struct Summary: Sendable {
     /// not.
     var saturation: String? {
         if isOpenLoop, lag99 > Self.lagMax {
-            return "requests left \(Figures.latency(lag99)) late (p99) with nothing to hold them up"
+            return
+                "requests left \(Figures.latency(lag99)) late (p99), with nothing to hold them up"
         }
         let share = cost.cores / Double(plan.options.lanes)
         guard share > Self.busyMax else { return nil }

@@ -24,7 +24,7 @@ struct PrepareCommand: AsyncParsableCommand {
     @Option(help: "How many devices.")
     var devices = 1_000
 
-    @Option(help: "What all keys are made from; random when it is not said.")
+    @Option(help: "What all keys are made from, random by default. Counters begin at 1.")
     var seed: String?
 
     @Option(help: "Write the lines for `portcullis keys import` to this file.")

@@ -87,10 +87,18 @@ struct RunCommand: AsyncParsableCommand {
         )
         for warning in plan.warnings { StandardError.write("warning: \(warning)\n") }
         // A run that breaks off has used counters nobody knows of.
+        let before = fleetOnDisk
         fleetOnDisk.nextCounter += Fleet.counterReserve
         try FleetFile.write(fleet, fleetOnDisk)
         let progress = Progress(isTerminal: StandardError.isTerminal) { StandardError.write($0) }
-        let summary = try await Campaign.run(plan, progress: progress)
+        let summary: Summary
+        do throws(LoadError) {
+            summary = try await Campaign.run(plan, progress: progress)
+        } catch {
+            // Nothing was sent.
+            try FleetFile.write(fleet, before)
+            throw error
+        }
         progress.end()
         fleetOnDisk.nextCounter = summary.endCounter
         try FleetFile.write(fleet, fleetOnDisk)
