@@ -4,8 +4,8 @@ package struct ContentPlan: Equatable, Sendable {
     package let sizes: [Int]
     package let isChunked: Bool
 
-    /// The most octets of content.
-    package static let sizeMax = 1 << 30
+    /// The most octets of content: each size is held twice, as it is and changed.
+    package static let sizeMax = 64 << 20
     /// A range is sent as so many sizes, evenly spread: each has its octets ready.
     private static let stepsMax = 16
 

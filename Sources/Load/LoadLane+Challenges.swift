@@ -29,6 +29,7 @@ extension LoadLane {
                 on: lane
             )
             self.caller?.keepsContent = true
+            if self.caller == nil { tell(.failed("the challenges endpoint: no connection")) }
             return
         }
         guard case .idle = caller.state else { return }
@@ -43,6 +44,7 @@ extension LoadLane {
         let answer = connection.answer
         guard answer.status == 200, let texts = Self.challenges(in: answer.content) else {
             callAt = now + max(UInt64(answer.retryAfter) * 1_000_000_000, Self.pause)
+            if !isIssuing || isBlocked { alarm?.set(nanoseconds: callAt) }
             if answer.status != 429 { tell(.failed("the challenges endpoint: \(answer.text)")) }
             return
         }

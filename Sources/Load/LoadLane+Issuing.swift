@@ -131,10 +131,9 @@ extension LoadLane {
         } else {
             var challenge: [UInt8] = []
             if needsChallenge {
-                guard let newest = challenges.take(now: now) else {
-                    callForChallenges()
-                    return false
-                }
+                let newest = challenges.take(now: now)
+                if challenges.count < Self.challengeStock { callForChallenges() }
+                guard let newest else { return false }
                 challenge = newest
             }
             sign(device, devices.begin(device), content, challenge, into: &proof)

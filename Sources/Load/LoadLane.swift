@@ -103,7 +103,7 @@ final class LoadLane {
         do throws(SocketError) {
             let alarm = try Alarm(on: lane)
             // A cycle on purpose: lane and alarm live as long as the process.
-            alarm.rang = { [self] in pump() }
+            alarm.rang = { [self] in wake() }
             self.alarm = alarm
         } catch {
             return tell(.failed("\(error)"))
@@ -135,6 +135,12 @@ final class LoadLane {
         startAt = moment
         isIssuing = true
         alarm?.set(nanoseconds: moment)
+    }
+
+    /// The next request is due, or a call that was put off.
+    private func wake() {
+        if !isReady || challengesWanted > 0 { callForChallenges() }
+        pump()
     }
 
     /// Sends nothing more; what is under way is waited for.

@@ -13,7 +13,7 @@ struct RequestDemand: Sendable {
     /// Requests of one device that may be under way together.
     let underWayMax: Int
 
-    /// - `underWayMax`: `nil` for as many as the rule's window allows with room to spare.
+    /// - `underWayMax`: what the user asks for; `nil` for one.
     init(_ rule: Rule, underWayMax: Int? = nil) {
         signing = rule.signing
         challenge = rule.challenge == .required ? rule.challengeSource : nil
