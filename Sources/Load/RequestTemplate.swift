@@ -153,7 +153,7 @@ struct RequestTemplate: Sendable {
         lines.begin()
         lines.part(parts.contains(.method) ? method.span : nil)
         lines.part(parts.contains(.target) ? target.span : nil)
-        if parts.contains(.body) { lines.digest(digest) } else { lines.part(nil) }
+        if parts.contains(.body) { lines.digest(digest.span) } else { lines.part(nil) }
         made.linesBefore = lines.octets
     }
 

@@ -57,7 +57,7 @@ package final class ProxyLane {
         self.writeLog = writeLog
         tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
         pools = settings.origins.map(OriginPool.init)
-        lane.turnEnded = { [unowned self] in turnEnded() }
+        lane.turnEnded = { [weak self] in self?.turnEnded() }
     }
 
     /// Takes a new configuration: requests under way keep theirs, pooled connections are dropped.
@@ -115,6 +115,7 @@ package final class ProxyLane {
     /// - Parameter emptied: called once, when no client is left.
     package func drain(emptied: @escaping () -> Void) {
         isDraining = true
+        for pool in pools { pool.closeIdle() }
         for client in Array(clients.values) { client.drain() }
         guard clientCount > 0 else { return emptied() }
         self.emptied = emptied

@@ -1,5 +1,6 @@
 import CLinux
 package import Dispatch
+import Glibc
 
 /// A serial queue with an epoll set: where connections live.
 ///
@@ -71,10 +72,23 @@ package final class Lane: @unchecked Sendable {
         wheel = TimerWheel(now: now / Self.tickMilliseconds)
     }
 
+    deinit {
+        // A source that is watched must outlive its descriptor's use, and one that was never
+        // activated can't be released.
+        source.setCancelHandler { [set] in _ = Glibc.close(set) }
+        source.activate()
+        source.cancel()
+        timer.activate()
+        timer.cancel()
+        input.deallocate()
+        ciphertextInput.deallocate()
+    }
+
     /// Begins to serve. Called once.
     package func start() {
-        source.setEventHandler { [unowned self] in turn() }
-        timer.setEventHandler { [unowned self] in tickPassed() }
+        // Weak: Dispatch may have queued a call when the last reference goes.
+        source.setEventHandler { [weak self] in self?.turn() }
+        timer.setEventHandler { [weak self] in self?.tickPassed() }
         timer.schedule(deadline: .distantFuture)
         source.activate()
         timer.activate()

@@ -43,6 +43,28 @@ extension Scenarios {
             #expect(gateway.exitStatus() == 0)
         }
 
+        @Test func `connections that were kept for an origin end before the gateway does`() throws {
+            let gate = Gate()
+            let origin = try TestOrigin { connection in
+                while let request = try connection.nextRequest() {
+                    if request.target == "/slow" { try gate.pass() }
+                    try connection.answer(200, body: "ok", to: request)
+                }
+            }
+            defer { origin.stop() }
+            let gateway = try TestGateway(origin)
+            let (first, second) = (try gateway.connect(), try gateway.connect())
+            try second.send(Self.get.replacing("GET /", with: "GET /slow"))
+            #expect(origin.wait { $0.count == 1 && $0[0].requests.count == 1 })
+            try first.send(Self.get)
+            #expect(try first.readResponse().status == 200)
+            gateway.beginStop()
+            #expect(origin.wait { $0.count == 2 && !$0[1].isOpen && $0[0].isOpen })
+            gate.open()
+            #expect(try second.readResponse().text == "ok")
+            #expect(gateway.exitStatus() == 0)
+        }
+
         @Test func `content under way is taken to its end`() throws {
             let bench = try Bench()
             defer { bench.origin.stop() }

@@ -131,7 +131,7 @@ import Testing
             let verified = try UnverifiedAssertion(octets: try #require(octets)).verified(
                 clientDataHash: hash.span,
                 key: key.publicKey,
-                app: AppIDHash(appID: Self.fleet.appID),
+                app: AppIDHash(appID: Self.fleet.appID)
             )
             #expect(verified.counter.rawValue == 66 + UInt32(number))
         }
