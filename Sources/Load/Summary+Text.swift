@@ -1,9 +1,9 @@
-// The summary for people.
 import Configuration
 import Enforcement
 import Histogram
 import Rules
 
+// The summary for people.
 extension Summary {
     static let percentiles: [(name: String, percent: Double)] = [
         ("p50", 50), ("p90", 90), ("p99", 99), ("p99.9", 99.9), ("p99.99", 99.99), ("max", 100),
