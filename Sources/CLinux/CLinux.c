@@ -2,9 +2,11 @@
 #include "CLinux.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
@@ -95,6 +97,11 @@ int clinux_alarm_set(int fd, uint64_t nanoseconds) {
     moment.it_value.tv_sec = (time_t)(nanoseconds / 1000000000);
     moment.it_value.tv_nsec = (long)(nanoseconds % 1000000000);
     return timerfd_settime(fd, TFD_TIMER_ABSTIME, &moment, NULL);
+}
+
+int clinux_unacknowledged(int fd) {
+    int count = 0;
+    return ioctl(fd, SIOCOUTQ, &count) == 0 ? count : 0;
 }
 
 // A clock that costs a few nanoseconds and moves in steps of some milliseconds.

@@ -25,6 +25,23 @@ package struct LimitSettings: Hashable, Sendable {
     package var pooled = 256
     /// `interim_responses`: 1xx responses to one request. Default 16, 0…1000.
     package var interimResponses = 16
+    /// `addresses`: client addresses that are told apart, 40 octets each. Default 65536,
+    /// 1024…16777216.
+    package var addresses = 65_536
+    /// `address_connections`: connections of one address, on all lanes. Default 16384, 1…1000000 or
+    /// `off`. High, since a mobile carrier puts thousands of phones behind one address.
+    package var addressConnections: Int? = 16_384
+    /// `address_requests`: requests a second of one address; more are answered 429. Default `off`,
+    /// 1/s…1000000/s: no number is right for one phone and for a carrier's gateway.
+    package var addressRequests: Int?
+    /// `address_burst`: requests at once after a pause. Default 200, 1…1000000.
+    package var addressBurst = 200
+    /// `address_calls`: calls a second of the gateway's own endpoints by one address, twice as many
+    /// at once; more are answered 429. Default 1000/s, 1/s…1000000/s or `off`.
+    package var addressCalls: Int? = 1_000
+    /// `address_failures`: verifications a minute that led to no admission; then proofs from the
+    /// address are answered 429 without one. Default 600/m, 1/m…1000000/m or `off`.
+    package var addressFailures: Int? = 600
 
     package init() {}
 
@@ -48,12 +65,26 @@ package struct LimitSettings: Hashable, Sendable {
     static let counts: [CountRow] = [
         ("fields", \.fields, 10...1000), ("connections", \.connections, 1...10_000_000),
         ("pooled", \.pooled, 0...100_000), ("interim_responses", \.interimResponses, 0...1000),
+        ("addresses", \.addresses, 1024...16_777_216),
+        ("address_burst", \.addressBurst, 1...1_000_000),
+    ]
+
+    typealias OptionalRow = (
+        key: String, unit: String, path: any WritableKeyPath<Self, Int?> & Sendable
+    )
+
+    /// What may be `off`: numbers 1…1000000 with a unit behind them.
+    static let optionals: [OptionalRow] = [
+        ("address_connections", "", \.addressConnections),
+        ("address_requests", "/s", \.addressRequests),
+        ("address_calls", "/s", \.addressCalls),
+        ("address_failures", "/m", \.addressFailures),
     ]
 
     /// Reads the section; what it does not say keeps its default.
     init(_ node: SourceNode?, log: ProblemLog) {
         self.init()
-        let keys = Self.sizes.map(\.key) + Self.counts.map(\.key)
+        let keys = Self.sizes.map(\.key) + Self.counts.map(\.key) + Self.optionals.map(\.key)
         guard let node, let reader = MappingReader(node, "limits", keys: keys, log: log) else {
             return
         }
@@ -67,6 +98,15 @@ package struct LimitSettings: Hashable, Sendable {
                 self[keyPath: row.path] = value.value
             }
         }
+        for row in Self.optionals { read(row, reader) }
+        if reader.has("address_burst"), addressRequests == nil {
+            log.error(
+                reader.place(of: "address_burst"),
+                reader.path("address_burst"),
+                found: "a burst without a rate",
+                use: "address_requests beside it"
+            )
+        }
         guard target >= head else { return }
         guard reader.has("target") || reader.has("head") else { return }
         let key = reader.has("target") ? "target" : "head"
@@ -76,6 +116,19 @@ package struct LimitSettings: Hashable, Sendable {
             found: "a target of \(target.text) in a head of \(head.text)",
             use: "a target smaller than the head it stands in"
         )
+    }
+
+    private mutating func read(_ row: OptionalRow, _ reader: MappingReader) {
+        let use = "off, or 1\(row.unit)…1000000\(row.unit)"
+        let value = reader.value(row.key, use: use) { text -> Int?? in
+            if text == "off" { return .some(nil) }
+            guard text.hasSuffix(row.unit),
+                let number = MappingReader.digits(text.dropLast(row.unit.count)),
+                (1...1_000_000).contains(number)
+            else { return nil }
+            return number
+        }
+        if let value { self[keyPath: row.path] = value.value }
     }
 
     /// The bounds of request heads.

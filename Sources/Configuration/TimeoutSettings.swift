@@ -17,6 +17,9 @@ package struct TimeoutSettings: Hashable, Sendable {
     /// `response_idle`: for the next octet of a response, and for a party to take what waits for
     /// it. Default 60s.
     package var responseIdle: Duration = .seconds(60)
+    /// `response_minimum_rate`: octets a second that a client must take of what waits for it,
+    /// measured over `response_idle`; 0B/s for no minimum. Default 64B/s. Others: Kestrel 240.
+    package var responseMinimumRate = ByteCount(64)
     /// `idle`: for the next request on a client's connection. Default 60s.
     package var idle: Duration = .seconds(60)
     /// `pool_idle`: how long a connection to an origin waits unused; less than origins keep theirs.
@@ -44,17 +47,23 @@ package struct TimeoutSettings: Hashable, Sendable {
         ("linger", \.linger), ("drain", \.drain),
     ]
 
+    typealias RateRow = (key: String, path: any WritableKeyPath<Self, ByteCount> & Sendable)
+
+    static let rates: [RateRow] = [
+        ("body_minimum_rate", \.bodyMinimumRate),
+        ("response_minimum_rate", \.responseMinimumRate),
+    ]
+
     static let range: ClosedRange<Duration> = .milliseconds(1)...Duration.seconds(604_800)
 
     /// Reads the section; what it does not say keeps its default.
     init(_ node: SourceNode?, log: ProblemLog) {
         self.init()
-        let rateKey = "body_minimum_rate"
         guard let node,
             let reader = MappingReader(
                 node,
                 "timeouts",
-                keys: Self.rows.map(\.key) + [rateKey],
+                keys: Self.rows.map(\.key) + Self.rates.map(\.key),
                 log: log
             )
         else { return }
@@ -63,10 +72,12 @@ package struct TimeoutSettings: Hashable, Sendable {
                 self[keyPath: row.path] = value.value
             }
         }
-        let rate = reader.value(rateKey, use: "octets a second, 0B/s…1GiB/s") { text in
-            let size = text.hasSuffix("/s") ? ByteCount(text: text.dropLast(2)) : nil
-            return size.flatMap { $0 <= .gibibytes(1) ? $0 : nil }
+        for row in Self.rates {
+            let rate = reader.value(row.key, use: "octets a second, 0B/s…1GiB/s") { text in
+                let size = text.hasSuffix("/s") ? ByteCount(text: text.dropLast(2)) : nil
+                return size.flatMap { $0 <= .gibibytes(1) ? $0 : nil }
+            }
+            if let rate { self[keyPath: row.path] = rate.value }
         }
-        if let rate { bodyMinimumRate = rate.value }
     }
 }

@@ -5,6 +5,11 @@ public enum RandomOctets {
     /// The most octets that one call gives.
     public static let countMax = 1 << 20
 
+    /// A fresh word, fit for the keys of hash tables.
+    package static func word() -> UInt64 {
+        make(count: 8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
     /// Fresh octets, fit for keys and challenges. `count` is 0…``countMax``.
     public static func make(count: Int) -> [UInt8] {
         precondition(count >= 0 && count <= countMax, "RandomOctets: count out of range")

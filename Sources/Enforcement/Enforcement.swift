@@ -6,12 +6,13 @@
 //   Refusal     the one table of reasons
 //   Problem     how a refusal is answered
 //   Enrolment   the gateway's endpoints: challenges, keys
+//   AddressTable   what each client address has used of its limits
 //
 // Nothing here touches a socket, a file or a clock, and nothing holds a body: time comes in as a
 // value, content as a digest. The key table and the challenge issuer are memory that the lanes
 // share.
 //
-// Order. Presence and syntax first, then the key, then the signature, then what Apple's steps check
-// after it: App ID, counter, challenge, category, version. When several fail, the first in that
-// order is reported. Nothing is consumed before everything else held, so a stranger changes
-// nothing.
+// Order. What costs least comes first: presence and syntax, then the key, then whether the address has
+// verifications left, then the signature, then what Apple's steps check after it: App ID, counter,
+// challenge, category, version. When several fail, the first in that order is reported. Nothing is
+// consumed before everything else held, so a stranger changes nothing.

@@ -8,7 +8,7 @@ import Store
 
 // From a claim and the hash of what it should sign to a ruling.
 extension Judge {
-    /// Checks in this order: the key; steps 3 and 4 of Apple's "Verify the assertion" (signature,
+    /// Checks in this order: the key; whether a signature may be verified; steps 3 and 4 of Apple's "Verify the assertion" (signature,
     /// App ID); the environment; the content's announced length; step 5 (counter); step 6
     /// (challenge); steps 7 and 8 (category, version). Counter and challenge are consumed last, in
     /// one step.
@@ -21,6 +21,10 @@ extension Judge {
     ) -> Ruling {
         var ruling = Ruling(.pass, keyID: proof.keyID)
         guard let key = find(proof.keyID, &ruling) else { return ruling }
+        guard mayVerify else {
+            ruling.verdict = .refuse(.addressThrottled)
+            return ruling
+        }
         let verified: VerifiedAssertion
         do throws(AssertionRefusal) {
             verifications &+= 1
@@ -60,6 +64,10 @@ extension Judge {
     ) -> Ruling? {
         var ruling = Ruling(.pass, keyID: proof.keyID)
         guard find(proof.keyID, &ruling) != nil else { return ruling }
+        guard mayVerify else {
+            ruling.verdict = .refuse(.addressThrottled)
+            return ruling
+        }
         if isTooLong(length, rule) {
             ruling.verdict = .refuse(.contentTooLarge)
             return ruling

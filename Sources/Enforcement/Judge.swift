@@ -12,6 +12,8 @@ package struct Judge {
     let challenges: ChallengeIssuer
     let apps: [AppNumber: AppPolicy]
     var lines = RequestLines()
+    /// Whether a signature may be verified now.
+    var mayVerify = true
     /// Signatures that were verified, for the metrics.
     package internal(set) var verifications: UInt64 = 0
 
@@ -38,12 +40,16 @@ package struct Judge {
     ///
     /// - `octets`: the head's octets.
     /// - `now`: the wall clock.
+    /// - `mayVerify`: whether the client's address has verifications left; without, what would
+    ///   need one is refused.
     package mutating func open(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
         rule: Rule,
-        now: UnixTime
+        now: UnixTime,
+        mayVerify: Bool = true
     ) -> Opening {
+        self.mayVerify = mayVerify
         let fields = ProofFields(head.fields, octets, names: rule.fields)
         guard let keyText = fields.keyID, let assertionText = fields.assertion else {
             return .ruled(
@@ -113,13 +119,16 @@ package struct Judge {
     ///
     /// - `content`: SHA-256 of the content.
     /// - `text`: the content, asked for when the rule takes the challenge out of it.
+    /// - `mayVerify`: as before; others of the address may have come meanwhile.
     package mutating func close(
         _ proof: Proof,
         content: SHA256Digest,
         text: () -> [UInt8],
         rule: Rule,
-        now: UnixTime
+        now: UnixTime,
+        mayVerify: Bool = true
     ) -> Ruling {
+        self.mayVerify = mayVerify
         if let declared = proof.declared, declared != content {
             return Ruling(.refuse(.digestMismatch), keyID: proof.keyID)
         }

@@ -31,6 +31,7 @@ package enum Refusal: String, CaseIterable, Sendable {
     case unsupported
     case contentTooLarge = "content-too-large"
     case enrolmentThrottled = "enrolment-throttled"
+    case addressThrottled = "address-throttled"
     case storeUnavailable = "store-unavailable"
 }
 
@@ -114,6 +115,8 @@ extension Refusal {
         case .contentTooLarge:
             Row(413, .client, .none, "The content is larger than the route allows.")
         case .enrolmentThrottled: Row(429, .gateway, .retryLater, "Too many keys at once.")
+        case .addressThrottled:
+            Row(429, .client, .retryLater, "Too much comes from this address.")
         case .storeUnavailable: Row(503, .gateway, .retryLater, "The key store can't be used now.")
         }
     }

@@ -8,6 +8,7 @@ extension GatewayConfiguration {
         if lanes != next.lanes { return "lanes" }
         if storeFile != next.storeFile { return "store" }
         if challenges != next.challenges { return "challenges" }
+        if limits.addresses != next.limits.addresses { return "limits.addresses" }
         if log.access != next.log.access, next.log.access != .off, log.access != .off {
             return "log.access"
         }

@@ -1,6 +1,7 @@
 import AppAttest
 import Challenges
 package import Configuration
+import Cryptography
 import Dispatch
 import Enforcement
 import Glibc
@@ -109,6 +110,10 @@ package final class GatewayServer: @unchecked Sendable {
         self.sockets = sockets
         addresses = sockets.map(\.text)
         let enrolment = Self.enrolment(configuration, keys, issuer)
+        let addresses = AddressTable(
+            capacity: configuration.limits.addresses,
+            key: (RandomOctets.word(), RandomOctets.word())
+        )
         var units: [LaneUnit] = []
         for number in 0..<count {
             let writer = logWriter
@@ -127,6 +132,7 @@ package final class GatewayServer: @unchecked Sendable {
                 judge: Judge(apps: configuration.apps, keys: keys, challenges: issuer),
                 enrolment: enrolment,
                 keys: keys,
+                addresses: addresses,
                 writeLog: { writer?.write($0) }
             )
             units.append(LaneUnit(lane, proxy))

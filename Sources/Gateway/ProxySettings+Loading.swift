@@ -1,4 +1,5 @@
 import Configuration
+import Enforcement
 import HTTPWire
 import Proxy
 import Rules
@@ -59,6 +60,7 @@ extension Timeouts {
         connect = settings.connect.milliseconds
         firstByte = settings.firstByte.milliseconds
         responseIdle = settings.responseIdle.milliseconds
+        responseMinimumRate = UInt64(settings.responseMinimumRate.rawValue)
         idle = settings.idle.milliseconds
         poolIdle = settings.poolIdle.milliseconds
         tunnelIdle = settings.tunnelIdle.milliseconds
@@ -76,6 +78,14 @@ extension ProxyLimits {
         heldMemoryMax = settings.heldMemory.rawValue
         drainBytesMax = settings.drain.rawValue
         endpointBodyMax = settings.endpointBody.rawValue
+        addressConnectionsMax = settings.addressConnections
+        addressRequests = settings.addressRequests.map {
+            TokenRate($0, burst: settings.addressBurst)
+        }
+        addressCalls = settings.addressCalls.map { TokenRate($0, burst: $0 * 2) }
+        addressFailures = settings.addressFailures.map {
+            TokenRate($0, perSeconds: 60, burst: $0)
+        }
     }
 }
 

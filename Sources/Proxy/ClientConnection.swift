@@ -1,3 +1,4 @@
+import Enforcement
 import HTTPWire
 import TLSSession
 import Telemetry
@@ -21,18 +22,32 @@ final class ClientConnection: Connection {
     /// Octets that were read and not used: a partial head, or what followed a message.
     var inbox: [UInt8] = []
     private var scanner: HeadScanner
-    /// What waited to be sent when the deadline was set; a slow reader may take all the time it
-    /// needs as long as it reads.
-    private var unsentAtDeadline = 0
+    /// What the client had still to take when the deadline was set. The kernel's part counts: it
+    /// makes room in large steps only, and between them a slow reader looks like one that stands.
+    private var untakenAtDeadline = 0
+    /// The address is over a limit: the next request is not read yet, so that a flood takes its
+    /// sender's time and not the gateway's.
+    private var isPaused = false
+    /// As long as `Retry-After` says at least.
+    private static let pauseMilliseconds: UInt64 = 1_000
     let isSecure: Bool
     let peerAddress: IPAddress
+    /// What the peer's address has used of its limits; `nil` where none apply to it.
+    let addressEntry: AddressEntry?
     /// Says to origins who the client is.
     let provenance: ProvenanceWriter
 
-    init(_ descriptor: Int32, _ peer: SocketAddress, tls: TLSSession?, proxy: ProxyLane) {
+    init(
+        _ descriptor: Int32,
+        _ peer: SocketAddress,
+        tls: TLSSession?,
+        entry: AddressEntry?,
+        proxy: ProxyLane
+    ) {
         self.proxy = proxy
         isSecure = tls != nil
         peerAddress = peer.ipAddress
+        addressEntry = entry
         provenance = ProvenanceWriter(
             peer: peer.ipAddress,
             peerIsTrusted: proxy.settings.isTrusted(peer.ipAddress),
@@ -94,11 +109,18 @@ final class ClientConnection: Connection {
 
     override func deadlinePassed() {
         if unsentBytes > 0 {
+            let timeouts = proxy.settings.timeouts
+            let wanted = timeouts.responseMinimumRate * timeouts.responseIdle / 1000
+            let taken = UInt64(max(untakenAtDeadline - untakenBytes, 0))
             // An orderly end would make a whole response of one that ends with its connection.
-            return unsentBytes < unsentAtDeadline ? watchOutput() : reset()
+            return taken > 0 && taken >= wanted ? watchOutput() : reset()
         }
         switch phase {
         case .head:
+            if isPaused {
+                isPaused = false
+                return awaitHead()
+            }
             // An idle connection is closed without a word: an answer would be taken for one to the
             // request that may be on its way (RFC 9112 §9.5).
             guard scanner.hasBegun else { return close() }
@@ -112,14 +134,14 @@ final class ClientConnection: Connection {
 
     /// Gives the client time to take what waits for it.
     func watchOutput() {
-        unsentAtDeadline = unsentBytes
+        untakenAtDeadline = untakenBytes
         setDeadline(milliseconds: proxy.settings.timeouts.responseIdle)
     }
 
     // MARK: Heads
 
     private func readHead() {
-        guard unsentBytes == 0 else { return }
+        guard unsentBytes == 0, !isPaused else { return }
         if !inbox.isEmpty, !isInboxScanned {
             let octets = inbox
             return takeHead(octets.span, isInbox: true)
@@ -182,9 +204,13 @@ final class ClientConnection: Connection {
 
     private func awaitHead() {
         if proxy.isDraining, inbox.isEmpty { return linger() }
+        if isPaused { return setDeadline(milliseconds: Self.pauseMilliseconds) }
         setDeadline(milliseconds: proxy.settings.timeouts.idle)
         if !inbox.isEmpty { lane.resume(self) } else { resumeReading() }
     }
+
+    /// Lets the next request wait.
+    func pause() { isPaused = true }
 
     /// The upgrade has begun.
     func becomeTunnel(_ tunnel: Tunnel) {

@@ -19,6 +19,7 @@ extension Exchange {
             )
         case .challenges, .keys: break
         }
+        guard takesCall() else { return refuseForAddress() }
         if case .length(let length) = body.framing,
             length > UInt64(settings.limits.endpointBodyMax)
         {
@@ -48,13 +49,20 @@ extension Exchange {
         case .challenges:
             serve(proxy.enrolment.challenges(for: collected.span, now: proxy.wallSeconds, at: now))
         case .keys:
-            serve(
-                proxy.enrolment.enrol(
-                    collected.span,
-                    now: UnixTime(seconds: proxy.wallSeconds),
-                    at: now
-                )
+            guard mayVerify(now: now) else {
+                proxy.tally.add(.addressVerificationsRefused)
+                return refuseForAddress()
+            }
+            let action = proxy.enrolment.enrol(
+                collected.span,
+                now: UnixTime(seconds: proxy.wallSeconds),
+                at: now
             )
+            // 400 and 403 are about the attestation; 401 is about its challenge, 429 about others.
+            if case .refuse(let problem) = action, [400, 403].contains(problem.status) {
+                addFailure(now: now)
+            }
+            serve(action)
         case .unknown, .wrongMethod, nil:
             preconditionFailure("Exchange: collected content without an endpoint")
         }

@@ -19,11 +19,12 @@ extension Exchange {
             proxy.requestHead,
             octets,
             rule: rule,
-            now: UnixTime(seconds: proxy.wallSeconds)
+            now: UnixTime(seconds: proxy.wallSeconds),
+            mayVerify: mayVerify(now: before.1)
         )
-        count(verificationsSince: before)
         switch opening {
         case .ruled(let ruling):
+            count(ruling, since: before)
             writeOriginHead(octets, framing: body.framing)
             expectedDigest = ruling.expectedDigest
             if expectedDigest != nil { digest = SHA256.Stream() }
@@ -46,17 +47,24 @@ extension Exchange {
             content: held.digest(),
             text: { held.text() },
             rule: rule,
-            now: UnixTime(seconds: proxy.wallSeconds)
+            now: UnixTime(seconds: proxy.wallSeconds),
+            mayVerify: mayVerify(now: before.1)
         )
-        count(verificationsSince: before)
+        count(ruling, since: before)
         HeadWriter.field("Content-Length", UInt64(held.count), into: &originHead)
         originFraming = .length(UInt64(held.count))
         decide(ruling)
     }
 
-    private func count(verificationsSince before: (count: UInt64, nanoseconds: UInt64)) {
+    /// Counts what the ruling cost. A verification that led to no admission is the address's, also
+    /// one of a recorded request: it costs as much as one of a bad signature.
+    private func count(_ ruling: Ruling, since before: (count: UInt64, nanoseconds: UInt64)) {
+        if ruling.verdict == .refuse(.addressThrottled) {
+            proxy.tally.add(.addressVerificationsRefused)
+        }
         let done = proxy.judge.verifications &- before.count
         guard done > 0 else { return }
+        if case .refuse = ruling.verdict { addFailure(now: before.nanoseconds) }
         proxy.tally.add(.verifications, done)
         proxy.tally.add(
             .verification,
@@ -73,7 +81,7 @@ extension Exchange {
         switch decision {
         case .refuse(let refusal):
             countVerdict()
-            refuse(refusal)
+            if refusal == .addressThrottled { refuseForAddress() } else { refuse(refusal) }
         case .forward:
             // Only who would be refused for a replay has to wait for the disk.
             guard isEnforced, let ticket = ruling.ticket else { return admit() }
@@ -123,6 +131,7 @@ extension Exchange {
         if refusal.row.nextStep == .signAgain {
             challenge = proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds)
         }
-        answer(LocalAnswer(Problem(refusal, challenge: challenge)))
+        let wait = refusal == .addressThrottled ? Int(addressWait / 1_000_000_000) + 1 : 1
+        answer(LocalAnswer(Problem(refusal, challenge: challenge, retryAfter: wait)))
     }
 }

@@ -25,6 +25,7 @@ extension Exchange {
         read(proxy.requestHead, octets)
         if settings.logsAccess { remember(octets) }
         if !settings.trustedProxies.isEmpty { findClient(octets) }
+        guard takesRequest() else { return refuseForAddress() }
         if proxy.requestHead.hasPassedHere(octets) {
             // RFC 9110 §7.6: a gateway must not send a request to itself for ever.
             return answer(.error(status: 508, reason: "loop-detected"))

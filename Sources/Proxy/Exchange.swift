@@ -49,6 +49,12 @@ final class Exchange {
     var awaitsContinue = false
     var acceptsTrailers = false
     var clientAddress = IPAddress.v4(0)
+    /// What the client's address has used of its limits; `nil` where none apply to it.
+    var addressEntry: AddressEntry?
+    /// Whether the entry is held for this request alone.
+    var holdsEntry = false
+    /// Nanoseconds after which the address may go on.
+    var addressWait: UInt64 = 0
     var body = BodyReader(.none, limits: HeadLimits())
     var upload = Upload.done
     var held: HeldBody?
@@ -149,6 +155,7 @@ final class Exchange {
     private func end() {
         client = nil
         origin = nil
+        releaseAddress()
         dropHeld()
         proof = nil
         endpoint = nil

@@ -16,6 +16,7 @@ package final class ProxyLane {
     var judge: Judge
     private(set) var enrolment: Enrolment
     let keys: KeyTable
+    let addresses: AddressTable
     private(set) var pools: [OriginPool]
     /// Requests that wait until their counter is on disk, in the order of their tickets.
     var commitQueue = CommitQueue()
@@ -47,6 +48,7 @@ package final class ProxyLane {
         judge: Judge,
         enrolment: Enrolment,
         keys: KeyTable,
+        addresses: AddressTable,
         writeLog: @escaping @Sendable ([UInt8]) -> Void
     ) {
         self.lane = lane
@@ -54,6 +56,7 @@ package final class ProxyLane {
         self.judge = judge
         self.enrolment = enrolment
         self.keys = keys
+        self.addresses = addresses
         self.writeLog = writeLog
         tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
         pools = settings.origins.map(OriginPool.init)
@@ -80,14 +83,23 @@ package final class ProxyLane {
             tally.add(.connectionsRefused)
             return Connection.discard(descriptor)
         }
+        let entry: AddressEntry?
+        switch hold(peer) {
+        case .held(let held): entry = held
+        case .noRoom: entry = nil
+        case .refused:
+            tally.add(.addressConnectionsRefused)
+            return Connection.discard(descriptor)
+        }
         Connection.setNoDelay(descriptor, peer)
         let client: ClientConnection
         do {
             let session = try tls.map { try TLSSession(accepting: $0) }
-            client = ClientConnection(descriptor, peer, tls: session, proxy: self)
+            client = ClientConnection(descriptor, peer, tls: session, entry: entry, proxy: self)
             try lane.register(client)
         } catch {
             tally.add(.connectionsRefused)
+            entry?.release(now: MonotonicClock.nanoseconds)
             return Connection.discard(descriptor)
         }
         clientCount += 1
@@ -101,7 +113,24 @@ package final class ProxyLane {
     /// A copy of what was counted, and how many client connections are open.
     package var counted: (clients: Int, tally: Tally) { (clientCount, tally) }
 
+    /// Holds the peer's address. Behind a trusted proxy the address that counts is told with each
+    /// request; the peer of a Unix socket has none.
+    private func hold(_ peer: SocketAddress) -> AddressTable.Holding {
+        guard !peer.isUnix else { return .noRoom }
+        let address = peer.ipAddress
+        guard !settings.isTrusted(address) else { return .noRoom }
+        return hold(address, max: settings.limits.addressConnectionsMax)
+    }
+
+    /// Holds a client's address.
+    func hold(_ address: IPAddress, max: Int?) -> AddressTable.Holding {
+        let holding = addresses.hold(address, now: MonotonicClock.nanoseconds, max: max)
+        if case .noRoom = holding { tally.add(.addressTableFull) }
+        return holding
+    }
+
     func clientClosed(_ client: ClientConnection) {
+        client.addressEntry?.release(now: MonotonicClock.nanoseconds)
         clientCount -= 1
         clients[ObjectIdentifier(client)] = nil
         tally.add(.connectionsClosed)

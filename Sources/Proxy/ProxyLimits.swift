@@ -1,3 +1,4 @@
+package import Enforcement
 package import HTTPWire
 
 /// The bounds of what one lane holds. Each value has a configuration key of the same name.
@@ -19,6 +20,14 @@ package struct ProxyLimits: Sendable {
     package var drainBytesMax = 256 << 10
     /// Octets of content the gateway's own endpoints read.
     package var endpointBodyMax = 16 << 10
+    /// Client connections of one address on all lanes; one more is closed at once.
+    package var addressConnectionsMax: Int?
+    /// Requests of one address.
+    package var addressRequests: TokenRate?
+    /// Calls of the gateway's own endpoints by one address.
+    package var addressCalls: TokenRate?
+    /// Verifications in vain that one address may cause.
+    package var addressFailures: TokenRate?
 
     package init() {}
 }

@@ -14,6 +14,9 @@ package struct Timeouts: Sendable {
     package var firstByte: UInt64 = 60_000
     /// For the next octet of a response, and for a client or origin to take what waits for it.
     package var responseIdle: UInt64 = 60_000
+    /// Octets a second that a client must take of what waits for it, measured over `responseIdle`;
+    /// 0 for no minimum.
+    package var responseMinimumRate: UInt64 = 64
     /// For the next request on a client's connection. Then it is closed.
     package var idle: UInt64 = 60_000
     /// How long an origin connection waits in the pool: less than origins keep theirs.

@@ -28,6 +28,10 @@ package enum Counter: Int, CaseIterable, Sendable {
     case challengesIssued
     case enrolments
     case enrolmentsThrottled
+    case addressConnectionsRefused
+    case addressRequestsRefused
+    case addressVerificationsRefused
+    case addressTableFull
 
     /// The metric's name without its prefix.
     package var name: String {
@@ -60,6 +64,10 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .challengesIssued: "challenges_issued_total"
         case .enrolments: "enrolments_total"
         case .enrolmentsThrottled: "enrolments_throttled_total"
+        case .addressConnectionsRefused: "address_connections_refused_total"
+        case .addressRequestsRefused: "address_requests_refused_total"
+        case .addressVerificationsRefused: "address_verifications_refused_total"
+        case .addressTableFull: "address_table_full_total"
         }
     }
 
@@ -94,6 +102,10 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .challengesIssued: "Challenges issued."
         case .enrolments: "Keys enrolled."
         case .enrolmentsThrottled: "Enrolments turned away for now."
+        case .addressConnectionsRefused: "Connections over the limit of their address, closed."
+        case .addressRequestsRefused: "Requests over the rate of their address."
+        case .addressVerificationsRefused: "Proofs not looked at after failures of their address."
+        case .addressTableFull: "Connections and requests of addresses that found no room."
         }
     }
 }

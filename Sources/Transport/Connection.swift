@@ -58,6 +58,12 @@ open class Connection: Endpoint {
     /// How many octets wait in memory to be sent.
     package final var unsentBytes: Int { unsent.count - unsentStart }
 
+    /// How many octets the peer has still to take: those that wait here and those that its system
+    /// has not acknowledged.
+    package final var untakenBytes: Int {
+        isClosed ? 0 : unsentBytes + Int(clinux_unacknowledged(descriptor))
+    }
+
     /// A connection that was accepted or is being made; `isConnecting` says that `connect` still
     /// runs.
     package init(

@@ -147,7 +147,14 @@ import Testing
                 origins: { o: { servers: ["o:80"], host: api.internal, first_byte_timeout: 5m } }
                 default: { origin: o, mode: off }
                 timeouts: { connect: 250ms, body_minimum_rate: 0B/s }
-                limits: { head: 32KiB, interim_responses: 0 }
+                limits:
+                  head: 32KiB
+                  interim_responses: 0
+                  address_connections: off
+                  address_requests: 100/s
+                  address_burst: 300
+                  address_calls: 50/s
+                  address_failures: 60/m
                 enrolment: { rate: 5/s }
                 challenges: { enrolment_ttl: 2h, capacity: 2048 }
                 trusted_proxies: [10.0.0.0/8, "::1"]
@@ -163,6 +170,11 @@ import Testing
         #expect(configuration.timeouts.head == .seconds(10))
         #expect(configuration.timeouts.bodyMinimumRate == ByteCount(0))
         #expect(configuration.limits.head == .kibibytes(32))
+        #expect(configuration.limits.addressConnections == nil)
+        #expect(configuration.limits.addressRequests == 100)
+        #expect(configuration.limits.addressBurst == 300)
+        #expect(configuration.limits.addressCalls == 50)
+        #expect(configuration.limits.addressFailures == 60)
         #expect(configuration.enrolment.keysPerSecond == 5)
         #expect(configuration.enrolment.burst == 200)
         #expect(configuration.challenges.capacity == 2048)

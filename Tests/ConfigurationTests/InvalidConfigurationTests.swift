@@ -52,8 +52,9 @@ import Testing
             "limits: { heads: 1KiB }",
             """
             p.yaml:6: limits.heads: found an unknown key; use head, target, trailers, \
-            held_memory, drain, endpoint_body, fields, connections, pooled, interim_responses \
-            (did you mean head?)
+            held_memory, drain, endpoint_body, fields, connections, pooled, interim_responses, \
+            addresses, address_burst, address_connections, address_requests, address_calls, \
+            address_failures (did you mean head?)
             """
         ),
         .more(
@@ -70,6 +71,18 @@ import Testing
         .more(
             "limits: { fields: 5 }",
             "p.yaml:6: limits.fields: found \"5\"; use a number, 10…1000"
+        ),
+        .more(
+            "limits: { address_requests: 100 }",
+            "p.yaml:6: limits.address_requests: found \"100\"; use off, or 1/s…1000000/s"
+        ),
+        .more(
+            "limits: { address_failures: 0/m }",
+            "p.yaml:6: limits.address_failures: found \"0/m\"; use off, or 1/m…1000000/m"
+        ),
+        .more(
+            "limits: { address_burst: 5 }",
+            "p.yaml:6: limits.address_burst: found a burst without a rate; use address_requests"
         ),
         .more(
             "limits: { head: 4KiB }",

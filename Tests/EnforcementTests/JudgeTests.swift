@@ -233,8 +233,11 @@ extension BuildPolicy {
             .nonceMismatch, .keyIDMismatch, .accessControlMismatch, .counterNotZero,
             .receiptRefused, .enrolmentThrottled,
         ]
-        // Judged where the content ends, where the store fails, or not at all so far.
-        let elsewhere: Set<Refusal> = [.storeUnavailable, .riskExceeded, .deviceFlagged]
+        // Judged where the content ends, where the store fails, by what the address did before, or
+        // not at all so far.
+        let elsewhere: Set<Refusal> = [
+            .storeUnavailable, .addressThrottled, .riskExceeded, .deviceFlagged,
+        ]
         let tried = Set(RefusedCase.all.map(\.refusal))
         #expect(Set(Refusal.allCases).subtracting(tried) == ofEnrolment.union(elsewhere))
     }

@@ -28,7 +28,8 @@ import Testing
                 "device-flagged", "unsupported",
             ]
         ),
-        (413, ["content-too-large"]), (429, ["enrolment-throttled"]), (503, ["store-unavailable"]),
+        (413, ["content-too-large"]), (429, ["enrolment-throttled", "address-throttled"]),
+        (503, ["store-unavailable"]),
     ]
 
     @Test(arguments: statuses)

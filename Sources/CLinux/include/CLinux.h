@@ -33,6 +33,7 @@ void clinux_share_port(int fd);            // SO_REUSEADDR, SO_REUSEPORT
 void clinux_accept_both_families(int fd);  // IPV6_V6ONLY off
 void clinux_reset_on_close(int fd);        // SO_LINGER, 0 seconds
 int clinux_socket_error(int fd);           // SO_ERROR, or -1
+int clinux_unacknowledged(int fd);         // octets sent and not acknowledged: SIOCOUTQ, or 0
 
 // A file without a name in a folder: O_TMPFILE, read and write, mode 0600.
 int clinux_open_unnamed(const char *folder);

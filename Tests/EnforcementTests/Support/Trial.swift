@@ -121,11 +121,15 @@ struct Trial {
 
     // MARK: Judging
 
-    mutating func open(_ wire: Wire, _ rule: Rule) throws -> Opening {
+    mutating func open(
+        _ wire: Wire,
+        _ rule: Rule,
+        mayVerify: Bool = true
+    ) throws -> Opening {
         var head = RequestHead()
         let octets = wire.head
         try head.read(octets.span, isSecure: false, limits: HeadLimits())
-        return judge.open(head, octets.span, rule: rule, now: now)
+        return judge.open(head, octets.span, rule: rule, now: now, mayVerify: mayVerify)
     }
 
     /// Judges a request to the end, its content held where the judge asks for it.

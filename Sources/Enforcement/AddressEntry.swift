@@ -1,0 +1,34 @@
+import Synchronization
+
+/// The place of one client address in an ``AddressTable``, held: it stays that address's until
+/// ``release(now:)``, which the holder calls once.
+package struct AddressEntry: Sendable {
+    let row: AddressTable.Row
+    let way: Int
+
+    /// Takes a request's token: `nil`, or the nanoseconds until there is one.
+    package func takeRequest(_ rate: TokenRate, now: UInt64) -> UInt64? {
+        rate.take(from: row.slots[way].requests, now: now)
+    }
+
+    /// The same for a call of the gateway's own endpoints.
+    package func takeCall(_ rate: TokenRate, now: UInt64) -> UInt64? {
+        rate.take(from: row.slots[way].calls, now: now)
+    }
+
+    /// Whether a signature may be verified for this address: `nil`, or the nanoseconds until then.
+    package func failureWait(_ rate: TokenRate, now: UInt64) -> UInt64? {
+        rate.wait(in: row.slots[way].failures, now: now)
+    }
+
+    /// A verification was in vain.
+    package func addFailure(_ rate: TokenRate, now: UInt64) {
+        _ = rate.take(from: row.slots[way].failures, now: now)
+    }
+
+    /// Holds the entry no longer.
+    package func release(now: UInt64) {
+        row.slots[way].usedAt.store(now, ordering: .relaxed)
+        row.slots[way].holder.wrappingSubtract(1, ordering: .releasing)
+    }
+}

@@ -1,0 +1,147 @@
+package import HTTPWire
+import Synchronization
+
+/// What each client address has used of its limits: a table of fixed size for all lanes at once.
+///
+/// Shared, since the kernel spreads the connections of one address over the lanes; without a lock,
+/// since it lies on the way of every request. An address is looked up once, when its connection is
+/// accepted (or a trusted proxy names it); from then on its holder has the place.
+///
+/// An IPv6 address counts as its /64, which is what one subscriber is given.
+///
+/// Full. An address has its place in one row of eight, chosen by a hash under a key that nobody
+/// outside knows, so that nobody can aim at a row. In a full row the address gives way that nobody
+/// holds and that was used longest ago; one with open connections never does. Where all eight are
+/// held, the newcomer goes without limits: to refuse it would let eight addresses shut out others.
+///
+/// A slot's `holder` is the address's tag, 40 bits of its hash, above the number of its holders, 24
+/// bits. So to hold and to evict are each one compare-and-exchange on one word, and what is held is
+/// never evicted. Two lanes that bring the same new address in the same moment may give it two
+/// places, each with limits of its own, until one of them is evicted.
+package final class AddressTable: Sendable {
+    /// What came of holding an address.
+    package enum Holding: Sendable {
+        case held(AddressEntry)
+        /// The address has as many holders as it may.
+        case refused
+        /// Its row is full of held addresses.
+        case noRoom
+    }
+
+    /// 40 octets.
+    struct Slot: ~Copyable, Sendable {
+        let holder = Atomic<UInt64>(0)
+        /// The buckets of ``TokenRate``.
+        let requests = Atomic<UInt64>(0)
+        let calls = Atomic<UInt64>(0)
+        let failures = Atomic<UInt64>(0)
+        /// Monotonic nanoseconds.
+        let usedAt = Atomic<UInt64>(0)
+    }
+
+    final class Row: Sendable {
+        let slots = InlineArray<8, Slot> { _ in Slot() }
+    }
+
+    fileprivate static let ways = 8
+    fileprivate static let holdersMask: UInt64 = 0xFF_FFFF
+    /// Stands in a slot that changes its address; it reads as held.
+    private static let changing = UInt64.max
+    /// Lost races after which a newcomer goes without a place.
+    private static let attemptsMax = 8
+
+    private let rows: [Row]
+    private let key: (UInt64, UInt64)
+
+    /// - Parameters:
+    ///   - capacity: addresses, 8…16,777,216; rounded up to a power of two.
+    ///   - key: random, and known to nobody else.
+    package init(capacity: Int, key: (UInt64, UInt64)) {
+        var count = 1
+        while count * Self.ways < min(capacity, 1 << 24) { count *= 2 }
+        rows = (0..<count).map { _ in Row() }
+        self.key = key
+    }
+
+    /// Addresses that have room.
+    package var capacity: Int { rows.count * Self.ways }
+
+    /// Holds the place of an address, which is made when there is none.
+    ///
+    /// - Parameters:
+    ///   - now: monotonic nanoseconds.
+    ///   - max: the most holders, at least 1; `nil` for no limit.
+    package func hold(_ address: IPAddress, now: UInt64, max: Int?) -> Holding {
+        let hash = hash(of: address)
+        let row = rows[Int(truncatingIfNeeded: hash) & (rows.count - 1)]
+        // Neither that of an empty slot nor that of a changing one.
+        let tag = Swift.max(1, min(hash >> 24, (1 << 40) - 2))
+        let most = min(UInt64(Swift.max(max ?? .max, 1)), Self.holdersMask - 1)
+        for _ in 0..<Self.attemptsMax {
+            if let holding = row.find(tag, now: now, most: most) { return holding }
+            guard let (way, word) = row.leastRecentlyUsed() else { return .noRoom }
+            let slot = row.slots[way].holder.compareExchange(
+                expected: word,
+                desired: Self.changing,
+                ordering: .acquiring
+            )
+            guard slot.exchanged else { continue }
+            row.slots[way].requests.store(0, ordering: .relaxed)
+            row.slots[way].calls.store(0, ordering: .relaxed)
+            row.slots[way].failures.store(0, ordering: .relaxed)
+            row.slots[way].usedAt.store(now, ordering: .relaxed)
+            row.slots[way].holder.store(tag << 24 | 1, ordering: .releasing)
+            return .held(AddressEntry(row: row, way: way))
+        }
+        return .noRoom
+    }
+
+    /// The standard library's SipHash, under a key of our own as well.
+    private func hash(of address: IPAddress) -> UInt64 {
+        var hasher = Hasher()
+        hasher.combine(key.0)
+        hasher.combine(key.1)
+        switch address {
+        case .v4(let address): hasher.combine(address)
+        case .v6(let high, _): hasher.combine(high)
+        }
+        return UInt64(truncatingIfNeeded: hasher.finalize())
+    }
+}
+
+extension AddressTable.Row {
+    /// Holds the slot with this tag; `nil` when there is none.
+    fileprivate func find(_ tag: UInt64, now: UInt64, most: UInt64) -> AddressTable.Holding? {
+        for way in 0..<AddressTable.ways {
+            var word = slots[way].holder.load(ordering: .acquiring)
+            while word >> 24 == tag {
+                guard word & AddressTable.holdersMask < most else { return .refused }
+                let slot = slots[way].holder.compareExchange(
+                    expected: word,
+                    desired: word &+ 1,
+                    ordering: .acquiring
+                )
+                if slot.exchanged {
+                    slots[way].usedAt.store(now, ordering: .relaxed)
+                    return .held(AddressEntry(row: self, way: way))
+                }
+                word = slot.original
+            }
+        }
+        return nil
+    }
+
+    /// The slot that nobody holds and that was used longest ago, with its word.
+    fileprivate func leastRecentlyUsed() -> (way: Int, word: UInt64)? {
+        var found: (way: Int, word: UInt64)?
+        var oldest = UInt64.max
+        for way in 0..<AddressTable.ways {
+            let word = slots[way].holder.load(ordering: .relaxed)
+            guard word & AddressTable.holdersMask == 0 else { continue }
+            let usedAt = word == 0 ? 0 : slots[way].usedAt.load(ordering: .relaxed)
+            guard found == nil || usedAt < oldest else { continue }
+            (found, oldest) = ((way, word), usedAt)
+        }
+        return found
+    }
+}

@@ -1,0 +1,50 @@
+package import Synchronization
+
+/// How fast tokens flow into a bucket and how many it holds (the generic cell rate algorithm).
+///
+/// The bucket is one number of the caller's: when it would be full again. 0 is a full one. Time is
+/// the caller's too.
+package struct TokenRate: Hashable, Sendable {
+    /// Nanoseconds in which one token flows in.
+    private let interval: UInt64
+    /// Nanoseconds in which the whole bucket fills.
+    private let fill: UInt64
+
+    /// - Parameters:
+    ///   - count: tokens that flow in, 1…1,000,000.
+    ///   - seconds: in this time, 1…3600.
+    ///   - burst: tokens the bucket holds, 1…1,000,000.
+    package init(_ count: Int, perSeconds seconds: Int = 1, burst: Int) {
+        let time = UInt64(min(max(seconds, 1), 3_600)) * 1_000_000_000
+        interval = time / UInt64(min(max(count, 1), 1_000_000))
+        fill = interval * UInt64(min(max(burst, 1), 1_000_000))
+    }
+
+    /// Takes a token.
+    ///
+    /// - Parameter now: monotonic nanoseconds.
+    /// - Returns: `nil` when there was one, otherwise the nanoseconds until there is.
+    package func take(from bucket: borrowing Atomic<UInt64>, now: UInt64) -> UInt64? {
+        var seen = bucket.load(ordering: .relaxed)
+        while true {
+            if let wait = wait(fullAt: seen, now: now) { return wait }
+            let exchange = bucket.compareExchange(
+                expected: seen,
+                desired: max(seen, now) &+ interval,
+                ordering: .relaxed
+            )
+            if exchange.exchanged { return nil }
+            seen = exchange.original
+        }
+    }
+
+    /// Looks for a token and takes none: `nil`, or the nanoseconds until there is one.
+    package func wait(in bucket: borrowing Atomic<UInt64>, now: UInt64) -> UInt64? {
+        wait(fullAt: bucket.load(ordering: .relaxed), now: now)
+    }
+
+    private func wait(fullAt: UInt64, now: UInt64) -> UInt64? {
+        let next = max(fullAt, now) &+ interval
+        return next &- now > fill ? next &- now &- fill : nil
+    }
+}

@@ -1,0 +1,74 @@
+import Enforcement
+import HTTPWire
+import Rules
+import Telemetry
+import Transport
+
+// The limits of the client's address.
+extension Exchange {
+    /// Finds whose limits the request counts against: the peer's, or those of the client that a
+    /// trusted proxy names. Where it names none, or one that is trusted itself, nobody's.
+    private func findAddressEntry() {
+        guard let client else { return }
+        addressEntry = client.addressEntry
+        holdsEntry = false
+        let limits = settings.limits
+        guard addressEntry == nil, clientAddress != client.peerAddress,
+            limits.addressRequests != nil || limits.addressCalls != nil
+                || limits.addressFailures != nil,
+            !settings.isTrusted(clientAddress),
+            case .held(let entry) = proxy.hold(clientAddress, max: nil)
+        else { return }
+        addressEntry = entry
+        holdsEntry = true
+    }
+
+    func releaseAddress() {
+        if holdsEntry { addressEntry?.release(now: MonotonicClock.nanoseconds) }
+        addressEntry = nil
+        holdsEntry = false
+    }
+
+    /// Whether the address has a request left, which is taken.
+    func takesRequest() -> Bool {
+        findAddressEntry()
+        guard let rate = settings.limits.addressRequests, let addressEntry,
+            let wait = addressEntry.takeRequest(rate, now: startedAt)
+        else { return true }
+        proxy.tally.add(.addressRequestsRefused)
+        addressWait = wait
+        return false
+    }
+
+    /// Whether the address has a call of the gateway's own endpoints left, which is taken.
+    func takesCall() -> Bool {
+        guard let rate = settings.limits.addressCalls, let addressEntry,
+            let wait = addressEntry.takeCall(rate, now: startedAt)
+        else { return true }
+        proxy.tally.add(.addressRequestsRefused)
+        addressWait = wait
+        return false
+    }
+
+    /// Whether a signature may be verified for the address.
+    func mayVerify(now: UInt64) -> Bool {
+        guard let rate = settings.limits.addressFailures, let addressEntry,
+            let wait = addressEntry.failureWait(rate, now: now)
+        else { return true }
+        addressWait = wait
+        return false
+    }
+
+    /// Answers that the address is over a limit. A connection of its own is then not read for a
+    /// while; that of a trusted proxy carries others too.
+    func refuseForAddress() {
+        if !holdsEntry { client?.pause() }
+        refuse(.addressThrottled)
+    }
+
+    /// A verification was in vain.
+    func addFailure(now: UInt64) {
+        guard let rate = settings.limits.addressFailures else { return }
+        addressEntry?.addFailure(rate, now: now)
+    }
+}

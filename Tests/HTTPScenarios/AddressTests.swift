@@ -1,0 +1,134 @@
+import Testing
+
+extension Scenarios {
+    /// The limits of each client address.
+    struct AddressTests {
+        private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+        private static func get(for address: String) -> String {
+            "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: \(address)\r\n\r\n"
+        }
+
+        /// One connection at a time asks, and says how it was answered.
+        private static func statuses(_ client: Wire, _ requests: [String]) throws -> [Int] {
+            try requests.map { request in
+                try client.send(request)
+                return try client.readResponse().status
+            }
+        }
+
+        @Test func `a connection more than an address may have is closed, and others serve on`()
+            throws
+        {
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let gateway = try TestGateway(
+                [("shop", [origin.address])],
+                lanes: 2,
+                more: "limits: { address_connections: 3 }"
+            )
+            defer { gateway.stop() }
+            let clients = try (0..<3).map { _ in try gateway.connect() }
+            for client in clients { #expect(try Self.statuses(client, [Self.get]) == [200]) }
+            #expect(try gateway.connect().endsSilently())
+            for client in clients { #expect(try Self.statuses(client, [Self.get]) == [200]) }
+            // Once the gateway has seen one go, there is room for another, on whatever lane.
+            clients[0].finishSending()
+            #expect(try clients[0].readToEnd().isEmpty)
+            #expect(try gateway.ask(Self.get).status == 200)
+        }
+
+        @Test func `requests over the rate of an address are answered 429, and serve on later`()
+            throws
+        {
+            let bench = try Bench(more: "limits: { address_requests: 1/s, address_burst: 5 }")
+            defer { bench.stop() }
+            let client = try bench.connect()
+            let requests = Array(repeating: Self.get, count: 7)
+            let statuses = try Self.statuses(client, requests)
+            #expect(statuses.prefix(5).allSatisfy { $0 == 200 })
+            #expect(statuses.contains(429))
+            // The connection goes on when its pause is over, with what was pipelined meanwhile.
+            try client.send(Self.get + Self.get)
+            for _ in 0..<2 {
+                let status = try client.readResponse().status
+                #expect(status == 200 || status == 429)
+            }
+        }
+
+        @Test func `the answer says when, and why`() throws {
+            let bench = try Bench(more: "limits: { address_requests: 1/s, address_burst: 1 }")
+            defer { bench.stop() }
+            let answers = try (0..<4).map { _ in try bench.gateway.ask(Self.get) }
+            let answer = try #require(answers.first { $0.status == 429 })
+            #expect(answer.head.value("retry-after") == "1")
+            #expect(answer.text.contains(#""reason":"address-throttled""#))
+            #expect(answer.text.contains(#""next":"retry-later""#))
+        }
+
+        @Test func `the rate is that of the address, not of the connection`() throws {
+            let bench = try Bench(more: "limits: { address_requests: 1/s, address_burst: 2 }")
+            defer { bench.stop() }
+            let statuses = try (0..<8).map { _ in try bench.gateway.ask(Self.get).status }
+            #expect(statuses.prefix(2).allSatisfy { $0 == 200 })
+            #expect(statuses.contains(429))
+        }
+
+        @Test func `calls of the gateway's own endpoints have a rate of their own`() throws {
+            let bench = try Bench(more: "limits: { address_calls: 1/s }")
+            defer { bench.stop() }
+            let client = try bench.connect()
+            let gets = Array(repeating: Self.get, count: 4)
+            #expect(try Self.statuses(client, gets).allSatisfy { $0 == 200 })
+            let ask = "POST /.well-known/app-attest/challenges HTTP/1.1\r\nHost: a\r\n"
+            let requests = Array(repeating: ask + "Content-Length: 0\r\n\r\n", count: 4)
+            let statuses = try Self.statuses(client, requests)
+            #expect(statuses.prefix(2).allSatisfy { $0 == 200 })
+            #expect(statuses.contains(429))
+        }
+
+        @Test func `behind a trusted proxy the client that it names is counted`() throws {
+            let more = """
+                trusted_proxies: [127.0.0.1]
+                limits: { address_connections: 1, address_requests: 1/s, address_burst: 2 }
+                """
+            let bench = try Bench(more: more)
+            defer { bench.stop() }
+            // The proxy itself may have as many connections as it likes.
+            let proxies = try (0..<4).map { _ in try bench.connect() }
+            let one = Array(repeating: Self.get(for: "192.0.2.1"), count: 6)
+            let statuses = try Self.statuses(proxies[0], one)
+            #expect(statuses.prefix(2).allSatisfy { $0 == 200 })
+            #expect(statuses.contains(429))
+            for number in 2..<10 {
+                let other = Self.get(for: "192.0.2.\(number)")
+                #expect(try Self.statuses(proxies[number % 4], [other]) == [200])
+            }
+            // Two addresses of one /64.
+            let network = (0..<8).map { Self.get(for: "2001:db8::\($0)") }
+            #expect(try Self.statuses(proxies[1], network).contains(429))
+        }
+
+        @Test(arguments: ["", "X-Forwarded-For: 127.0.0.1\r\n", "X-Forwarded-For: unknown\r\n"])
+        func `where a trusted proxy names no client, nothing is limited`(_ field: String) throws {
+            let more = """
+                trusted_proxies: [127.0.0.1]
+                limits: { address_connections: 1, address_requests: 1/s, address_burst: 1 }
+                """
+            let bench = try Bench(more: more)
+            defer { bench.stop() }
+            let request = "GET / HTTP/1.1\r\nHost: a\r\n\(field)\r\n"
+            for _ in 0..<2 {
+                let requests = Array(repeating: request, count: 10)
+                #expect(try Self.statuses(bench.connect(), requests).allSatisfy { $0 == 200 })
+            }
+        }
+
+        @Test func `what a stranger says of its address changes nothing`() throws {
+            let bench = try Bench(more: "limits: { address_requests: 1/s, address_burst: 2 }")
+            defer { bench.stop() }
+            let requests = (0..<4).map { Self.get(for: "192.0.2.\($0)") }
+            #expect(try Self.statuses(bench.connect(), requests).contains(429))
+        }
+    }
+}

@@ -1,0 +1,231 @@
+import Glibc
+import Testing
+
+extension Scenarios {
+    /// Clients that want to exhaust the gateway: each attack ends, memory stays, others are served.
+    struct HostileClientTests {
+        private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+        private static let upload =
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+        /// What the process may grow by in an attack; all ends of all connections live in it.
+        private static let growthMax = 32 << 20
+
+        /// By how many octets the process is larger after the closure.
+        private func growth(_ attack: () throws -> Void) rethrows -> Int {
+            let before = ResidentMemory.bytes
+            try attack()
+            return ResidentMemory.bytes - before
+        }
+
+        /// Sends until the gateway has heard enough, then reads its answer.
+        private func answer(to octets: [UInt8], _ client: Wire) throws -> Int {
+            do {
+                _ = try client.sendUntilStalled(octets, milliseconds: 1_000)
+            } catch WireFault.reset {
+                // The gateway reads away a bounded amount only.
+            }
+            return try client.readFinalResponse().status
+        }
+
+        @Test(arguments: [
+            "GET / HTTP/1.1\r\nHost: a\r\nX: ", "GET /", "", "GET / HTTP/1.1\r\nHost: a\r\n ",
+        ])
+        func `a head without an end is answered long before it fills memory`(_ start: String)
+            throws
+        {
+            let bench = try Bench()
+            defer { bench.stop() }
+            let client = try bench.connect()
+            let flood = Array(start.utf8) + [UInt8](repeating: UInt8(ascii: "a"), count: 8 << 20)
+            let grown = try growth {
+                let status = try answer(to: flood, client)
+                #expect([400, 414, 431].contains(status))
+            }
+            #expect(grown < Self.growthMax, "\(grown >> 10) KiB more")
+            #expect(bench.origin.connections.isEmpty)
+            #expect(try bench.gateway.ask(Self.get).status == 200)
+        }
+
+        @Test(arguments: ["A: b\r\n", "A:\r\n", "Content-Type: \r\n"])
+        func `a flood of fields is answered 431`(_ line: String) throws {
+            let bench = try Bench()
+            defer { bench.stop() }
+            let start = Array("GET / HTTP/1.1\r\nHost: a\r\n".utf8)
+            let lines = (0..<1_000).flatMap { _ in Array(line.utf8) }
+            let client = try bench.connect()
+            #expect(try answer(to: start + lines + Array("\r\n".utf8), client) == 431)
+            #expect(bench.origin.connections.isEmpty)
+        }
+
+        @Test func `chunk extensions are bounded over all chunks together`() throws {
+            let bench = try Bench()
+            defer { bench.stop() }
+            let chunk = Array("1;a=\(String(repeating: "b", count: 60))\r\nx\r\n".utf8)
+            let client = try bench.connect()
+            try client.send(Self.upload)
+            let flood = (0..<10_000).flatMap { _ in chunk }
+            #expect(try answer(to: flood, client) == 400)
+            #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
+            #expect(bench.origin.requests.isEmpty, "the origin never saw a whole request")
+        }
+
+        @Test func `trailers are bounded`() throws {
+            let bench = try Bench()
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send(Self.upload + "1\r\nx\r\n0\r\n")
+            let flood = (0..<100_000).flatMap { _ in Array("A: b\r\n".utf8) }
+            let status = try answer(to: flood, client)
+            #expect([400, 431].contains(status))
+            #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
+            #expect(bench.origin.requests.isEmpty)
+        }
+
+        @Test func `content in chunks of one octet passes in bounded memory`() throws {
+            let count = 200_000
+            let bench = try Bench { connection in
+                while let request = try connection.nextRequest() {
+                    try connection.answer(200, body: "\(request.body.count)", to: request)
+                }
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            let chunks = (0..<count).flatMap { _ in Array("1\r\nx\r\n".utf8) }
+            let grown = try growth {
+                try client.send(Array(Self.upload.utf8) + chunks + Array("0\r\n\r\n".utf8))
+                #expect(try client.readFinalResponse().text == "\(count)")
+            }
+            #expect(grown < Self.growthMax, "\(grown >> 10) KiB more")
+        }
+
+        @Test func `a client that pipelines and never reads is stopped, the others are served`()
+            throws
+        {
+            let bench = try Bench(more: "timeouts: { response_idle: 300ms }") { connection in
+                while let request = try connection.nextRequest() {
+                    try connection.answer(
+                        200,
+                        body: String(repeating: "x", count: 10_000),
+                        to: request
+                    )
+                }
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            let requests = (0..<100_000).flatMap { _ in Array(Self.get.utf8) }
+            let grown = try growth {
+                do {
+                    let sent = try client.sendUntilStalled(requests, milliseconds: 200)
+                    #expect(sent < requests.count)
+                } catch WireFault.reset {
+                    // Cut off while it sent.
+                }
+                #expect(try bench.gateway.ask(Self.get).status == 200)
+            }
+            #expect(grown < Self.growthMax, "\(grown >> 10) KiB more")
+            // It took nothing, so it is cut off: the origin is asked for the rest no more.
+            #expect(bench.origin.requests.count < 100_000)
+            #expect(isCutOff(client))
+        }
+
+        /// Reads to the end, which is a reset.
+        private func isCutOff(_ client: Wire) -> Bool {
+            do {
+                _ = try client.readToEnd()
+                return false
+            } catch {
+                return error as? WireFault == .reset
+            }
+        }
+
+        @Test func `ten thousand idle connections are held, and others are served`() throws {
+            var limit = rlimit()
+            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            let bench = try Bench()
+            defer { bench.stop() }
+            // Both ends of each are in this process.
+            let count = min(10_000, max(Int(limit.rlim_max) / 2 - 1_000, 0))
+            try #require(count > 100, "the limit of descriptors leaves nothing to try")
+            let before = ResidentMemory.bytes
+            let clients = try (0..<count).map { _ in try bench.connect() }
+            // A beginning of a head each, so that all were accepted and hold something.
+            for client in clients { try client.send("GET / HTTP/1.1\r\n") }
+            for _ in 0..<20 { #expect(try bench.gateway.ask(Self.get).status == 200) }
+            let each = (ResidentMemory.bytes - before) / count
+            #expect(each < 8 << 10, "\(each) octets a connection, with the client's own")
+            for client in clients.suffix(20) {
+                try client.send("Host: a\r\n\r\n")
+                #expect(try client.readResponse().status == 200)
+            }
+        }
+
+        @Test func `a thousand slow heads are all ended by the timeout`() throws {
+            let bench = try Bench(more: "timeouts: { head: 300ms }")
+            defer { bench.stop() }
+            let clients = try (0..<1_000).map { _ in try bench.connect() }
+            for client in clients { try client.send("GET / HTTP/1.1\r\nX: ") }
+            #expect(try bench.gateway.ask(Self.get).status == 200)
+            for client in clients { #expect(try client.readFinalResponse().status == 408) }
+            #expect(bench.origin.connections.count == 1)
+        }
+
+        @Test func `a client that takes its response below the minimum rate is cut off`() throws {
+            let content = Content(count: 32 << 20)
+            let timeouts = "{ response_idle: 300ms, response_minimum_rate: 1MiB/s }"
+            let bench = try Bench(more: "timeouts: \(timeouts)", script: Self.sending(content))
+            defer { bench.stop() }
+            let silent = try bench.connect()
+            let client = try bench.connect()
+            try client.send(Self.get)
+            var taken = 0
+            // An octet in each 10 ms, until the gateway has had enough.
+            let isCut = {
+                do {
+                    while taken < 3_000 {
+                        try client.receive(atMost: 1)
+                        taken += 1
+                        _ = silent.isReadable(within: 10)
+                        if bench.origin.connections.allSatisfy({ !$0.isOpen }) { return true }
+                    }
+                    return false
+                } catch {
+                    return true
+                }
+            }()
+            #expect(isCut)
+            #expect(taken < 3_000)
+        }
+
+        @Test func `a client that reads slowly is not cut off because the kernel holds much`()
+            throws
+        {
+            let content = Content(count: 8 << 20)
+            let timeouts = "{ response_idle: 200ms, response_minimum_rate: 1KiB/s }"
+            let bench = try Bench(more: "timeouts: \(timeouts)", script: Self.sending(content))
+            defer { bench.stop() }
+            let silent = try bench.connect()
+            let client = try bench.connect()
+            Wire.set(client.descriptor, SOL_SOCKET, SO_RCVBUF, 16 << 10)
+            try client.send(Self.get)
+            // For ten times as long as the timeout, a little at a time; then the rest at once.
+            for _ in 0..<50 {
+                try client.receive(atMost: 8 << 10)
+                #expect(!silent.isReadable(within: 40))
+            }
+            _ = try client.readHead()
+            #expect(try client.digest(of: content.count) == content.digest)
+        }
+
+        /// Answers with this content.
+        private static func sending(_ content: Content) -> TestOrigin.Script {
+            { connection in
+                while try connection.nextRequest() != nil {
+                    let length = "Content-Length: \(content.count)\r\n"
+                    try connection.wire.send("HTTP/1.1 200 OK\r\n\(length)\r\n")
+                    try connection.wire.send(content)
+                }
+            }
+        }
+    }
+}
