@@ -68,9 +68,7 @@ package final class AddressTable: Sendable {
 
     /// Holds the place of an address, which is made when there is none.
     ///
-    /// - Parameters:
-    ///   - now: monotonic nanoseconds.
-    ///   - max: the most holders, at least 1; `nil` for no limit.
+    /// `now` is monotonic nanoseconds, `max` the most holders, at least 1; `nil` for no limit.
     package func hold(_ address: IPAddress, now: UInt64, max: Int?) -> Holding {
         let hash = hash(of: address)
         let row = rows[Int(truncatingIfNeeded: hash) & (rows.count - 1)]

@@ -12,7 +12,7 @@
 // value, content as a digest. The key table and the challenge issuer are memory that the lanes
 // share.
 //
-// Order. What costs least comes first: presence and syntax, then the key, then whether the address has
-// verifications left, then the signature, then what Apple's steps check after it: App ID, counter,
-// challenge, category, version. When several fail, the first in that order is reported. Nothing is
-// consumed before everything else held, so a stranger changes nothing.
+// Order. What costs least comes first: presence and syntax, then the key, then whether the address
+// has verifications left, then the signature, then what Apple's steps check after it: App ID,
+// counter, challenge, category, version. When several fail, the first in that order is reported.
+// Nothing is consumed before everything else held, so a stranger changes nothing.

@@ -8,10 +8,10 @@ import Store
 
 // From a claim and the hash of what it should sign to a ruling.
 extension Judge {
-    /// Checks in this order: the key; whether a signature may be verified; steps 3 and 4 of Apple's "Verify the assertion" (signature,
-    /// App ID); the environment; the content's announced length; step 5 (counter); step 6
-    /// (challenge); steps 7 and 8 (category, version). Counter and challenge are consumed last, in
-    /// one step.
+    /// Checks in this order: the key; whether a signature may be verified; steps 3 and 4 of Apple's
+    /// "Verify the assertion" (signature, App ID); the environment; the content's announced length;
+    /// step 5 (counter); step 6 (challenge); steps 7 and 8 (category, version). Counter and
+    /// challenge are consumed last, in one step.
     mutating func rule(
         _ proof: Proof,
         _ clientDataHash: SHA256Digest,

@@ -87,9 +87,7 @@ package struct Judge {
         var proof = Proof(
             keyID: keyID,
             assertion: assertion,
-            challenge: challenge.map { range in
-                octets.extracting(range).withUnsafeBufferPointer { Array($0) }
-            },
+            challenge: challenge.map { Self.copy(octets.extracting($0)) },
             declared: declared,
             linesBefore: [],
             linesBehind: []
@@ -164,6 +162,10 @@ package struct Judge {
     private func named(_ fields: ProofFields, _ octets: Span<UInt8>) -> KeyID? {
         guard !fields.isAmbiguous, let keyID = fields.keyID else { return nil }
         return KeyID(base64: octets.extracting(keyID))
+    }
+
+    private static func copy(_ octets: Span<UInt8>) -> [UInt8] {
+        octets.withUnsafeBufferPointer { Array($0) }
     }
 
     /// A request without an assertion.

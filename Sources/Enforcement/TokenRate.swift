@@ -10,20 +10,16 @@ package struct TokenRate: Hashable, Sendable {
     /// Nanoseconds in which the whole bucket fills.
     private let fill: UInt64
 
-    /// - Parameters:
-    ///   - count: tokens that flow in, 1…1,000,000.
-    ///   - seconds: in this time, 1…3600.
-    ///   - burst: tokens the bucket holds, 1…1,000,000.
+    /// So many tokens (1…1,000,000) flow in in so many seconds (1…3600), and the bucket holds
+    /// `burst` of them (1…1,000,000).
     package init(_ count: Int, perSeconds seconds: Int = 1, burst: Int) {
         let time = UInt64(min(max(seconds, 1), 3_600)) * 1_000_000_000
         interval = time / UInt64(min(max(count, 1), 1_000_000))
         fill = interval * UInt64(min(max(burst, 1), 1_000_000))
     }
 
-    /// Takes a token.
-    ///
-    /// - Parameter now: monotonic nanoseconds.
-    /// - Returns: `nil` when there was one, otherwise the nanoseconds until there is.
+    /// Takes a token: `nil` when there was one, otherwise the nanoseconds until there is. `now` is
+    /// monotonic nanoseconds.
     package func take(from bucket: borrowing Atomic<UInt64>, now: UInt64) -> UInt64? {
         var seen = bucket.load(ordering: .relaxed)
         while true {

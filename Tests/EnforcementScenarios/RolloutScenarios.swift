@@ -16,6 +16,9 @@ extension Scenarios {
             """
         }
 
+        /// A thousand bad signatures from one address are what is asked for here.
+        private static let more = "limits: { address_failures: off }"
+
         /// Sends a request with a bad signature for each key.
         ///
         /// Returns the numbers of the keys that were refused; all others are at the origin, with
@@ -58,7 +61,7 @@ extension Scenarios {
             let scenario = try Scenario()
             defer { scenario.end() }
             let origin = try scenario.origin()
-            try scenario.configure(origin, rules: Self.rules(25))
+            try scenario.configure(origin, rules: Self.rules(25), more: Self.more)
             let keys = try scenario.imported(1_000)
             let first = try scenario.serve()
             let quarter = try refused(scenario, first, origin, keys)
@@ -71,14 +74,14 @@ extension Scenarios {
             #expect(try refused(scenario, second, origin, keys) == quarter)
             try second.crash()
 
-            try scenario.configure(origin, rules: Self.rules(50))
+            try scenario.configure(origin, rules: Self.rules(50), more: Self.more)
             let third = try scenario.serve()
             let half = try refused(scenario, third, origin, keys)
             #expect((405...595).contains(half.count))
             #expect(half.isSuperset(of: quarter))
 
             // Raised once more, without a restart.
-            try scenario.configure(origin, rules: Self.rules(100))
+            try scenario.configure(origin, rules: Self.rules(100), more: Self.more)
             third.child.signal(SIGHUP)
             _ = try third.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 2") ? true : nil
@@ -86,7 +89,7 @@ extension Scenarios {
             let some = Array(keys.prefix(100))
             #expect(try refused(scenario, third, origin, some).count == some.count)
 
-            try scenario.configure(origin, rules: Self.rules(0))
+            try scenario.configure(origin, rules: Self.rules(0), more: Self.more)
             third.child.signal(SIGHUP)
             _ = try third.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 3") ? true : nil
