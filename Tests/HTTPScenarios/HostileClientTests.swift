@@ -153,7 +153,7 @@ extension Scenarios {
             for client in clients { try client.send("GET / HTTP/1.1\r\n") }
             for _ in 0..<20 { #expect(try bench.gateway.ask(Self.get).status == 200) }
             let each = (ResidentMemory.bytes - before) / count
-            #expect(each < 8 << 10, "\(each) octets a connection, with the client's own")
+            #expect(each < 16 << 10, "\(each) octets a connection, with the client's own")
             for client in clients.suffix(20) {
                 try client.send("Host: a\r\n\r\n")
                 #expect(try client.readResponse().status == 200)
