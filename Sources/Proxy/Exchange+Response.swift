@@ -11,10 +11,14 @@ extension Exchange {
     /// pieces.
     private static let copiedMax = 1024
 
-    /// Reads the origin as long as the client takes what comes.
+    /// Reads the origin when the client takes what comes: once, then it is the turn of the lane's
+    /// other connections.
     func originReadable(_ connection: OriginConnection) {
         let generation = generation
+        var hasRead = false
         while isCurrent(generation), origin === connection, let client, client.unsentBytes == 0 {
+            if hasRead { return connection.resumeReading() }
+            hasRead = true
             switch connection.read() {
             case .octets(let octets):
                 if hasResponse {

@@ -38,9 +38,11 @@ extension Exchange {
         origin?.setDeadline(milliseconds: settings.timeouts.responseIdle)
     }
 
-    /// Reads content as long as there is some and somebody takes it.
+    /// Reads content when there is some and somebody takes it: once, then it is the turn of the
+    /// lane's other connections.
     func pumpUpload() {
         let generation = generation
+        var hasRead = false
         while isCurrent(generation), isReadingUpload, let client {
             if case .streaming = upload, let origin, origin.unsentBytes > 0 { return }
             if !client.inbox.isEmpty {
@@ -49,6 +51,8 @@ extension Exchange {
                 consume(octets.span)
                 continue
             }
+            if hasRead { return client.resumeReading() }
+            hasRead = true
             switch client.read() {
             case .octets(let octets): consume(octets.span)
             case .wouldBlock: return
