@@ -13,6 +13,8 @@ let settings: [SwiftSetting] =
 
 // What a dependency saves us is in the README, a line each.
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+// SQLite itself, for the tests' store alone: its system calls are replaced there.
+let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let yams: Target.Dependency = .product(name: "Yams", package: "Yams")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let arguments: Target.Dependency = .product(
@@ -52,9 +54,13 @@ extension Target {
         .target(name: name, dependencies: uses, swiftSettings: settings)
     }
 
-    /// A program.
-    static func program(_ name: String, uses: [Target.Dependency]) -> Target {
-        .executableTarget(name: name, dependencies: uses, swiftSettings: settings)
+    /// A program, in Sources unless a path is given.
+    static func program(
+        _ name: String,
+        uses: [Target.Dependency],
+        path: String? = nil
+    ) -> Target {
+        .executableTarget(name: name, dependencies: uses, path: path, swiftSettings: settings)
     }
 
     /// What several test targets share.
@@ -144,6 +150,11 @@ let package = Package(
 
         // Tests.
         .support("TestSupport", uses: policy + verdict),
+        .program(
+            "portcullis-faulty",
+            uses: commands + [grdb, sqlite],
+            path: "Tests/portcullis-faulty"
+        ),
         .testTarget(name: "TidyTests", swiftSettings: settings),
         .tests("Octets"),
         .tests("CBOR", uses: ["Octets"]),
@@ -165,7 +176,7 @@ let package = Package(
         .tests("SoftwareAuthenticator", uses: policy),
         .tests("Load", uses: policy + load + ["Challenges"]),
         .scenarios("HTTPScenarios", uses: policy + commands + ["TLSSession"], data: ["Cases"]),
-        .scenarios("EnforcementScenarios", uses: policy + commands + stand),
+        .scenarios("EnforcementScenarios", uses: policy + commands + stand + [grdb]),
     ],
     swiftLanguageModes: [.v6]
 )

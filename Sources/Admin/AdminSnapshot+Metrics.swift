@@ -12,6 +12,15 @@ extension AdminSnapshot {
             let labels = [("lane", String(lane.number))]
             out.sample("client_connections_open", labels, lane.openConnections)
         }
+        out.metric(
+            "origin_connections_pooled",
+            type: "gauge",
+            help: "Connections to origins that wait for a request."
+        )
+        for lane in lanes {
+            let labels = [("lane", String(lane.number))]
+            out.sample("origin_connections_pooled", labels, lane.pooledConnections)
+        }
         out.counters(of: tally)
         out.metric("responses_total", type: "counter", help: "Responses to clients by status.")
         for (status, count) in tally.statusCounts {

@@ -64,6 +64,7 @@ extension AdminSnapshot {
                 out.object { out in
                     out.member("lane", lane.number)
                     out.member("connections_open", lane.openConnections)
+                    out.member("origin_connections_pooled", lane.pooledConnections)
                     out.member("requests", lane.tally[Counter.requests])
                     out.member("verifications", lane.tally[Counter.verifications])
                 }

@@ -5,11 +5,14 @@ package struct LaneFacts: Sendable {
     package var number: Int
     /// Client connections that are open.
     package var openConnections: Int
+    /// Connections to origins that wait for a request.
+    package var pooledConnections: Int
     package var tally: Tally
 
-    package init(number: Int, openConnections: Int, tally: Tally) {
+    package init(number: Int, openConnections: Int, pooledConnections: Int = 0, tally: Tally) {
         self.number = number
         self.openConnections = openConnections
+        self.pooledConnections = pooledConnections
         self.tally = tally
     }
 }

@@ -2,7 +2,6 @@ package import Admin
 import Challenges
 import Configuration
 import Dispatch
-import Glibc
 import Proxy
 import Rules
 import Store
@@ -16,15 +15,8 @@ extension GatewayServer: AdminSource {
             let gathering = LaneGathering(units.count) { [self] lanes in
                 completion(snapshot(lanes))
             }
-            for (number, unit) in units.enumerated() {
-                unit.gather { [control] connections, tally in
-                    let facts = LaneFacts(
-                        number: number,
-                        openConnections: connections,
-                        tally: tally
-                    )
-                    control.async { gathering.add(facts) }
-                }
+            for unit in units {
+                unit.gather { [control] facts in control.async { gathering.add(facts) } }
             }
         }
     }
@@ -34,7 +26,6 @@ extension GatewayServer: AdminSource {
         var lanes = gathered
         let issued = issuer.issued(.assertion) &+ issuer.issued(.enrolment)
         if !lanes.isEmpty { lanes[0].tally.add(.challengesIssued, issued) }
-        let now = Int64(time(nil))
         let statistics = keys.committer.statistics
         return AdminSnapshot(
             version: Self.version,
@@ -66,12 +57,12 @@ extension GatewayServer: AdminSource {
                 commitSizes: statistics.sizes,
                 commitDurations: statistics.durations
             ),
-            drainState: isDraining ? .draining(left: drainLeft(now)) : .serving
+            drainState: isDraining ? .draining(left: drainLeft) : .serving
         )
     }
 
-    private func drainLeft(_ now: Int64) -> Duration {
-        let total = configuration.timeouts.drain
-        return max(total - .seconds(now - drainBeganAt), .zero)
+    private var drainLeft: Duration {
+        let passed = MonotonicClock.nanoseconds &- drainBeganAtTick
+        return max(configuration.timeouts.drain - .nanoseconds(Int64(clamping: passed)), .zero)
     }
 }

@@ -8,8 +8,8 @@ import Glibc
 import Logging
 import Proxy
 import Rules
-import SQLiteStore
-import Store
+package import SQLiteStore
+package import Store
 import TLSSession
 import Transport
 
@@ -24,6 +24,13 @@ package final class GatewayServer: @unchecked Sendable {
         package var exit: @Sendable (Int32) -> Void = { Glibc.exit($0) }
         /// Whether TERM, INT and HUP are heeded.
         package var watchesSignals = true
+        /// The wall clock of the lanes: milliseconds since 1970.
+        package var wallClock: @Sendable () -> Int64 = Lane.systemWallClock
+        /// Opens the keys of a database file.
+        package var openJournal: @Sendable (String) -> Result<any KeyJournal, StoreProblem> = {
+            path in
+            Result { () throws(StoreProblem) in try SQLiteKeyJournal(path: path) }
+        }
 
         package init() {}
     }
@@ -56,7 +63,8 @@ package final class GatewayServer: @unchecked Sendable {
     var refusedReload: String?
     var refusedReloads: UInt64 = 0
     var isDraining = false
-    var drainBeganAt: Int64 = 0
+    var drainBeganAtTick: UInt64 = 0
+    var shortage = AcceptShortage()
     private var lanesWithClients = 0
 
     /// Starts the gateway, which goes on until a signal or ``stop()``; `file` is the
@@ -83,8 +91,8 @@ package final class GatewayServer: @unchecked Sendable {
         log.logLevel = Logger.Level(configuration.log.level)
         self.surroundings = surroundings
         reloadedAt = startedAt
-        _ = DescriptorLimit.raise()
-        keys = try StoreOpening.table(configuration)
+        DescriptorLimit.raise()
+        keys = try StoreOpening.table(configuration, surroundings.openJournal)
         issuer = ChallengeIssuer(
             lifetimes: ChallengeIssuer.Lifetimes(
                 enrolment: configuration.challenges.enrolmentLifetime.components.seconds,
@@ -119,7 +127,7 @@ package final class GatewayServer: @unchecked Sendable {
             let writer = logWriter
             let lane: Lane
             do throws(SocketError) {
-                lane = try Lane(number: number)
+                lane = try Lane(number: number, wallClock: surroundings.wallClock)
             } catch {
                 throw GatewayError(
                     "lane \(number): \(error)",
@@ -163,10 +171,14 @@ package final class GatewayServer: @unchecked Sendable {
     }
 
     private func start() {
-        signal(SIGPIPE, SIG_IGN)
+        // A peer that is gone, or a file at its limit, is an error of that write.
+        for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
+        keys.committer.watch { [self] error in control.async { self.storeChanged(error) } }
         for (index, unit) in units.enumerated() {
             keys.committer.register(unit)
-            unit.start(sockets.map { ($0.descriptors[index], $0.tls) })
+            unit.start(sockets.map { ($0.descriptors[index], $0.tls) }) { [self] error in
+                control.async { self.acceptChanged(error) }
+            }
         }
         admin?.start(self)
         if surroundings.watchesSignals {
@@ -230,7 +242,7 @@ package final class GatewayServer: @unchecked Sendable {
         control.async { [self] in
             guard !isDraining else { return }
             isDraining = true
-            drainBeganAt = Int64(time(nil))
+            drainBeganAtTick = MonotonicClock.nanoseconds
             log.notice("draining")
             lanesWithClients = units.count
             for unit in units { unit.drain { [self] in control.async { self.laneEmptied() } } }

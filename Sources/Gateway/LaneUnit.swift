@@ -1,3 +1,4 @@
+import Admin
 import Dispatch
 import Enforcement
 import Proxy
@@ -28,8 +29,12 @@ final class LaneUnit: Sendable {
         bound = LaneBound(Residents(proxy))
     }
 
-    /// Begins to serve and to accept.
-    func start(_ sockets: [(descriptor: Int32, tls: TLSContext?)]) {
+    /// Begins to serve and to accept. `shortageChanged` is told on the lane when a listener begins
+    /// to pause for want of descriptors, with why, and, `nil`, when it has taken all who waited.
+    func start(
+        _ sockets: [(descriptor: Int32, tls: TLSContext?)],
+        shortageChanged: @escaping @Sendable (SocketError?) -> Void
+    ) {
         lane.start()
         let (lane, bound) = (lane, bound)
         lane.perform {
@@ -43,6 +48,7 @@ final class LaneUnit: Sendable {
                 listener.paused = { [unowned residents] _ in
                     residents.proxy.acceptPaused()
                 }
+                listener.shortageChanged = shortageChanged
                 do {
                     try listener.start()
                     residents.listeners.append(listener)
@@ -87,11 +93,18 @@ final class LaneUnit: Sendable {
     }
 
     /// Hands over a copy of what was counted.
-    func gather(_ completion: @escaping @Sendable (Int, Tally) -> Void) {
+    func gather(_ completion: @escaping @Sendable (LaneFacts) -> Void) {
         let (lane, bound) = (lane, bound)
         lane.perform {
             let counted = bound.value(on: lane).proxy.counted
-            completion(counted.clients, counted.tally)
+            completion(
+                LaneFacts(
+                    number: lane.number,
+                    openConnections: counted.clients,
+                    pooledConnections: counted.pooled,
+                    tally: counted.tally
+                )
+            )
         }
     }
 }

@@ -5,12 +5,15 @@ import Store
 /// Opens the store that a configuration names.
 enum StoreOpening {
     /// - Throws: what is wrong with the file and how to go on.
-    static func table(_ configuration: GatewayConfiguration) throws(GatewayError) -> KeyTable {
+    static func table(
+        _ configuration: GatewayConfiguration,
+        _ open: (String) -> Result<any KeyJournal, StoreProblem>
+    ) throws(GatewayError) -> KeyTable {
         let journal: any KeyJournal
         do throws(StoreProblem) {
             // Without a store nothing is verified, so there is nothing to keep.
             if let file = configuration.storeFile {
-                journal = try SQLiteKeyJournal(path: file)
+                journal = try open(file).get()
             } else {
                 journal = MemoryJournal()
             }
@@ -20,10 +23,8 @@ enum StoreOpening {
         do throws(JournalError) {
             return try KeyTable(journal: journal)
         } catch {
-            throw GatewayError(
-                "the store \(configuration.storeFile ?? ""): \(error)",
-                hint: "Put back a copy of the database, or export the keys and import them anew."
-            )
+            let problem = StoreProblem(error, configuration.storeFile ?? "memory")
+            throw GatewayError("the store \(problem.path): \(error)", hint: problem.hint)
         }
     }
 }

@@ -100,9 +100,7 @@ final class ClientConnection: Connection {
 
     override func brokeWhileUnread() {
         switch phase {
-        case .head, .lingering, .exchange:
-            if case .exchange = phase { proxy.tally.add(.clientAborts) }
-            close()
+        case .head, .lingering, .exchange: close()
         case .tunnel(let tunnel): tunnel.clientBroke()
         }
     }
@@ -112,8 +110,11 @@ final class ClientConnection: Connection {
             let timeouts = proxy.settings.timeouts
             let wanted = timeouts.responseMinimumRate * timeouts.responseIdle / 1000
             let taken = UInt64(max(untakenAtDeadline - untakenBytes, 0))
+            guard taken == 0 || taken < wanted else { return watchOutput() }
+            proxy.tally.add(.clientTimeouts)
+            if case .exchange(let exchange) = phase { exchange.willDropClient("client-timeout") }
             // An orderly end would make a whole response of one that ends with its connection.
-            return taken > 0 && taken >= wanted ? watchOutput() : reset()
+            return reset()
         }
         switch phase {
         case .head:
@@ -227,7 +228,9 @@ final class ClientConnection: Connection {
     func abort() {
         switch phase {
         case .tunnel(let tunnel): tunnel.end()
-        case .exchange: reset()
+        case .exchange(let exchange):
+            exchange.willDropClient("drain-timeout")
+            reset()
         case .head, .lingering: if unsentBytes > 0 { reset() } else { close() }
         }
     }

@@ -85,7 +85,12 @@ extension Exchange {
                 isConnecting: opened.isConnecting,
                 on: lane
             )
-            try lane.register(connection)
+            do throws(SocketError) {
+                try lane.register(connection)
+            } catch {
+                connection.close()
+                throw error
+            }
             proxy.tally.add(.originConnects)
             origin = connection
             if opened.isConnecting {
@@ -94,6 +99,10 @@ extension Exchange {
                 originConnected(connection)
             }
         } catch {
+            guard !error.isShortage else {
+                proxy.tally.add(.originConnectFailures)
+                return fail(.outOfDescriptors)
+            }
             connectFailed(to: server, error)
         }
     }

@@ -34,6 +34,8 @@ extension Exchange {
         if let servedBy {
             proxy.log.member("origin", servedBy.server.settings.name)
             proxy.log.member("reused", servedBy.isReused)
+        } else if let last = tried.last {
+            proxy.log.member("origin", last.settings.name)
         }
         proxy.log.end()
     }

@@ -188,11 +188,7 @@ extension Exchange {
             outcome = client.write(out.span, octets.extracting(plain))
         }
         proxy.giveBack(&out)
-        if case .failed = outcome {
-            proxy.tally.add(.clientAborts)
-            problem = "client-aborted"
-            return client.close()
-        }
+        if case .failed = outcome { return client.close() }
         if let fault {
             proxy.tally.add(.originMalformed)
             problem = fault.rawValue

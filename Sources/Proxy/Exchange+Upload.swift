@@ -58,8 +58,6 @@ extension Exchange {
             case .wouldBlock: return
             case .ended, .failed:
                 // RFC 9112 §8: an incomplete request must not look complete to the origin.
-                proxy.tally.add(.clientAborts)
-                problem = "client-aborted"
                 return client.close()
             }
         }

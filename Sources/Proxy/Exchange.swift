@@ -100,6 +100,8 @@ final class Exchange {
     var logHost: [UInt8] = []
     var logPath: [UInt8] = []
     var problem = ""
+    /// Whether the gateway ended the client's connection, and not the client.
+    private var isDropped = false
     /// Octets of content of an answer made here.
     var answeredBytes: UInt64 = 0
     /// When the window began over which the client's rate is measured, and what had come by then.
@@ -141,6 +143,7 @@ final class Exchange {
         keepsOrigin = false
         closesClient = false
         problem = ""
+        isDropped = false
         servedBy = nil
         rateCount = 0
         if !tried.isEmpty { tried = [] }
@@ -188,10 +191,18 @@ final class Exchange {
         client.reset()
     }
 
-    /// The client's connection was closed by whoever owns it.
+    /// The gateway is about to drop the client before its response has ended; why.
+    func willDropClient(_ reason: String) {
+        isDropped = true
+        if problem.isEmpty { problem = reason }
+    }
+
+    /// The client's connection was closed: by the client, unless ``willDropClient(_:)`` came
+    /// before.
     func clientClosed() {
         guard client != nil else { return }
-        if status == 0 { problem = problem.isEmpty ? "client-closed" : problem }
+        if !isDropped { proxy.tally.add(.clientAborts) }
+        if problem.isEmpty { problem = "client-aborted" }
         record()
         releaseOrigin(reusable: false)
         end()

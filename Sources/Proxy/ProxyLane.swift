@@ -110,8 +110,11 @@ package final class ProxyLane {
     /// The listener has stopped accepting for a while.
     package func acceptPaused() { tally.add(.acceptPauses) }
 
-    /// A copy of what was counted, and how many client connections are open.
-    package var counted: (clients: Int, tally: Tally) { (clientCount, tally) }
+    /// A copy of what was counted, how many client connections are open, and how many connections
+    /// to origins wait for a request.
+    package var counted: (clients: Int, pooled: Int, tally: Tally) {
+        (clientCount, pools.reduce(0) { $1.servers.reduce($0) { $0 + $1.idle.count } }, tally)
+    }
 
     /// Holds the peer's address. Behind a trusted proxy the address that counts is told with each
     /// request; the peer of a Unix socket has none.

@@ -29,7 +29,7 @@ package final class SQLiteKeyJournal: KeyJournal {
     }
 
     /// - `entriesMax`: how many entries of the log of counters are folded.
-    init(path: String, foldedAt entriesMax: Int) throws(StoreProblem) {
+    package init(path: String, foldedAt entriesMax: Int) throws(StoreProblem) {
         try StoreFile.create(path)
         let resolved = StoreFile.resolved(path)
         lock = try StoreLock(database: resolved)

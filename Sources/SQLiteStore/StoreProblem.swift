@@ -1,4 +1,4 @@
-internal import Store
+package import Store
 
 /// Why the store can't be used, for the operator: what, and what to do about it.
 package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible {
@@ -32,7 +32,8 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
         self.detail = detail
     }
 
-    init(_ error: JournalError, _ path: String) {
+    /// What a journal's fault is to the operator of the file at this path.
+    package init(_ error: JournalError, _ path: String) {
         self.path = path
         detail = error.detail
         reason =
@@ -49,13 +50,14 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
         case .missing: "give the path of the gateway's database, or import keys to make one"
         case .locked: "stop the other gateway, or give this one a database of its own"
         case .damaged:
-            "restore a backup; or save what can be read, with sqlite3 FILE .recover, into a new "
-                + "file; without the file every device has to enrol again"
+            "stop what uses it and move it aside, with its -wal and -shm; then restore a backup, by "
+                + "keys import of the last keys export, or save what can be read, by sqlite3 OLD "
+                + ".recover | sqlite3 NEW; devices whose key is in neither have to enrol again"
         case .foreign: "give the path of another file"
         case .newer: "use the version of portcullis that wrote it, or a later one"
         case .unusable:
             "make the folder and its files writable for this user, with room on the disk"
-        case .busy: "try again; another command or a backup is writing"
+        case .busy: "try again; another command or a backup is writing (fuser FILE names it)"
         case .gatewayNotTold: "restart the gateway now; it reads the database at its start"
         }
     }

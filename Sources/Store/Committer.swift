@@ -29,6 +29,7 @@ package final class Committer: Sendable {
     private let queue: DispatchQueue
     private let pending = Mutex(PendingChanges())
     private let listeners = Mutex<[any CommitListener]>([])
+    private let watcher = Mutex<(@Sendable (JournalError?) -> Void)?>(nil)
 
     package init(journal: any KeyJournal, limits: Limits = Limits()) {
         self.journal = journal
@@ -39,6 +40,12 @@ package final class Committer: Sendable {
     /// Adds one who is told how commits go, from the next batch on.
     package func register(_ listener: some CommitListener) {
         listeners.withLock { $0.append(listener) }
+    }
+
+    /// Tells, on the writer's queue, when transactions begin to fail or fail for another reason,
+    /// and, with `nil`, when nothing that failed is left to be written.
+    package func watch(_ body: @escaping @Sendable (JournalError?) -> Void) {
+        watcher.withLock { $0 = body }
     }
 
     /// How the writer stands.
@@ -184,14 +191,17 @@ package final class Committer: Sendable {
             result = .failure(error)
         }
         let duration = DispatchTime.now().uptimeNanoseconds &- start
-        pending.withLock { pending in
+        let isNews = pending.withLock { pending in
             pending.statistics.sizes.add(UInt64(batch.count))
             pending.statistics.durations.add(duration)
+            let before = pending.failing
             switch result {
             case .success: pending.succeeded(changes.count, enrolments: batch.enrolments.count)
             case .failure(let error): pending.failed(changes, error)
             }
+            return pending.failing != before
         }
+        if isNews { watcher.withLock({ $0 })?(result.failure) }
         let failure = report(batch, result)
         if failure == nil { settle() }
         return failure

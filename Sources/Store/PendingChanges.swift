@@ -47,6 +47,9 @@ struct PendingChanges {
     /// The next batch takes retained values along, although the last one failed.
     var retryIsDue = false
 
+    /// Why the writer is degraded; `nil` when it is not.
+    var failing: JournalError? { statistics.isDegraded ? statistics.lastError : nil }
+
     /// Changes that are not on disk.
     var depth: Int { changes.count + inFlightCount + retained.count }
 

@@ -36,6 +36,7 @@ package final class Lane: @unchecked Sendable {
     /// Where ciphertext lands before it is decrypted into ``input``.
     let ciphertextInput: UnsafeMutableRawBufferPointer
 
+    private let wallClock: @Sendable () -> Int64
     private let set: Int32
     private let source: any DispatchSourceRead
     private let timer: any DispatchSourceTimer
@@ -55,11 +56,18 @@ package final class Lane: @unchecked Sendable {
         var generation: UInt32 = 0
     }
 
-    /// A lane that is not yet served; call ``start()``.
+    /// The system's wall clock: milliseconds since 1970.
+    package static let systemWallClock: @Sendable () -> Int64 = { clinux_wall_milliseconds() }
+
+    /// A lane that is not yet served; call ``start()``. Tests bring a wall clock that they step.
     ///
     /// - Throws: `SocketError` when the system has no more descriptors.
-    package init(number: Int) throws(SocketError) {
+    package init(
+        number: Int,
+        wallClock: @escaping @Sendable () -> Int64 = systemWallClock
+    ) throws(SocketError) {
         self.number = number
+        self.wallClock = wallClock
         set = clinux_epoll_create()
         guard set >= 0 else { throw SocketError("epoll_create1") }
         queue = DispatchQueue(label: "portcullis.lane.\(number)")
@@ -68,7 +76,7 @@ package final class Lane: @unchecked Sendable {
         input = .allocate(byteCount: Self.inputBytes, alignment: 64)
         ciphertextInput = .allocate(byteCount: Self.ciphertextBytes, alignment: 64)
         now = clinux_coarse_milliseconds()
-        wallMilliseconds = clinux_wall_milliseconds()
+        wallMilliseconds = wallClock()
         wheel = TimerWheel(now: now / Self.tickMilliseconds)
     }
 
@@ -198,7 +206,7 @@ extension Lane {
 
     private func readClocks() {
         now = clinux_coarse_milliseconds()
-        wallMilliseconds = clinux_wall_milliseconds()
+        wallMilliseconds = wallClock()
     }
 
     /// Resumes those that wait now; one that asks again waits for the next round, so that a busy

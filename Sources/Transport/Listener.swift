@@ -13,6 +13,9 @@ package final class Listener: Endpoint {
     package var accepted: ((Int32, SocketAddress) -> Void)?
     /// Accepting paused, for want of descriptors or memory.
     package var paused: ((SocketError) -> Void)?
+    /// Accepting paused for the first time, with why; or, `nil`, all who waited have been taken.
+    package var shortageChanged: ((SocketError?) -> Void)?
+    private var isShort = false
 
     /// Binds and listens, without watching yet.
     ///
@@ -75,7 +78,7 @@ package final class Listener: Endpoint {
             switch errno {
             case EMFILE, ENFILE, ENOBUFS, ENOMEM: return pause(SocketError("accept4"))
             case EINTR, ECONNABORTED, EPROTO: continue
-            default: return
+            default: return shortageIsOver()
             }
         }
     }
@@ -84,9 +87,19 @@ package final class Listener: Endpoint {
     private func pause(_ error: SocketError) {
         guard let token else { return }
         paused?(error)
+        if !isShort {
+            isShort = true
+            shortageChanged?(error)
+        }
         lane.unwatch(descriptor)
         self.pausedToken = token
         setDeadline(milliseconds: Self.pauseMilliseconds)
+    }
+
+    private func shortageIsOver() {
+        guard isShort else { return }
+        isShort = false
+        shortageChanged?(nil)
     }
 
     private var pausedToken: UInt64?

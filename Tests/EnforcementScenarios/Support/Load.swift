@@ -8,12 +8,21 @@ import SoftwareAuthenticator
 /// `@unchecked Sendable`: what changes is touched under `condition`; a client's key belongs to the
 /// client's thread while one runs, and to the test otherwise.
 final class Load: @unchecked Sendable {
-    /// A request that was answered 200.
-    struct Admitted {
+    /// A request that was sent.
+    struct Sent {
         let raw: [UInt8]
+        let target: String
         let keyID: KeyID
         let counter: UInt32
         let hasChallenge: Bool
+    }
+
+    /// What became of the requests of a run.
+    struct Outcome {
+        /// Answered 200.
+        var admitted: [Sent] = []
+        /// Without an answer: the gateway went before.
+        var unanswered: [Sent] = []
     }
 
     private final class Client {
@@ -28,32 +37,30 @@ final class Load: @unchecked Sendable {
 
     private let clients: [Client]
     private let condition = NSCondition()
-    private var requests: [Admitted] = []
+    private var outcome = Outcome()
     private var keys: [KeyID] = []
     private var running = 0
     private var number = 0
-    private var faults: [String] = []
+    /// Why clients ended: all because the gateway was gone, or a test has failed.
+    private(set) var faults: [String] = []
 
     /// - `keys`: known to the gateway; every second one signs a challenge too.
     init(_ keys: [SoftwareKey]) {
         clients = keys.enumerated().map { Client($1, hasChallenge: $0 % 2 == 1) }
     }
 
-    /// Runs until so many requests of this run were admitted and so many keys enrolled, then calls
-    /// the closure, and returns when every client has noticed that the gateway is gone.
-    ///
-    /// The result is what was admitted in this run.
+    /// Runs until so many requests of this run were admitted, or, with `nil`, until the gateway ends
+    /// by itself; then calls the closure, and returns when every client has noticed its end.
     func run(
         against gateway: GatewayProcess,
-        until count: Int,
-        enrolments: Int,
+        until count: Int?,
         then end: () throws -> Void
-    ) throws -> [Admitted] {
+    ) throws -> Outcome {
         condition.withLock {
-            requests = []
+            outcome = Outcome()
+            faults = []
             running = clients.count + 1
         }
-        let enrolledBefore = enrolled.count
         for client in clients {
             // The client is handed to one thread, which is gone when this function returns.
             nonisolated(unsafe) let client = client
@@ -64,12 +71,17 @@ final class Load: @unchecked Sendable {
         Thread.detachNewThread { [self] in work { try enrol(gateway) } }
         let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
         try condition.withLock {
-            while requests.count < count || keys.count < enrolledBefore + enrolments {
-                guard running == clients.count + 1, condition.wait(until: deadline) else {
+            while outcome.admitted.count < count ?? .max, running == clients.count + 1 {
+                guard condition.wait(until: deadline) else {
                     throw ChildProcess.Failure(
-                        description: "load ended early, \(requests.count) admitted: \(faults)"
+                        description: "load stands still, \(outcome.admitted.count) admitted"
                     )
                 }
+            }
+            guard count == nil || running == clients.count + 1 else {
+                throw ChildProcess.Failure(
+                    description: "load ended early, \(outcome.admitted.count) admitted: \(faults)"
+                )
             }
         }
         try end()
@@ -80,7 +92,7 @@ final class Load: @unchecked Sendable {
                 }
             }
         }
-        return condition.withLock { requests }
+        return condition.withLock { outcome }
     }
 
     /// Keys that were answered 201, in all runs.
@@ -122,19 +134,26 @@ final class Load: @unchecked Sendable {
             let proof = client.key.proof(of: request, signing: signing)
             let head = HTTPClient.head(request.method, request.target, proof.fields)
             let raw = Array((head + "\r\n").utf8)
-            let answer = try connection.send(raw: raw)
-            guard answer.status == 200 else {
-                throw ChildProcess.Failure(description: "\(answer.status) \(answer.text)")
-            }
-            challenge = answer.value("App-Attest-Challenge")
-            let admitted = Admitted(
+            let sent = Sent(
                 raw: raw,
+                target: request.target,
                 keyID: client.key.keyID,
                 counter: client.key.counter.rawValue,
                 hasChallenge: client.hasChallenge
             )
+            let answer: Answer
+            do {
+                answer = try connection.send(raw: raw)
+            } catch {
+                condition.withLock { outcome.unanswered.append(sent) }
+                throw error
+            }
+            guard answer.status == 200 else {
+                throw ChildProcess.Failure(description: "\(answer.status) \(answer.text)")
+            }
+            challenge = answer.value("App-Attest-Challenge")
             condition.withLock {
-                requests.append(admitted)
+                outcome.admitted.append(sent)
                 condition.broadcast()
             }
         }

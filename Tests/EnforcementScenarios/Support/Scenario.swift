@@ -18,9 +18,11 @@ final class Scenario {
     )
 
     /// The program under test; it lies beside the bundle of the tests.
-    static let program: String? = built("portcullis")
+    static let program = built("portcullis")
     /// The load generator.
-    static let loadProgram: String? = built("portcullis-load")
+    static let loadProgram = built("portcullis-load")
+    /// The program with a store that ends the process at a chosen place.
+    static let faultyProgram = built("portcullis-faulty")
 
     private static func built(_ name: String) -> String? {
         let bundle = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
@@ -149,6 +151,15 @@ final class Scenario {
             throw ChildProcess.Failure(description: "no portcullis")
         }
         return try GatewayProcess(try start(program, ["serve", path(file)]))
+    }
+
+    /// Starts the gateway that ends at a place, once that was passed so many times after USR1.
+    func serve(endingAt place: String, _ count: Int) throws -> GatewayProcess {
+        guard let program = Self.faultyProgram else {
+            throw ChildProcess.Failure(description: "no portcullis-faulty")
+        }
+        let arguments = [path("portcullis.yaml"), place, String(count)]
+        return try GatewayProcess(try start(program, arguments))
     }
 
     /// Imports keys of the test app and returns them.

@@ -1,0 +1,44 @@
+import Configuration
+import Dispatch
+import Glibc
+import Logging
+import SQLiteStore
+import Store
+import Transport
+
+// What the operator is told of faults that last: once when they begin, once when they are over.
+extension GatewayServer {
+    /// The store's transactions began to fail, or fail for another reason; `nil`: all is written.
+    func storeChanged(_ error: JournalError?) {
+        dispatchPrecondition(condition: .onQueue(control))
+        let path = configuration.storeFile ?? "memory"
+        guard let error else {
+            return log.notice("the store \(path): writes again; what had waited is on disk")
+        }
+        let hint = StoreProblem(error, path).hint
+        log.error(
+            """
+            the store \(path): can't be written, \(error); keys go on in memory, and it is tried \
+            again and again; requests that wait for the disk are answered 503 store-unavailable or \
+            as on_error says, enrolments 503; next: \(hint)
+            """
+        )
+    }
+
+    /// A listener pauses, or, `nil`, has taken all who waited.
+    func acceptChanged(_ error: SocketError?) {
+        dispatchPrecondition(condition: .onQueue(control))
+        switch shortage.changed(error, now: MonotonicClock.nanoseconds) {
+        case .none: break
+        case .began(let error):
+            log.error(
+                """
+                accepting pauses, \(error); \(DescriptorLimit.current) descriptors may be open; \
+                clients wait until others have left; next: raise the limit (LimitNOFILE, ulimit \
+                -n), or lower limits.connections or timeouts.idle
+                """
+            )
+        case .ended: log.notice("accepting goes on; nobody waits")
+        }
+    }
+}

@@ -1,0 +1,193 @@
+import AppAttest
+import Foundation
+import GRDB
+import Synchronization
+import Testing
+
+extension Scenarios {
+    /// What fifty kills leave behind.
+    @Suite struct Kills {
+        private static let cycles = 50
+        private static let rules = """
+            - id: signed
+              match: { path: /v1/signed }
+              mode: enforce
+              sign: [method, target, body, challenge]
+            - id: bare
+              match: { path: /v1/bare }
+              mode: enforce
+              sign: [method, target]
+            """
+
+        /// When a gateway is killed.
+        private enum Moment: CustomStringConvertible {
+            /// By the test, once so many requests were admitted; whatever it does then.
+            case admitted(Int)
+            /// By its store, when it is at a place for this time.
+            case place(String, Int)
+
+            /// Every second one in the store, place by place.
+            static func random(_ cycle: Int) -> Moment {
+                let places = [
+                    ("before-commit", 12), ("log-write", 60), ("after-commit", 12),
+                    ("database-write", 10), ("before-settling", 12),
+                ]
+                guard cycle.isMultiple(of: 2) else { return .admitted(.random(in: 1...40)) }
+                let (place, most) = places[cycle / 2 % places.count]
+                return .place(place, .random(in: 1...most))
+            }
+
+            var description: String {
+                switch self {
+                case .admitted(let count): "killed after \(count) admissions"
+                case .place(let place, let count): "ended at \(place), time \(count)"
+                }
+            }
+        }
+
+        /// What is known to have happened, over all cycles.
+        private struct Past {
+            var admitted: [Load.Sent] = []
+            var unanswered: [Load.Sent] = []
+            var counters: [String: Int] = [:]
+        }
+
+        private func start(_ scenario: Scenario, _ moment: Moment) throws -> GatewayProcess {
+            switch moment {
+            case .admitted: try scenario.serve()
+            case .place(let place, let count): try scenario.serve(endingAt: place, count)
+            }
+        }
+
+        /// Loads a gateway until it is killed.
+        private func load(
+            _ load: Load,
+            _ gateway: GatewayProcess,
+            _ moment: Moment
+        ) throws -> Load.Outcome {
+            switch moment {
+            case .admitted(let count):
+                return try load.run(against: gateway, until: count) { try gateway.crash() }
+            case .place(let place, _):
+                gateway.child.signal(SIGUSR1)
+                let outcome = try load.run(against: gateway, until: nil) {
+                    let status = try gateway.child.waitForEnd()
+                    #expect(status == -SIGKILL)
+                }
+                #expect(gateway.child.complained.contains("ended at \(place)"))
+                return outcome
+            }
+        }
+
+        /// Sends again all that was ever sent. What was admitted is refused; what was never
+        /// answered may be admitted once, unless the origin has it already.
+        private func replay(_ past: inout Past, _ gateway: GatewayProcess, seen: [String]) throws {
+            let lanes = 4
+            let admitted = past.admitted
+            let faults = Faults()
+            DispatchQueue.concurrentPerform(iterations: lanes) { lane in
+                let client = gateway.client()
+                for index in stride(from: lane, to: admitted.count, by: lanes) {
+                    faults.note {
+                        let sent = admitted[index]
+                        let answer = try client.send(raw: sent.raw)
+                        let reasons =
+                            sent.hasChallenge
+                            ? ["challenge-unknown", "counter-replayed"] : ["counter-replayed"]
+                        guard answer.status == 401, reasons.contains(answer.reason) else {
+                            return "\(sent.target) again: \(answer.status) \(answer.reason)"
+                        }
+                        return nil
+                    }
+                }
+            }
+            let seen = Set(seen)
+            let client = gateway.client()
+            for sent in past.unanswered {
+                let answer = try client.send(raw: sent.raw)
+                #expect(answer.status == 401 || answer.status == 200 && !seen.contains(sent.target))
+            }
+            past.admitted += past.unanswered
+            past.unanswered = []
+            #expect(faults.texts == [])
+        }
+
+        /// What the database holds while nobody runs on it.
+        private func examine(_ scenario: Scenario, _ load: Load, _ past: inout Past) throws {
+            let database = try DatabaseQueue(path: scenario.path("portcullis.db"))
+            let check = try database.read { try String.fetchAll($0, sql: "PRAGMA integrity_check") }
+            #expect(check == ["ok"])
+            try database.close()
+            let export = try scenario.portcullis(
+                "keys",
+                "export",
+                "--config",
+                scenario.path("portcullis.yaml")
+            )
+            #expect(export.status == 0, "\(export.complained)")
+            var counters: [String: Int] = [:]
+            for line in export.printed.split(separator: "\n") {
+                let row = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+                let keyID = try #require(row?["key_id"] as? String)
+                counters[keyID] = try #require(row?["counter"] as? Int)
+            }
+            for (keyID, counter) in past.counters {
+                #expect(counters[keyID] ?? -1 >= counter, "a counter went down, or its key went")
+            }
+            for keyID in load.enrolled {
+                #expect(counters[keyID.base64] != nil, "a key that was answered 201 is lost")
+            }
+            // Whoever had waited for the disk has a counter there.
+            for sent in past.admitted where !sent.hasChallenge {
+                #expect(counters[sent.keyID.base64] ?? -1 >= Int(sent.counter))
+            }
+            past.counters = counters
+        }
+
+        @Test(.enabled(if: Scenario.faultyProgram != nil))
+        func `fifty kills under load: nothing twice, nothing lost, nothing backwards`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            let enrolment = "enrolment: { rate: 10000/s, burst: 100000 }"
+            try scenario.configure(origin, rules: Self.rules, more: enrolment)
+            let load = Load(try scenario.imported(6))
+            var past = Past()
+            for cycle in 1...Self.cycles {
+                let moment = Moment.random(cycle)
+                do {
+                    let gateway = try start(scenario, moment)
+                    try replay(&past, gateway, seen: origin.seen.map(\.target))
+                    let outcome = try self.load(load, gateway, moment)
+                    past.admitted += outcome.admitted
+                    try examine(scenario, load, &past)
+                    past.unanswered = outcome.unanswered
+                } catch {
+                    Issue.record("cycle \(cycle), \(moment): \(error)")
+                    return
+                }
+            }
+            let last = try scenario.serve()
+            try replay(&past, last, seen: origin.seen.map(\.target))
+            #expect(try last.stop() == 0)
+            #expect(!load.enrolled.isEmpty)
+            let targets = origin.seen.map(\.target)
+            #expect(Set(targets).count == targets.count)
+            #expect(targets.count >= Self.cycles)
+        }
+    }
+}
+
+/// What went wrong on several threads.
+private final class Faults: Sendable {
+    private let list = Mutex<[String]>([])
+
+    var texts: [String] { list.withLock { $0 } }
+
+    /// Runs a check, which answers what is wrong.
+    func note(_ check: () throws -> String?) {
+        let text: String?
+        do { text = try check() } catch { text = "\(error)" }
+        if let text { list.withLock { $0.append(text) } }
+    }
+}

@@ -1,0 +1,82 @@
+import GRDBSQLite
+import Glibc
+import Synchronization
+
+/// Ends the process when the chosen place is passed for the chosen time.
+enum Ending {
+    private static let place = Mutex<Place?>(nil)
+    private static let left = Atomic<Int>(0)
+    private static let isArmed = Atomic(false)
+
+    /// Chooses the place and makes SQLite's writes pass by here.
+    static func choose(_ place: Place, _ count: Int) {
+        Self.place.withLock { $0 = place }
+        left.store(count, ordering: .relaxed)
+        followWrites()
+    }
+
+    /// From now on passing counts. A signal's work: one store.
+    static func arm() { isArmed.store(true, ordering: .releasing) }
+
+    /// The process is at this place.
+    static func pass(_ place: Place) {
+        if isTime(place) { end(place) }
+    }
+
+    private static func isTime(_ place: Place) -> Bool {
+        guard isArmed.load(ordering: .acquiring), Self.place.withLock({ $0 }) == place else {
+            return false
+        }
+        return left.wrappingSubtract(1, ordering: .relaxed).newValue == 0
+    }
+
+    private static func end(_ place: Place) {
+        say("ended at \(place.rawValue)")
+        kill(getpid(), SIGKILL)
+    }
+
+    /// Writes a line to standard error, without a buffer that would end with the process.
+    static func say(_ text: String) {
+        let line = Array("\(text)\n".utf8)
+        _ = Glibc.write(2, line, line.count)
+    }
+
+    // MARK: SQLite's writes
+
+    /// SQLite's own way to replace its system calls, meant for tests of faults (`sqlite3_vfs`,
+    /// xSetSystemCall). Which of them it uses depends on how it was built.
+    private static func followWrites() {
+        let write: @convention(c) (Int32, UnsafeRawPointer?, Int) -> Int = { file, octets, count in
+            Ending.passWrite(to: file, count) { Glibc.write(file, octets, $0) }
+            return Glibc.write(file, octets, count)
+        }
+        let pwrite: @convention(c) (Int32, UnsafeRawPointer?, Int, off_t) -> Int = {
+            file,
+            octets,
+            count,
+            offset in
+            Ending.passWrite(to: file, count) { Glibc.pwrite(file, octets, $0, offset) }
+            return Glibc.pwrite(file, octets, count, offset)
+        }
+        guard let system = sqlite3_vfs_find(nil), let replace = system.pointee.xSetSystemCall else {
+            return
+        }
+        // SQLite casts them back to what they are before it calls them.
+        _ = replace(system, "write", unsafeBitCast(write, to: sqlite3_syscall_ptr.self))
+        for name in ["pwrite", "pwrite64"] {
+            _ = replace(system, name, unsafeBitCast(pwrite, to: sqlite3_syscall_ptr.self))
+        }
+    }
+
+    /// At the end of a write none, some or all of its octets have been written.
+    private static func passWrite(to file: Int32, _ count: Int, _ write: (Int) -> Int) {
+        var name = [UInt8](repeating: 0, count: 4_096)
+        let length = readlink("/proc/self/fd/\(file)", &name, name.count)
+        guard length > 0 else { return }
+        let path = String(decoding: name[..<length], as: UTF8.self)
+        let place = path.hasSuffix("-wal") ? Place.logWrite : .databaseWrite
+        guard isTime(place) else { return }
+        _ = write(Int.random(in: 0...count))
+        end(place)
+    }
+}

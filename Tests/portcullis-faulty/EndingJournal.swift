@@ -1,0 +1,59 @@
+import GRDB
+import Store
+import Synchronization
+
+/// A journal in SQLite at whose places the process may end.
+///
+/// What has been committed is brought into the database's file every few commits, and not after
+/// SQLite's usual thousand pages: a short load sees checkpoints.
+final class EndingJournal: KeyJournal {
+    private static let commitsPerCheckpoint = 6
+
+    private let inner: any KeyJournal
+    private let database: String
+    private let commits = Atomic<Int>(0)
+
+    init(_ inner: any KeyJournal, database: String) {
+        self.inner = inner
+        self.database = database
+    }
+
+    var changeCount: UInt64 { inner.changeCount }
+
+    func load(
+        apps: AppNumbers,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision {
+        try inner.load(apps: apps, into: body)
+    }
+
+    func commit(_ batch: JournalBatch) throws(JournalError) -> [EnrolledRow] {
+        Ending.pass(.beforeCommit)
+        let rows = try inner.commit(batch)
+        Ending.pass(.afterCommit)
+        return rows
+    }
+
+    func settle() throws(JournalError) {
+        Ending.pass(.beforeSettling)
+        try inner.settle()
+        let count = commits.wrappingAdd(1, ordering: .relaxed).newValue
+        guard count.isMultiple(of: Self.commitsPerCheckpoint) else { return }
+        do {
+            let queue = try DatabaseQueue(path: database)
+            try queue.writeWithoutTransaction { _ = try $0.checkpoint(.passive) }
+            try queue.close()
+        } catch {
+            throw JournalError(.unusable, "\(error)")
+        }
+    }
+
+    func changes(
+        since revision: JournalRevision,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision {
+        try inner.changes(since: revision, into: body)
+    }
+
+    func close() { inner.close() }
+}

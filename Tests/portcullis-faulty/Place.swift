@@ -1,0 +1,13 @@
+/// Where the process may end.
+enum Place: String {
+    /// Before a transaction of the writer begins.
+    case beforeCommit = "before-commit"
+    /// Behind it: it is on disk, and nobody has been told.
+    case afterCommit = "after-commit"
+    /// Between the acknowledgement and the work that is left to do.
+    case beforeSettling = "before-settling"
+    /// In a write to the log of transactions (`-wal`): of a commit or of a fold of the counters.
+    case logWrite = "log-write"
+    /// In a write to the database's own file: of a checkpoint.
+    case databaseWrite = "database-write"
+}
