@@ -129,8 +129,12 @@ extension Exchange {
         connection.inbox = []
         connection.scanner = HeadScanner(.response)
         connection.sentNothing = true
-        if case .failed = connection.write(originHead.span) {
-            return originWriteFailed(connection)
+        // What bounded the connect, or the time in the pool, says nothing about the request.
+        connection.setDeadline(milliseconds: nil)
+        switch connection.write(originHead.span) {
+        case .sent: break
+        case .queued: watchOrigin()
+        case .failed: return originWriteFailed(connection)
         }
         switch upload {
         case .done:

@@ -247,7 +247,9 @@ extension Exchange {
         switch upload {
         case .streaming: pumpUpload()
         case .replaying: replayHeld()
-        case .waiting, .holding, .collecting, .done, .abandoned: break
+        // Only now the origin has all of the request.
+        case .done: awaitResponse()
+        case .waiting, .holding, .collecting, .abandoned: break
         }
         if let origin, hasResponse { origin.resumeReading() }
     }

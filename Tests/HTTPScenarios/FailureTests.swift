@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 extension Scenarios {
@@ -22,6 +23,51 @@ extension Scenarios {
             try client.send(Self.get)
             #expect(try client.readResponse().status == 504)
             #expect(bench.origin.wait { !$0[0].isOpen })
+        }
+
+        /// Found as: uploads that took longer than `timeouts.connect` were answered 504.
+        @Test(arguments: ["connect", "pool_idle"])
+        func `an upload may take longer than a connect or the time in the pool`(
+            _ timeout: String
+        ) throws {
+            let bench = try Bench(more: "timeouts: { \(timeout): 150ms }")
+            defer { bench.stop() }
+            let client = try bench.connect()
+            // Whichever connection the second one takes, a new one or a pooled one.
+            for _ in 0..<2 {
+                try client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
+                #expect(!client.isReadable(within: 500))
+                try client.send("world")
+                #expect(try client.readResponse().status == 200)
+            }
+        }
+
+        /// Found as: requests whose end the origin took late waited for it without a limit.
+        @Test func `an origin that takes the last octets late and never answers is given up`()
+            throws
+        {
+            let folder = try TemporaryFolder.make()
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            let gate = Gate()
+            let origin = try TestOrigin(path: folder + "/origin") { connection in
+                guard let head = try connection.nextHead() else { return }
+                try gate.pass()
+                _ = try connection.finish(head)
+                try connection.awaitEnd()
+            }
+            defer { origin.stop() }
+            let gateway = try TestGateway(origin, more: "timeouts: { first_byte: 150ms }")
+            defer { gateway.stop() }
+            // A Unix socket takes some 200 KiB: of so many lengths some end with octets that wait.
+            for octets in stride(from: 180_000, through: 320_000, by: 20_000) {
+                let client = try gateway.connect()
+                try client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: \(octets)\r\n\r\n")
+                try client.send([UInt8](repeating: 0x61, count: octets))
+                let isEarly = client.isReadable(within: 100)
+                gate.open()
+                #expect(try client.readResponse().status == 504)
+                #expect(!isEarly)
+            }
         }
 
         @Test(arguments: ["", "HTTP/1.1 200 OK\r\nContent-Le", "nonsense\r\n\r\n", "\0\0\0"])

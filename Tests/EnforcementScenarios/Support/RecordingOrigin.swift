@@ -1,10 +1,9 @@
 import Cryptography
 import Foundation
-import Glibc
 
 /// An origin that writes down what it sees, whole or not, and answers 200.
 ///
-/// `@unchecked Sendable`: what changes is touched under `condition`.
+/// `@unchecked Sendable`: what changes is touched under `condition`; the listener is set once.
 final class RecordingOrigin: @unchecked Sendable {
     /// A request as it arrived.
     struct Seen {
@@ -18,47 +17,18 @@ final class RecordingOrigin: @unchecked Sendable {
         let isComplete: Bool
     }
 
-    let port: UInt16
-    private let listener: Int32
     private let condition = NSCondition()
     private var requests: [Seen] = []
+    private var listener: LoopbackListener?
 
     init() throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard listener >= 0 else { throw Socket.Failure("socket") }
-        var address = Socket.loopback(0)
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let status = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                bind(listener, address, size) == 0 && listen(listener, 512) == 0
-                    && getsockname(listener, address, &size) == 0
-            }
-        }
-        guard status else { throw Socket.Failure("listen") }
-        self.listener = listener
-        port = UInt16(bigEndian: address.sin_port)
-        Thread.detachNewThread { [self] in accept() }
+        listener = try LoopbackListener { [self] reader in try serve(reader) }
     }
+
+    var port: UInt16 { listener?.port ?? 0 }
 
     /// Ends accepting; connections end with those who made them.
-    func end() { shutdown(listener, Int32(SHUT_RDWR)) }
-
-    private func accept() {
-        defer { close(listener) }
-        while true {
-            let descriptor = Glibc.accept(listener, nil, nil)
-            guard descriptor >= 0 else {
-                if errno == EINTR { continue }
-                return
-            }
-            // No program that is started later keeps the connection open.
-            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-            Thread.detachNewThread { [self] in
-                // Whoever closes early is of no concern here: what came was written down.
-                try? serve(MessageReader(Socket(descriptor: descriptor)))
-            }
-        }
-    }
+    func end() { listener?.end() }
 
     private func serve(_ reader: MessageReader) throws {
         while let head = try reader.head() {

@@ -48,6 +48,7 @@ final class Scenario {
     let folder: URL
     private var children: [ChildProcess] = []
     private var origins: [RecordingOrigin] = []
+    private var faultyOrigins: [FaultyOrigin] = []
 
     init() throws {
         folder = FileManager.default.temporaryDirectory
@@ -59,6 +60,7 @@ final class Scenario {
     func end() {
         for child in children { child.end() }
         for origin in origins { origin.end() }
+        for origin in faultyOrigins { origin.end() }
         try? FileManager.default.removeItem(at: folder)
     }
 
@@ -71,6 +73,12 @@ final class Scenario {
     func origin() throws -> RecordingOrigin {
         let origin = try RecordingOrigin()
         origins.append(origin)
+        return origin
+    }
+
+    func faultyOrigin() throws -> FaultyOrigin {
+        let origin = try FaultyOrigin()
+        faultyOrigins.append(origin)
         return origin
     }
 
@@ -111,12 +119,16 @@ final class Scenario {
     ///
     /// - `origin`: the origin's server.
     /// - `rules`: the list of rules, in YAML without indentation.
+    /// - `origins`: more origins, in YAML that is indented.
     func configure(
         _ file: String = "portcullis.yaml",
         origin: String,
         apps: String? = nil,
         rules: String,
-        more: String = ""
+        more: String = "",
+        store: String = "portcullis.db",
+        lanes: Int = 2,
+        origins: String = ""
     ) throws {
         let apps =
             apps ?? "  - { id: \(Self.appID), environments: [test], test_root: root.pem }"
@@ -126,12 +138,14 @@ final class Scenario {
             """
             listen:
               - address: 127.0.0.1:0
-            lanes: 2
+            admin: { address: 127.0.0.1:0 }
+            lanes: \(lanes)
             origins:
               shop: { servers: ["\(origin)"] }
+            \(origins)
             apps:
             \(apps)
-            store: { sqlite: portcullis.db }
+            store: { sqlite: "\(store)" }
             default: { origin: shop, mode: off }
             \(more)
             rules:
@@ -146,11 +160,17 @@ final class Scenario {
     }
 
     /// Starts the gateway and waits until it serves.
-    func serve(_ file: String = "portcullis.yaml") throws -> GatewayProcess {
+    ///
+    /// - `within`: a program and its arguments that start it.
+    func serve(
+        _ file: String = "portcullis.yaml",
+        within outer: [String] = []
+    ) throws -> GatewayProcess {
         guard let program = Self.program else {
             throw ChildProcess.Failure(description: "no portcullis")
         }
-        return try GatewayProcess(try start(program, ["serve", path(file)]))
+        let words = outer + [program, "serve", path(file)]
+        return try GatewayProcess(try start(words[0], Array(words.dropFirst())))
     }
 
     /// Starts the gateway that ends at a place, once that was passed so many times after USR1.
@@ -185,7 +205,7 @@ final class Scenario {
 }
 
 /// A running gateway.
-struct GatewayProcess {
+struct GatewayProcess: ServedGateway {
     let child: ChildProcess
     let port: UInt16
 
@@ -198,8 +218,6 @@ struct GatewayProcess {
             return UInt16(complained[start.upperBound...].prefix { $0.isNumber })
         }
     }
-
-    func client() -> HTTPClient { HTTPClient(port: port) }
 
     /// Ends it as an operator does, and says how it went.
     func stop() throws -> Int32 {
@@ -214,46 +232,5 @@ struct GatewayProcess {
         guard status == -SIGKILL else {
             throw ChildProcess.Failure(description: "ended by itself with \(status)")
         }
-    }
-
-    /// Challenges from the gateway's endpoint.
-    func challenges(_ purpose: String, _ count: Int = 1, _ client: HTTPClient) throws -> [String] {
-        let answer = try client.send(
-            "POST",
-            "/.well-known/app-attest/challenges",
-            content: Array(#"{"purpose":"\#(purpose)","count":\#(count)}"#.utf8)
-        )
-        guard let texts = answer.object?["challenges"] as? [String], texts.count == count else {
-            throw ChildProcess.Failure(description: "challenges: \(answer.status) \(answer.text)")
-        }
-        return texts
-    }
-}
-
-extension GatewayProcess {
-    func challenges(_ purpose: String, _ client: HTTPClient) throws -> [String] {
-        try challenges(purpose, 1, client)
-    }
-
-    /// Enrols a key with a fresh challenge.
-    func enrol(
-        _ key: SoftwareKey,
-        _ client: HTTPClient,
-        damage: AttestationDamage? = nil
-    ) throws -> Answer {
-        let challenge = try challenges("enrolment", client)[0]
-        let object = key.attestation(
-            clientDataHash: SHA256.digest(of: Array(challenge.utf8)).octets,
-            at: Scenario.now,
-            damage: damage
-        )
-        let document =
-            #"{"key_id":"\#(key.keyID.base64)","attestation":"\#(Base64.text(object))","#
-            + #""challenge":"\#(challenge)"}"#
-        return try client.send(
-            "POST",
-            "/.well-known/app-attest/keys",
-            content: Array(document.utf8)
-        )
     }
 }

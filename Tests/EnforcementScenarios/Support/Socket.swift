@@ -12,7 +12,7 @@ final class Socket {
         }
     }
 
-    let descriptor: Int32
+    private(set) var descriptor: Int32
 
     init(descriptor: Int32) {
         self.descriptor = descriptor
@@ -55,7 +55,14 @@ final class Socket {
         guard status == 0 else { throw Failure("connect to \(path)") }
     }
 
-    deinit { close(descriptor) }
+    deinit { close() }
+
+    /// Closes now, and not with the object.
+    func close() {
+        guard descriptor >= 0 else { return }
+        Glibc.close(descriptor)
+        descriptor = -1
+    }
 
     static func loopback(_ port: UInt16) -> sockaddr_in {
         var address = sockaddr_in()
@@ -98,6 +105,19 @@ final class Socket {
             guard count >= 0 else { throw Failure("receive") }
             return Array(buffer[..<count])
         }
+    }
+
+    /// The end of this object will be a reset.
+    func resetsAtEnd() {
+        var now = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
+    }
+
+    /// Waits, without reading, until the other side has gone.
+    func awaitHangup() {
+        // POLLRDHUP (Linux, poll(2)); a reset and the end of both directions are told unasked.
+        var entry = pollfd(fd: descriptor, events: 0x2000, revents: 0)
+        poll(&entry, 1, Int32(ChildProcess.patience * 1_000))
     }
 
     /// Says that nothing more will be sent.

@@ -1,0 +1,178 @@
+import Foundation
+import Testing
+
+extension Scenarios {
+    /// What the origin, the log and the metrics see when a client vanishes or stands still.
+    @Suite struct ClientFaults {
+        /// How a client leaves.
+        enum Ending: String, CaseIterable, Sendable { case end, reset }
+
+        private static let impatient =
+            "timeouts: { head: 200ms, body_idle: 200ms, response_idle: 200ms, linger: 100ms }"
+
+        /// A gateway, its origin, and how it stood before anything happened.
+        private final class Stand {
+            let scenario: Scenario
+            let origin: FaultyOrigin
+            let gateway: GatewayProcess
+            let admin: HTTPClient
+            let descriptors: Int
+            private var before: Metrics
+
+            init(more: String = "") throws {
+                scenario = try Scenario()
+                origin = try scenario.faultyOrigin()
+                try scenario.configure(origin: origin.address, rules: "[]", more: more)
+                gateway = try scenario.serve()
+                admin = try gateway.adminClient()
+                descriptors = try gateway.descriptors(admin)
+                before = try Metrics(admin)
+            }
+
+            func send(_ octets: String) throws -> MessageReader {
+                before = try Metrics(admin)
+                let reader = MessageReader(try Socket(port: gateway.port))
+                try reader.socket.send(octets)
+                return reader
+            }
+
+            /// Waits until the gateway has closed whatever there was, and compares the counters.
+            func expect(_ counters: String..., location: SourceLocation = #_sourceLocation) throws {
+                try gateway.waitUntil("the end of all connections", admin) { metrics in
+                    let open = try gateway.descriptors(admin)
+                    return metrics["client_connections_open"] == 0 && open == descriptors
+                }
+                let wanted = Dictionary(uniqueKeysWithValues: counters.map { ($0, 1.0) })
+                let moved = try Metrics(admin).moved(since: before)
+                #expect(moved == wanted, sourceLocation: location)
+            }
+
+            func expectLine(
+                _ path: String,
+                _ status: Int,
+                _ problem: String?,
+                location: SourceLocation = #_sourceLocation
+            ) throws {
+                let line = try gateway.line(about: path)
+                #expect(line["status"] as? Int == status, sourceLocation: location)
+                #expect(line["problem"] as? String == problem, sourceLocation: location)
+            }
+
+            func end() throws {
+                #expect(try gateway.stop() == 0)
+                scenario.end()
+            }
+        }
+
+        private static func leave(_ reader: MessageReader, _ ending: Ending) {
+            if ending == .reset { reader.socket.resetsAtEnd() }
+            reader.socket.close()
+        }
+
+        @Test(arguments: Ending.allCases)
+        func `a client that vanishes before its head is complete is no request`(
+            ending: Ending
+        ) throws {
+            let stand = try Stand()
+            let requests = try Metrics(stand.admin)["requests_total"]
+            for octets in ["", "GET /half HT", "GET /half HTTP/1.1\r\nHost: a\r\n"] {
+                let accepted = try Metrics(stand.admin)["client_connections_total"]
+                let reader = try stand.send(octets)
+                try stand.gateway.waitUntil("the connection", stand.admin) {
+                    $0["client_connections_total"] > accepted
+                }
+                Self.leave(reader, ending)
+                try stand.expect()
+            }
+            #expect(try Metrics(stand.admin)["requests_total"] == requests)
+            #expect(!stand.gateway.child.printed.contains("/half"))
+            try stand.end()
+        }
+
+        @Test(arguments: Ending.allCases)
+        func `a client that vanishes within its content is told of as such`(
+            ending: Ending
+        ) throws {
+            let stand = try Stand()
+            for (path, content) in [("/a", ""), ("/b", "hello")] {
+                let requests = try Metrics(stand.admin)["requests_total"]
+                let reader = try stand.send(
+                    "POST \(path) HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n\(content)"
+                )
+                try stand.gateway.waitUntil("the request", stand.admin) {
+                    $0["requests_total"] > requests
+                }
+                Self.leave(reader, ending)
+                try stand.expectLine(path, 0, "client-aborted")
+                try stand.expect("client_aborts")
+            }
+            try stand.end()
+        }
+
+        @Test func `a client that resets while it waits is told of as such`() throws {
+            let stand = try Stand()
+            let reader = try stand.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
+            try stand.origin.awaitHeld(1)
+            Self.leave(reader, .reset)
+            try stand.expectLine("/held", 0, "client-aborted")
+            stand.origin.release()
+            try stand.expect("client_aborts")
+            try stand.end()
+        }
+
+        /// An end alone says that no more requests follow; only a write tells that nobody reads.
+        @Test func `a client that ends while it waits is answered into the void`() throws {
+            let stand = try Stand()
+            let reader = try stand.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
+            try stand.origin.awaitHeld(1)
+            Self.leave(reader, .end)
+            stand.origin.release()
+            try stand.expectLine("/held", 200, nil)
+            try stand.expect()
+            try stand.end()
+        }
+
+        @Test(arguments: Ending.allCases)
+        func `a client that vanishes within its response is told of as such`(
+            ending: Ending
+        ) throws {
+            let stand = try Stand()
+            let reader = try stand.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(try reader.head()?.startLine == "HTTP/1.1 200 OK")
+            Self.leave(reader, ending)
+            try stand.expectLine("/endless", 200, "client-aborted")
+            try stand.expect("client_aborts")
+            try stand.end()
+        }
+
+        @Test func `a client that stands still at any stage is told of as such`() throws {
+            let stand = try Stand(more: Self.impatient)
+            let head = try stand.send("GET /half HTTP/1.1\r\n")
+            #expect(try head.head()?.startLine == "HTTP/1.1 408 Request Timeout")
+            Self.leave(head, .end)
+            try stand.expect("client_timeouts")
+
+            let body = try stand.send("POST /c HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhi")
+            #expect(try body.head()?.startLine == "HTTP/1.1 408 Request Timeout")
+            Self.leave(body, .end)
+            try stand.expectLine("/c", 408, "body-timeout")
+            try stand.expect("client_timeouts")
+
+            let response = try stand.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
+            try stand.expectLine("/endless", 200, "client-timeout")
+            Self.leave(response, .end)
+            try stand.expect("client_timeouts")
+            try stand.end()
+        }
+
+        @Test func `what is cut off at the end of the time to drain is told of as such`() throws {
+            let stand = try Stand(more: "timeouts: { drain: 200ms }")
+            let reader = try stand.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(try reader.head()?.startLine == "HTTP/1.1 200 OK")
+            #expect(try stand.gateway.stop() == 0)
+            try stand.expectLine("/endless", 200, "drain-timeout")
+            Self.leave(reader, .end)
+            stand.scenario.end()
+        }
+    }
+}

@@ -1,0 +1,149 @@
+import Foundation
+import Synchronization
+import Testing
+
+extension Scenarios {
+    /// What is left behind by faults of all kinds, again and again.
+    @Suite struct Leaks {
+        /// Requests in all; the environment asks for more, such as 100000.
+        private static let count =
+            ProcessInfo.processInfo.environment["PORTCULLIS_LEAK_REQUESTS"].flatMap { Int($0) }
+            ?? 2_000
+        private static let workers = 24
+        /// Seconds for a quarter of them.
+        private static let patience = ChildProcess.patience + Double(count) / 50
+        /// What the allocator may keep beyond what it had after the first quarter.
+        private static let growthMaxKiB = 24 << 10
+
+        private static let rules = """
+            - { id: refusing, match: { path: /refused }, origin: nobody, mode: off }
+            - { id: deaf, match: { path: /deaf }, origin: deaf, mode: off }
+            - { id: held, match: { path: /signed }, mode: enforce, sign: [method, target, body] }
+            """
+        private static let timeouts = """
+            timeouts: { first_byte: 150ms, response_idle: 100ms, connect: 100ms, linger: 100ms, \
+            head: 100ms, body_idle: 100ms }
+            """
+
+        /// What one client does.
+        private struct Deed: Sendable {
+            let octets: String
+            /// Whether it waits for an answer.
+            var waits = true
+            var resets = false
+
+            static let all: [Deed] =
+                FaultyOrigin.Stage.allCases.flatMap { stage in
+                    FaultyOrigin.Ending.allCases.map {
+                        get("/stage/\(stage.rawValue)/\($0.rawValue)")
+                    }
+                }
+                + FaultyOrigin.Nonsense.allCases.map { get("/nonsense/\($0.rawValue)") }
+                + ["/surplus", "/stale", "/stale", "/refused", "/deaf", "/signed"].map(get)
+                + (0..<12).map { get("/plain/\($0)") }
+                + [
+                    post("/stale", 2, "hi"), post("/signed", 5, "hello"),
+                    post("/unread", 3_000_000, String(repeating: "a", count: 300_000)),
+                    post("/slow", 10, "hello"), Deed(octets: "GET /slow HTTP/1.1\r\n"),
+                    Deed(octets: "nonsense\r\n\r\n"), Deed(octets: "\u{16}\u{3}\u{1}"),
+                ]
+                + [true, false].flatMap { resets in
+                    [
+                        "GET /half HT", get("/endless").octets,
+                        get("/stage/before-head/stall").octets,
+                        post("/gone", 10, "hello").octets, post("/gone", 10, "").octets,
+                    ].map { Deed(octets: $0, waits: false, resets: resets) }
+                }
+
+            static func get(_ path: String) -> Deed {
+                Deed(octets: "GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n")
+            }
+
+            static func post(_ path: String, _ length: Int, _ content: String) -> Deed {
+                let head = "POST \(path) HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n"
+                return Deed(octets: head + content)
+            }
+
+            func perform(_ port: UInt16) throws {
+                let reader = MessageReader(try Socket(port: port))
+                defer { reader.socket.close() }
+                // Whatever comes of it: what the client gets is for the other scenarios.
+                try? reader.socket.send(octets)
+                if waits {
+                    if let head = try? reader.head() {
+                        _ = try? reader.content(of: head, untilEnd: true) { _ in }
+                    }
+                }
+                if resets { reader.socket.resetsAtEnd() }
+            }
+        }
+
+        /// Which deed is next.
+        private final class Next: Sendable {
+            let number: Atomic<Int>
+
+            init(_ number: Int) { self.number = Atomic(number) }
+        }
+
+        private func perform(_ numbers: Range<Int>, _ gateway: GatewayProcess) throws {
+            let next = Next(numbers.lowerBound)
+            let workers = (0..<Self.workers).map { _ in
+                Thread.Answer {
+                    while true {
+                        let number = next.number.wrappingAdd(1, ordering: .relaxed).oldValue
+                        guard number < numbers.upperBound else { return }
+                        try Deed.all[number % Deed.all.count].perform(gateway.port)
+                    }
+                }
+            }
+            for worker in workers { try worker.value(within: Self.patience) }
+        }
+
+        @Test func `after any number of faults no descriptor, memory or connection is left`() throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.faultyOrigin()
+            let deaf = try DeafPort()
+            try scenario.configure(
+                origin: origin.address,
+                rules: Self.rules,
+                more: Self.timeouts + "\nlog: { access: \(scenario.path("access.log")) }",
+                origins: """
+                      nobody: { servers: ["127.0.0.1:\(try DeafPort.refusing())"] }
+                      deaf: { servers: ["127.0.0.1:\(deaf.port)"] }
+                    """
+            )
+            let gateway = try scenario.serve()
+            let admin = try gateway.adminClient()
+            let descriptors = try gateway.descriptors(admin)
+            var resident: [Int] = []
+            let quarter = Self.count / 4
+            for part in 0..<4 {
+                try perform(part * quarter..<(part + 1) * quarter, gateway)
+                try gateway.waitUntil("the end of all connections", admin) { metrics in
+                    let open = try gateway.descriptors(admin)
+                    return metrics["client_connections_open"] == 0 && open == descriptors
+                }
+                resident.append(try gateway.residentKiB())
+            }
+            let metrics = try Metrics(admin)
+            let pooled = Int(metrics["origin_connections_pooled"])
+            print(
+                """
+                leaks: \(Self.count) requests, descriptors \(descriptors) before and after, \
+                \(pooled) pooled, resident after each quarter \(resident) KiB
+                """
+            )
+            #expect(pooled <= Self.workers)
+            #expect(resident[3] - resident[0] < Self.growthMaxKiB)
+            // Each kind of fault has happened.
+            for name in Metrics.faults where name != "accept_pauses" && name != "tls_failures" {
+                #expect(metrics[name + "_total"] > 0, "\(name)")
+            }
+            #expect(try gateway.client().send("GET", "/plain").status == 200)
+            #expect(try gateway.stop() == 0)
+            withExtendedLifetime(deaf) {}
+        }
+    }
+}

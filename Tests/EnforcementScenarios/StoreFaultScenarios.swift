@@ -1,0 +1,272 @@
+import Foundation
+import GRDB
+import Glibc
+import RequestBinding
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// What a client gets, the log says and the metrics count when the disk fails.
+    @Suite struct StoreFaults {
+        /// What is wrong with the disk, and how the log names it.
+        enum Fault: String, CaseIterable, Sendable {
+            /// There is no room left.
+            case full
+            /// Writes fail: here for the limit of a file's size.
+            case failing = "unusable"
+            /// Another program holds the write lock.
+            case locked = "busy"
+        }
+
+        private static let rules = """
+            - id: bare
+              match: { path: /v1/bare }
+              mode: enforce
+              sign: [method, target]
+            - id: lenient
+              match: { path: /v1/lenient }
+              mode: enforce
+              sign: [method, target]
+              on_error: forward
+            - id: signed
+              match: { path: /v1/signed }
+              mode: enforce
+              sign: [method, target, body, challenge]
+            """
+
+        private static func raw(
+            _ path: String,
+            _ key: inout SoftwareKey,
+            challenge: String? = nil
+        ) -> [UInt8] {
+            let request = SoftwareKey.Request(method: "GET", target: path, challenge: challenge)
+            let signing = SigningForm.lines(
+                challenge == nil ? [.method, .target] : .all,
+                headers: []
+            )
+            let proof = key.proof(of: request, signing: signing)
+            return Array((HTTPClient.head("GET", path, proof.fields) + "\r\n").utf8)
+        }
+
+        /// Makes the fault; the result ends it.
+        private static func make(
+            _ fault: Fault,
+            _ gateway: GatewayProcess,
+            _ scenario: Scenario,
+            _ database: String
+        ) throws -> () throws -> Void {
+            switch fault {
+            case .full:
+                // The folder of the gateway's own view of the file system.
+                let path = "/proc/\(gateway.child.identifier)/root\(database)-ballast"
+                let file = open(path, O_WRONLY | O_CREAT, 0o600)
+                guard file >= 0 else { throw Socket.Failure("ballast") }
+                let block = [UInt8](repeating: 0, count: 4_096)
+                while write(file, block, block.count) > 0 {}
+                close(file)
+                return { unlink(path) }
+            case .failing:
+                func limit(_ octets: String) throws {
+                    let words = ["prlimit", "--pid", "\(gateway.child.identifier)"]
+                    let limit = ["--fsize=\(octets):unlimited"]
+                    #expect(try scenario.run("/usr/bin/env", words + limit).status == 0)
+                }
+                try limit("1")
+                return { try limit("unlimited") }
+            case .locked:
+                var configuration = GRDB.Configuration()
+                configuration.allowsUnsafeTransactions = true
+                let queue = try DatabaseQueue(path: database, configuration: configuration)
+                try queue.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+                return {
+                    try queue.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
+                    try queue.close()
+                }
+            }
+        }
+
+        @Test(arguments: Fault.allCases)
+        func `a disk that fails is told of, refused by rule, and made up for`(
+            fault: Fault
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            var outer: [String] = []
+            let folder = scenario.path("disk")
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: false
+            )
+            if fault == .full {
+                guard let mounted = try scenario.onMount("-t tmpfs -o size=1m tmpfs", folder) else {
+                    return
+                }
+                outer = mounted
+            }
+            try scenario.configure(
+                origin: "127.0.0.1:\(origin.port)",
+                rules: Self.rules,
+                store: "disk/portcullis.db"
+            )
+            let gateway = try scenario.serve(within: outer)
+            let (admin, client) = (try gateway.adminClient(), gateway.client())
+            var keys = (0..<2).map { _ in Scenario.device.makeKey() }
+            for key in keys { #expect(try gateway.enrol(key, client).status == 201) }
+            let challenge = try gateway.challenges("assertion", client)[0]
+            let first = Self.raw("/v1/bare", &keys[0])
+            #expect(try client.send(raw: first).status == 200)
+
+            let end = try Self.make(fault, gateway, scenario, "\(folder)/portcullis.db")
+            // A required challenge that is signed stops replays by itself; nobody waits.
+            let signed = Self.raw("/v1/signed", &keys[0], challenge: challenge)
+            #expect(try client.send(raw: signed).status == 200)
+            let bare = Self.raw("/v1/bare", &keys[0])
+            let refused = try client.send(raw: bare)
+            #expect(refused.status == 503)
+            #expect(refused.reason == "store-unavailable")
+            #expect(refused.value("Retry-After") != nil)
+            let lenient = Self.raw("/v1/lenient", &keys[1])
+            #expect(try client.send(raw: lenient).status == 200)
+            #expect(try origin.seen(3).last?.head.all("App-Attest-Verdict") == ["error"])
+            let line = try gateway.line(about: "/v1/bare")
+            #expect(line["verdict"] as? String == "error")
+            #expect(line["reason"] as? String == "store-unavailable")
+            if fault != .locked {
+                let enrolled = try gateway.enrol(Scenario.device.makeKey(), client)
+                #expect(enrolled.status == 503)
+                #expect(enrolled.reason == "store-unavailable")
+            }
+            let metrics = try Metrics(admin)
+            #expect(metrics["store_degraded"] == 1)
+            #expect(metrics["commit_failures_total"] > 0)
+            #expect(metrics["commits_pending"] > 0)
+            let ready = try admin.send("GET", "/readyz")
+            #expect(ready.status == 503)
+            #expect(ready.text.contains("store-degraded"))
+            // Once, however often it is tried.
+            #expect(gateway.complaints(of: "can't be written, \(fault.rawValue): ") == 1)
+
+            try end()
+            try gateway.waitUntil("a store that is written again", admin) {
+                $0["store_degraded"] == 0 && $0["commits_pending"] == 0
+            }
+            #expect(gateway.complaints(of: "writes again") == 1)
+            #expect(try admin.send("GET", "/readyz").status == 200)
+            #expect(try client.send(raw: Self.raw("/v1/bare", &keys[0])).status == 200)
+            for raw in [first, bare, lenient] {
+                #expect(try client.send(raw: raw).reason == "counter-replayed")
+            }
+            #expect(try gateway.stop() == 0)
+            // The disk of the first one is gone with it.
+            guard fault != .full else { return }
+            let next = try scenario.serve()
+            for raw in [first, bare, lenient] {
+                #expect(try next.client().send(raw: raw).reason == "counter-replayed")
+            }
+        }
+
+        @Test(arguments: [true, false])
+        func `a disk that can't be written is refused at the start with a way out`(
+            hasDatabase: Bool
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            let folder = scenario.path("disk")
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: false
+            )
+            try scenario.configure(
+                origin: "127.0.0.1:\(origin.port)",
+                rules: Self.rules,
+                store: "disk/portcullis.db"
+            )
+            if hasDatabase { #expect(try scenario.serve().stop() == 0) }
+            guard let outer = try scenario.onMount("-o bind,ro \(folder)", folder),
+                let program = Scenario.program
+            else { return }
+            let words = outer + [program, "serve", scenario.path("portcullis.yaml")]
+            let result = try scenario.run(words[0], Array(words.dropFirst()))
+            #expect(result.status == 1)
+            #expect(result.complained.contains("\(folder)/portcullis.db"))
+            #expect(result.complained.contains("ead-only file system"), "\(result)")
+            #expect(result.complained.contains("make the folder and its files writable"))
+            #expect(!result.complained.contains("listening"))
+        }
+
+        @Test func `a damaged database is refused at the start, and each way out works`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            let config = scenario.path("portcullis.yaml")
+            var keys = try scenario.imported(400)
+            let export = try scenario.portcullis("keys", "export", "--config", config)
+            #expect(export.status == 0)
+            let database = scenario.path("portcullis.db")
+            let file = try FileHandle(forUpdating: URL(filePath: database))
+            // A page in the middle: of the keys or of their index.
+            try file.seek(toOffset: 20 * 4_096)
+            try file.write(contentsOf: [UInt8](repeating: 0xA5, count: 4_096))
+            try file.close()
+
+            let refused = try scenario.portcullis("serve", config)
+            #expect(refused.status == 1)
+            #expect(!refused.complained.contains("listening"))
+            for part in [database, "is damaged", "keys import", ".recover"] {
+                #expect(refused.complained.contains(part), "\(part): \(refused.complained)")
+            }
+            if let sqlite = Scenario.tool("sqlite3") {
+                let text = try scenario.run(sqlite, [database, ".recover"])
+                try scenario.write("recovered.sql", text.printed)
+                let new = scenario.path("recovered.db")
+                let read = ".read \(scenario.path("recovered.sql"))"
+                #expect(try scenario.run(sqlite, [new, read]).status == 0)
+                try scenario.configure(
+                    "recovered.yaml",
+                    origin: "127.0.0.1:\(origin.port)",
+                    rules: Self.rules,
+                    store: "recovered.db"
+                )
+                let saved = try scenario.serve("recovered.yaml")
+                #expect(try Metrics(saved.adminClient())["keys"] > 0)
+                #expect(try saved.stop() == 0)
+            }
+            for suffix in ["", "-wal", "-shm"] {
+                try? FileManager.default.moveItem(
+                    atPath: database + suffix,
+                    toPath: database + suffix + ".aside"
+                )
+            }
+            try scenario.write("export.jsonl", export.printed)
+            let imported = try scenario.portcullis(
+                "keys",
+                "import",
+                "--config",
+                config,
+                scenario.path("export.jsonl")
+            )
+            #expect(imported.status == 0, "\(imported)")
+            let gateway = try scenario.serve()
+            let answer = try gateway.client().send(raw: Self.raw("/v1/bare", &keys[0]))
+            #expect(answer.status == 200)
+        }
+    }
+}
+
+extension Scenario {
+    /// The words that start a program in a view of the file system of its own, in which something
+    /// is mounted on a folder; `nil`, with a message, where that is not allowed.
+    func onMount(_ what: String, _ folder: String) throws -> [String]? {
+        let words = [
+            "/usr/bin/env", "unshare", "--mount", "sh", "-c",
+            #"mount \#(what) "$0" && exec "$@""#, folder,
+        ]
+        let trial = try run(words[0], Array(words.dropFirst()) + ["true"])
+        if trial.status == 0 { return words }
+        print("no mount (\(trial.complained)): it takes root; a scenario is skipped")
+        return nil
+    }
+}

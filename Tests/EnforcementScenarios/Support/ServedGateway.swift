@@ -1,0 +1,55 @@
+import AppAttest
+import Cryptography
+import Foundation
+import Octets
+import SoftwareAuthenticator
+
+/// A gateway that serves at a port of this machine.
+protocol ServedGateway {
+    var port: UInt16 { get }
+}
+
+extension ServedGateway {
+    func client() -> HTTPClient { HTTPClient(port: port) }
+
+    /// Challenges from the gateway's endpoint.
+    func challenges(_ purpose: String, _ count: Int = 1, _ client: HTTPClient) throws -> [String] {
+        let answer = try client.send(
+            "POST",
+            "/.well-known/app-attest/challenges",
+            content: Array(#"{"purpose":"\#(purpose)","count":\#(count)}"#.utf8)
+        )
+        guard let texts = answer.object?["challenges"] as? [String], texts.count == count else {
+            throw ChildProcess.Failure(description: "challenges: \(answer.status) \(answer.text)")
+        }
+        return texts
+    }
+
+    func challenges(_ purpose: String, _ client: HTTPClient) throws -> [String] {
+        try challenges(purpose, 1, client)
+    }
+
+    /// Enrols a key, with a fresh challenge unless one is given.
+    func enrol(
+        _ key: SoftwareKey,
+        _ client: HTTPClient,
+        with given: String? = nil,
+        at time: UnixTime = Scenario.now,
+        damage: AttestationDamage? = nil
+    ) throws -> Answer {
+        let challenge = try given ?? challenges("enrolment", client)[0]
+        let object = key.attestation(
+            clientDataHash: SHA256.digest(of: Array(challenge.utf8)).octets,
+            at: time,
+            damage: damage
+        )
+        let document =
+            #"{"key_id":"\#(key.keyID.base64)","attestation":"\#(Base64.text(object))","#
+            + #""challenge":"\#(challenge)"}"#
+        return try client.send(
+            "POST",
+            "/.well-known/app-attest/keys",
+            content: Array(document.utf8)
+        )
+    }
+}
