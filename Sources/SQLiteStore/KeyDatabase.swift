@@ -91,7 +91,9 @@ struct KeyDatabase: Sendable {
         do {
             findings = try queue.read { try String.fetchAll($0, sql: "PRAGMA quick_check(3)") }
         } catch {
-            throw Self.problem(error, path)
+            let problem = Self.problem(error, path)
+            guard problem.reason == .damaged else { throw problem }
+            throw StoreProblem(.damaged, path, "is damaged: \(problem.detail)")
         }
         guard findings == ["ok"] else {
             let detail = "is damaged: " + findings.joined(separator: "; ")

@@ -50,9 +50,8 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
         case .missing: "give the path of the gateway's database, or import keys to make one"
         case .locked: "stop the other gateway, or give this one a database of its own"
         case .damaged:
-            "stop what uses it and move it aside, with its -wal and -shm; then restore a backup, by "
-                + "keys import of the last keys export, or save what can be read, by sqlite3 OLD "
-                + ".recover | sqlite3 NEW; devices whose key is in neither have to enrol again"
+            "stop what uses it, move it aside with its -wal and -shm, and restore a backup: keys "
+                + "import of the last keys export; devices whose key is not in it enrol again"
         case .foreign: "give the path of another file"
         case .newer: "use the version of portcullis that wrote it, or a later one"
         case .unusable:

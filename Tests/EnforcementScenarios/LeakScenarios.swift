@@ -65,15 +65,13 @@ extension Scenarios {
             }
 
             func perform(_ port: UInt16) throws {
-                let reader = MessageReader(try Socket(port: port))
-                defer { reader.socket.close() }
-                // Whatever comes of it: what the client gets is for the other scenarios.
-                try? reader.socket.send(octets)
-                if waits {
-                    if let head = try? reader.head() {
-                        _ = try? reader.content(of: head, untilEnd: true) { _ in }
-                    }
+                // Whatever comes of it: what a client gets is for the other scenarios.
+                guard !waits else {
+                    _ = try Glimpse(port: port, octets)
+                    return
                 }
+                let reader = MessageReader(try Socket(port: port))
+                try? reader.socket.send(octets)
                 if resets { reader.socket.resetsAtEnd() }
             }
         }

@@ -82,7 +82,7 @@ extension KeyID {
         try octets.write(to: URL(fileURLWithPath: folder.database))
         let refused = try problem { _ = try SQLiteKeyJournal(path: folder.database) }
         #expect(refused.reason == .damaged)
-        #expect(refused.hint.contains(".recover"))
+        #expect(refused.hint.contains("keys import"))
     }
 
     @Test func `a database of another program is refused`() throws {

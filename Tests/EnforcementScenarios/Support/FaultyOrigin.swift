@@ -82,7 +82,7 @@ final class FaultyOrigin: @unchecked Sendable {
                 guard parts.count >= 3, let stage = Stage(rawValue: parts[1]),
                     let ending = Ending(rawValue: parts[2])
                 else { return }
-                return try play(stage, ending, reader)
+                guard try play(stage, ending, reader) else { return }
             case "nonsense":
                 guard parts.count >= 2, let nonsense = Nonsense(rawValue: parts[1]) else { return }
                 try reader.socket.send(nonsense.text)
@@ -103,13 +103,20 @@ final class FaultyOrigin: @unchecked Sendable {
         }
     }
 
-    private func play(_ stage: Stage, _ ending: Ending, _ reader: MessageReader) throws {
+    /// - Returns: whether the connection serves another request.
+    private func play(
+        _ stage: Stage,
+        _ ending: Ending,
+        _ reader: MessageReader
+    ) throws -> Bool {
         try reader.socket.send(stage.octets)
         switch ending {
         case .reset: reader.socket.resetsAtEnd()
         case .end: break
+        case .stall where stage == .afterEnd: return true
         case .stall: try reader.awaitEnd()
         }
+        return false
     }
 
     // MARK: Held requests
