@@ -85,7 +85,7 @@ extension Scenarios {
             }
         }
 
-        /// A gateway whose database lies in a folder of its own; `nil` where a mount is not allowed.
+        /// A gateway whose database lies in a folder of its own; `nil` where no mount is allowed.
         private func start(
             _ scenario: Scenario,
             _ origin: RecordingOrigin,
