@@ -136,7 +136,7 @@ let package = Package(
         .part("Transport", uses: ["CLinux", "TLSSession"]),
         .part("Proxy", uses: policy + verdict + sockets + [deque]),
         .part("Admin", uses: ["HTTPWire", "Telemetry", "Transport"]),
-        .part("Gateway", uses: policy + verdict + sockets + process),
+        .part("Gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
         .part("Inspection", uses: ["AppAttest", "CBOR", "Challenges", "Cryptography", "Octets"]),
 
         // For tests, demonstration and load: never linked into the gateway.

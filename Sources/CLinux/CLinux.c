@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
@@ -103,6 +104,10 @@ int clinux_unacknowledged(int fd) {
     int count = 0;
     return ioctl(fd, SIOCOUTQ, &count) == 0 ? count : 0;
 }
+
+int clinux_forbid_new_privileges(void) { return prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L); }
+
+int clinux_set_dumpable(int allowed) { return prctl(PR_SET_DUMPABLE, (long)allowed, 0L, 0L, 0L); }
 
 // A clock that costs a few nanoseconds and moves in steps of some milliseconds.
 uint64_t clinux_coarse_milliseconds(void) {

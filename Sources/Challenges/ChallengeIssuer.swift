@@ -35,17 +35,17 @@ package final class ChallengeIssuer: Sendable {
     private let assertion: SpentRing
 
     /// - `capacity`: the most unexpired challenges of each purpose.
-    /// - `secret`: the key of the codes; random octets by default, so that it dies with the
-    ///   process.
+    /// - `secret`: the key of the codes. Without one it is drawn here, never leaves memory and dies
+    ///   with the process.
     /// - `epoch`: which start this is. Never give the same secret and epoch to two issuers: the
     ///   second would not know what the first has spent.
     package init(
         lifetimes: Lifetimes = Lifetimes(),
         capacity: Int = capacityDefault,
-        secret: [UInt8] = RandomOctets.make(count: 32),
+        secret: [UInt8]? = nil,
         epoch: UInt64 = randomEpoch()
     ) {
-        key = HMACSHA256.Key(secret.span)
+        key = secret.map { HMACSHA256.Key($0.span) } ?? .random()
         self.epoch = epoch
         enrolment = SpentRing(capacity: capacity, lifetime: lifetimes.enrolment)
         assertion = SpentRing(capacity: capacity, lifetime: lifetimes.assertion)

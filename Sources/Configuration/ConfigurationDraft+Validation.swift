@@ -55,6 +55,7 @@ extension ConfigurationDraft {
             timeouts: timeouts,
             limits: limits,
             log: self.log,
+            process: process,
             endpointsPath: endpoints?.value ?? "/.well-known/app-attest",
             spillFolder: spillFolder?.value ?? "/tmp",
             rules: set,
@@ -116,14 +117,8 @@ extension ConfigurationDraft {
         let keyFile = FilePath.joined(folder, key.value)
         for (named, path) in [(certificate, certificateFile), (key, keyFile)] {
             do throws(FileFault) {
-                let permissions = try files.permissions(of: path)
-                guard path == keyFile, permissions & 0o077 != 0 else { continue }
-                reader.log.warning(
-                    named.place,
-                    named.keyPath,
-                    found: "a key with mode \(String(permissions & 0o777, radix: 8))",
-                    use: "chmod 600: others of this host may read it"
-                )
+                let mode = FileMode(try files.permissions(of: path))
+                if path == keyFile { reader.log.check(key: named, at: path, mode) }
             } catch {
                 reader.log.error(
                     named.place,
@@ -185,6 +180,12 @@ extension ConfigurationDraft {
         let folder = FilePath.folder(of: storeFile.value)
         let located = Located(value: folder, place: storeFile.place, keyPath: storeFile.keyPath)
         require(folder: located, files: files)
+        // What another user owns can't be looked at, and is closed to strangers all the more.
+        for suffix in ["", "-wal", "-shm", ".changes", ".lock"] {
+            let path = storeFile.value + suffix
+            guard let bits = try? files.permissions(of: path) else { continue }
+            reader.log.check(store: storeFile, at: path, FileMode(bits))
+        }
     }
 
     private func require(folder: Located<String>, files: some ConfigurationFiles) {

@@ -33,7 +33,7 @@ struct ConfigurationDraft {
 
     static let keys = [
         "listen", "admin", "lanes", "origins", "apps", "store", "challenges", "enrolment",
-        "trusted_proxies", "client_address", "timeouts", "limits", "log", "endpoints",
+        "trusted_proxies", "client_address", "timeouts", "limits", "log", "process", "endpoints",
         "spill_folder", "default", "rules",
     ]
 
@@ -52,6 +52,7 @@ struct ConfigurationDraft {
     let timeouts: TimeoutSettings
     let limits: LimitSettings
     let log: LogSettings
+    let process: ProcessSettings
     let endpoints: Located<String>?
     let spillFolder: Located<String>?
     let fallback: RuleDraft?
@@ -90,6 +91,7 @@ struct ConfigurationDraft {
         timeouts = TimeoutSettings(reader.node("timeouts"), log: log)
         limits = LimitSettings(reader.node("limits"), log: log)
         self.log = LogSettings(reader.node("log"), folder: folder, log: log)
+        process = ProcessSettings(reader.node("process"), log: log)
         endpoints = reader.value(
             "endpoints",
             use: "a path of plain segments without a slash at its end",

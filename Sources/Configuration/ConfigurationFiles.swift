@@ -65,7 +65,9 @@ package struct DiskFiles: ConfigurationFiles {
         }
         guard !isFolder.boolValue else { throw .notAFile }
         guard FileManager.default.isReadableFile(atPath: path) else { throw .notReadable }
-        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        // Attributes are of a link itself, which always says 777; what counts is where it leads.
+        let file = URL(filePath: path).resolvingSymlinksInPath().path
+        let attributes = try? FileManager.default.attributesOfItem(atPath: file)
         let permissions = attributes?[.posixPermissions] as? NSNumber
         return permissions?.uint16Value ?? 0
     }

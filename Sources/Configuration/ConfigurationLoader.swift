@@ -54,6 +54,7 @@ package enum ConfigurationLoader {
         do throws(FileFault) {
             let limit = SourceNode.Bounds.octetsMax
             let octets = try files.contents(of: path, limit: limit)
+            log.check(rules: path, FileMode(try files.permissions(of: path)))
             return SourceNode.read(octets, file: path, log: log)
         } catch {
             let place = Problem.Place(file: path, line: 1)

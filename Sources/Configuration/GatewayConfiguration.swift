@@ -26,6 +26,7 @@ package struct GatewayConfiguration: Sendable {
     package let timeouts: TimeoutSettings
     package let limits: LimitSettings
     package let log: LogSettings
+    package let process: ProcessSettings
     /// `endpoints`: under which path the gateway answers itself. Default /.well-known/app-attest.
     package let endpointsPath: String
     /// `spill_folder`: where held content goes that is too large for memory. Default /tmp.

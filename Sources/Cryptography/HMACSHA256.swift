@@ -1,3 +1,5 @@
+internal import COpenSSL
+
 /// HMAC with SHA-256 (RFC 2104, FIPS 198-1).
 public enum HMACSHA256 {
     /// A key that has been hashed into both pads already, for repeated use: a code of a short
@@ -15,14 +17,23 @@ public enum HMACSHA256 {
             } else {
                 for index in 0..<key.count { block[index] = key[index] }
             }
+            // The block becomes the inner pad, then the outer one.
             var inner = SHA256.Stream()
-            let innerPad = block.map { $0 ^ 0x36 }
-            inner.update(innerPad.span)
+            for index in block.indices { block[index] ^= 0x36 }
+            inner.update(block.span)
             var outer = SHA256.Stream()
-            let outerPad = block.map { $0 ^ 0x5C }
-            outer.update(outerPad.span)
+            for index in block.indices { block[index] ^= 0x36 ^ 0x5C }
+            outer.update(block.span)
+            HMACSHA256.erase(&block)
             self.inner = inner
             self.outer = outer
+        }
+
+        /// A key that nobody knows: it was drawn just now, and its octets are kept nowhere else.
+        public static func random() -> Key {
+            var octets = RandomOctets.make(count: 32)
+            defer { HMACSHA256.erase(&octets) }
+            return Key(octets.span)
         }
 
         /// The authentication code of a message.
@@ -50,6 +61,14 @@ public enum HMACSHA256 {
             let digest = stream.digest().bytes
             last.update(digest.span)
             return last.digest()
+        }
+    }
+
+    /// Overwrites octets that are needed no more, so that no freed memory holds them.
+    private static func erase(_ octets: inout [UInt8]) {
+        octets.withUnsafeMutableBytes { bytes in
+            // The C border: pointer and count are of one buffer, which outlives the call.
+            OPENSSL_cleanse(bytes.baseAddress, bytes.count)
         }
     }
 

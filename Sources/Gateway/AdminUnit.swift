@@ -1,5 +1,4 @@
 import Admin
-import Configuration
 import Transport
 
 /// The admin listener on a lane of its own.
@@ -9,9 +8,8 @@ final class AdminUnit: Sendable {
     private let lane: Lane
     private let descriptor: Int32
 
-    /// Binds.
-    init(_ address: ServerAddress, number: Int) throws(GatewayError) {
-        let sockets = try ListenerSet(address, tls: nil, lanes: 1)
+    /// Serves what was bound for one lane.
+    init(_ sockets: ListenerSet, number: Int) throws(GatewayError) {
         guard let descriptor = sockets.descriptors.first else {
             preconditionFailure("AdminUnit: a listener set without a descriptor")
         }

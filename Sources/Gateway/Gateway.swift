@@ -6,10 +6,12 @@
 //   ProxySettings+Loading    the configuration as the proxy takes it, names resolved
 //   LogWriter                the access log's lines on their way to a file or standard output
 //   SignalWatch              TERM and INT drain, HUP reloads
+//   ProcessUser              whom a process becomes that root has started
+//   ProcessMemory            no core files, no looks into the memory
 //
-// Order of a start: configuration, descriptors, store (opened, checked, locked), certificates,
-// sockets. Whatever fails names itself and the way out, and nothing has been opened to clients by
-// then.
+// Order of a start: configuration, descriptors, certificates and keys, addresses bound; root given
+// up; store (opened, checked, locked), access log; clients let in. Whatever fails names itself and
+// the way out, and no client has been let in by then.
 //
 // A reload reads the files again. If anything is wrong the running configuration stays, the problem
 // is logged and shown by the admin listener. Listeners, lanes, store and admin address are taken at

@@ -9,6 +9,7 @@ extension GatewayConfiguration {
         if storeFile != next.storeFile { return "store" }
         if challenges != next.challenges { return "challenges" }
         if limits.addresses != next.limits.addresses { return "limits.addresses" }
+        if process != next.process { return "process" }
         if log.access != next.log.access, next.log.access != .off, log.access != .off {
             return "log.access"
         }

@@ -31,6 +31,8 @@ package final class GatewayServer: @unchecked Sendable {
             path in
             Result { () throws(StoreProblem) in try SQLiteKeyJournal(path: path) }
         }
+        /// Whether the process is the gateway's own, so that it may give up its privileges.
+        package var ownsProcess = true
 
         package init() {}
     }
@@ -91,7 +93,19 @@ package final class GatewayServer: @unchecked Sendable {
         log.logLevel = Logger.Level(configuration.log.level)
         self.surroundings = surroundings
         reloadedAt = startedAt
-        DescriptorLimit.raise()
+        _ = DescriptorLimit.raise()
+        let count = Self.count(configuration.lanes)
+        sockets = try configuration.listeners.map { listener throws(GatewayError) in
+            try ListenerSet(listener.address, tls: listener.tls, lanes: count)
+        }
+        addresses = sockets.map(\.text)
+        let adminSockets = try configuration.admin.map { address throws(GatewayError) in
+            try ListenerSet(address, tls: nil, lanes: 1)
+        }
+        let bound = sockets + [adminSockets].compactMap(\.self)
+        if surroundings.ownsProcess {
+            try Self.giveUpPrivileges(configuration.process, bound, file, log)
+        }
         keys = try StoreOpening.table(configuration, surroundings.openJournal)
         issuer = ChallengeIssuer(
             lifetimes: ChallengeIssuer.Lifetimes(
@@ -100,23 +114,12 @@ package final class GatewayServer: @unchecked Sendable {
             ),
             capacity: configuration.challenges.capacity
         )
-        let count =
-            switch configuration.lanes {
-            case .perCore: max(Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), 1)
-            case .fixed(let count): count
-            }
         let settings = try ProxySettings(configuration)
         switch configuration.log.access {
         case .on: logWriter = LogWriter()
         case .off: logWriter = nil
         case .file(let file): logWriter = try LogWriter(file: file)
         }
-        var sockets: [ListenerSet] = []
-        for listener in configuration.listeners {
-            sockets.append(try ListenerSet(listener.address, tls: listener.tls, lanes: count))
-        }
-        self.sockets = sockets
-        addresses = sockets.map(\.text)
         let enrolment = Self.enrolment(configuration, keys, issuer)
         let addresses = AddressTable(
             capacity: configuration.limits.addresses,
@@ -146,10 +149,18 @@ package final class GatewayServer: @unchecked Sendable {
             units.append(LaneUnit(lane, proxy))
         }
         self.units = units
-        admin = try configuration.admin.map { address throws(GatewayError) in
-            try AdminUnit(address, number: count)
+        admin = try adminSockets.map { sockets throws(GatewayError) in
+            try AdminUnit(sockets, number: count)
         }
         adminAddress = admin?.text
+        for set in bound { try set.listen() }
+    }
+
+    private static func count(_ lanes: LaneCount) -> Int {
+        switch lanes {
+        case .perCore: max(Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), 1)
+        case .fixed(let count): count
+        }
     }
 
     private static func enrolment(
@@ -181,11 +192,16 @@ package final class GatewayServer: @unchecked Sendable {
             }
         }
         admin?.start(self)
-        if surroundings.watchesSignals {
-            signals = SignalWatch([SIGTERM, SIGINT, SIGHUP], on: control) { [self] number in
-                number == SIGHUP ? reload() : stop()
-            }
+        guard surroundings.watchesSignals else { return announce() }
+        // Who has read that it serves may tell it to reload or to stop.
+        signals = SignalWatch([SIGTERM, SIGINT, SIGHUP], on: control) { [self] in
+            announce()
+        } handle: { [self] number in
+            number == SIGHUP ? reload() : stop()
         }
+    }
+
+    private func announce() {
         for address in addresses { log.notice("listening on \(address)") }
         if let adminAddress { log.notice("admin on \(adminAddress)") }
         log.notice(

@@ -3,7 +3,10 @@ import Glibc
 import TLSSession
 import Transport
 
-/// One listening address, bound once for each lane.
+/// One address, bound once for each lane.
+///
+/// Binding may need root and comes first; clients are turned away until ``listen()``, when all that
+/// could stop the start is behind it.
 struct ListenerSet {
     let address: ServerAddress
     let tls: TLSContext?
@@ -31,19 +34,39 @@ struct ListenerSet {
         }
         do throws(SocketError) {
             if case .unix(let path) = server { ListenerSet.removeStale(path) }
-            let first = try Listener.open(address)
+            let first = try Listener.bound(to: address)
             bound = Listener.boundAddress(first)
             var descriptors = [first]
             for _ in 1..<max(lanes, 1) {
-                descriptors.append(address.isUnix ? dup(first) : try Listener.open(bound))
+                descriptors.append(address.isUnix ? dup(first) : try Listener.bound(to: bound))
             }
             self.descriptors = descriptors
         } catch {
-            throw GatewayError(
-                "can't listen on \(server.text): \(error)",
-                hint: "Another process may have it (ss -ltnp), or the port needs privileges."
-            )
+            throw ListenerSet.refusal(server, error)
         }
+    }
+
+    /// Lets clients connect.
+    func listen() throws(GatewayError) {
+        do throws(SocketError) {
+            for descriptor in descriptors { try Listener.listen(descriptor) }
+        } catch {
+            throw ListenerSet.refusal(address, error)
+        }
+    }
+
+    /// Makes a Unix socket's file the user's, so that it can be reached and removed as that user.
+    func give(to user: ProcessUser) {
+        guard case .unix(let path) = address else { return }
+        // When it fails the file stays root's, and whoever can't connect says so.
+        _ = lchown(path, user.uid, user.gid)
+    }
+
+    private static func refusal(_ server: ServerAddress, _ error: SocketError) -> GatewayError {
+        GatewayError(
+            "can't listen on \(server.text): \(error)",
+            hint: "Another process may have it (ss -ltnp), or the port needs privileges."
+        )
     }
 
     /// What is listened on, as text with the real port.

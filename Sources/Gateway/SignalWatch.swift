@@ -7,15 +7,28 @@ import Glibc
 final class SignalWatch {
     private let sources: [any DispatchSourceSignal]
 
-    /// `handle` is called on the queue with the signal's number.
-    init(_ signals: [Int32], on queue: DispatchQueue, handle: @escaping @Sendable (Int32) -> Void) {
+    /// `ready` is called on the queue once no signal is missed any more, `handle` with the number
+    /// of each that comes.
+    ///
+    /// Until then HUP is ignored, since there is nothing to read again yet; others do what they do
+    /// by default, so that a process that is told to end while it starts does end.
+    init(
+        _ signals: [Int32],
+        on queue: DispatchQueue,
+        ready: @escaping @Sendable () -> Void,
+        handle: @escaping @Sendable (Int32) -> Void
+    ) {
+        signal(SIGHUP, SIG_IGN)
+        let unwatched = DispatchGroup()
         sources = signals.map { number in
-            // The default action would end the process before the source hears of it.
-            signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
             source.setEventHandler { handle(number) }
+            // Dispatch watches from a thread of its own, some time after the activation.
+            unwatched.enter()
+            source.setRegistrationHandler { unwatched.leave() }
             source.activate()
             return source
         }
+        unwatched.notify(queue: queue, execute: ready)
     }
 }

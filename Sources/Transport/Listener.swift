@@ -17,13 +17,27 @@ package final class Listener: Endpoint {
     package var shortageChanged: ((SocketError?) -> Void)?
     private var isShort = false
 
+    /// Connections that wait to be accepted; the system may allow fewer.
+    private static let backlog: Int32 = 4096
+
     /// Binds and listens, without watching yet.
     ///
     /// - Throws: `SocketError` of socket, bind or listen, in this order.
-    package static func open(
-        _ address: SocketAddress,
-        backlog: Int32 = 4096
-    ) throws(SocketError) -> Int32 {
+    package static func open(_ address: SocketAddress) throws(SocketError) -> Int32 {
+        let descriptor = try bound(to: address)
+        do throws(SocketError) {
+            try listen(descriptor)
+        } catch {
+            _ = Glibc.close(descriptor)
+            throw error
+        }
+        return descriptor
+    }
+
+    /// Binds, which may need root. Clients are turned away until ``listen(_:)``.
+    ///
+    /// - Throws: `SocketError` of socket or bind, in this order.
+    package static func bound(to address: SocketAddress) throws(SocketError) -> Int32 {
         let descriptor = clinux_socket(address.family)
         guard descriptor >= 0 else { throw SocketError("socket") }
         if !address.isUnix {
@@ -33,16 +47,16 @@ package final class Listener: Endpoint {
             clinux_accept_both_families(descriptor)
         }
         guard address.withKernelForm({ bind(descriptor, $0, $1) }) == 0 else {
-            throw abandon(descriptor, "bind")
+            let error = SocketError("bind")
+            _ = Glibc.close(descriptor)
+            throw error
         }
-        guard listen(descriptor, backlog) == 0 else { throw abandon(descriptor, "listen") }
         return descriptor
     }
 
-    private static func abandon(_ descriptor: Int32, _ call: String) -> SocketError {
-        let error = SocketError(call)
-        _ = Glibc.close(descriptor)
-        return error
+    /// Lets clients connect to what was bound.
+    package static func listen(_ descriptor: Int32) throws(SocketError) {
+        guard Glibc.listen(descriptor, backlog) == 0 else { throw SocketError("listen") }
     }
 
     /// The address a descriptor is bound to: which port 0 became.

@@ -74,6 +74,7 @@ final class Stage {
             throw DemoError(loaded.problems.map(\.text).joined(separator: "\n"))
         }
         var surroundings = GatewayServer.Surroundings()
+        surroundings.ownsProcess = false
         surroundings.exit = { ending.gatewayEnded($0) }
         do throws(GatewayError) {
             return try GatewayServer.run(configuration, file: file, surroundings: surroundings)

@@ -239,35 +239,6 @@ import Testing
         )
     }
 
-    @Test func `a key that others may read is a warning`() throws {
-        var files = MemoryFiles()
-        files.files["p.yaml"] = """
-            listen: [{ address: "127.0.0.1:0", tls: { certificate: c.pem, key: k.pem } }]
-            origins: { o: { servers: ["o:80"] } }
-            default: { origin: o, mode: off }
-            admin: { address: "0.0.0.0:1" }
-            """
-        files.files["c.pem"] = "-"
-        files.files["k.pem"] = "-"
-        files.permissions["k.pem"] = 0o644
-        let loaded = ConfigurationLoader.load("p.yaml", files: files)
-        #expect(loaded.configuration?.listeners[0].tls?.keyFile == "k.pem")
-        #expect(
-            loaded.warnings.map(\.text) == [
-                "p.yaml:1: warning: listen[0].tls.key: found a key with mode 644; use chmod 600: "
-                    + "others of this host may read it",
-                """
-                p.yaml:4: warning: admin.address: found 0.0.0.0:1; use a loopback address or a \
-                Unix 
-                """
-                    + "socket: who reaches it controls the gateway",
-            ]
-        )
-        files.unreadable = ["k.pem"]
-        let refused = ConfigurationLoader.load("p.yaml", files: files)
-        #expect(refused.errors.map(\.found) == ["a file that may not be read (k.pem)"])
-    }
-
     @Test func `apps carry what their keys are asked`() throws {
         let app = try #require(
             load(

@@ -16,6 +16,7 @@ import Testing
         #expect(configuration.challenges == ChallengeSettings())
         #expect(configuration.enrolment == EnrolmentSettings())
         #expect(configuration.log == LogSettings())
+        #expect(configuration.process == ProcessSettings())
         #expect(configuration.rules.rules.count == 5)
         #expect(Check(loaded, file: "portcullis.yaml").exitStatus == 0)
     }

@@ -71,6 +71,14 @@ import Testing
         #expect(prepared.isValid(short.span, for: message.span) == false)
     }
 
+    @Test func `a drawn key is its own each time`() {
+        let (one, other) = (HMACSHA256.Key.random(), HMACSHA256.Key.random())
+        let message = Array("message".utf8)
+        let code = one.code(message.span).octets
+        #expect(one.isValid(code.span, for: message.span))
+        #expect(!other.isValid(code.span, for: message.span))
+    }
+
     @Test func `random octets are as many as asked for, and not the same`() {
         #expect(RandomOctets.make(count: 0).isEmpty)
         #expect(RandomOctets.make(count: 33).count == 33)

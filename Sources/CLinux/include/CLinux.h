@@ -44,6 +44,10 @@ ptrdiff_t clinux_send(int fd, const void *a, size_t alen, const void *b, size_t 
 // A clock that makes its descriptor readable at a moment of the monotonic clock; 0 disarms it.
 int clinux_alarm_create(void);
 int clinux_alarm_set(int fd, uint64_t nanoseconds);
+// Nothing the process executes gains privileges. Of the calling thread and those it starts later.
+int clinux_forbid_new_privileges(void);
+// Whether there may be a core file, and other processes of the same user look into the memory.
+int clinux_set_dumpable(int allowed);
 
 // The coarse clocks cost a few nanoseconds and move in steps of some milliseconds.
 uint64_t clinux_coarse_milliseconds(void);

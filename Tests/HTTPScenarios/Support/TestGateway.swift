@@ -39,6 +39,7 @@ final class TestGateway: Sendable {
         self.ending = ending
         var surroundings = GatewayServer.Surroundings()
         surroundings.watchesSignals = watchesSignals
+        surroundings.ownsProcess = false
         surroundings.exit = { ending.status = $0 }
         server = try GatewayServer.run(configuration, file: file, surroundings: surroundings)
         port = server.addresses.first?.split(separator: ":").last.flatMap { UInt16($0) } ?? 0

@@ -1,0 +1,49 @@
+/// The permission bits of a file, as far as they concern strangers: users who are neither its owner
+/// nor in its group.
+struct FileMode {
+    let bits: UInt16
+
+    init(_ bits: UInt16) { self.bits = bits }
+
+    /// As chmod takes it: `640`.
+    var text: String { String(bits & 0o777, radix: 8) }
+
+    var isForStrangers: Bool { bits & 0o007 != 0 }
+    var isReadableByStrangers: Bool { bits & 0o004 != 0 }
+    var isWritableByStrangers: Bool { bits & 0o002 != 0 }
+    var isWritableByGroup: Bool { bits & 0o020 != 0 }
+}
+
+// What a verdict rests on is looked at before anything is served. The group is the operator's
+// choice (Debian's ssl-cert reads keys); others of the host have no business with any of it.
+extension ProblemLog {
+    /// A private key that strangers can read is no secret any more: refused, as OpenSSH does.
+    func check(key file: Located<String>, at path: String, _ mode: FileMode) {
+        if mode.isForStrangers {
+            let found = "a key with mode \(mode.text), open to every user of this host"
+            error(file.place, file.keyPath, found: found, use: "chmod o= \(path)")
+        } else if mode.isWritableByGroup {
+            let found = "a key with mode \(mode.text), which its group may replace"
+            warning(file.place, file.keyPath, found: found, use: "chmod g-w \(path)")
+        }
+    }
+
+    /// Who can write to the store admits keys of his own; who reads it learns who uses the app.
+    func check(store file: Located<String>, at path: String, _ mode: FileMode) {
+        if mode.isWritableByStrangers {
+            let found = "\(path) with mode \(mode.text), so that every user here can admit keys"
+            error(file.place, file.keyPath, found: found, use: "chmod 600 \(path)")
+        } else if mode.isReadableByStrangers {
+            let found = "\(path) with mode \(mode.text), so that every user here can read the keys"
+            warning(file.place, file.keyPath, found: found, use: "chmod 600 \(path)")
+        }
+    }
+
+    /// Who can write rules switches them off.
+    func check(rules path: String, _ mode: FileMode) {
+        guard mode.isWritableByStrangers else { return }
+        let found = "mode \(mode.text), so that every user here decides what is enforced"
+        let place = Problem.Place(file: path, line: 1)
+        warning(place, "", found: found, use: "chmod o-w \(path)")
+    }
+}

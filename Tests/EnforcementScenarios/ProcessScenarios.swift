@@ -1,0 +1,197 @@
+import AppAttest
+import Foundation
+import RequestBinding
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// What the process gives up before it serves, looked at from outside.
+    @Suite struct Processes {
+        private static let rules = """
+            - id: orders
+              match: { path: /v1/orders }
+              mode: enforce
+              sign: [method, target]
+            """
+
+        private static let request = SoftwareKey.Request(method: "GET", target: "/v1/orders")
+
+        /// Only root can become somebody else. Continuous integration runs as root.
+        private static let isRoot: Bool = {
+            if geteuid() == 0 { return true }
+            print("not root: giving up root is not tried")
+            return false
+        }()
+
+        private static let nobody = getpwnam("nobody").map {
+            ($0.pointee.pw_uid, $0.pointee.pw_gid)
+        }
+
+        private func send(_ client: HTTPClient, _ key: inout SoftwareKey) throws -> Answer {
+            let signing = SigningForm.lines([.method, .target], headers: [])
+            return try client.send(Self.request, key.proof(of: Self.request, signing: signing))
+        }
+
+        /// The status of each thread, as the kernel has it: names to values.
+        private func threads(of process: Int32) throws -> [[String: String]] {
+            let folder = "/proc/\(process)/task"
+            return try FileManager.default.contentsOfDirectory(atPath: folder).map { thread in
+                let text = try String(contentsOfFile: "\(folder)/\(thread)/status", encoding: .utf8)
+                let pairs = text.split(separator: "\n").compactMap { line -> (String, String)? in
+                    let parts = line.split(separator: ":", maxSplits: 1)
+                    guard parts.count == 2 else { return nil }
+                    let value = parts[1].split(whereSeparator: \.isWhitespace)
+                    return (String(parts[0]), value.joined(separator: " "))
+                }
+                return Dictionary(pairs) { first, _ in first }
+            }
+        }
+
+        /// The user whose process this is to the kernel: root for one that may not be looked into
+        /// (proc(5), "dumpable").
+        private func owner(of process: Int32) throws -> uid_t {
+            var status = stat()
+            guard stat("/proc/\(process)/environ", &status) == 0 else {
+                throw ChildProcess.Failure(description: "no process \(process)")
+            }
+            return status.st_uid
+        }
+
+        @Test(arguments: ["off", "on"])
+        func `the memory goes into no core file unless the configuration allows it`(
+            setting: String
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            // A process of root is root's either way, so it has to be another's to be seen.
+            let user = geteuid() == 0 ? "user: nobody, " : ""
+            let serving = geteuid() == 0 ? try #require(Self.nobody).0 : geteuid()
+            try scenario.configure(
+                origin,
+                rules: Self.rules,
+                more: "process: { \(user)core_dumps: \(setting) }"
+            )
+            try giveAway(scenario)
+            let process = try scenario.serve().child.identifier
+            #expect(try owner(of: process) == (setting == "off" ? 0 : serving))
+            guard setting == "off" else { return }
+            let limits = try String(contentsOfFile: "/proc/\(process)/limits", encoding: .utf8)
+            let core = try #require(limits.split(separator: "\n").first { $0.contains("core") })
+            #expect(core.split(whereSeparator: \.isWhitespace).suffix(3) == ["0", "0", "bytes"])
+        }
+
+        /// Makes the scenario's folder nobody's, as a package makes the store's folder the user's.
+        private func giveAway(_ scenario: Scenario) throws {
+            guard geteuid() == 0 else { return }
+            let (uid, gid) = try #require(Self.nobody)
+            guard chown(scenario.folder.path, uid, gid) == 0 else {
+                throw ChildProcess.Failure(description: "chown: \(errno)")
+            }
+        }
+
+        @Test(.enabled(if: isRoot))
+        func `a process that root has started serves as its user, with all threads, for good`()
+            throws
+        {
+            let (uid, gid) = try #require(Self.nobody)
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules, more: "process: { user: nobody }")
+            try giveAway(scenario)
+            // Made by root, and the user's all the same.
+            var keys = try scenario.imported(2)
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            #expect(try send(client, &keys[0]).status == 200)
+            let threads = try threads(of: gateway.child.identifier)
+            // A sanitizer has a thread of its own, which is there before the program begins.
+            let isBare = ProcessInfo.processInfo.environment["TSAN_OPTIONS"] == nil
+            #expect(threads.count >= 2)
+            for thread in threads {
+                #expect(
+                    thread["Uid"] == Array(repeating: "\(uid)", count: 4).joined(separator: " ")
+                )
+                #expect(
+                    thread["Gid"] == Array(repeating: "\(gid)", count: 4).joined(separator: " ")
+                )
+                #expect(thread["Groups"]?.split(separator: " ").contains("0") == false)
+                #expect(thread["CapEff"] == "0000000000000000")
+                #expect(thread["CapPrm"] == "0000000000000000")
+                #expect(thread["NoNewPrivs"] == "1" || !isBare)
+            }
+            #expect(threads.contains { $0["NoNewPrivs"] == "1" })
+
+            // What an operator does as root beside it goes on working.
+            let config = scenario.path("portcullis.yaml")
+            let id = keys[0].keyID.base64
+            #expect(try scenario.portcullis("keys", "revoke", "--config", config, id).status == 0)
+            #expect(try send(client, &keys[0]).reason == "key-revoked")
+            gateway.child.signal(SIGHUP)
+            _ = try gateway.child.wait(for: "reload") { _, complained in
+                complained.contains("generation 2") ? true : nil
+            }
+            #expect(try send(client, &keys[1]).status == 200)
+            #expect(try gateway.stop() == 0)
+            let files = try FileManager.default.contentsOfDirectory(atPath: scenario.folder.path)
+            let store = files.filter { $0.hasPrefix("portcullis.db") }
+            #expect(store.contains("portcullis.db.changes"))
+            for name in store {
+                var status = stat()
+                #expect(stat(scenario.path(name), &status) == 0)
+                #expect(status.st_uid == uid, "\(name)")
+                #expect(status.st_mode & 0o777 == 0o600, "\(name)")
+            }
+        }
+
+        @Test(.enabled(if: isRoot))
+        func `a reload that the user may not read is foretold at the start, and changes nothing`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules, more: "process: { user: nobody }")
+            try giveAway(scenario)
+            let config = scenario.path("portcullis.yaml")
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: config)
+            var key = try scenario.imported()[0]
+            let gateway = try scenario.serve()
+            #expect(gateway.child.complained.contains("as nobody a reload will be refused: "))
+            #expect(gateway.child.complained.contains("a file that may not be read"))
+            gateway.child.signal(SIGHUP)
+            _ = try gateway.child.wait(for: "refused reload") { _, complained in
+                complained.contains("reload refused, generation 1 goes on") ? true : nil
+            }
+            #expect(try send(gateway.client(), &key).status == 200)
+        }
+
+        /// A signal was lost that came while Dispatch was still preparing to watch for it.
+        @Test func `a gateway told to end as soon as it says that it serves ends`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            for _ in 0..<8 { #expect(try scenario.serve().stop() == 0) }
+        }
+
+        @Test func `a user that is not there, or is root, starts nothing`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            let config = scenario.path("portcullis.yaml")
+            for (process, complaint) in [
+                ("{ user: nobody-of-that-name }", "there is no user nobody-of-that-name"),
+                ("{ user: nobody, group: no-such-group }", "there is no group no-such-group"),
+                ("{ user: root }", "root is root itself"),
+            ] {
+                try scenario.configure(origin, rules: Self.rules, more: "process: \(process)")
+                let served = try scenario.portcullis("serve", config)
+                #expect(served.status == 1)
+                #expect(served.complained.contains(complaint), "\(served.complained)")
+                #expect(!served.complained.contains("listening"))
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+import AppAttest
+import Cryptography
+import Foundation
+import Octets
+import RequestBinding
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// What of a request is never written down.
+    @Suite struct Secrets {
+        private static let rules = """
+            - id: orders
+              match: { path: /v1/orders }
+              mode: enforce
+              sign: [method, target, body, challenge]
+            - id: watched
+              match: { path: /v1/watched }
+              mode: observe
+              sign: [method, target, body, challenge]
+            """
+
+        private static let signing = SigningForm.lines(.all, headers: [])
+
+        /// All that a test has sent or got and that nobody else should read.
+        private struct Confidences {
+            private(set) var texts: [String] = []
+
+            /// Octets in each spelling that a log could have; long ones also by their beginning and
+            /// their end, should a line cut them.
+            mutating func add(_ octets: [UInt8]) {
+                for piece in [octets, Array(octets.prefix(24)), Array(octets.suffix(24))] {
+                    let base64 = Base64.text(piece).replacing("=", with: "")
+                    texts.append(base64)
+                    texts.append(base64.replacing("+", with: "-").replacing("/", with: "_"))
+                    texts.append(Hex.text(piece))
+                    texts.append(Hex.text(piece).uppercased())
+                }
+            }
+
+            mutating func add(challenge text: String) {
+                // The code is its last 24 characters and more.
+                texts += [text, String(text.suffix(20))]
+            }
+        }
+
+        private var confidences = Confidences()
+
+        private static func request(_ path: String, _ challenge: String) -> SoftwareKey.Request {
+            SoftwareKey.Request(
+                method: "POST",
+                target: path,
+                content: Array(#"{"item":7}"#.utf8),
+                challenge: challenge
+            )
+        }
+
+        private mutating func challenge(
+            _ purpose: String,
+            _ gateway: GatewayProcess,
+            _ client: HTTPClient
+        ) throws -> String {
+            let challenge = try gateway.challenges(purpose, client)[0]
+            confidences.add(challenge: challenge)
+            return challenge
+        }
+
+        /// Sends a signed request, keeps what was in it, and returns the answer.
+        private mutating func send(
+            _ client: HTTPClient,
+            _ request: SoftwareKey.Request,
+            _ key: inout SoftwareKey,
+            damage: AssertionDamage? = nil
+        ) throws -> Answer {
+            let proof = key.proof(of: request, signing: Self.signing, damage: damage)
+            confidences.add(Base64.decode(Array(proof.assertion.utf8).span) ?? [])
+            confidences.add(key.keyID.octets)
+            let answer = try client.send(request, proof)
+            if let next = answer.value("App-Attest-Challenge") { confidences.add(challenge: next) }
+            return answer
+        }
+
+        private mutating func enrol(
+            _ gateway: GatewayProcess,
+            _ client: HTTPClient,
+            _ key: SoftwareKey,
+            damage: AttestationDamage? = nil,
+            end: String = "}"
+        ) throws -> Answer {
+            let challenge = try challenge("enrolment", gateway, client)
+            let object = key.attestation(
+                clientDataHash: SHA256.digest(of: Array(challenge.utf8)).octets,
+                at: Scenario.now,
+                damage: damage
+            )
+            confidences.add(object)
+            confidences.add(key.keyID.octets)
+            let document =
+                #"{"key_id":"\#(key.keyID.base64)","attestation":"\#(Base64.text(object))","#
+                + #""challenge":"\#(challenge)""# + end
+            let path = "/.well-known/app-attest/keys"
+            return try client.send("POST", path, content: Array(document.utf8))
+        }
+
+        /// A request of each kind that is refused, and of those that are not.
+        private mutating func sendAll(
+            _ scenario: Scenario,
+            _ gateway: GatewayProcess,
+            _ client: HTTPClient
+        ) throws -> Set<String> {
+            var reasons: Set<String> = []
+            var key = Scenario.device.makeKey()
+            #expect(try enrol(gateway, client, key).status == 201)
+            for damage in AttestationDamage.allCases {
+                let other = Scenario.device.makeKey()
+                reasons.insert(try enrol(gateway, client, other, damage: damage).reason)
+            }
+            reasons.insert(try enrol(gateway, client, Scenario.device.makeKey(), end: ",").reason)
+
+            for path in ["/v1/orders", "/v1/watched"] {
+                let fresh = Self.request(path, try challenge("assertion", gateway, client))
+                let first = try send(client, fresh, &key)
+                #expect(first.status == 200)
+                reasons.insert(try send(client, fresh, &key).reason)
+                for damage in AssertionDamage.allCases {
+                    let next = try challenge("assertion", gateway, client)
+                    let request = Self.request(path + "?token=\(next)", next)
+                    reasons.insert(try send(client, request, &key, damage: damage).reason)
+                }
+                var stranger = Scenario.device.makeKey()
+                reasons.insert(try send(client, fresh, &stranger).reason)
+                let foreign = Self.request(path, String(repeating: "QUFB", count: 14))
+                reasons.insert(try send(client, foreign, &key).reason)
+            }
+            reasons.formUnion(try sendMalformed(gateway, client, &key))
+            let config = scenario.path("portcullis.yaml")
+            let id = key.keyID.base64
+            #expect(try scenario.portcullis("keys", "revoke", "--config", config, id).status == 0)
+            let last = Self.request("/v1/orders", try challenge("assertion", gateway, client))
+            reasons.insert(try send(client, last, &key).reason)
+            return reasons
+        }
+
+        /// Proofs in requests that are no good for other reasons.
+        private mutating func sendMalformed(
+            _ gateway: GatewayProcess,
+            _ client: HTTPClient,
+            _ key: inout SoftwareKey
+        ) throws -> Set<String> {
+            var reasons: Set<String> = []
+            let next = try challenge("assertion", gateway, client)
+            let request = Self.request("/v1/orders", next)
+            let proof = key.proof(of: request, signing: Self.signing)
+            confidences.add(Base64.decode(Array(proof.assertion.utf8).span) ?? [])
+            // Content that is not the one that was signed.
+            var altered = request
+            altered.content = Array(#"{"item":8}"#.utf8)
+            reasons.insert(try client.send(altered, proof).reason)
+            let name = proof.fields[0].name
+            for fields in [
+                proof.fields + [(name: name, value: proof.keyID)],
+                proof.fields.map { ($0.name, $0.name == name ? $0.value + "!" : $0.value) },
+                proof.fields.map { ($0.name, $0.value + $0.value) },
+                proof.fields + [(name: "broken name", value: proof.assertion)],
+                proof.fields + [(name: "Transfer-Encoding", value: "gzip")],
+            ] {
+                let answer = try client.send("POST", "/v1/orders", fields, content: [1])
+                reasons.insert(answer.reason)
+                client.close()
+            }
+            return reasons
+        }
+
+        @Test
+        mutating func
+            `key ids, assertions, challenges and attestations are in no log and on no page`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(
+                origin,
+                rules: Self.rules,
+                more: """
+                    admin: { address: 127.0.0.1:0 }
+                    log: { level: trace }
+                    """
+            )
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            let reasons = try sendAll(scenario, gateway, client)
+            for reason in [
+                "signature-mismatch", "counter-replayed", "app-mismatch", "key-unknown",
+                "challenge-unknown", "digest-mismatch", "key-revoked", "nonce-mismatch",
+                "certificate-untrusted",
+            ] {
+                #expect(reasons.contains(reason), "\(reason) not among \(reasons.sorted())")
+            }
+
+            let admin = try gateway.child.wait(for: "admin listener") { _, complained in
+                complained.firstRange(of: "admin on 127.0.0.1:").flatMap { range in
+                    UInt16(complained[range.upperBound...].prefix { $0.isNumber })
+                }
+            }
+            var written: [(name: String, text: String)] = []
+            for page in ["/metrics", "/status"] {
+                let answer = try HTTPClient(port: admin).send("GET", page)
+                #expect(answer.status == 200)
+                written.append((page, answer.text))
+            }
+            #expect(try gateway.stop() == 0)
+            written.append(("the access log", gateway.child.printed))
+            written.append(("the gateway's messages", gateway.child.complained))
+            // The log is there, and names the key by its short hash alone.
+            #expect(gateway.child.printed.contains("\"signature-mismatch\""))
+            #expect(gateway.child.printed.contains("\"key\":\""))
+            for (name, text) in written {
+                #expect(!text.isEmpty)
+                let found = confidences.texts.first { text.contains($0) }
+                #expect(found == nil, "\(name)")
+            }
+        }
+    }
+}
