@@ -221,5 +221,56 @@ extension Scenarios {
                 #expect(found == nil, "\(name)")
             }
         }
+
+        /// OpenSSL's texts go into messages.
+        @Test func `a TLS key is in no message, whatever is wrong with it`() throws {
+            guard let openssl = Scenario.tool("openssl") else { return }
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules, more: "log: { level: trace }")
+            for name in ["one", "other"] {
+                let arguments = [
+                    "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                    "-nodes", "-subj", "/CN=localhost", "-keyout", "\(name).key", "-out",
+                    "\(name).pem",
+                ]
+                #expect(try scenario.run(openssl, arguments).status == 0)
+            }
+            let config = scenario.path("portcullis.yaml")
+            let plain = try String(contentsOfFile: config, encoding: .utf8)
+            let secured = plain.replacing(
+                "- address: 127.0.0.1:0",
+                with: "- { address: '127.0.0.1:0', tls: { certificate: one.pem, key: key.pem } }"
+            )
+            try scenario.write("portcullis.yaml", secured)
+            let file = scenario.path("one.key")
+            let key = try String(contentsOfFile: file, encoding: .utf8)
+            let other = try String(contentsOfFile: scenario.path("other.key"), encoding: .utf8)
+            let lines = (key + other).split(separator: "\n").filter { !$0.hasPrefix("-") }
+            #expect(lines.count >= 4)
+            let broken = key.replacing("\nM", with: "\nN")
+            var messages = ""
+            let short = String(key.dropLast(40))
+            for (text, mode) in [(other, 0o600), (broken, 0o600), (short, 0o600), (key, 0o644)] {
+                try scenario.write("key.pem", text)
+                try setMode(scenario.path("key.pem"), mode)
+                let served = try scenario.portcullis("serve", config)
+                #expect(served.status == 1)
+                messages += served.printed + served.complained
+            }
+            try scenario.write("key.pem", key)
+            try setMode(scenario.path("key.pem"), 0o600)
+            let gateway = try scenario.serve()
+            #expect(try gateway.stop() == 0)
+            messages += gateway.child.printed + gateway.child.complained
+            #expect(messages.contains("the one made for this key"))
+            #expect(messages.contains("open to every user of this host"))
+            for line in lines { #expect(!messages.contains(line)) }
+        }
+
+        private func setMode(_ path: String, _ mode: Int) throws {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+        }
     }
 }
