@@ -73,7 +73,12 @@ final class ClientConnection: Connection {
         guard !isClosed else { return }
         super.close()
         proxy.clientClosed(self)
-        if case .exchange(let exchange) = phase { exchange.clientClosed() }
+        switch phase {
+        case .exchange(let exchange): exchange.clientClosed()
+        // Also when what waits for the client can't be sent: nobody else ends the other side.
+        case .tunnel(let tunnel): tunnel.end()
+        case .head, .lingering: break
+        }
     }
 
     // MARK: Events

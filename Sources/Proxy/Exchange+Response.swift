@@ -233,8 +233,7 @@ extension Exchange {
         let tunnel = Tunnel(
             client,
             connection,
-            idleMilliseconds: settings.timeouts.tunnelIdle,
-            finished: {}
+            idleMilliseconds: settings.timeouts.tunnelIdle
         )
         connection.state = .tunnel(tunnel)
         client.becomeTunnel(tunnel)

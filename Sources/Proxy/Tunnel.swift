@@ -2,28 +2,21 @@ import Transport
 
 /// Two connections after an upgrade: octets pass in both directions until both have ended.
 final class Tunnel {
-    private let client: ClientConnection
-    private let origin: OriginConnection
+    /// Both connections hold the tunnel as long as they live, so it lets go of them at its end:
+    /// `nil` from then on.
+    private var sides: (client: ClientConnection, origin: OriginConnection)?
     private let idleMilliseconds: UInt64
     private var clientEnded = false
     private var originEnded = false
-    private var isOver = false
-    private let finished: () -> Void
 
-    init(
-        _ client: ClientConnection,
-        _ origin: OriginConnection,
-        idleMilliseconds: UInt64,
-        finished: @escaping () -> Void
-    ) {
-        self.client = client
-        self.origin = origin
+    init(_ client: ClientConnection, _ origin: OriginConnection, idleMilliseconds: UInt64) {
+        sides = (client, origin)
         self.idleMilliseconds = idleMilliseconds
-        self.finished = finished
     }
 
     /// Sends octets that one side had sent before the tunnel stood.
     func begin(fromClient early: [UInt8]) {
+        guard let (client, origin) = sides else { return }
         origin.setDeadline(milliseconds: nil)
         touch()
         if !early.isEmpty, case .failed = origin.write(early.span) { return end() }
@@ -33,8 +26,7 @@ final class Tunnel {
 
     /// Passes on what one side has sent, as long as the other takes it.
     func relay(from source: Connection) {
-        let target = source === client ? origin : client
-        while !isOver, target.unsentBytes == 0 {
+        while let target = other(than: source), target.unsentBytes == 0 {
             switch source.read() {
             case .octets(let octets):
                 touch()
@@ -48,13 +40,17 @@ final class Tunnel {
 
     func drained(_ target: Connection) {
         touch()
-        let source = target === client ? origin : client
-        source.resumeReading()
+        other(than: target)?.resumeReading()
+    }
+
+    private func other(than side: Connection) -> Connection? {
+        sides.map { $0.client === side ? $0.origin : $0.client }
     }
 
     private func ended(_ source: Connection, _ target: Connection) {
-        guard source === client ? !clientEnded : !originEnded else { return }
-        if source === client { clientEnded = true } else { originEnded = true }
+        let isClient = source === sides?.client
+        guard isClient ? !clientEnded : !originEnded else { return }
+        if isClient { clientEnded = true } else { originEnded = true }
         target.shutDownOutput()
         if clientEnded, originEnded { end() }
     }
@@ -65,14 +61,13 @@ final class Tunnel {
         if !originEnded { end() }
     }
 
-    private func touch() { client.setDeadline(milliseconds: idleMilliseconds) }
+    private func touch() { sides?.client.setDeadline(milliseconds: idleMilliseconds) }
 
     /// Closes both sides.
     func end() {
-        guard !isOver else { return }
-        isOver = true
+        guard let (client, origin) = sides else { return }
+        sides = nil
         origin.close()
         client.close()
-        finished()
     }
 }
