@@ -93,7 +93,7 @@ package final class GatewayServer: @unchecked Sendable {
         log.logLevel = Logger.Level(configuration.log.level)
         self.surroundings = surroundings
         reloadedAt = startedAt
-        _ = DescriptorLimit.raise()
+        DescriptorLimit.raise()
         let count = Self.count(configuration.lanes)
         sockets = try configuration.listeners.map { listener throws(GatewayError) in
             try ListenerSet(listener.address, tls: listener.tls, lanes: count)

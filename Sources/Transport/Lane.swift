@@ -44,7 +44,6 @@ package final class Lane: @unchecked Sendable {
     private var free: [UInt32] = []
     private var wheel: TimerWheel
     private var isTicking = false
-    private var isStarted = false
     private var due: [TimerWheel.Entry] = []
     private var toResume: [Endpoint] = []
     private var resuming: [Endpoint] = []

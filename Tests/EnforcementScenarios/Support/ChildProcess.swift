@@ -126,5 +126,7 @@ final class ChildProcess: @unchecked Sendable {
         try? input.fileHandleForWriting.close()
         signal(SIGKILL)
         do { try waitForEnd() } catch { print("\(error)") }
+        // It holds this object, which holds the process.
+        process.terminationHandler = nil
     }
 }
