@@ -87,7 +87,11 @@ extension SourceNode {
                 }
                 return (parser, root)
             } catch let YamlError.duplicatedKeysInMapping(_, context) {
-                guard let marked = mark(text, at: context.mark) else { return nil }
+                guard let marked = mark(text, at: context.mark) else {
+                    let place = Problem.Place(file: file, line: context.mark.line)
+                    log.error(place, "", found: "a key twice in one mapping", use: "it once")
+                    return nil
+                }
                 text = marked
             } catch {
                 report(error, file: file, log: log)
@@ -112,9 +116,24 @@ extension SourceNode {
                 return String(scalars)
             }
             column += 1
-            if scalars[index] == "\n" { (line, column) = (line + 1, 1) }
+            if endsLine(scalars, at: index) { (line, column) = (line + 1, 1) }
         }
         return nil
+    }
+
+    /// Whether the parser counts a line here: at LF, CR or both, and at what else YAML 1.1 takes for
+    /// a line's end.
+    private static func endsLine(
+        _ scalars: String.UnicodeScalarView,
+        at index: String.UnicodeScalarView.Index
+    ) -> Bool {
+        switch scalars[index] {
+        case "\n", "\u{85}", "\u{2028}", "\u{2029}": return true
+        case "\r":
+            let next = scalars.index(after: index)
+            return next == scalars.endIndex || scalars[next] != "\n"
+        default: return false
+        }
     }
 
     private static func report(_ error: any Error, file: String, log: ProblemLog) {

@@ -66,6 +66,14 @@ import Testing
         #expect(loaded.errors.map(\.found) == ["octets that are no UTF-8 text"])
     }
 
+    // Found by fuzzing: lines were counted at LF alone, so the key was looked for where it was not.
+    @Test(arguments: ["\r", "\u{85}", "\u{2028}", "\u{2029}", "\r\n", "\n"])
+    func `a key that stands twice is told behind every line end that YAML knows`(end: String) {
+        let text = ["listen: []", "# é", "lanes: 1", "lanes: 2", ""].joined(separator: end)
+        let found = errors(text).filter { $0.contains("lanes: found the key twice") }
+        #expect(found == ["p.yaml:3: lanes: found the key twice in one mapping; use it once"])
+    }
+
     @Test func `no prefix of a good file crashes the loader`() {
         let text = """
             listen: [{ address: "127.0.0.1:8080", tls: { certificate: c, key: k } }]
