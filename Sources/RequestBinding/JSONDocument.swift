@@ -17,8 +17,11 @@ public struct JSONDocument: Sendable {
             let name = String(decoding: octets, as: UTF8.self)
             guard members.contains(name) else { return reader.skipValue(text, depth: 1) }
             guard strings[name] == nil, integers[name] == nil else { return false }
-            if let value = reader.string(in: text) {
-                guard let value = String(validating: value, as: UTF8.self) else { return false }
+            // What begins as a string is one: the cursor of a broken string stands inside of it.
+            if reader.isAtString(in: text) {
+                guard let value = reader.string(in: text),
+                    let value = String(validating: value, as: UTF8.self)
+                else { return false }
                 strings[name] = value
                 return true
             }

@@ -135,6 +135,11 @@ struct JSONReader {
         return index > start
     }
 
+    /// Whether a string begins here.
+    func isAtString(in text: Span<UInt8>) -> Bool {
+        index < text.count && text[index] == UInt8(ascii: "\"")
+    }
+
     /// Reads a string and returns its octets in UTF-8, escapes resolved.
     mutating func string(in text: Span<UInt8>) -> [UInt8]? {
         guard take("\"", text) else { return nil }
