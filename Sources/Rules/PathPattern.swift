@@ -112,11 +112,16 @@ package struct PathPattern: Hashable, Sendable {
         return true
     }
 
-    /// Whether every path of the other pattern is one of this pattern.
+    /// Whether every path of the other pattern is one of this pattern, in both readings.
     package func covers(_ other: PathPattern) -> Bool {
+        covers(other, .exact) && covers(other, .merged)
+    }
+
+    private func covers(_ other: PathPattern, _ reading: TargetView.Reading) -> Bool {
+        let (segments, theirSegments) = (segments(reading), other.segments(reading))
         for (place, segment) in segments.enumerated() {
-            guard place < other.segments.count else { return false }
-            switch (segment, other.segments[place]) {
+            guard place < theirSegments.count else { return false }
+            switch (segment, theirSegments[place]) {
             case (.one, .one): continue
             case (.one, .literal(let literal)):
                 guard !literal.isEmpty else { return false }
@@ -125,6 +130,6 @@ package struct PathPattern: Hashable, Sendable {
                 guard mine == theirs else { return false }
             }
         }
-        return hasRest || !other.hasRest && segments.count == other.segments.count
+        return hasRest || !other.hasRest && segments.count == theirSegments.count
     }
 }

@@ -122,6 +122,10 @@ func view(_ path: String) -> TargetView {
         ("* /a/*", "* /a/**", false),
         ("* /a/*", "* /a/", false),
         ("* /a", "* /a/", false),
+        // As servers read it that strip parameters, this is "/".
+        ("* /*", "* /;x", false),
+        ("* /**", "* /;x", true),
+        ("* /a/*", "* /a/b;x", true),
     ])
     func `a match covers another`(first: String, second: String, isCovered: Bool) throws {
         #expect(try match(first).covers(match(second)) == isCovered)
