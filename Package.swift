@@ -41,6 +41,9 @@ let load: [Target.Dependency] = [
     "Configuration", "Enforcement", "Inspection", "SoftwareAuthenticator", histogram, deque,
 ]
 let client: [Target.Dependency] = ["Configuration", "Load", "SoftwareAuthenticator", arguments]
+let fuzzed: [Target.Dependency] = [
+    "Challenges", "HTTPWire", "Inspection", "Rules", "SoftwareAuthenticator",
+]
 let commands: [Target.Dependency] = ["Configuration", "Gateway", "SQLiteStore", "Store", arguments]
 
 extension Target {
@@ -155,6 +158,8 @@ let package = Package(
             uses: commands + [grdb, sqlite],
             path: "Tests/portcullis-faulty"
         ),
+        .support("FuzzTargets", uses: device + process + fuzzed),
+        .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
         .testTarget(name: "TidyTests", swiftSettings: settings),
         .tests("Octets"),
         .tests("CBOR", uses: ["Octets"]),
@@ -180,3 +185,15 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// deploy/fuzz sets it: the program gets its main from libFuzzer, which only that build links.
+if Context.environment["PORTCULLIS_FUZZ"] != nil {
+    package.targets.append(
+        .executableTarget(
+            name: "FuzzProgram",
+            dependencies: ["FuzzTargets", "HTTPWire"],
+            path: "Tests/FuzzProgram",
+            swiftSettings: settings
+        )
+    )
+}

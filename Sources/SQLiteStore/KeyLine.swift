@@ -19,14 +19,14 @@ package import Store
 /// | `receipt` | base64, or null | null |
 package enum KeyLine {
     /// Why a line can't be read.
-    struct Problem: Error {
+    package struct Problem: Error {
         let text: String
 
         init(_ text: String) { self.text = text }
     }
 
     /// The longest line; a receipt takes a few thousand octets.
-    static let octetsMax = 65_536
+    package static let octetsMax = 65_536
 
     // MARK: Writing
 
@@ -85,7 +85,7 @@ package enum KeyLine {
     /// Reads a line without its line feed.
     ///
     /// Checked: the JSON, then each member as it comes, then that none is missing.
-    static func record(_ line: Span<UInt8>) throws(Problem) -> KeyRecord {
+    package static func record(_ line: Span<UInt8>) throws(Problem) -> KeyRecord {
         guard line.count <= octetsMax else {
             throw Problem("\(line.count) octets; a line has \(octetsMax) at most")
         }

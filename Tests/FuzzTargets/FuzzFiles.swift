@@ -1,0 +1,19 @@
+import Configuration
+
+/// The files of a configuration that came from the fuzzer: itself and nothing else.
+struct FuzzFiles: ConfigurationFiles {
+    let octets: [UInt8]
+
+    func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8] {
+        guard path == "fuzz.yaml" else { throw .missing }
+        guard octets.count <= limit else { throw .tooLarge }
+        return octets
+    }
+
+    func names(in folder: String) throws(FileFault) -> [String] { throw .missing }
+
+    func permissions(of path: String) throws(FileFault) -> UInt16 {
+        guard path == "fuzz.yaml" else { throw .missing }
+        return 0o600
+    }
+}

@@ -1,0 +1,104 @@
+import Configuration
+import Cryptography
+import HTTPWire
+import Rules
+import SQLiteStore
+
+extension FuzzTarget {
+    /// A configuration is either used or has an error; and its rules are found as by trying each.
+    static func configuration(_ octets: [UInt8]) {
+        let loaded = ConfigurationLoader.load("fuzz.yaml", files: FuzzFiles(octets: octets))
+        demand(
+            (loaded.configuration == nil) == !loaded.errors.isEmpty,
+            "a configuration is refused with an error and for no other reason"
+        )
+        guard let rules = loaded.configuration?.rules else { return }
+        for path in ["/", "/v1/orders", "/v1//orders/", "/a;x/b", "/v1/orders/7/items"] {
+            for (method, host) in [("GET", "a.test"), ("POST", "api.example.com:443")] {
+                route(rules, method, host, path)
+            }
+        }
+    }
+
+    private static func route(_ set: RuleSet, _ method: String, _ host: String, _ path: String) {
+        let (method, host, path) = (Array(method.utf8), Array(host.utf8), Array(path.utf8))
+        var view = TargetView()
+        view.read(path.span, 0..<path.count)
+        func first(_ reading: TargetView.Reading) -> Int {
+            let found = set.rules.dropLast().first {
+                $0.match.mismatch(
+                    method: method.span,
+                    host: host.span,
+                    view: view,
+                    reading: reading
+                ) == nil
+            }
+            return (found ?? set.fallback).index
+        }
+        let (exact, merged) = (first(.exact), first(.merged))
+        switch set.route(method: method.span, host: host.span, view: view) {
+        case .rule(let rule):
+            demand(rule.index == exact && exact == merged, "the index finds the first rule")
+        case .disputed(let one, let other):
+            demand(one.index == exact && other.index == merged, "the index finds both rules")
+            demand(exact != merged, "rules that are the same are not disputed")
+        }
+    }
+
+    /// Two rules and a request, a line each: host and path; method, host and path.
+    ///
+    /// The text of a pattern is the pattern, and whoever covers another meets what it meets.
+    static func rules(_ octets: [UInt8]) {
+        let lines = octets.split(separator: 0x0A, maxSplits: 4, omittingEmptySubsequences: false)
+        guard lines.count == 5 else { return }
+        let hosts = lines[0..<2].map { HostPattern(text: String(decoding: $0, as: UTF8.self)) }
+        let paths = lines[2..<4].map { try? PathPattern(String(decoding: $0, as: UTF8.self)) }
+        let request = lines[4].split(separator: 0x20, maxSplits: 1)
+        let host = Array(request.first ?? [])
+        let path = Array(request.count > 1 ? request[1] : [])
+        for pattern in hosts {
+            guard let pattern else { continue }
+            demand(HostPattern(text: pattern.text) == pattern, "a host pattern reads again")
+            demand(pattern.covers(pattern), "a host pattern covers itself")
+        }
+        for pattern in paths {
+            guard let pattern else { continue }
+            demand((try? PathPattern(pattern.text)) == pattern, "a path pattern reads again")
+            demand(pattern.covers(pattern), "a path pattern covers itself")
+        }
+        if let one = hosts[0], let other = hosts[1], one.covers(other), other.matches(host.span) {
+            demand(one.matches(host.span), "who covers a host pattern meets its hosts")
+        }
+        var view = TargetView()
+        view.read(path.span, 0..<path.count)
+        guard let one = paths[0], let other = paths[1], one.covers(other) else { return }
+        for reading in [TargetView.Reading.exact, .merged] where other.matches(view, reading) {
+            demand(one.matches(view, reading), "who covers a path pattern meets its paths")
+        }
+    }
+
+    /// A line of `keys import`: what is read is written, and reads again.
+    static func keyLines(_ octets: [UInt8]) {
+        guard let record = try? KeyLine.record(octets.span) else { return }
+        let text = Array(KeyLine.text(record).utf8)
+        guard text.count <= KeyLine.octetsMax else { return }
+        demand((try? KeyLine.record(text.span)) == record, "a key that is written reads again")
+    }
+
+    /// Times, shares and sizes.
+    static func times(_ octets: [UInt8]) {
+        if let time = UnixTime(iso8601: octets.span) {
+            let second = UnixTime(seconds: time.seconds)
+            demand(UnixTime(iso8601: second.iso8601) == second, "a time reads again")
+            demand(
+                octets.starts(with: Array(second.iso8601.utf8).dropLast()),
+                "a time is written as it was read"
+            )
+        }
+        let text = String(decoding: octets, as: UTF8.self)
+        if let share = Share(percent: text) {
+            demand((0...1_000_000).contains(share.millionths), "a share is none to all")
+            demand(Share(percent: share.text) == share, "a share reads again: \(share.text)")
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import Challenges
+import Foundation
+import Octets
+import RequestBinding
+
+extension FuzzTarget {
+    private static let issuer = ChallengeIssuer(capacity: 1 << 16)
+    private static let now: Int64 = 1_767_225_600
+    private static let issued: [UInt8] = {
+        guard let text = issuer.issue(.assertion, now: now) else {
+            preconditionFailure("FuzzTarget: a fresh issuer has challenges")
+        }
+        return text
+    }()
+
+    /// A challenge from nowhere is unknown, and so is a real one with any bit changed.
+    static func challenge(_ octets: [UInt8]) {
+        let issued = issued
+        let real = Base64.decode(issued.span)
+        for purpose in ChallengePurpose.allCases {
+            demand(
+                issuer.examine(octets.span, purpose: purpose, now: now) == .unknown,
+                "nobody can make a challenge up"
+            )
+        }
+        var changed = issued
+        for (index, octet) in octets.prefix(issued.count).enumerated() { changed[index] ^= octet }
+        if octets.count > issued.count { changed += octets.dropFirst(issued.count) }
+        let examination = issuer.examine(changed.span, purpose: .assertion, now: now)
+        if Base64.decode(changed.span) == real {
+            guard case .valid = examination else {
+                // A text that no challenge has may decode to one: it is longer, or padded.
+                return demand(changed != issued, "a real challenge is valid")
+            }
+        } else {
+            demand(examination == .unknown, "a changed challenge is unknown")
+        }
+        demand(
+            issuer.examine(changed.span, purpose: .enrolment, now: now) == .unknown,
+            "a challenge is for its purpose alone"
+        )
+    }
+
+    /// Base64 and hexadecimal text: what decodes encodes to the same, but for the alphabet.
+    static func base64(_ octets: [UInt8]) {
+        demand(Base64.decode(Base64.encode(octets).span) == octets, "base64 reads again")
+        demand(Base64.decode(Base64.encodeURL(octets).span) == octets, "base64url reads again")
+        demand(Hex.decode(Hex.text(octets)) == octets, "hexadecimal text reads again")
+        if let decoded = Base64.decode(octets.span) {
+            var plain = octets.map { $0 == 0x2B ? 0x2D : $0 == 0x2F ? 0x5F : $0 }
+            while plain.last == 0x3D { plain.removeLast() }
+            demand(Base64.encodeURL(decoded) == plain, "octets have one spelling in base64")
+        }
+        let text = String(decoding: octets, as: UTF8.self)
+        if let decoded = Hex.decode(text) {
+            demand(Hex.text(decoded) == text.lowercased(), "octets have one hexadecimal spelling")
+        }
+    }
+
+    /// A Content-Digest: lines are joined in any number, and other algorithms do not matter.
+    static func digest(_ octets: [UInt8]) {
+        let reading = ContentDigest.read(octets.span)
+        if case .digest(let digest) = reading {
+            demand(digest.count == 32, "a digest has 32 octets")
+            let canonical = Array("sha-256=:".utf8) + Base64.encode(digest) + Array(":".utf8)
+            demand(ContentDigest.read(canonical.span) == reading, "a digest reads again")
+            let twice = octets + Array(",".utf8) + canonical
+            demand(
+                [reading, .malformed].contains(ContentDigest.read(twice.span)),
+                "saying it again does not change it"
+            )
+        }
+        let other = Array("sha-512=:AAAA:,".utf8) + octets
+        let expected: ContentDigest.Reading = octets.isEmpty ? .absent : reading
+        demand(ContentDigest.read(other.span) == expected, "other algorithms do not matter")
+    }
+
+    /// JSON: what is found in it is what Foundation finds there.
+    static func json(_ octets: [UInt8]) {
+        let parsed = try? JSONSerialization.jsonObject(
+            with: Data(octets),
+            options: .fragmentsAllowed
+        )
+        if let document = JSONDocument(octets.span, members: ["challenge", "n"]) {
+            check(document, parsed as? [String: Any], octets)
+        }
+        for place in ["/challenge", "/a/b", "/0/x", "/list/1"] {
+            guard let found = JSONPointer(place)?.string(in: octets.span),
+                let text = String(validating: found, as: UTF8.self),
+                String(validating: octets, as: UTF8.self) != nil
+            else { continue }
+            demand(parsed != nil, "what holds a string at \(place) is JSON")
+            var value = parsed
+            for token in place.split(separator: "/") {
+                if let list = value as? [Any], let index = Int(token), index < list.count {
+                    value = list[index]
+                } else {
+                    value = (value as? [String: Any])?[String(token)]
+                }
+            }
+            demand(
+                (value as? String).map { Array($0.utf8) } == Array(text.utf8),
+                "\(place) is what another reader finds"
+            )
+        }
+    }
+
+    private static func check(
+        _ document: JSONDocument,
+        _ parsed: [String: Any]?,
+        _ octets: [UInt8]
+    ) {
+        // Names and values that nobody asked for are passed over without a look at their encoding.
+        guard String(validating: octets, as: UTF8.self) != nil else { return }
+        demand(parsed != nil, "what is read is a JSON object")
+        for name in ["challenge", "n"] {
+            if let text = document.string(name) {
+                demand(parsed?[name] as? String == text, "a member is what another reader finds")
+            }
+            if let number = document.integer(name) {
+                demand((parsed?[name] as? NSNumber)?.intValue == number, "a number is that number")
+            }
+        }
+    }
+}
