@@ -121,8 +121,8 @@ extension SourceNode {
         return nil
     }
 
-    /// Whether the parser counts a line here: at LF, CR or both, and at what else YAML 1.1 takes for
-    /// a line's end.
+    /// Whether the parser counts a line here: at LF, CR or both, and at what else ends a line in
+    /// YAML 1.1.
     private static func endsLine(
         _ scalars: String.UnicodeScalarView,
         at index: String.UnicodeScalarView.Index

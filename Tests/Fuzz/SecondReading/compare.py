@@ -57,9 +57,11 @@ def difference(kind, octets, ours):
     if kind != "q":
         return response(kind, octets, ours)
     what = request(octets, ours)
-    if what and not what.startswith("allowed") and not request(octets, ours, reading.WIDE):
-        return "allowed " + allowances.WIDE_TARGET
-    return what
+    if what is None or what.startswith("allowed "):
+        return what
+    wide = request(octets, ours, reading.WIDE)
+    is_allowed = wide is None or wide.startswith("allowed ")
+    return "allowed " + allowances.WIDE_TARGET if is_allowed else what
 
 
 def request(octets, ours, origin_form=reading.ORIGIN):
