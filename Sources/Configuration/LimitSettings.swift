@@ -40,8 +40,8 @@ package struct LimitSettings: Hashable, Sendable {
     /// at once; more are answered 429. Default 1000/s, 1/s…1000000/s or `off`.
     package var addressCalls: Int? = 1_000
     /// `address_failures`: verifications a minute that led to no admission; then proofs from the
-    /// address are answered 429 without one. Default 600/m, 1/m…1000000/m or `off`.
-    package var addressFailures: Int? = 600
+    /// address are answered 429 without one. Default 6000/m, 1/m…1000000/m or `off`.
+    package var addressFailures: Int? = 6_000
 
     package init() {}
 

@@ -107,13 +107,7 @@ package final class GatewayServer: @unchecked Sendable {
             try Self.giveUpPrivileges(configuration.process, bound, file, log)
         }
         keys = try StoreOpening.table(configuration, surroundings.openJournal)
-        issuer = ChallengeIssuer(
-            lifetimes: ChallengeIssuer.Lifetimes(
-                enrolment: configuration.challenges.enrolmentLifetime.components.seconds,
-                assertion: configuration.challenges.assertionLifetime.components.seconds
-            ),
-            capacity: configuration.challenges.capacity
-        )
+        issuer = Self.issuer(configuration.challenges)
         let settings = try ProxySettings(configuration)
         switch configuration.log.access {
         case .on: logWriter = LogWriter()
@@ -154,6 +148,16 @@ package final class GatewayServer: @unchecked Sendable {
         }
         adminAddress = admin?.text
         for set in bound { try set.listen() }
+    }
+
+    private static func issuer(_ settings: ChallengeSettings) -> ChallengeIssuer {
+        ChallengeIssuer(
+            lifetimes: ChallengeIssuer.Lifetimes(
+                enrolment: settings.enrolmentLifetime.components.seconds,
+                assertion: settings.assertionLifetime.components.seconds
+            ),
+            capacity: settings.capacity
+        )
     }
 
     private static func count(_ lanes: LaneCount) -> Int {

@@ -17,8 +17,7 @@ extension Scenarios {
             let scenario = try Scenario()
             defer { scenario.end() }
             let origin = try scenario.origin()
-            let admin = "admin: { address: 127.0.0.1:0 }"
-            try scenario.configure(origin, rules: Self.rules, more: admin)
+            try scenario.configure(origin, rules: Self.rules)
             var key = try scenario.imported()[0]
             let gateway = try scenario.serve()
             let client = gateway.client()

@@ -149,8 +149,11 @@ extension Scenarios {
             let scenario = try Scenario()
             defer { scenario.end() }
             let origin = try scenario.origin()
-            let enrolment = "enrolment: { rate: 10000/s, burst: 100000 }"
-            try scenario.configure(origin, rules: Self.rules, more: enrolment)
+            let more = """
+                enrolment: { rate: 10000/s, burst: 100000 }
+                limits: { address_failures: off }
+                """
+            try scenario.configure(origin, rules: Self.rules, more: more)
             let load = Load(try scenario.imported(6))
             var past = Past()
             for cycle in 1...Self.cycles {

@@ -46,7 +46,7 @@ extension Scenarios {
         /// A gateway, and a fleet of which it knows nothing but the root.
         private func start(
             _ scenario: Scenario,
-            more: String = "",
+            more: String = "limits: { address_failures: off }",
             devices: Int = 200
         ) throws -> GatewayProcess {
             let origin = try scenario.origin()

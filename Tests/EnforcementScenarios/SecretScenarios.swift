@@ -179,14 +179,7 @@ extension Scenarios {
             let scenario = try Scenario()
             defer { scenario.end() }
             let origin = try scenario.origin()
-            try scenario.configure(
-                origin,
-                rules: Self.rules,
-                more: """
-                    admin: { address: 127.0.0.1:0 }
-                    log: { level: trace }
-                    """
-            )
+            try scenario.configure(origin, rules: Self.rules, more: "log: { level: trace }")
             let gateway = try scenario.serve()
             let client = gateway.client()
             let reasons = try sendAll(scenario, gateway, client)
@@ -198,14 +191,10 @@ extension Scenarios {
                 #expect(reasons.contains(reason), "\(reason) not among \(reasons.sorted())")
             }
 
-            let admin = try gateway.child.wait(for: "admin listener") { _, complained in
-                complained.firstRange(of: "admin on 127.0.0.1:").flatMap { range in
-                    UInt16(complained[range.upperBound...].prefix { $0.isNumber })
-                }
-            }
+            let admin = try gateway.adminClient()
             var written: [(name: String, text: String)] = []
             for page in ["/metrics", "/status"] {
-                let answer = try HTTPClient(port: admin).send("GET", page)
+                let answer = try admin.send("GET", page)
                 #expect(answer.status == 200)
                 written.append((page, answer.text))
             }

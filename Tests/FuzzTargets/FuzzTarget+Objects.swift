@@ -59,8 +59,7 @@ extension FuzzTarget {
             let verified = try UnverifiedAssertion(octets: octets).verified(
                 clientDataHash: hash.span,
                 key: SeedObjects.key.publicKey,
-                app: AppIDHash(appID: SeedObjects.appID),
-                using: P256.Verifier()
+                app: AppIDHash(appID: SeedObjects.appID)
             )
             demand(verified.counter.rawValue == 1, "no counter verifies that was not signed")
         } catch {

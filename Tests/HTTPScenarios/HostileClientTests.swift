@@ -126,17 +126,7 @@ extension Scenarios {
             #expect(grown < Self.growthMax, "\(grown >> 10) KiB more")
             // It took nothing, so it is cut off: the origin is asked for the rest no more.
             #expect(bench.origin.requests.count < 1_000_000)
-            #expect(isCutOff(client))
-        }
-
-        /// Reads to the end, which is a reset.
-        private func isCutOff(_ client: Wire) -> Bool {
-            do {
-                _ = try client.readToEnd()
-                return false
-            } catch {
-                return error as? WireFault == .reset
-            }
+            #expect(client.isReset(within: 10_000))
         }
 
         @Test func `ten thousand idle connections are held, and others are served`() throws {

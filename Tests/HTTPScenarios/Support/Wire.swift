@@ -192,6 +192,12 @@ final class Wire: @unchecked Sendable {
         return octets
     }
 
+    /// Whether the other side resets the connection in this time; nothing is read meanwhile.
+    func isReset(within milliseconds: Int32) -> Bool {
+        // What is not asked for is told all the same: an error or a hang-up.
+        wait(for: 0, milliseconds)
+    }
+
     private func wait(for event: Int32, _ milliseconds: Int32) -> Bool {
         var entry = pollfd(fd: descriptor, events: Int16(event), revents: 0)
         return poll(&entry, 1, milliseconds) > 0
