@@ -60,7 +60,9 @@ package final class ProxyLane {
         self.writeLog = writeLog
         tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
         pools = settings.origins.map(OriginPool.init)
-        lane.turnEnded = { [weak self] in self?.turnEnded() }
+        // Lane and proxy hold each other until the end: references to an object that was ever
+        // referred to weakly are counted the slow way.
+        lane.turnEnded = { [self] in turnEnded() }
     }
 
     /// Takes a new configuration: requests under way keep theirs, pooled connections are dropped.
@@ -139,7 +141,7 @@ package final class ProxyLane {
         tally.add(.connectionsClosed)
         guard clientCount == 0, let emptied else { return }
         self.emptied = nil
-        emptied()
+        end(emptied)
     }
 
     /// Begins to end: idle connections close now, others after their request.
@@ -149,7 +151,7 @@ package final class ProxyLane {
         isDraining = true
         for pool in pools { pool.closeIdle() }
         for client in Array(clients.values) { client.drain() }
-        guard clientCount > 0 else { return emptied() }
+        guard clientCount > 0 else { return end(emptied) }
         self.emptied = emptied
     }
 
@@ -166,6 +168,12 @@ package final class ProxyLane {
     /// Ends what has not ended by itself.
     package func abort() {
         for client in Array(clients.values) { client.abort() }
+    }
+
+    /// No client is left. The turn under way still ends as turns do.
+    private func end(_ emptied: () -> Void) {
+        lane.perform { [lane] in lane.turnEnded = nil }
+        emptied()
     }
 
     // MARK: Scratch
