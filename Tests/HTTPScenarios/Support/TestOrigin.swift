@@ -12,8 +12,9 @@ final class TestOrigin: @unchecked Sendable {
         /// The heads of all requests, complete or not.
         var heads: [WireRequest] = []
         var isOpen = true
-        /// No octet of an unfinished request is there.
-        var isAtBoundary = true
+        /// A request has come whole and no octet of another is there. A connection that was just
+        /// accepted was made for a request, which is on its way.
+        var isAtBoundary = false
         /// What was wrong with what came, other than its end.
         var fault: WireFault?
     }
