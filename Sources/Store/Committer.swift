@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import Glibc
 internal import Synchronization
 internal import Telemetry
 
@@ -160,6 +161,7 @@ package final class Committer: Sendable {
     private func drain() {
         dispatchPrecondition(condition: .onQueue(queue))
         while true {
+            rest()
             commitNext()
             let goesOn = pending.withLock { pending in
                 if pending.isAwaited || pending.failureCount == 0 && !pending.retained.isEmpty {
@@ -174,13 +176,21 @@ package final class Committer: Sendable {
         }
     }
 
+    /// Lets a crowd gather. Meanwhile the phase is `running`, so that no lane starts the writer anew.
+    private func rest() {
+        let now = DispatchTime.now().uptimeNanoseconds
+        let nanoseconds = pending.withLock { $0.pace.rest(now: now) }
+        // At most ``CommitPace/intervalMax``, so the number fits; a signal only makes it shorter.
+        if nanoseconds > 0 { usleep(UInt32(nanoseconds / 1_000)) }
+    }
+
     /// Commits one batch. Returns why it failed; `nil` also when there was nothing to write.
     @discardableResult
     private func commitNext() -> JournalError? {
-        let batch = pending.withLock { $0.take(retainedMax: limits.retriesMax) }
+        let start = DispatchTime.now().uptimeNanoseconds
+        let batch = pending.withLock { $0.take(retainedMax: limits.retriesMax, now: start) }
         guard !batch.isEmpty else { return nil }
         let changes = PendingChanges.merged(batch.changes + batch.retried)
-        let start = DispatchTime.now().uptimeNanoseconds
         let result: Result<[EnrolledRow], JournalError>
         do throws(JournalError) {
             let enrolments = batch.enrolments.map(\.record)

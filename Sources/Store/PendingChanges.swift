@@ -42,6 +42,7 @@ struct PendingChanges {
     private var lastTicket: UInt64 = 0
     private var takenTicket: UInt64 = 0
     var statistics = CommitStatistics()
+    private(set) var pace = CommitPace()
     /// Failures in a row.
     var failureCount = 0
     /// The next batch takes retained values along, although the last one failed.
@@ -66,7 +67,9 @@ struct PendingChanges {
     }
 
     /// Takes all that is new, and so many of the retained values when it is time for them.
-    mutating func take(retainedMax: Int) -> Batch {
+    ///
+    /// - `now`: monotonic nanoseconds.
+    mutating func take(retainedMax: Int, now: UInt64) -> Batch {
         var batch = Batch()
         swap(&batch.changes, &changes)
         swap(&batch.enrolments, &enrolments)
@@ -83,6 +86,7 @@ struct PendingChanges {
         }
         retryIsDue = false
         inFlightCount = batch.changes.count + batch.retried.count
+        if !batch.isEmpty { pace.began(batch.changes.count, now: now) }
         return batch
     }
 

@@ -1,0 +1,37 @@
+/// How long the writer rests between batches, so that a busy gateway commits less often and more at
+/// a time.
+///
+/// A transaction costs the processor as much for one change as for forty. As long as changes are
+/// few, nobody waits for others; when they come so fast that lanes are likely to be out of time,
+/// the next batch begins when a crowd has come, as far as the rate tells.
+struct CommitPace {
+    /// Changes a second below which the writer never rests.
+    static let rateMin: UInt64 = 7_000
+    /// Changes that are worth a transaction.
+    static let crowd: UInt64 = 40
+    /// The longest time between the beginnings of two batches that a rest brings about, in
+    /// nanoseconds.
+    static let intervalMax: UInt64 = 4_000_000
+
+    /// When the last batch began, monotonic nanoseconds.
+    private var begun: UInt64 = 0
+    /// Changes a second, smoothed over some batches.
+    private var rate: UInt64 = 0
+
+    /// Nanoseconds from `now` until the next batch should begin; 0 for at once.
+    func rest(now: UInt64) -> UInt64 {
+        guard rate >= Self.rateMin else { return 0 }
+        let interval = min(Self.crowd * 1_000_000_000 / rate, Self.intervalMax)
+        let passed = now &- begun
+        return passed < interval ? interval - passed : 0
+    }
+
+    /// A batch of so many changes begins.
+    mutating func began(_ count: Int, now: UInt64) {
+        let interval = max(now &- begun, 1)
+        begun = now
+        // A batch is bounded by what may wait, so the product is far from its type's end.
+        let sample = UInt64(count) &* 1_000_000_000 / interval
+        rate = (rate &* 3 &+ sample) / 4
+    }
+}
