@@ -58,14 +58,8 @@ extension Exchange {
         guard let server = pool.server(now: lane.now, after: tried) else {
             return fail(hasConnectTimedOut ? .originTimeout : .originUnreachable)
         }
-        // A pooled connection is looked at once more: what the origin has sent since its last
-        // response would be taken for the response to this request (RFC 9112 §9.2). The second
-        // attempt takes none: the others may be as old as the one that failed.
-        while !hasRetried, let idle = server.takeIdle() {
-            guard idle.isSilent else {
-                idle.close()
-                continue
-            }
+        // The second attempt takes none: the others may be as old as the one that failed.
+        if !hasRetried, let idle = server.takeIdle(round: lane.round) {
             proxy.tally.add(.originReuses)
             idle.state = .busy(self)
             origin = idle

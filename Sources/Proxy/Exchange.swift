@@ -222,7 +222,7 @@ final class Exchange {
         origin.state = .idle
         origin.isReused = true
         origin.setDeadline(milliseconds: settings.timeouts.poolIdle)
-        origin.server.keep(origin, max: settings.limits.pooledMax)
+        origin.server.keep(origin, max: settings.limits.pooledMax, round: lane.round)
     }
 
     // MARK: Events of the client's connection

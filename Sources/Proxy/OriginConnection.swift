@@ -39,7 +39,7 @@ final class OriginConnection: Connection {
         )
     }
 
-    /// Whether an idle connection may carry another request: nothing to read, no end announced.
+    /// Whether it may carry another request: nothing to read, no end announced, as far as is known.
     var isFit: Bool { !isClosed && !isReadable }
 
     override func connectEnded(_ error: SocketError?) {

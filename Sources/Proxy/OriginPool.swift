@@ -48,30 +48,56 @@ final class OriginServer {
     let settings: OriginServerSettings
     var pausedUntil: UInt64 = 0
     /// Idle connections; the one used last is used next, so that the others can grow old.
-    private(set) var idle: [OriginConnection] = []
+    private var idle: [OriginConnection] = []
+    /// Those that have become idle since the lane last asked for events.
+    private var fresh: [OriginConnection] = []
+    /// The lane's round in which `fresh` became idle.
+    private var freshRound: UInt64 = 0
 
     init(_ settings: OriginServerSettings) { self.settings = settings }
 
     /// Takes a connection that has shown no sign of its end.
-    func takeIdle() -> OriginConnection? {
+    ///
+    /// What the origin has sent since its last response would be taken for the response to the next
+    /// request (RFC 9112 §9.2). Of a connection that became idle before the lane's `round` that is
+    /// known; of one that became idle in it, the kernel is asked.
+    func takeIdle(round: UInt64) -> OriginConnection? {
+        settle(round)
         while let connection = idle.popLast() {
             if connection.isFit { return connection }
+            connection.close()
+        }
+        while let connection = fresh.popLast() {
+            if connection.isSilent() { return connection }
             connection.close()
         }
         return nil
     }
 
-    func keep(_ connection: OriginConnection, max: Int) {
-        guard idle.count < max else { return connection.close() }
-        idle.append(connection)
+    func keep(_ connection: OriginConnection, max: Int, round: UInt64) {
+        settle(round)
+        guard idleCount < max else { return connection.close() }
+        fresh.append(connection)
     }
 
+    /// Counts those among the idle that became so in an earlier round.
+    private func settle(_ round: UInt64) {
+        guard round != freshRound else { return }
+        freshRound = round
+        idle.append(contentsOf: fresh)
+        fresh.removeAll(keepingCapacity: true)
+    }
+
+    var idleCount: Int { idle.count + fresh.count }
+
     func closeIdle() {
-        for connection in idle { connection.close() }
+        for connection in idle + fresh { connection.close() }
         idle = []
+        fresh = []
     }
 
     func forget(_ connection: OriginConnection) {
         if let index = idle.lastIndex(where: { $0 === connection }) { idle.remove(at: index) }
+        if let index = fresh.lastIndex(where: { $0 === connection }) { fresh.remove(at: index) }
     }
 }

@@ -115,7 +115,7 @@ package final class ProxyLane {
     /// A copy of what was counted, how many client connections are open, and how many connections
     /// to origins wait for a request.
     package var counted: (clients: Int, pooled: Int, tally: Tally) {
-        (clientCount, pools.reduce(0) { $1.servers.reduce($0) { $0 + $1.idle.count } }, tally)
+        (clientCount, pools.reduce(0) { $1.servers.reduce($0) { $0 + $1.idleCount } }, tally)
     }
 
     /// Holds the peer's address. Behind a trusted proxy the address that counts is told with each

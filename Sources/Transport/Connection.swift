@@ -106,8 +106,8 @@ open class Connection: Endpoint {
     package static func discard(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
 
     /// Whether nothing has come and no end was announced, asked of the kernel.
-    package final var isSilent: Bool {
-        guard !isClosed else { return false }
+    package final func isSilent() -> Bool {
+        guard !isClosed, !isReadable else { return false }
         var octet: UInt8 = 0
         return recv(descriptor, &octet, 1, Int32(MSG_PEEK)) < 0 && errno == EAGAIN
     }
@@ -130,11 +130,13 @@ open class Connection: Endpoint {
     /// The connection broke while octets waited to be sent.
     open func outputFailed() {}
 
+    override final func noted(_ events: UInt32) {
+        if events & (clinux_in | clinux_ending) != 0 { socketIsReadable = true }
+        if events & clinux_ending != 0 { isEnding = true }
+    }
+
     override final func ready(_ events: UInt32) {
-        let ending = clinux_ending
-        if events & (clinux_in | ending) != 0 { socketIsReadable = true }
-        if events & ending != 0 { isEnding = true }
-        if isConnecting, events & (clinux_out | ending) != 0 {
+        if isConnecting, events & (clinux_out | clinux_ending) != 0 {
             isConnecting = false
             isWritable = true
             let code = clinux_socket_error(descriptor)

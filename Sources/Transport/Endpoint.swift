@@ -26,6 +26,11 @@ open class Endpoint {
     /// Whether the descriptor has been closed.
     package final var isClosed: Bool { descriptor < 0 }
 
+    /// The lane found the descriptor ready and will call ``ready(_:)``, after others.
+    ///
+    /// - Parameter events: epoll's bits.
+    func noted(_ events: UInt32) {}
+
     /// The lane found the descriptor ready.
     ///
     /// - Parameter events: epoll's bits.

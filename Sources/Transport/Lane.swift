@@ -30,6 +30,8 @@ package final class Lane: @unchecked Sendable {
     package private(set) var turnEvents = 0
     /// How often the current turn has asked the system for events; none where it serves other work.
     package private(set) var turnPolls = 0
+    /// How often the lane has been told all events there were.
+    package private(set) var round: UInt64 = 0
 
     /// Where every read of this lane lands; valid until the next read.
     let input: UnsafeMutableRawBufferPointer
@@ -184,16 +186,21 @@ extension Lane {
         for _ in 0..<Self.roundsMax {
             let count = Int(clinux_epoll_take(set, &events, Int32(events.count)))
             readClocks()
+            if count < events.count { round &+= 1 }
             turnPolls += 1
             turnEvents += max(count, 0)
             if count <= 0, toResume.isEmpty { break }
-            for index in 0..<max(count, 0) {
-                let event = events[index]
-                endpoint(event.token)?.ready(event.events)
-            }
+            serve(max(count, 0))
             serveResumed()
         }
         endTurn()
+    }
+
+    /// Serves so many of `events`. All are noted first, so that whoever is served early knows of the
+    /// others' news: a pooled connection that has some is not used.
+    private func serve(_ count: Int) {
+        for index in 0..<count { endpoint(events[index].token)?.noted(events[index].events) }
+        for index in 0..<count { endpoint(events[index].token)?.ready(events[index].events) }
     }
 
     /// Leaves nothing behind: what still waits to be resumed gets a turn of its own, behind
