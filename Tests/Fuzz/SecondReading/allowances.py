@@ -82,7 +82,7 @@ STRICTER = {
         rb"(?i)http://[^/?]*[!$&'()*+,;=%]", HOST, get(b"http://a$b/", host=b"a$b")
     ),
     "underscore-twin": Allowance(
-        rb"(?im)^(content_length|transfer_encoding)[ \t]*:",
+        rb"(?im)^(content[!#$%&'*+.^_`|~]length|transfer[!#$%&'*+.^_`|~]encoding)[ \t]*:",
         TWIN,
         get(fields=b"Content_Length: 5\r\n"),
     ),
