@@ -29,6 +29,11 @@ extension AdminSnapshot {
         writeRules(into: &out)
         out.distributions(of: tally)
         writeStore(into: &out)
+        out.counter(
+            "access_log_lines_dropped_total",
+            droppedLogLines,
+            "Lines of the access log that could not be written, or not fast enough."
+        )
         return out.text
     }
 

@@ -10,6 +10,7 @@ extension AdminSnapshot {
             writeConfiguration(into: &out)
             writeStore(into: &out)
             out.member("connections_open", openConnections)
+            out.member("access_log_lines_dropped", droppedLogLines)
             writeLanes(into: &out)
             writeRules(into: &out)
             writeCounts(into: &out)

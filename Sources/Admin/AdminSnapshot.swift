@@ -26,6 +26,8 @@ package struct AdminSnapshot: Sendable {
     package var verdictLabels: @Sendable (Int) -> [(String, String)]
     package var store: StoreFacts
     package var drainState: DrainState
+    /// Lines of the access log that were dropped.
+    package var droppedLogLines: UInt64 = 0
 
     /// Merges the tallies of the lanes into ``tally``.
     package init(

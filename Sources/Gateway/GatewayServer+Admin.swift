@@ -27,7 +27,7 @@ extension GatewayServer: AdminSource {
         let issued = issuer.issued(.assertion) &+ issuer.issued(.enrolment)
         if !lanes.isEmpty { lanes[0].tally.add(.challengesIssued, issued) }
         let statistics = keys.committer.statistics
-        return AdminSnapshot(
+        var snapshot = AdminSnapshot(
             version: Self.version,
             startedAtSeconds: startedAt,
             uptime: .nanoseconds(Int64(clamping: MonotonicClock.nanoseconds &- startedAtTick)),
@@ -59,6 +59,8 @@ extension GatewayServer: AdminSource {
             ),
             drainState: isDraining ? .draining(left: drainLeft) : .serving
         )
+        snapshot.droppedLogLines = logWriter?.dropped ?? 0
+        return snapshot
     }
 
     private var drainLeft: Duration {

@@ -53,7 +53,7 @@ package final class GatewayServer: @unchecked Sendable {
     /// The same of the admin listener; `nil` when there is none.
     package let adminAddress: String?
     private let surroundings: Surroundings
-    private let logWriter: LogWriter?
+    let logWriter: LogWriter?
     private let sockets: [ListenerSet]
     private let admin: AdminUnit?
     private var signals: SignalWatch?

@@ -33,6 +33,7 @@ import Testing
         "portcullis_store_degraded 0",
         "portcullis_commits_pending 3",
         "portcullis_commit_failures_total 0",
+        "portcullis_access_log_lines_dropped_total 6",
     ])
     func `a sample is shown`(line: String) {
         #expect(lines(.sample()).contains(line))
