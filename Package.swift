@@ -31,6 +31,7 @@ let policy: [Target.Dependency] = [
 let verdict: [Target.Dependency] = ["Challenges", "Enforcement", "Store"]
 let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "Transport"]
 let device: [Target.Dependency] = ["AppAttest", "CBOR", "Cryptography", "Octets", "RequestBinding"]
+let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Transport"]
 let process: [Target.Dependency] = ["Admin", "Configuration", "Proxy", "SQLiteStore", logging]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator", "TestSupport"]
 let measured = [
@@ -180,7 +181,7 @@ let package = Package(
         .tests("Inspection", uses: policy + stand + ["Challenges"]),
         .tests("SoftwareAuthenticator", uses: policy),
         .tests("Load", uses: policy + load + ["Challenges"]),
-        .scenarios("HTTPScenarios", uses: policy + commands + ["TLSSession"], data: ["Cases"]),
+        .scenarios("HTTPScenarios", uses: policy + commands + wires, data: ["Cases"]),
         .scenarios("EnforcementScenarios", uses: policy + commands + stand + [grdb]),
     ],
     swiftLanguageModes: [.v6]

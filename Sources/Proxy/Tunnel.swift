@@ -24,17 +24,18 @@ final class Tunnel {
         origin.resumeReading()
     }
 
-    /// Passes on what one side has sent, as long as the other takes it.
+    /// Passes on what one side has sent, when the other takes it: one read, then it is the turn of
+    /// the lane's other connections.
     func relay(from source: Connection) {
-        while let target = other(than: source), target.unsentBytes == 0 {
-            switch source.read() {
-            case .octets(let octets):
-                touch()
-                if case .failed = target.write(octets.span) { return end() }
-            case .wouldBlock: return
-            case .ended: return ended(source, target)
-            case .failed: return end()
-            }
+        guard let target = other(than: source), target.unsentBytes == 0 else { return }
+        switch source.read() {
+        case .octets(let octets):
+            touch()
+            if case .failed = target.write(octets.span) { return end() }
+            if target.unsentBytes == 0 { source.resumeReading() }
+        case .wouldBlock: return
+        case .ended: return ended(source, target)
+        case .failed: return end()
         }
     }
 

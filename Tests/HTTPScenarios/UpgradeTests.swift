@@ -1,5 +1,6 @@
 import Synchronization
 import Testing
+import Transport
 
 extension Scenarios {
     struct UpgradeTests {
@@ -179,6 +180,41 @@ extension Scenarios {
             gate.open()
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
             #expect(received.withLock { $0 } == sent)
+        }
+
+        /// The lane stands still behind its turn, so that what a turn has passed on can be counted.
+        @Test func `a busy tunnel passes one read on, then it is the turn of others`() throws {
+            let (flood, stalled) = (Gate(), Gate())
+            let folder = try TemporaryFolder.make()
+            // A Unix socket holds more than one read brings.
+            let origin = try TestOrigin(path: folder + "/origin") { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send(Self.accepted)
+                try flood.pass()
+                let octets = [UInt8](repeating: 7, count: Lane.inputBytes * 3 / 2)
+                let sent = try connection.wire.sendUntilStalled(octets, milliseconds: 200)
+                #expect(sent == octets.count)
+                stalled.open()
+                try connection.awaitEnd()
+            }
+            let gateway = try TestGateway(origin)
+            defer {
+                gateway.stop()
+                origin.stop()
+            }
+            let door = try LaneDoor(gateway)
+            let client = try gateway.connect()
+            try client.send(Self.handshake)
+            #expect(try client.readResponse().status == 101)
+            try door.shut()
+            flood.open()
+            try stalled.pass()
+            try door.shutAgain()
+            while client.isReadable(within: 200) { try client.receive() }
+            #expect(client.inbox.count == Lane.inputBytes)
+            door.open()
+            #expect(try client.take(Lane.inputBytes * 3 / 2).count == Lane.inputBytes * 3 / 2)
+            door.remove()
         }
 
         @Test func `the end of either side with a reset ends the other`() throws {
