@@ -33,8 +33,8 @@ extension GatewayServer {
         case .began(let error):
             log.error(
                 """
-                accepting pauses, \(error); \(DescriptorLimit.current) descriptors may be open; \
-                clients wait until others have left; next: raise the limit (LimitNOFILE, ulimit \
+                accepting pauses, \(error); \(DescriptorLimit.current) descriptors may be open, \
+                \(DescriptorLimit.reserve) of them are kept for connections to origins; clients wait until others have left; next: raise the limit (LimitNOFILE, ulimit \
                 -n), or lower limits.connections or timeouts.idle
                 """
             )

@@ -42,6 +42,7 @@ final class LaneUnit: Sendable {
             residents.certificates = sockets.map(\.tls)
             for (index, socket) in sockets.enumerated() {
                 let listener = Listener(descriptor: socket.descriptor, on: lane)
+                listener.descriptorsMax = DescriptorLimit.forClients
                 listener.accepted = { [unowned residents] descriptor, peer in
                     residents.proxy.accept(descriptor, peer, tls: residents.certificates[index])
                 }

@@ -17,6 +17,13 @@ package final class Listener: Endpoint {
     package var shortageChanged: ((SocketError?) -> Void)?
     private var isShort = false
 
+    /// Accepting pauses while all descriptors below this one are taken: those from here on are for
+    /// what the accepted need, connections to origins above all.
+    package var descriptorsMax = Int32.max
+    /// The descriptor accepted last: the lowest that was free (accept(2), POSIX), so that all below
+    /// it were taken. 0 when it says nothing any more.
+    private var lastAccepted: Int32 = 0
+
     /// Connections that wait to be accepted; the system may allow fewer.
     private static let backlog: Int32 = 4096
 
@@ -81,11 +88,16 @@ package final class Listener: Endpoint {
 
     private func acceptWaiting() {
         for _ in 0..<Self.acceptsPerEventMax where !isClosed {
+            // Only behind one that was too high; as a rule this costs nothing.
+            guard lastAccepted < descriptorsMax || hasDescriptors() else {
+                return pause(SocketError("accept4", code: EMFILE))
+            }
             var peer = SocketAddress()
             var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
             let connection = clinux_accept(descriptor, &peer.storage, &length)
             guard connection < 0 else {
                 peer.length = length
+                lastAccepted = connection
                 accepted?(connection, peer)
                 continue
             }
@@ -95,6 +107,16 @@ package final class Listener: Endpoint {
             default: return shortageIsOver()
             }
         }
+    }
+
+    /// Whether a descriptor is free that is not kept for others.
+    private func hasDescriptors() -> Bool {
+        let lowest = dup(descriptor)
+        guard lowest >= 0 else { return false }
+        _ = Glibc.close(lowest)
+        guard lowest < descriptorsMax else { return false }
+        lastAccepted = 0
+        return true
     }
 
     /// Stops watching for a while: a level-triggered listener that can't accept would spin.

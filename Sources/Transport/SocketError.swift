@@ -16,8 +16,9 @@ public struct SocketError: Error, Equatable, CustomStringConvertible {
     /// Whether the peer did not answer in time.
     package var isTimeout: Bool { code == ETIMEDOUT }
 
-    /// Whether this process or machine had no descriptor or memory left: no fault of the peer.
-    package var isShortage: Bool { [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(code) }
+    /// Whether this process or machine had no descriptor, memory or watch left: no fault of the
+    /// peer. ENOSPC is epoll_ctl's, at `fs.epoll.max_user_watches`.
+    package var isShortage: Bool { [EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC].contains(code) }
 
     /// The call and the system's words for the error.
     public var description: String { "\(call): \(String(cString: strerror(code)))" }

@@ -14,21 +14,18 @@ extension Scenarios {
             let admin = try gateway.adminClient()
             let before = try Metrics(admin)
             let descriptors = try gateway.descriptors(admin)
-            // These were taken, and one has used the connection to the origin that is pooled now.
-            let (early, other) = (gateway.client(), gateway.client())
-            #expect(try early.send("GET", "/first").status == 200)
-            #expect(try other.send("GET", "/first").status == 200)
+            // These were taken, and have used the connection to the origin that is pooled now.
+            let early = (0..<16).map { _ in gateway.client() }
+            for client in early { #expect(try client.send("GET", "/first").status == 200) }
 
             var crowd = try (0..<80).map { _ in try Socket(port: gateway.port) }
             try gateway.waitUntil("several pauses", admin) { $0["accept_pauses_total"] >= 5 }
             #expect(gateway.complaints(of: "accepting pauses, accept4: Too many open files") == 1)
-            #expect(gateway.complaints(of: "64 descriptors may be open") == 1)
-            // Who is connected is served as long as that takes no descriptor more.
-            #expect(try early.send("GET", "/early").status == 200)
+            #expect(gateway.complaints(of: "64 descriptors may be open, 8 of them are kept") == 1)
+            #expect(try early[0].send("GET", "/early").status == 200)
             let waiting = MessageReader(try Socket(port: gateway.port))
             try waiting.socket.send("GET /late HTTP/1.1\r\nHost: a\r\n\r\n")
-            try expectOutOfDescriptors(gateway, early, other, origin)
-            #expect(try Metrics(admin)["origin_connect_failures_total"] == 1)
+            try expectOutOfDescriptors(gateway, admin, early, origin)
 
             for socket in crowd { socket.close() }
             crowd = []
@@ -39,7 +36,7 @@ extension Scenarios {
             #expect(try gateway.client().send("GET", "/after").status == 200)
             #expect(gateway.complaints(of: "accepting pauses") == 1)
             #expect(gateway.complaints(of: "accepting goes on") == 1)
-            for client in [early, other] { client.close() }
+            for client in early { client.close() }
             waiting.socket.close()
             try gateway.waitUntil("the end of all connections", admin) { _ in
                 try gateway.descriptors(admin) == descriptors
@@ -49,23 +46,111 @@ extension Scenarios {
             #expect(try gateway.stop() == 0)
         }
 
-        /// While one request has the pooled connection, another one can't have a new one.
+        /// Who is connected finds the descriptors that clients could not take. When all who are want
+        /// one at once, they are too few.
         private func expectOutOfDescriptors(
             _ gateway: GatewayProcess,
-            _ holder: HTTPClient,
-            _ other: HTTPClient,
+            _ admin: HTTPClient,
+            _ clients: [HTTPClient],
             _ origin: FaultyOrigin
         ) throws {
-            let held = Thread.Answer { try holder.send("GET", "/held").status }
-            try origin.awaitHeld(1)
-            let answer = try other.send("GET", "/starved")
-            #expect(answer.status == 503)
-            #expect(answer.reason == "out-of-descriptors")
-            let line = try gateway.line(about: "/starved")
-            #expect(line["problem"] as? String == "out-of-descriptors")
-            origin.release()
-            #expect(try held.value() == 200)
+            // One of the eight went to the client that showed that no other is left.
+            let kept = 7
+            let held = clients.enumerated().map { number, client in
+                Thread.Answer { try client.send("GET", "/held/\(number)") }
+            }
+            // The pooled connection, and those that were kept.
+            try origin.awaitHeld(1 + kept)
+            try gateway.waitUntil("answers to the others", admin) {
+                Int($0["origin_connect_failures_total"]) + origin.held == clients.count
+            }
+            for _ in clients { origin.release() }
+            var refused = 0
+            for (number, answer) in held.enumerated() {
+                let answer = try answer.value()
+                guard answer.status != 200 else { continue }
+                refused += 1
+                #expect(answer.status == 503 && answer.reason == "out-of-descriptors")
+                let line = try gateway.line(about: "/held/\(number)")
+                #expect(line["problem"] as? String == "out-of-descriptors")
+            }
+            #expect(refused > 0)
+            #expect(try Metrics(admin)["origin_connect_failures_total"] == Double(refused))
         }
+
+        /// The system bounds how many sockets a user may watch (epoll(7), max_user_watches).
+        @Test(.enabled(if: Scenario.faultyProgram != nil))
+        func `connections to the origin that can't be watched leave no descriptor behind`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.faultyOrigin()
+            try scenario.configure(
+                origin: origin.address,
+                rules: "[]",
+                more: "limits: { pooled: 0 }",
+                lanes: 1
+            )
+            let failures = 20
+            let gateway = try scenario.serve(endingAt: "registration", failures)
+            let admin = try gateway.adminClient()
+            // Watched before anything fails, and kept.
+            let client = gateway.client()
+            #expect(try client.send("GET", "/before").status == 200)
+            let descriptors = try gateway.descriptors(admin)
+            gateway.child.signal(SIGUSR1)
+            var refused = 0
+            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
+            while refused < failures, Date() < deadline {
+                let answer = try client.send("GET", "/during")
+                // The signal may arrive behind the first requests.
+                guard answer.status != 200 || refused > 0 else { continue }
+                #expect(answer.status == 503 && answer.reason == "out-of-descriptors")
+                refused += 1
+            }
+            #expect(refused == failures)
+            #expect(try client.send("GET", "/after").status == 200)
+            #expect(try Metrics(admin)["origin_connect_failures_total"] == Double(failures))
+            try gateway.waitUntil("the end of all connections to the origin", admin) { _ in
+                try gateway.descriptors(admin) == descriptors
+            }
+        }
+
+        /// The client goes while the gateway has octets for it, so that a write is what fails.
+        @Test func `a tunnel whose client can't be written to leaves no descriptor behind`() throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.faultyOrigin()
+            try scenario.configure(origin: origin.address, rules: "[]", lanes: 1)
+            let gateway = try scenario.serve()
+            let admin = try gateway.adminClient()
+            let descriptors = try gateway.descriptors(admin)
+            for number in 1...3 {
+                let client = MessageReader(try Socket(port: gateway.port))
+                try client.socket.send(Self.handshake)
+                #expect(try client.head()?.startLine == "HTTP/1.1 101 Switching Protocols")
+                try origin.awaitHeld(1)
+                #expect(try Metrics(admin)["tunnels_total"] == Double(number))
+                client.socket.resetsAtEnd()
+                client.socket.close()
+                try gateway.waitUntil("the end of the tunnel", admin) { metrics in
+                    let open = try gateway.descriptors(admin)
+                    return metrics["client_connections_open"] == 0 && open == descriptors
+                }
+                try origin.awaitHeld(0)
+            }
+        }
+
+        private static let handshake = """
+            GET /tunnel HTTP/1.1\r
+            Host: a\r
+            Connection: Upgrade\r
+            Upgrade: websocket\r
+            Sec-WebSocket-Version: 13\r
+            Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r
+            \r
+
+            """
     }
 }
 

@@ -134,8 +134,8 @@ extension Scenarios {
             getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
             let bench = try Bench()
             defer { bench.stop() }
-            // Both ends of each are in this process.
-            let count = min(10_000, max(Int(limit.rlim_max) / 2 - 1_000, 0))
+            // Both ends of each are in this process, and the gateway keeps an eighth free.
+            let count = min(10_000, max(Int(limit.rlim_max / 16 * 7) - 1_000, 0))
             try #require(count > 100, "the limit of descriptors leaves nothing to try")
             let before = ResidentMemory.bytes
             let clients = try (0..<count).map { _ in try bench.connect() }

@@ -2,7 +2,7 @@ import GRDBSQLite
 import Glibc
 import Synchronization
 
-/// Ends the process when the chosen place is passed for the chosen time.
+/// Ends the process when the chosen place is passed for the chosen time, or says what fails there.
 enum Ending {
     private static let place = Mutex<Place?>(nil)
     private static let left = Atomic<Int>(0)
@@ -21,6 +21,14 @@ enum Ending {
     /// The process is at this place.
     static func pass(_ place: Place) {
         if isTime(place) { end(place) }
+    }
+
+    /// Whether what happens at this place is to fail: for so many times from now on.
+    static func fails(_ place: Place) -> Bool {
+        guard isArmed.load(ordering: .acquiring), Self.place.withLock({ $0 }) == place else {
+            return false
+        }
+        return left.wrappingSubtract(1, ordering: .relaxed).oldValue > 0
     }
 
     private static func isTime(_ place: Place) -> Bool {

@@ -1,4 +1,4 @@
-/// Where the process may end.
+/// Where the process may end, or something fails.
 enum Place: String {
     /// Before a transaction of the writer begins.
     case beforeCommit = "before-commit"
@@ -10,4 +10,6 @@ enum Place: String {
     case logWrite = "log-write"
     /// In a write to the database's own file: of a checkpoint.
     case databaseWrite = "database-write"
+    /// Where a socket is to be watched. The process goes on: that fails.
+    case registration
 }

@@ -10,7 +10,8 @@ import Store
 //
 // usage: portcullis-faulty FILE PLACE COUNT
 //
-// The place is armed with USR1. When it has been passed COUNT times the process kills itself.
+// The place is armed with USR1. When it has been passed COUNT times the process kills itself. At
+// `registration` it goes on, and what happens there fails COUNT times.
 
 @main enum PortcullisFaulty {
     /// Entries at which the log of counters is folded: so few that a short load sees it.

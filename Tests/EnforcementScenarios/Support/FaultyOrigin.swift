@@ -93,6 +93,7 @@ final class FaultyOrigin: @unchecked Sendable {
             // A pooled connection ends in the moment in which it is used again.
             case "stale" where !isFirst: return
             case "held": try hold(reader)
+            case "tunnel": return try tunnel(reader)
             case "endless":
                 try reader.socket.send("HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n")
                 let block = [UInt8](repeating: 0x61, count: 1 << 16)
@@ -132,17 +133,44 @@ final class FaultyOrigin: @unchecked Sendable {
         try reader.socket.send(Stage.afterEnd.octets)
     }
 
-    /// Waits until so many requests to `/held` have come.
+    /// Agrees to a tunnel and floods it; when nothing more is taken, it counts as held until the
+    /// gateway ends it.
+    private func tunnel(_ reader: MessageReader) throws {
+        try reader.socket.send(
+            """
+            HTTP/1.1 101 Switching Protocols\r
+            Connection: Upgrade\r
+            Upgrade: websocket\r
+            \r
+
+            """
+        )
+        try reader.socket.sendUntilStalled([UInt8](repeating: 0x61, count: 1 << 16))
+        condition.withLock {
+            heldCount += 1
+            condition.broadcast()
+        }
+        reader.socket.awaitHangup()
+        condition.withLock {
+            heldCount -= 1
+            condition.broadcast()
+        }
+    }
+
+    /// Waits until so many requests to `/held` have come, or, for 0, until none is left.
     func awaitHeld(_ count: Int) throws {
         let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
         try condition.withLock {
-            while heldCount < count {
+            while count == 0 ? heldCount > 0 : heldCount < count {
                 guard condition.wait(until: deadline) else {
                     throw ChildProcess.Failure(description: "\(heldCount) held, not \(count)")
                 }
             }
         }
     }
+
+    /// How many are held now.
+    var held: Int { condition.withLock { heldCount } }
 
     /// Answers one of them.
     func release() {

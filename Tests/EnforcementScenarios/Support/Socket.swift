@@ -92,6 +92,22 @@ final class Socket {
         }
     }
 
+    /// Sends these octets again and again until none is taken for 200 ms.
+    func sendUntilStalled(_ octets: [UInt8]) throws {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        while poll(&entry, 1, 200) > 0 {
+            let count = octets.withUnsafeBytes {
+                Glibc.send(
+                    descriptor,
+                    $0.baseAddress,
+                    $0.count,
+                    Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
+                )
+            }
+            guard count > 0 || errno == EAGAIN || errno == EINTR else { throw Failure("send") }
+        }
+    }
+
     func send(_ text: String) throws { try send(Array(text.utf8)) }
 
     /// The next octets; empty at the end.
