@@ -190,5 +190,28 @@ extension Scenarios {
             #expect(without.trailers.isEmpty)
             #expect(bench.origin.requests.first?.head.values("te") == ["trailers"])
         }
+
+        /// RFC 9110 §7.6.1: the option names a field of the trailers as it names one of the head.
+        @Test(arguments: ["X-Sum", "x-sum", "keep-alive, X-Sum"])
+        func `trailers of a response that Connection names end here`(_ options: String) throws {
+            let bench = try Bench { connection in
+                while let request = try connection.nextRequest() {
+                    let field = request.target == "/named" ? "Connection: \(options)\r\n" : ""
+                    try connection.wire.send(
+                        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\(field)\r\n"
+                            + "2\r\nok\r\n0\r\nX-Sum: 1\r\n\r\n"
+                    )
+                }
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            for (target, trailers) in [("/", ["X-Sum"]), ("/named", []), ("/", ["X-Sum"])] {
+                let takes = "TE: trailers\r\nConnection: TE\r\n"
+                try client.send("GET \(target) HTTP/1.1\r\nHost: a\r\n\(takes)\r\n")
+                let answer = try client.readResponse()
+                #expect(answer.text == "ok")
+                #expect(answer.trailers.map(\.name) == trailers)
+            }
+        }
     }
 }

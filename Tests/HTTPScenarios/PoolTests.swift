@@ -126,6 +126,80 @@ extension Scenarios {
             #expect(try bench.gateway.ask(Self.get).text == "1")
         }
 
+        private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+
+        /// Answers the first request of the first connection when `answer` opens, sends octets that
+        /// nobody asked for when `more` opens, and says when each was taken by the gateway's system.
+        /// Later connections answer with their number.
+        private static func talkative(answer: Gate, more: Gate, done: Gate) -> TestOrigin.Script {
+            { connection in
+                while let request = try connection.nextRequest() {
+                    guard connection.number == 0 else {
+                        try connection.answer(200, body: "\(connection.number)", to: request)
+                        continue
+                    }
+                    done.open()
+                    try answer.pass()
+                    try connection.answer(200, body: "0", to: request)
+                    try connection.wire.awaitTaken()
+                    done.open()
+                    try more.pass()
+                    try connection.wire.send(evil)
+                    try connection.wire.awaitTaken()
+                    done.open()
+                    return try connection.awaitEnd()
+                }
+            }
+        }
+
+        /// The lane finds the next request before it finds what the origin has sent meanwhile.
+        @Test(arguments: [get, post])
+        func `octets that came while a connection was idle answer no request`(
+            _ request: String
+        ) throws {
+            let (answer, more, done) = (Gate(), Gate(), Gate())
+            let bench = try Bench(script: Self.talkative(answer: answer, more: more, done: done))
+            defer { bench.stop() }
+            let door = try LaneDoor(bench.gateway)
+            let client = try bench.connect()
+            answer.open()
+            try client.send(Self.get)
+            #expect(try client.readResponse().text == "0")
+            for _ in 0..<2 { try done.pass() }
+            try door.shut()
+            try client.send(request)
+            try client.awaitTaken()
+            more.open()
+            try done.pass()
+            door.open()
+            #expect(try client.readResponse().text == "1")
+            door.remove()
+        }
+
+        /// The next request waits already, so the connection goes from one to the other at once.
+        @Test(arguments: [get, post])
+        func `octets right behind a response answer no request`(_ request: String) throws {
+            let (answer, more, done) = (Gate(), Gate(), Gate())
+            let bench = try Bench(script: Self.talkative(answer: answer, more: more, done: done))
+            defer { bench.stop() }
+            let door = try LaneDoor(bench.gateway)
+            let client = try bench.connect()
+            try client.send(Self.get + request)
+            // The origin has the first request. While the lane stands, its response comes, and
+            // behind it what makes the lane stand again when it has read the response.
+            try done.pass()
+            try door.shut()
+            answer.open()
+            try done.pass()
+            try door.shutAgain()
+            more.open()
+            try done.pass()
+            door.open()
+            #expect(try client.readResponse().text == "0")
+            #expect(try client.readResponse().text == "1")
+            door.remove()
+        }
+
         @Test(arguments: ["Content-Length: 4\r\n", "Transfer-Encoding: chunked\r\n"])
         func `a connection is not used again behind an announcement to HEAD`(
             _ framing: String

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import TLSSession
 
@@ -111,6 +112,16 @@ final class Wire: @unchecked Sendable {
             }
         }
         return sent
+    }
+
+    /// Waits until the other side's system has all that was sent.
+    func awaitTaken() throws {
+        for _ in 0..<Self.patienceMilliseconds {
+            if clinux_unacknowledged(descriptor) == 0 { return }
+            // Nothing is asked for, so this is a millisecond, or the end of the connection.
+            if wait(for: 0, 1) { throw WireFault.reset }
+        }
+        throw WireFault.timedOut
     }
 
     private func sendRaw(_ octets: [UInt8]) throws {
