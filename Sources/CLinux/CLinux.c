@@ -64,6 +64,10 @@ void clinux_share_port(int fd) {
     set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 }
 
+void clinux_bound_unsent(int fd, int octets) {
+    set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, octets);
+}
+
 void clinux_accept_both_families(int fd) { set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0); }
 
 void clinux_reset_on_close(int fd) {

@@ -9,6 +9,14 @@ package final class Listener: Endpoint {
     /// How long accepting pauses when the process or the system has no more descriptors.
     private static let pauseMilliseconds: UInt64 = 100
 
+    /// Octets that the kernel takes for a peer and has not sent yet; beyond them it takes no more.
+    ///
+    /// Left alone it takes as many as `tcp_wmem` allows, 4 MiB and more, for every peer that reads
+    /// slowly or not at all. TCP_NOTSENT_LOWAT (tcp(7)) bounds only what is not sent: what is on
+    /// its way may be as much as the path holds, so that a long path is filled all the same, which
+    /// a fixed SO_SNDBUF would prevent.
+    package static let unsentMax: Int32 = 128 << 10
+
     /// A connection came in: its descriptor and the peer's address.
     package var accepted: ((Int32, SocketAddress) -> Void)?
     /// Accepting paused, for want of descriptors or memory.
@@ -49,6 +57,8 @@ package final class Listener: Endpoint {
         guard descriptor >= 0 else { throw SocketError("socket") }
         if !address.isUnix {
             clinux_share_port(descriptor)
+            // Inherited by what is accepted, which costs no call for each.
+            clinux_bound_unsent(descriptor, unsentMax)
         }
         if address.family == AF_INET6 {
             clinux_accept_both_families(descriptor)

@@ -207,6 +207,36 @@ extension Scenarios {
             #expect(try client.digest(of: content.count) == content.digest)
         }
 
+        @Test func `for a client that does not read the kernel holds little`() throws {
+            let content = Content(count: 16 << 20)
+            let stalled = Gate()
+            let bench = try Bench { connection in
+                while try connection.nextRequest() != nil {
+                    let length = "Content-Length: \(content.count)\r\n"
+                    try connection.wire.send("HTTP/1.1 200 OK\r\n\(length)\r\n")
+                    var hasStalled = false
+                    for piece in content.pieces {
+                        let sent = try connection.wire.sendUntilStalled(piece, milliseconds: 300)
+                        guard sent < piece.count else { continue }
+                        if !hasStalled { stalled.open() }
+                        hasStalled = true
+                        try connection.wire.send(Array(piece[sent...]))
+                    }
+                }
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            try client.send(Self.get)
+            try stalled.pass()
+            let queue = try SendQueue.octets(from: bench.gateway.port, to: client.localPort)
+            // The bound, and the segment that was begun below it.
+            #expect(queue <= (128 << 10) + (64 << 10), "\(queue) octets")
+            #expect(queue > 0)
+            // What was held back comes when the client reads.
+            _ = try client.readHead()
+            #expect(try client.digest(of: content.count) == content.digest)
+        }
+
         /// Answers with this content.
         private static func sending(_ content: Content) -> TestOrigin.Script {
             { connection in

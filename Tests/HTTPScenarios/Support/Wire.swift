@@ -72,6 +72,27 @@ final class Wire: @unchecked Sendable {
         self.init(descriptor: descriptor, tls: tls)
     }
 
+    /// The port of this end.
+    var localPort: UInt16 { Self.port(of: descriptor, getsockname) }
+
+    /// The port of one end of a TCP connection, as `getsockname` or `getpeername` says; 0 when
+    /// there is none.
+    static func port(
+        of descriptor: Int32,
+        _ name: (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?) -> Int32
+    ) -> UInt16 {
+        var address = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        // The pointer lives for the call, and the address is as long as its type.
+        let status = withUnsafeMutableBytes(of: &address) {
+            name(descriptor, $0.assumingMemoryBound(to: sockaddr.self).baseAddress, &length)
+        }
+        guard status == 0, address.ss_family == AF_INET else { return 0 }
+        return withUnsafeBytes(of: address) {
+            UInt16(bigEndian: $0.load(fromByteOffset: 2, as: UInt16.self))
+        }
+    }
+
     static func set(_ descriptor: Int32, _ level: Int32, _ name: Int32, _ value: Int32) {
         var value = value
         setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<Int32>.size))

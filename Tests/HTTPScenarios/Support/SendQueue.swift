@@ -1,0 +1,18 @@
+import CLinux
+import Glibc
+
+/// What the kernel holds of a connection of the gateway's, which runs in this process.
+enum SendQueue {
+    private static let descriptorsMax: Int32 = 65_536
+
+    /// Octets that the end at `port` has sent or is to send and the other has not acknowledged.
+    static func octets(from port: UInt16, to peer: UInt16) throws -> Int {
+        for descriptor in 3..<descriptorsMax
+        where Wire.port(of: descriptor, getpeername) == peer
+            && Wire.port(of: descriptor, getsockname) == port
+        {
+            return Int(clinux_unacknowledged(descriptor))
+        }
+        throw WireFault.failed("no connection from \(port) to \(peer)", 0)
+    }
+}
