@@ -12,9 +12,10 @@ enum DescriptorLimit {
         _ = setrlimit(resource, &limit)
     }
 
-    /// How many of them clients may take with all else; an eighth is kept for connections to origins
-    /// and for files. With as many for clients as there are, nothing could be forwarded for those
-    /// who are connected. (nginx too stops accepting when an eighth of its connections is left.)
+    /// How many of them clients may take with all else; an eighth is kept for connections to
+    /// origins and for files. With as many for clients as there are, nothing could be forwarded for
+    /// those who are connected. (nginx too stops accepting when an eighth of its connections is
+    /// left.)
     static var forClients: Int32 {
         let all = current
         return all == 0 ? .max : Int32(clamping: all - reserve)

@@ -34,7 +34,8 @@ extension GatewayServer {
             log.error(
                 """
                 accepting pauses, \(error); \(DescriptorLimit.current) descriptors may be open, \
-                \(DescriptorLimit.reserve) of them are kept for connections to origins; clients wait until others have left; next: raise the limit (LimitNOFILE, ulimit \
+                \(DescriptorLimit.reserve) of them are kept for connections to origins; \
+                clients wait until others have left; next: raise the limit (LimitNOFILE, ulimit \
                 -n), or lower limits.connections or timeouts.idle
                 """
             )

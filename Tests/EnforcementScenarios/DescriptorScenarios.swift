@@ -46,8 +46,8 @@ extension Scenarios {
             #expect(try gateway.stop() == 0)
         }
 
-        /// Who is connected finds the descriptors that clients could not take. When all who are want
-        /// one at once, they are too few.
+        /// Who is connected finds the descriptors that clients could not take. When all who are
+        /// want one at once, they are too few.
         private func expectOutOfDescriptors(
             _ gateway: GatewayProcess,
             _ admin: HTTPClient,

@@ -129,8 +129,8 @@ extension Scenarios {
         private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 
         /// Answers the first request of the first connection when `answer` opens, sends octets that
-        /// nobody asked for when `more` opens, and says when each was taken by the gateway's system.
-        /// Later connections answer with their number.
+        /// nobody asked for when `more` opens, and says when the gateway's system has each. Later
+        /// connections answer with their number.
         private static func talkative(answer: Gate, more: Gate, done: Gate) -> TestOrigin.Script {
             { connection in
                 while let request = try connection.nextRequest() {

@@ -45,7 +45,7 @@ final class LaneDoor: Sendable {
         try reached.pass()
     }
 
-    /// Lets the lane serve what came since ``shut()``, and returns when it stands still behind that.
+    /// Lets the lane serve what came since ``shut()``, and returns when it stands still again.
     func shutAgain() throws {
         try knock()
         opened.open()
