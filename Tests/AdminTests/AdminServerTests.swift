@@ -140,6 +140,7 @@ import Transport
 
     @Test func `a gathering that takes too long is 503, and harms no other request`() async throws {
         let source = HangingSource()
+        defer { source.letGo() }
         var limits = AdminLimits()
         limits.gatherTimeoutMillis = 1
         let text = get("/metrics", "") + get("/healthz", "") + get("/status") + get("/status")
@@ -152,6 +153,7 @@ import Transport
 
     @Test func `a gathering that ends late serves those who still wait`() async throws {
         let source = HangingSource()
+        defer { source.letGo() }
         let loopback = Loopback(source: source)
         let response = try await loopback.exchange(get("/metrics", "")) { server, client in
             // The first request times out as soon as its gathering hangs.

@@ -24,4 +24,10 @@ final class HangingSource: AdminSource {
         }
         if isFirst { hung.withLock { $0 }() } else { completion(.sample()) }
     }
+
+    /// Forgets what it keeps, all of which refers to the server that refers to this source.
+    func letGo() {
+        calls.withLock { $0 = [] }
+        hung.withLock { $0 = {} }
+    }
 }
