@@ -36,7 +36,7 @@ public indirect enum CBORValue: Hashable, Sendable {
     /// A Boolean.
     public static func bool(_ value: Bool) -> CBORValue { .simple(value ? 21 : 20) }
     /// The null value.
-    public static let null = CBORValue.simple(22)
+    public static var null: CBORValue { .simple(22) }
 
     /// An integer of either sign.
     public static func integer(_ value: Int64) -> CBORValue {
