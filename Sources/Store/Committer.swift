@@ -1,5 +1,4 @@
 internal import Dispatch
-internal import Glibc
 internal import Synchronization
 internal import Telemetry
 
@@ -157,11 +156,16 @@ package final class Committer: Sendable {
 
     // MARK: Writing
 
-    /// Commits until nothing is left that should not wait.
+    /// Commits until nothing is left that should not wait, with rests in which a crowd gathers. The
+    /// phase stays `running` in a rest, so that no lane starts the writer anew.
     private func drain() {
         dispatchPrecondition(condition: .onQueue(queue))
         while true {
-            rest()
+            let now = DispatchTime.now()
+            let rest = pending.withLock { $0.pace.rest(now: now.uptimeNanoseconds) }
+            guard rest == 0 else {
+                return queue.asyncAfter(deadline: now + .nanoseconds(Int(rest))) { self.drain() }
+            }
             commitNext()
             let goesOn = pending.withLock { pending in
                 if pending.isAwaited || pending.failureCount == 0 && !pending.retained.isEmpty {
@@ -174,14 +178,6 @@ package final class Committer: Sendable {
             // When the new phase is `running`, another drain stands in the queue.
             if !goesOn { return }
         }
-    }
-
-    /// Lets a crowd gather. Meanwhile the phase is `running`, so that no lane starts the writer anew.
-    private func rest() {
-        let now = DispatchTime.now().uptimeNanoseconds
-        let nanoseconds = pending.withLock { $0.pace.rest(now: now) }
-        // At most ``CommitPace/intervalMax``, so the number fits; a signal only makes it shorter.
-        if nanoseconds > 0 { usleep(UInt32(nanoseconds / 1_000)) }
     }
 
     /// Commits one batch. Returns why it failed; `nil` also when there was nothing to write.

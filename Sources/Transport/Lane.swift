@@ -196,8 +196,8 @@ extension Lane {
         endTurn()
     }
 
-    /// Serves so many of `events`. All are noted first, so that whoever is served early knows of the
-    /// others' news: a pooled connection that has some is not used.
+    /// Serves so many of `events`. All are noted first, so that whoever is served early knows what
+    /// there is of others: a pooled connection with news is not used.
     private func serve(_ count: Int) {
         for index in 0..<count { endpoint(events[index].token)?.noted(events[index].events) }
         for index in 0..<count { endpoint(events[index].token)?.ready(events[index].events) }
