@@ -111,7 +111,7 @@ STRICTER = {
         get(fields=b"Authorization: a\r\n" * 2),
     ),
     "connection-option": Allowance(
-        rb"(?im)^connection:",
+        rb"(?im)^connection[ \t]*:",
         "an option is a token (RFC 9110 §7.6.1), and there are not many",
         get(fields=b"Connection: a b\r\n"),
     ),
