@@ -145,6 +145,7 @@ extension Exchange {
     private func relay(_ octets: Span<UInt8>, from start: Int, behind out: inout [UInt8]) {
         guard let client else { return }
         var position = start
+        var chunk = ChunkGatherer()
         var plain = 0..<0
         let countBefore = response.contentCount
         var fault: Malformed.Reason?
@@ -153,11 +154,7 @@ extension Exchange {
                 switch try response.read(octets, from: &position) {
                 case .content(let range):
                     if clientFraming == .chunked {
-                        ChunkWriter.beginChunk(range.count, into: &out)
-                        octets.extracting(range).withUnsafeBufferPointer {
-                            out.append(contentsOf: $0)
-                        }
-                        ChunkWriter.endChunk(into: &out)
+                        chunk.add(octets.extracting(range), to: &out)
                     } else if response.framing == .chunked || range.count <= Self.copiedMax {
                         octets.extracting(range).withUnsafeBufferPointer {
                             out.append(contentsOf: $0)
@@ -172,6 +169,7 @@ extension Exchange {
                 break reading
             }
         }
+        chunk.finish(in: &out)
         proxy.tally.add(.downloadBytes, response.contentCount - countBefore)
         if response.isFinished, fault == nil, clientFraming == .chunked {
             // RFC 9110 §6.5.1: for who said that it takes trailers.

@@ -67,6 +67,7 @@ extension Exchange {
     private func consume(_ octets: Span<UInt8>) {
         var position = 0
         var out = proxy.takeOutput()
+        var chunk = ChunkGatherer()
         var plain = 0..<0
         var fault: Malformed.Reason?
         let countBefore = body.contentCount
@@ -79,11 +80,7 @@ extension Exchange {
                         return
                     }
                     if originFraming == .chunked {
-                        ChunkWriter.beginChunk(range.count, into: &out)
-                        octets.extracting(range).withUnsafeBufferPointer {
-                            out.append(contentsOf: $0)
-                        }
-                        ChunkWriter.endChunk(into: &out)
+                        chunk.add(octets.extracting(range), to: &out)
                     } else {
                         plain = range
                     }
@@ -94,6 +91,7 @@ extension Exchange {
                 break reading
             }
         }
+        chunk.finish(in: &out)
         proxy.tally.add(.uploadBytes, body.contentCount - countBefore)
         if body.isFinished, position < octets.count, let client {
             client.inbox = octets.extracting(droppingFirst: position).withUnsafeBufferPointer {

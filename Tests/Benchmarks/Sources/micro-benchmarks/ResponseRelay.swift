@@ -24,13 +24,13 @@ final class ResponseRelay {
             HeadWriter.endHead(into: &out)
             var body = BodyReader(head.framing, limits: limits)
             var position = range.upperBound
+            var chunk = ChunkGatherer()
             while case .content(let range) = try body.read(octets, from: &position) {
                 // Content of a known length goes to the socket from where it lies.
                 guard head.framing == .chunked else { continue }
-                ChunkWriter.beginChunk(range.count, into: &out)
-                octets.extracting(range).withUnsafeBufferPointer { out.append(contentsOf: $0) }
-                ChunkWriter.endChunk(into: &out)
+                chunk.add(octets.extracting(range), to: &out)
             }
+            chunk.finish(in: &out)
             if head.framing == .chunked { ChunkWriter.end(into: &out) }
             return body.isFinished
         } catch {
