@@ -186,7 +186,7 @@ extension Lane {
         for _ in 0..<Self.roundsMax {
             let count = Int(clinux_epoll_take(set, &events, Int32(events.count)))
             readClocks()
-            if count < events.count { round &+= 1 }
+            if count >= 0, count < events.count { round &+= 1 }
             turnPolls += 1
             turnEvents += max(count, 0)
             if count <= 0, toResume.isEmpty { break }
