@@ -27,7 +27,7 @@ package struct AdminSnapshot: Sendable {
     package var store: StoreFacts
     package var drainState: DrainState
     /// Lines of the access log that were dropped.
-    package var droppedLogLines: UInt64 = 0
+    package var droppedLogLines: UInt64
 
     /// Merges the tallies of the lanes into ``tally``.
     package init(
@@ -39,7 +39,8 @@ package struct AdminSnapshot: Sendable {
         rules: [RuleFacts],
         verdictLabels: @escaping @Sendable (Int) -> [(String, String)],
         store: StoreFacts,
-        drainState: DrainState
+        drainState: DrainState,
+        droppedLogLines: UInt64
     ) {
         self.version = version
         self.startedAtSeconds = startedAtSeconds
@@ -50,6 +51,7 @@ package struct AdminSnapshot: Sendable {
         self.verdictLabels = verdictLabels
         self.store = store
         self.drainState = drainState
+        self.droppedLogLines = droppedLogLines
         tally = Tally(
             ruleCount: rules.count,
             verdictSlots: lanes.first?.tally.verdictSlots ?? 0

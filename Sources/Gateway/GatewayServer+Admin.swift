@@ -27,7 +27,7 @@ extension GatewayServer: AdminSource {
         let issued = issuer.issued(.assertion) &+ issuer.issued(.enrolment)
         if !lanes.isEmpty { lanes[0].tally.add(.challengesIssued, issued) }
         let statistics = keys.committer.statistics
-        var snapshot = AdminSnapshot(
+        return AdminSnapshot(
             version: Self.version,
             startedAtSeconds: startedAt,
             uptime: .nanoseconds(Int64(clamping: MonotonicClock.nanoseconds &- startedAtTick)),
@@ -57,10 +57,9 @@ extension GatewayServer: AdminSource {
                 commitSizes: statistics.sizes,
                 commitDurations: statistics.durations
             ),
-            drainState: isDraining ? .draining(left: drainLeft) : .serving
+            drainState: isDraining ? .draining(left: drainLeft) : .serving,
+            droppedLogLines: logWriter?.dropped ?? 0
         )
-        snapshot.droppedLogLines = logWriter?.dropped ?? 0
-        return snapshot
     }
 
     private var drainLeft: Duration {

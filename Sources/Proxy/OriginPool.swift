@@ -68,7 +68,7 @@ final class OriginServer {
             connection.close()
         }
         while let connection = fresh.popLast() {
-            if connection.isSilent() { return connection }
+            if connection.isFit, connection.isSilent() { return connection }
             connection.close()
         }
         return nil

@@ -107,7 +107,6 @@ open class Connection: Endpoint {
 
     /// Whether nothing has come and no end was announced, asked of the kernel.
     package final func isSilent() -> Bool {
-        guard !isClosed, !isReadable else { return false }
         var octet: UInt8 = 0
         return recv(descriptor, &octet, 1, Int32(MSG_PEEK)) < 0 && errno == EAGAIN
     }

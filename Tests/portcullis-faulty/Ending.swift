@@ -25,17 +25,15 @@ enum Ending {
 
     /// Whether what happens at this place is to fail: for so many times from now on.
     static func fails(_ place: Place) -> Bool {
-        guard isArmed.load(ordering: .acquiring), Self.place.withLock({ $0 }) == place else {
-            return false
-        }
-        return left.wrappingSubtract(1, ordering: .relaxed).oldValue > 0
+        isChosen(place) && left.wrappingSubtract(1, ordering: .relaxed).oldValue > 0
     }
 
     private static func isTime(_ place: Place) -> Bool {
-        guard isArmed.load(ordering: .acquiring), Self.place.withLock({ $0 }) == place else {
-            return false
-        }
-        return left.wrappingSubtract(1, ordering: .relaxed).newValue == 0
+        isChosen(place) && left.wrappingSubtract(1, ordering: .relaxed).newValue == 0
+    }
+
+    private static func isChosen(_ place: Place) -> Bool {
+        isArmed.load(ordering: .acquiring) && Self.place.withLock { $0 } == place
     }
 
     private static func end(_ place: Place) {

@@ -20,7 +20,7 @@ extension AdminSnapshot {
         }
         tallies[1].addStatus(403)
         tallies[1].addVerdict(rule: 1, slot: 2)
-        var snapshot = AdminSnapshot(
+        return AdminSnapshot(
             version: "1.2.3",
             startedAtSeconds: 1_776_679_200,
             uptime: .milliseconds(90_500),
@@ -45,9 +45,8 @@ extension AdminSnapshot {
                 ]
             },
             store: store,
-            drainState: drainState
+            drainState: drainState,
+            droppedLogLines: 6
         )
-        snapshot.droppedLogLines = 6
-        return snapshot
     }
 }
