@@ -181,7 +181,7 @@ let package = Package(
         .tests("Inspection", uses: policy + stand + ["Challenges"]),
         .tests("SoftwareAuthenticator", uses: policy),
         .tests("Load", uses: policy + load + ["Challenges"]),
-        .scenarios("HTTPScenarios", uses: policy + commands + wires, data: ["Cases"]),
+        .scenarios("HTTPScenarios", uses: policy + commands + wires + ["Proxy"], data: ["Cases"]),
         .scenarios("EnforcementScenarios", uses: policy + commands + stand + [grdb]),
     ],
     swiftLanguageModes: [.v6]

@@ -94,8 +94,9 @@ package final class AddressTable: Sendable {
         return .noRoom
     }
 
-    /// The standard library's SipHash, under a key of our own as well.
-    private func hash(of address: IPAddress) -> UInt64 {
+    /// The standard library's SipHash, under a key of our own as well: nobody outside can tell
+    /// which addresses agree in some of its bits.
+    package func hash(of address: IPAddress) -> UInt64 {
         var hasher = Hasher()
         hasher.combine(key.0)
         hasher.combine(key.1)

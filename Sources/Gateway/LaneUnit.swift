@@ -12,10 +12,10 @@ import Transport
 /// Everything behind `bound` is reached on the lane's queue only.
 final class LaneUnit: Sendable {
     let lane: Lane
-    private let bound: LaneBound<Residents>
+    let bound: LaneBound<Residents>
 
     /// What lives on the lane.
-    private final class Residents {
+    final class Residents {
         let proxy: ProxyLane
         var listeners: [Listener] = []
         /// The certificate of each listener, in their order; `nil` for a plain one.

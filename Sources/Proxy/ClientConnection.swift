@@ -276,16 +276,16 @@ final class ClientConnection: Connection {
 
     private func drainInput() {
         guard unsentBytes == 0 else { return }
-        while case .lingering(let drained) = phase {
-            switch read() {
-            case .octets(let octets):
-                guard drained + octets.count <= proxy.settings.limits.drainBytesMax else {
-                    return close()
-                }
-                phase = .lingering(drained: drained + octets.count)
-            case .wouldBlock: return
-            case .ended, .failed: return close()
+        guard case .lingering(let drained) = phase else { return }
+        switch read() {
+        case .octets(let octets):
+            guard drained + octets.count <= proxy.settings.limits.drainBytesMax else {
+                return close()
             }
+            phase = .lingering(drained: drained + octets.count)
+            resumeReading()
+        case .wouldBlock: return
+        case .ended, .failed: return close()
         }
     }
 }

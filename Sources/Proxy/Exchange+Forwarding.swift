@@ -62,6 +62,7 @@ extension Exchange {
         if !hasRetried, let idle = server.takeIdle(round: lane.round) {
             proxy.tally.add(.originReuses)
             idle.state = .busy(self)
+            idle.flow = client?.flow ?? 0
             origin = idle
             return originConnected(idle)
         }
@@ -79,6 +80,7 @@ extension Exchange {
                 isConnecting: opened.isConnecting,
                 on: lane
             )
+            connection.flow = client?.flow ?? 0
             do throws(SocketError) {
                 try lane.register(connection)
             } catch {

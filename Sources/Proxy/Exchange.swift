@@ -221,6 +221,7 @@ final class Exchange {
         guard reusable, origin.isFit, !proxy.isDraining else { return origin.close() }
         origin.state = .idle
         origin.isReused = true
+        origin.flow = 0
         origin.setDeadline(milliseconds: settings.timeouts.poolIdle)
         origin.server.keep(origin, max: settings.limits.pooledMax, round: lane.round)
     }

@@ -85,8 +85,9 @@ package final class ProxyLane {
             tally.add(.connectionsRefused)
             return Connection.discard(descriptor)
         }
+        let address = ownAddress(of: peer)
         let entry: AddressEntry?
-        switch hold(peer) {
+        switch address.map({ hold($0, max: settings.limits.addressConnectionsMax) }) ?? .noRoom {
         case .held(let held): entry = held
         case .noRoom: entry = nil
         case .refused:
@@ -98,6 +99,7 @@ package final class ProxyLane {
         do {
             let session = try tls.map { try TLSSession(accepting: $0) }
             client = ClientConnection(descriptor, peer, tls: session, entry: entry, proxy: self)
+            client.flow = address.map(flow) ?? Self.flow(UInt64(descriptor))
             try lane.register(client)
         } catch {
             tally.add(.connectionsRefused)
@@ -118,14 +120,17 @@ package final class ProxyLane {
         (clientCount, pools.reduce(0) { $1.servers.reduce($0) { $0 + $1.idleCount } }, tally)
     }
 
-    /// Holds the peer's address. Behind a trusted proxy the address that counts is told with each
-    /// request; the peer of a Unix socket has none.
-    private func hold(_ peer: SocketAddress) -> AddressTable.Holding {
-        guard !peer.isUnix else { return .noRoom }
-        let address = peer.ipAddress
-        guard !settings.isTrusted(address) else { return .noRoom }
-        return hold(address, max: settings.limits.addressConnectionsMax)
+    /// The peer's address, where it is the client's. Behind a trusted proxy the address that counts
+    /// is told with each request; the peer of a Unix socket has none.
+    private func ownAddress(of peer: SocketAddress) -> IPAddress? {
+        peer.isUnix || settings.isTrusted(peer.ipAddress) ? nil : peer.ipAddress
     }
+
+    /// Whose turns the clients at an address use. Where a client has no address of its own, its
+    /// connection has turns of its own.
+    func flow(of address: IPAddress) -> Int { Self.flow(addresses.hash(of: address)) }
+
+    private static func flow(_ hash: UInt64) -> Int { 1 + Int(hash % UInt64(Lane.flowCount - 1)) }
 
     /// Holds a client's address.
     func hold(_ address: IPAddress, max: Int?) -> AddressTable.Holding {

@@ -145,11 +145,9 @@ open class Connection: Endpoint {
             isWritable = true
             flushWaiting()
         }
-        if isReadable, !isClosed { inputReady() }
+        if !isClosed, isReadable || events & Lane.resumed != 0 { inputReady() }
         if events & clinux_broken != 0, !isClosed { brokeWhileUnread() }
     }
-
-    override final func resumed() { inputReady() }
 
     /// The next read asks the kernel: a write that failed tells of news before epoll does.
     package final func expectInput() { socketIsReadable = true }
@@ -198,6 +196,7 @@ extension Connection {
     private func receive(_ buffer: UnsafeMutableRawBufferPointer) -> ReadOutcome {
         let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
         if count > 0 {
+            lane.inputCount += count
             // A short read empties the socket; news after it is a new edge. An end that was already
             // announced is not announced again.
             if count < buffer.count, !isEnding { socketIsReadable = false }

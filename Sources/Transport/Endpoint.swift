@@ -13,6 +13,10 @@ open class Endpoint {
     /// Slot and generation on the lane; `nil` before it is registered and after it is closed.
     final var token: UInt64?
 
+    /// Whose turn of the lane it waits for and uses: 0…``Lane/flowCount`` - 1. Those in one flow
+    /// share their turns. 0 is for what belongs to no client.
+    package final var flow = 0
+
     /// The tick at which ``deadlinePassed()`` is due; `nil` for never.
     final var deadlineTick: UInt64?
     /// The tick under which the wheel holds this endpoint.
@@ -31,18 +35,14 @@ open class Endpoint {
     /// - Parameter events: epoll's bits.
     func noted(_ events: UInt32) {}
 
-    /// The lane found the descriptor ready.
+    /// The lane found the descriptor ready, or resumes an endpoint that asked for it with
+    /// ``Lane/resume(_:)``.
     ///
-    /// - Parameter events: epoll's bits.
+    /// - Parameter events: epoll's bits, and ``Lane/resumed``.
     func ready(_ events: UInt32) {}
 
     /// The deadline set by ``setDeadline(milliseconds:)`` is here. It is cleared before the call.
     open func deadlinePassed() {}
-
-    /// The lane resumes an endpoint that asked for it with ``Lane/resume(_:)``.
-    func resumed() {}
-    /// Whether it waits on the lane's list to be resumed.
-    final var isToResume = false
 
     /// Calls ``deadlinePassed()`` when this time is over, rounded up to a tick; `nil` for never.
     ///

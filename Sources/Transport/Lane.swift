@@ -8,13 +8,19 @@ import Glibc
 /// entries from outside check that with `preconditionOnQueue()`.
 package final class Lane: @unchecked Sendable {
     /// Octets that one read can bring.
-    package static let inputBytes = 128 << 10
+    package static let inputBytes = FairQueue.inputRange.upperBound
     /// Octets of ciphertext that one read can bring: two full records.
     private static let ciphertextBytes = 36 << 10
     /// What connections are watched for: both directions and the peer's end, edge-triggered.
     package static let bothEdges = clinux_both_edges
-    /// Rounds of taking events before Dispatch gets the thread back.
-    private static let roundsMax = 32
+    /// Told to an endpoint that is resumed; no bit of epoll's.
+    static let resumed: UInt32 = 1 << 24
+    /// Nanoseconds after which the lane asks for events again, whoever still waits.
+    private static let roundNanoseconds: UInt64 = 100_000
+    /// Nanoseconds after which Dispatch gets the thread back.
+    private static let turnNanoseconds: UInt64 = 4_000_000
+    /// Flows of a lane. Clients whose addresses fall into the same one share their turns.
+    package static let flowCount = 4096
     /// Milliseconds in a tick of the timer wheel.
     private static let tickMilliseconds: UInt64 = 50
 
@@ -34,7 +40,12 @@ package final class Lane: @unchecked Sendable {
     package private(set) var round: UInt64 = 0
 
     /// Where every read of this lane lands; valid until the next read.
-    let input: UnsafeMutableRawBufferPointer
+    private let wholeInput: UnsafeMutableRawBufferPointer
+    /// As much of it as the endpoint that is being served should read at once.
+    var input: UnsafeMutableRawBufferPointer { .init(rebasing: wholeInput[..<inputMax]) }
+    private var inputMax = inputBytes
+    /// Octets that the endpoint being served has read.
+    var inputCount = 0
     /// Where ciphertext lands before it is decrypted into ``input``.
     let ciphertextInput: UnsafeMutableRawBufferPointer
 
@@ -47,8 +58,9 @@ package final class Lane: @unchecked Sendable {
     private var wheel: TimerWheel
     private var isTicking = false
     private var due: [TimerWheel.Entry] = []
-    private var toResume: [Endpoint] = []
-    private var resuming: [Endpoint] = []
+    private var waiting = FairQueue(flows: flowCount)
+    /// A turn of its own is due for those that wait.
+    private var isTurnDue = false
     private var events = [clinux_event](repeating: clinux_event(), count: 256)
     /// Called at the end of every turn, when all that was ready has been served.
     package var turnEnded: (() -> Void)?
@@ -75,7 +87,7 @@ package final class Lane: @unchecked Sendable {
         queue = DispatchQueue(label: "portcullis.lane.\(number)")
         source = DispatchSource.makeReadSource(fileDescriptor: set, queue: queue)
         timer = DispatchSource.makeTimerSource(queue: queue)
-        input = .allocate(byteCount: Self.inputBytes, alignment: 64)
+        wholeInput = .allocate(byteCount: Self.inputBytes, alignment: 64)
         ciphertextInput = .allocate(byteCount: Self.ciphertextBytes, alignment: 64)
         now = clinux_coarse_milliseconds()
         wallMilliseconds = wallClock()
@@ -90,7 +102,7 @@ package final class Lane: @unchecked Sendable {
         source.cancel()
         timer.activate()
         timer.cancel()
-        input.deallocate()
+        wholeInput.deallocate()
         ciphertextInput.deallocate()
     }
 
@@ -107,11 +119,10 @@ package final class Lane: @unchecked Sendable {
     /// Traps unless the caller runs on this lane.
     package func preconditionOnQueue() { dispatchPrecondition(condition: .onQueue(queue)) }
 
-    /// Puts an endpoint on the list to be resumed after the current event.
+    /// Lets an endpoint wait to be resumed, behind others.
     package func resume(_ endpoint: Endpoint) {
-        guard !endpoint.isToResume else { return }
-        endpoint.isToResume = true
-        toResume.append(endpoint)
+        guard let token = endpoint.token else { return }
+        waiting.append(Self.slot(token), Self.resumed, to: endpoint.flow)
     }
 
     /// Serves work that arrived from outside, then ends the turn as events do.
@@ -120,6 +131,7 @@ package final class Lane: @unchecked Sendable {
             beginTurn()
             readClocks()
             work()
+            serveRound()
             endTurn()
         }
     }
@@ -153,9 +165,9 @@ extension Lane {
     func forget(_ endpoint: Endpoint) {
         guard let token = endpoint.token else { return }
         _ = clinux_epoll_remove(set, endpoint.descriptor)
-        let slot = Int(UInt32(truncatingIfNeeded: token))
+        let slot = Self.slot(token)
         slots[slot].endpoint = nil
-        free.append(UInt32(slot))
+        if !waiting.holds(slot) { free.append(UInt32(slot)) }
         endpoint.token = nil
     }
 
@@ -166,8 +178,10 @@ extension Lane {
         _ = clinux_epoll_add(set, descriptor, events, token)
     }
 
+    private static func slot(_ token: UInt64) -> Int { Int(UInt32(truncatingIfNeeded: token)) }
+
     private func endpoint(_ token: UInt64) -> Endpoint? {
-        let slot = Int(UInt32(truncatingIfNeeded: token))
+        let slot = Self.slot(token)
         guard slot < slots.count, slots[slot].generation == UInt32(token >> 32) else { return nil }
         return slots[slot].endpoint
     }
@@ -183,49 +197,70 @@ extension Lane {
 
     private func turn() {
         beginTurn()
-        for _ in 0..<Self.roundsMax {
+        repeat {
             let count = Int(clinux_epoll_take(set, &events, Int32(events.count)))
             readClocks()
-            if count >= 0, count < events.count { round &+= 1 }
             turnPolls += 1
-            turnEvents += max(count, 0)
-            if count <= 0, toResume.isEmpty { break }
-            serve(max(count, 0))
-            serveResumed()
-        }
+            if count >= 0, count < events.count { round &+= 1 }
+            if count > 0 { note(count) }
+            guard serveRound() > 0 else { break }
+        } while MonotonicClock.nanoseconds &- turnBeganAt < Self.turnNanoseconds
         endTurn()
     }
 
-    /// Serves so many of `events`. All are noted first, so that whoever is served early knows what
-    /// there is of others: a pooled connection with news is not used.
-    private func serve(_ count: Int) {
-        for index in 0..<count { endpoint(events[index].token)?.noted(events[index].events) }
-        for index in 0..<count { endpoint(events[index].token)?.ready(events[index].events) }
+    /// Notes so many of `events`, and lets those that they concern wait for their turn. All are
+    /// noted before one is served, so that whoever is served early knows what there is of others: a
+    /// pooled connection with news is not used.
+    private func note(_ count: Int) {
+        for index in 0..<count {
+            let (token, news) = (events[index].token, events[index].events)
+            guard let endpoint = endpoint(token) else { continue }
+            endpoint.noted(news)
+            waiting.append(Self.slot(token), news, to: endpoint.flow)
+        }
     }
 
-    /// Leaves nothing behind: what still waits to be resumed gets a turn of its own, behind
-    /// whatever else Dispatch has for this queue.
+    /// Serves those that wait, for a while.
+    ///
+    /// - Returns: how many were served.
+    @discardableResult
+    private func serveRound() -> Int {
+        var served = 0
+        var now = MonotonicClock.nanoseconds
+        let end = now &+ Self.roundNanoseconds
+        while now < end, let turn = waiting.next() {
+            inputMax = turn.inputMax
+            inputCount = 0
+            if let endpoint = slots[turn.member].endpoint {
+                endpoint.ready(turn.news)
+            } else {
+                // It was closed while it waited.
+                free.append(UInt32(turn.member))
+            }
+            let began = now
+            now = MonotonicClock.nanoseconds
+            waiting.charge(nanoseconds: now &- began, octets: inputCount)
+            served += 1
+        }
+        turnEvents += served
+        inputMax = Self.inputBytes
+        return served
+    }
+
+    /// What still waits gets a turn of its own, behind whatever else Dispatch has for this queue.
     private func endTurn() {
-        serveResumed()
         turnEnded?()
-        if !toResume.isEmpty { queue.async { [self] in turn() } }
+        guard !waiting.isEmpty, !isTurnDue else { return }
+        isTurnDue = true
+        queue.async { [self] in
+            isTurnDue = false
+            turn()
+        }
     }
 
     private func readClocks() {
         now = clinux_coarse_milliseconds()
         wallMilliseconds = wallClock()
-    }
-
-    /// Resumes those that wait now; one that asks again waits for the next round, so that a busy
-    /// connection does not starve the others.
-    private func serveResumed() {
-        guard !toResume.isEmpty else { return }
-        swap(&toResume, &resuming)
-        for endpoint in resuming {
-            endpoint.isToResume = false
-            if !endpoint.isClosed { endpoint.resumed() }
-        }
-        resuming.removeAll(keepingCapacity: true)
     }
 }
 
@@ -268,6 +303,7 @@ extension Lane {
             isTicking = false
             timer.schedule(deadline: .distantFuture)
         }
+        serveRound()
         endTurn()
     }
 }

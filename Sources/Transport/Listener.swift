@@ -5,7 +5,7 @@ import Glibc
 /// Unix socket is bound once and its descriptor duplicated for each lane.
 package final class Listener: Endpoint {
     /// Connections taken in one go, so that a flood of them leaves turns to the others.
-    private static let acceptsPerEventMax = 64
+    private static let acceptsPerEventMax = 16
     /// How long accepting pauses when the process or the system has no more descriptors.
     private static let pauseMilliseconds: UInt64 = 100
 

@@ -14,8 +14,11 @@
 // all.
 //
 // All connections of a lane read into the lane's one input buffer. Who consumes it may write to
-// other connections, but never read one: work that reads is put on the lane's list of connections
-// to resume, which is served after the current event.
+// other connections, but never read one: whoever has more to read waits for another turn.
+//
+// What is ready waits in a `FairQueue`, by the client it is for, and a lane asks for events anew
+// while some still wait. So a client that keeps the lane busy waits for itself, and others for a
+// fraction of a millisecond.
 //
 // Deadlines are kept in a wheel of coarse ticks. Moving a deadline later costs one store. Who has
 // to wake at an exact moment sets an `Alarm`, which costs a system call.

@@ -56,6 +56,29 @@ extension Scenarios {
             }
         }
 
+        /// What waits is known before the lane goes on, and it stands still again behind the other
+        /// address.
+        @Test func `what one address has waiting does not hold up another`() throws {
+            let bench = try Bench()
+            defer { bench.stop() }
+            let door = try LaneDoor(bench.gateway, host: 2)
+            let flood = try (0..<60).map { _ in try bench.connect() }
+            let other = try Wire(port: bench.gateway.port, from: 2)
+            // All are accepted.
+            for client in flood + [other] {
+                try client.send(Self.get)
+                #expect(try client.readResponse().status == 200)
+            }
+            try door.shut()
+            for client in flood + [other] { try client.send("malformed\r\n\r\n") }
+            try door.shutAgain()
+            #expect(other.isReadable(within: 0))
+            #expect(flood.contains { !$0.isReadable(within: 0) })
+            door.open()
+            for client in flood + [other] { #expect(try client.readResponse().status == 400) }
+            door.remove()
+        }
+
         @Test func `the answer says when, and why`() throws {
             let bench = try Bench(more: "limits: { address_requests: 1/s, address_burst: 1 }")
             defer { bench.stop() }

@@ -1,12 +1,15 @@
 import Glibc
+import HTTPWire
 import Transport
 
 @testable import Gateway
+@testable import Proxy
 
 /// Makes a gateway's lane stand still, so that a test decides what has come when it goes on.
 ///
-/// A lane serves what is ready in the order in which it became so. The door is a connection of that
-/// lane's: an octet makes it ready, and it waits in its turn until the test opens it.
+/// A lane serves what is ready for the clients of one address in the order in which it became so.
+/// The door is a connection of theirs: an octet makes it ready, and when its turn comes the lane
+/// waits until the test opens it.
 final class LaneDoor: Sendable {
     private let lane: Lane
     /// The test's end of the connection.
@@ -15,11 +18,12 @@ final class LaneDoor: Sendable {
     private let reached = Gate()
     private let opened = Gate()
 
-    init(_ gateway: TestGateway) throws {
-        guard let lane = gateway.server.units.first?.lane else {
+    /// A door among the clients at 127.0.0.`host`.
+    init(_ gateway: TestGateway, host: UInt8 = 1) throws {
+        guard let unit = gateway.server.units.first else {
             throw WireFault.failed("no lane", 0)
         }
-        self.lane = lane
+        lane = unit.lane
         var pair: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
         guard socketpair(AF_UNIX, type, 0, &pair) == 0 else {
@@ -28,7 +32,10 @@ final class LaneDoor: Sendable {
         knocker = pair[0]
         let hinge = Hinge(pair[1], on: lane, reached, opened)
         self.hinge = hinge
-        lane.perform { try? lane.register(hinge) }
+        lane.perform { [lane] in
+            hinge.flow = unit.bound.value(on: lane).proxy.flow(of: .v4(0x7F00_0000 | UInt32(host)))
+            try? lane.register(hinge)
+        }
     }
 
     deinit { close(knocker) }

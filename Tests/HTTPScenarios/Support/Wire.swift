@@ -36,13 +36,19 @@ final class Wire: @unchecked Sendable {
 
     deinit { close() }
 
-    /// Connects to a port of this host.
-    convenience init(port: UInt16, tls: TLSSession? = nil) throws {
+    /// Connects to a port of this host, from 127.0.0.`host`.
+    convenience init(port: UInt16, from host: UInt8 = 1, tls: TLSSession? = nil) throws {
+        let source = Self.address(host, 0)
+        try self.init(connecting: AF_INET, Self.address(1, port), from: source, tls: tls)
+    }
+
+    /// 127.0.0.`host`.
+    private static func address(_ host: UInt8, _ port: UInt16) -> sockaddr_in {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        try self.init(connecting: AF_INET, address, tls: tls)
+        address.sin_addr.s_addr = (0x7F00_0000 | UInt32(host)).bigEndian
+        return address
     }
 
     /// Connects to a Unix socket.
@@ -50,21 +56,30 @@ final class Wire: @unchecked Sendable {
         try self.init(connecting: AF_UNIX, UnixAddress.make(path))
     }
 
-    private convenience init<Address>(
-        connecting family: Int32,
-        _ address: Address,
-        tls: TLSSession? = nil
-    ) throws {
-        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue), 0)
+    private static func call<Address>(
+        _ function: (Int32, UnsafePointer<sockaddr>?, socklen_t) -> Int32,
+        _ descriptor: Int32,
+        _ address: Address
+    ) -> Int32 {
         // The pointer lives for the call, and the address is as long as its type.
-        let result = withUnsafeBytes(of: address) { octets in
-            connect(
+        withUnsafeBytes(of: address) { octets in
+            function(
                 descriptor,
                 octets.assumingMemoryBound(to: sockaddr.self).baseAddress,
                 socklen_t(octets.count)
             )
         }
-        guard result == 0 else {
+    }
+
+    private convenience init<Address>(
+        connecting family: Int32,
+        _ address: Address,
+        from source: Address? = nil,
+        tls: TLSSession? = nil
+    ) throws {
+        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue), 0)
+        if let source { _ = Self.call(bind, descriptor, source) }
+        guard Self.call(connect, descriptor, address) == 0 else {
             let code = errno
             Glibc.close(descriptor)
             throw WireFault.failed("connect", code)

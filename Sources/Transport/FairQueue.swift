@@ -1,0 +1,168 @@
+/// Who is served next: deficit round robin with room for the sparse, as FQ-CoDel has it (RFC 8290
+/// §4.1 and §4.2), in nanoseconds of the server's time where that counts octets.
+///
+/// Members wait in flows, first come, first served within each. Flows take turns. One that has had
+/// its quantum goes behind the others; one that begins to wait goes before those that still wait,
+/// unless it was served in their present round. So whoever asks for little waits for one quantum
+/// at most, however much others ask for.
+///
+/// Members and flows are numbers that the owner gives. A member waits once, with all its news.
+///
+/// How much a member should read at once is also known here, from what its flow's last turn took:
+/// who sends what is dear to read, such as chunks of one octet, holds up nobody, and a transfer is
+/// read in large pieces.
+struct FairQueue {
+    /// A member whose turn it is.
+    struct Turn: Equatable {
+        var member: Int
+        /// What it waited to be told: one bit for each.
+        var news: UInt32
+        /// Octets that it should read at most.
+        var inputMax: Int
+    }
+
+    /// Nanoseconds that a flow is served before it goes behind the others.
+    static let quantum: Int64 = 100_000
+    /// Nanoseconds that a turn should take at most, where what is read decides.
+    static let turnTarget = 50_000
+    /// Octets of a read; how much is told from one that was not small.
+    static let inputRange = 4 << 10...128 << 10
+    /// What a flow can owe: a turn that took long, or was held up by the system, costs no more.
+    private static let debtMax = quantum * 8
+    /// No member, or no flow.
+    private static let nobody = UInt32.max
+
+    private enum Standing { case absent, sparse, busy }
+
+    private struct Flow {
+        var first = nobody
+        var last = nobody
+        /// The flow behind this one in its line.
+        var next = nobody
+        var deficit: Int64 = 0
+        var inputMax = Int32(inputRange.upperBound)
+        var standing = Standing.absent
+    }
+
+    /// Flows in order, linked through ``Flow/next``.
+    private struct Line {
+        private(set) var first = nobody
+        private var last = nobody
+
+        /// - Returns: who was the last until now.
+        mutating func enter(_ flow: Int) -> UInt32 {
+            defer { last = UInt32(flow) }
+            if first == nobody { first = UInt32(flow) }
+            return last
+        }
+
+        /// The first leaves and this one follows.
+        mutating func leave(_ next: UInt32) {
+            first = next
+            if next == nobody { last = nobody }
+        }
+    }
+
+    private struct Member {
+        /// The member behind this one in its flow.
+        var next = nobody
+        /// 0 while it does not wait.
+        var news: UInt32 = 0
+    }
+
+    private var flows: [Flow]
+    private var members: [Member] = []
+    private var sparse = Line()
+    private var busy = Line()
+    /// Whether nobody waits.
+    var isEmpty: Bool { count == 0 }
+    private var count = 0
+    /// The flow of the member that was taken last.
+    private var current = 0
+
+    /// A queue with so many flows, 1…2³²-2.
+    init(flows count: Int) {
+        flows = [Flow](repeating: Flow(), count: count)
+    }
+
+    /// Whether this member waits.
+    func holds(_ member: Int) -> Bool { member < members.count && members[member].news != 0 }
+
+    /// A member waits to be told `news`, not 0: behind others of its flow, or where it waits
+    /// already.
+    mutating func append(_ member: Int, _ news: UInt32, to flow: Int) {
+        while members.count <= member { members.append(Member()) }
+        let isWaiting = members[member].news != 0
+        members[member].news |= news
+        guard !isWaiting else { return }
+        members[member].next = Self.nobody
+        count += 1
+        let last = flows[flow].last
+        flows[flow].last = UInt32(member)
+        if last == Self.nobody {
+            flows[flow].first = UInt32(member)
+        } else {
+            members[Int(last)].next = UInt32(member)
+        }
+        guard flows[flow].standing == .absent else { return }
+        flows[flow].deficit = Self.quantum
+        enter(flow, as: .sparse)
+    }
+
+    /// Takes the member whose turn it is; `nil` when none waits.
+    mutating func next() -> Turn? {
+        while true {
+            let isSparse = sparse.first != Self.nobody
+            let first = isSparse ? sparse.first : busy.first
+            guard first != Self.nobody else { return nil }
+            let flow = Int(first)
+            let member = flows[flow].first
+            if member == Self.nobody {
+                leave(flow)
+                // For one round of the busy, or it could come anew and anew before them.
+                if isSparse, busy.first != Self.nobody { enter(flow, as: .busy) }
+            } else if flows[flow].deficit <= 0 {
+                flows[flow].deficit += Self.quantum
+                leave(flow)
+                enter(flow, as: .busy)
+            } else {
+                return take(Int(member), from: flow)
+            }
+        }
+    }
+
+    private mutating func take(_ member: Int, from flow: Int) -> Turn {
+        let news = members[member].news
+        members[member].news = 0
+        flows[flow].first = members[member].next
+        if flows[flow].first == Self.nobody { flows[flow].last = Self.nobody }
+        count -= 1
+        current = flow
+        return Turn(member: member, news: news, inputMax: Int(flows[flow].inputMax))
+    }
+
+    /// The turn that was taken last took so long, and read so many octets.
+    mutating func charge(nanoseconds: UInt64, octets: Int) {
+        let left = flows[current].deficit &- Int64(clamping: nanoseconds)
+        flows[current].deficit = max(left, -Self.debtMax)
+        guard octets >= Self.inputRange.lowerBound else { return }
+        let wanted = octets * Self.turnTarget / Int(clamping: max(nanoseconds, 1))
+        let range = Self.inputRange
+        flows[current].inputMax = Int32(min(max(wanted, range.lowerBound), range.upperBound))
+    }
+
+    /// The flow becomes the last of a line.
+    private mutating func enter(_ flow: Int, as standing: Standing) {
+        flows[flow].standing = standing
+        flows[flow].next = Self.nobody
+        let last = standing == .sparse ? sparse.enter(flow) : busy.enter(flow)
+        if last != Self.nobody { flows[Int(last)].next = UInt32(flow) }
+    }
+
+    /// The flow, the first of its line, is in none any more.
+    private mutating func leave(_ flow: Int) {
+        let next = flows[flow].next
+        if flows[flow].standing == .sparse { sparse.leave(next) } else { busy.leave(next) }
+        flows[flow].standing = .absent
+    }
+}
