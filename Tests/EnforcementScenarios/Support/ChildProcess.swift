@@ -125,7 +125,14 @@ final class ChildProcess: @unchecked Sendable {
     func end() {
         try? input.fileHandleForWriting.close()
         signal(SIGKILL)
-        do { try waitForEnd() } catch { print("\(error)") }
+        do {
+            try waitForEnd()
+            // Nothing is waited for any more. The process holds a source of events that holds it,
+            // and lets go of it here alone (swift-corelibs-foundation, pull request 2631).
+            process.waitUntilExit()
+        } catch {
+            print("\(error)")
+        }
         // It holds this object, which holds the process.
         process.terminationHandler = nil
     }
