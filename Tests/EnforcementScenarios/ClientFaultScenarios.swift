@@ -10,60 +10,6 @@ extension Scenarios {
         private static let impatient =
             "timeouts: { head: 200ms, body_idle: 200ms, response_idle: 200ms, linger: 100ms }"
 
-        /// A gateway, its origin, and how it stood before anything happened.
-        private final class Stand {
-            let scenario: Scenario
-            let origin: FaultyOrigin
-            let gateway: GatewayProcess
-            let admin: HTTPClient
-            let descriptors: Int
-            private var before: Metrics
-
-            init(more: String = "") throws {
-                scenario = try Scenario()
-                origin = try scenario.faultyOrigin()
-                try scenario.configure(origin: origin.address, rules: "[]", more: more)
-                gateway = try scenario.serve()
-                admin = try gateway.adminClient()
-                descriptors = try gateway.descriptors(admin)
-                before = try Metrics(admin)
-            }
-
-            func send(_ octets: String) throws -> MessageReader {
-                before = try Metrics(admin)
-                let reader = MessageReader(try Socket(port: gateway.port))
-                try reader.socket.send(octets)
-                return reader
-            }
-
-            /// Waits until the gateway has closed whatever there was, and compares the counters.
-            func expect(_ counters: String..., location: SourceLocation = #_sourceLocation) throws {
-                try gateway.waitUntil("the end of all connections", admin) { metrics in
-                    let open = try gateway.descriptors(admin)
-                    return metrics["client_connections_open"] == 0 && open == descriptors
-                }
-                let wanted = Dictionary(uniqueKeysWithValues: counters.map { ($0, 1.0) })
-                let moved = try Metrics(admin).moved(since: before)
-                #expect(moved == wanted, sourceLocation: location)
-            }
-
-            func expectLine(
-                _ path: String,
-                _ status: Int,
-                _ problem: String?,
-                location: SourceLocation = #_sourceLocation
-            ) throws {
-                let line = try gateway.line(about: path)
-                #expect(line["status"] as? Int == status, sourceLocation: location)
-                #expect(line["problem"] as? String == problem, sourceLocation: location)
-            }
-
-            func end() throws {
-                #expect(try gateway.stop() == 0)
-                scenario.end()
-            }
-        }
-
         private static func leave(_ reader: MessageReader, _ ending: Ending) {
             if ending == .reset { reader.socket.resetsAtEnd() }
             reader.socket.close()
@@ -74,6 +20,7 @@ extension Scenarios {
             ending: Ending
         ) throws {
             let stand = try Stand()
+            defer { stand.end() }
             let requests = try Metrics(stand.admin)["requests_total"]
             for octets in ["", "GET /half HT", "GET /half HTTP/1.1\r\nHost: a\r\n"] {
                 let accepted = try Metrics(stand.admin)["client_connections_total"]
@@ -86,7 +33,7 @@ extension Scenarios {
             }
             #expect(try Metrics(stand.admin)["requests_total"] == requests)
             #expect(!stand.gateway.child.printed.contains("/half"))
-            try stand.end()
+            try stand.stop()
         }
 
         @Test(arguments: Ending.allCases)
@@ -94,6 +41,7 @@ extension Scenarios {
             ending: Ending
         ) throws {
             let stand = try Stand()
+            defer { stand.end() }
             for (path, content) in [("/a", ""), ("/b", "hello")] {
                 let requests = try Metrics(stand.admin)["requests_total"]
                 let reader = try stand.send(
@@ -106,30 +54,32 @@ extension Scenarios {
                 try stand.expectLine(path, 0, "client-aborted")
                 try stand.expect("client_aborts")
             }
-            try stand.end()
+            try stand.stop()
         }
 
         @Test func `a client that resets while it waits is told of as such`() throws {
             let stand = try Stand()
+            defer { stand.end() }
             let reader = try stand.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
             try stand.origin.awaitHeld(1)
             Self.leave(reader, .reset)
             try stand.expectLine("/held", 0, "client-aborted")
             stand.origin.release()
             try stand.expect("client_aborts")
-            try stand.end()
+            try stand.stop()
         }
 
         /// An end alone says that no more requests follow; only a write tells that nobody reads.
         @Test func `a client that ends while it waits is answered into the void`() throws {
             let stand = try Stand()
+            defer { stand.end() }
             let reader = try stand.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
             try stand.origin.awaitHeld(1)
             Self.leave(reader, .end)
             stand.origin.release()
             try stand.expectLine("/held", 200, nil)
             try stand.expect()
-            try stand.end()
+            try stand.stop()
         }
 
         @Test(arguments: Ending.allCases)
@@ -137,16 +87,18 @@ extension Scenarios {
             ending: Ending
         ) throws {
             let stand = try Stand()
+            defer { stand.end() }
             let reader = try stand.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
             #expect(try reader.head()?.startLine == "HTTP/1.1 200 OK")
             Self.leave(reader, ending)
             try stand.expectLine("/endless", 200, "client-aborted")
             try stand.expect("client_aborts")
-            try stand.end()
+            try stand.stop()
         }
 
         @Test func `a client that stands still at any stage is told of as such`() throws {
             let stand = try Stand(more: Self.impatient)
+            defer { stand.end() }
             let head = try stand.send("GET /half HTTP/1.1\r\n")
             #expect(try head.head()?.startLine == "HTTP/1.1 408 Request Timeout")
             Self.leave(head, .end)
@@ -162,17 +114,36 @@ extension Scenarios {
             try stand.expectLine("/endless", 200, "client-timeout")
             Self.leave(response, .end)
             try stand.expect("client_timeouts")
-            try stand.end()
+            try stand.stop()
         }
 
         @Test func `what is cut off at the end of the time to drain is told of as such`() throws {
             let stand = try Stand(more: "timeouts: { drain: 200ms }")
+            defer { stand.end() }
             let reader = try stand.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
             #expect(try reader.head()?.startLine == "HTTP/1.1 200 OK")
-            #expect(try stand.gateway.stop() == 0)
+            try stand.stop()
             try stand.expectLine("/endless", 200, "drain-timeout")
             Self.leave(reader, .end)
-            stand.scenario.end()
         }
+    }
+}
+
+extension Stand {
+    /// A client of its own that has sent this; counters are marked before.
+    fileprivate func send(_ octets: String) throws -> MessageReader {
+        try mark()
+        let reader = MessageReader(try Socket(port: gateway.port))
+        try reader.socket.send(octets)
+        return reader
+    }
+
+    /// Waits until the gateway has closed whatever there was, and compares the counters.
+    fileprivate func expect(
+        _ counters: String...,
+        location: SourceLocation = #_sourceLocation
+    ) throws {
+        try awaitRest()
+        try expectMoved(counters, location: location)
     }
 }

@@ -5,15 +5,11 @@ extension Scenarios {
     /// What happens when the process may open no more descriptors.
     @Suite struct Descriptors {
         @Test func `without descriptors accepting pauses, is told of once, and goes on`() throws {
-            let scenario = try Scenario()
-            defer { scenario.end() }
-            let origin = try scenario.faultyOrigin()
-            try scenario.configure(origin: origin.address, rules: "[]", lanes: 1)
             let few = ["/bin/sh", "-c", #"ulimit -n 64 && exec "$0" "$@""#]
-            let gateway = try scenario.serve(within: few)
-            let admin = try gateway.adminClient()
+            let stand = try Stand(lanes: 1) { try $0.serve(within: few) }
+            defer { stand.end() }
+            let (gateway, admin) = (stand.gateway, stand.admin)
             let before = try Metrics(admin)
-            let descriptors = try gateway.descriptors(admin)
             // These were taken, and have used the connection to the origin that is pooled now.
             let early = (0..<16).map { _ in gateway.client() }
             for client in early { #expect(try client.send("GET", "/first").status == 200) }
@@ -25,7 +21,7 @@ extension Scenarios {
             #expect(try early[0].send("GET", "/early").status == 200)
             let waiting = MessageReader(try Socket(port: gateway.port))
             try waiting.socket.send("GET /late HTTP/1.1\r\nHost: a\r\n\r\n")
-            try expectOutOfDescriptors(gateway, admin, early, origin)
+            try expectOutOfDescriptors(gateway, admin, early, stand.origin)
 
             for socket in crowd { socket.close() }
             crowd = []
@@ -38,12 +34,10 @@ extension Scenarios {
             #expect(gateway.complaints(of: "accepting goes on") == 1)
             for client in early { client.close() }
             waiting.socket.close()
-            try gateway.waitUntil("the end of all connections", admin) { _ in
-                try gateway.descriptors(admin) == descriptors
-            }
+            try stand.awaitRest()
             #expect(try Metrics(admin)["client_connections_refused_total"] == 0)
             #expect(before["accept_pauses_total"] == 0)
-            #expect(try gateway.stop() == 0)
+            try stand.stop()
         }
 
         /// Who is connected finds the descriptors that clients could not take. When all who are
@@ -81,22 +75,15 @@ extension Scenarios {
         /// The system bounds how many sockets a user may watch (epoll(7), max_user_watches).
         @Test(.enabled(if: Scenario.faultyProgram != nil))
         func `connections to the origin that can't be watched leave no descriptor behind`() throws {
-            let scenario = try Scenario()
-            defer { scenario.end() }
-            let origin = try scenario.faultyOrigin()
-            try scenario.configure(
-                origin: origin.address,
-                rules: "[]",
-                more: "limits: { pooled: 0 }",
-                lanes: 1
-            )
             let failures = 20
-            let gateway = try scenario.serve(endingAt: "registration", failures)
-            let admin = try gateway.adminClient()
+            let stand = try Stand(more: "limits: { pooled: 0 }", lanes: 1) {
+                try $0.serve(endingAt: "registration", failures)
+            }
+            defer { stand.end() }
+            let (gateway, admin) = (stand.gateway, stand.admin)
             // Watched before anything fails, and kept.
             let client = gateway.client()
             #expect(try client.send("GET", "/before").status == 200)
-            let descriptors = try gateway.descriptors(admin)
             gateway.child.signal(SIGUSR1)
             var refused = 0
             let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
@@ -110,34 +97,25 @@ extension Scenarios {
             #expect(refused == failures)
             #expect(try client.send("GET", "/after").status == 200)
             #expect(try Metrics(admin)["origin_connect_failures_total"] == Double(failures))
-            try gateway.waitUntil("the end of all connections to the origin", admin) { _ in
-                try gateway.descriptors(admin) == descriptors
-            }
+            client.close()
+            try stand.awaitRest()
         }
 
         /// The client goes while the gateway has octets for it, so that a write is what fails.
         @Test func `a tunnel whose client can't be written to leaves no descriptor behind`() throws
         {
-            let scenario = try Scenario()
-            defer { scenario.end() }
-            let origin = try scenario.faultyOrigin()
-            try scenario.configure(origin: origin.address, rules: "[]", lanes: 1)
-            let gateway = try scenario.serve()
-            let admin = try gateway.adminClient()
-            let descriptors = try gateway.descriptors(admin)
+            let stand = try Stand(lanes: 1)
+            defer { stand.end() }
             for number in 1...3 {
-                let client = MessageReader(try Socket(port: gateway.port))
+                let client = MessageReader(try Socket(port: stand.gateway.port))
                 try client.socket.send(Self.handshake)
                 #expect(try client.head()?.startLine == "HTTP/1.1 101 Switching Protocols")
-                try origin.awaitHeld(1)
-                #expect(try Metrics(admin)["tunnels_total"] == Double(number))
+                try stand.origin.awaitHeld(1)
+                #expect(try Metrics(stand.admin)["tunnels_total"] == Double(number))
                 client.socket.resetsAtEnd()
                 client.socket.close()
-                try gateway.waitUntil("the end of the tunnel", admin) { metrics in
-                    let open = try gateway.descriptors(admin)
-                    return metrics["client_connections_open"] == 0 && open == descriptors
-                }
-                try origin.awaitHeld(0)
+                try stand.awaitRest()
+                try stand.origin.awaitHeld(0)
             }
         }
 

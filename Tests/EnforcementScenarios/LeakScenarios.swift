@@ -20,11 +20,8 @@ extension Scenarios {
         private static let isSanitized =
             dlsym(nil, "__sanitizer_get_current_allocated_bytes") != nil
 
-        private static let rules = """
-            - { id: refusing, match: { path: /refused }, origin: nobody, mode: off }
-            - { id: deaf, match: { path: /deaf }, origin: deaf, mode: off }
-            - { id: held, match: { path: /signed }, mode: enforce, sign: [method, target, body] }
-            """
+        private static let rules =
+            "- { id: held, match: { path: /signed }, mode: enforce, sign: [method, target, body] }"
         private static let timeouts = """
             timeouts: { first_byte: 150ms, response_idle: 100ms, connect: 100ms, linger: 100ms, \
             head: 100ms, body_idle: 100ms }
@@ -104,38 +101,26 @@ extension Scenarios {
 
         @Test func `after any number of faults no descriptor, memory or connection is left`() throws
         {
-            let scenario = try Scenario()
-            defer { scenario.end() }
-            let origin = try scenario.faultyOrigin()
-            let deaf = try DeafPort()
-            try scenario.configure(
-                origin: origin.address,
+            let stand = try Stand(
                 rules: Self.rules,
-                more: Self.timeouts + "\nlog: { access: \(scenario.path("access.log")) }",
-                origins: """
-                      nobody: { servers: ["127.0.0.1:\(try DeafPort.refusing())"] }
-                      deaf: { servers: ["127.0.0.1:\(deaf.port)"] }
-                    """
+                more: Self.timeouts + "\nlog: { access: ./access.log }",
+                dead: try DeadOrigins()
             )
-            let gateway = try scenario.serve()
-            let admin = try gateway.adminClient()
-            let descriptors = try gateway.descriptors(admin)
+            defer { stand.end() }
+            let (gateway, admin) = (stand.gateway, stand.admin)
             var resident: [Int] = []
             let quarter = Self.count / 4
             for part in 0..<4 {
                 try perform(part * quarter..<(part + 1) * quarter, gateway)
-                try gateway.waitUntil("the end of all connections", admin) { metrics in
-                    let open = try gateway.descriptors(admin)
-                    return metrics["client_connections_open"] == 0 && open == descriptors
-                }
+                try stand.awaitRest()
                 resident.append(try gateway.residentKiB())
             }
             let metrics = try Metrics(admin)
             let pooled = Int(metrics["origin_connections_pooled"])
             print(
                 """
-                leaks: \(Self.count) requests, descriptors \(descriptors) before and after, \
-                \(pooled) pooled, resident after each quarter \(resident) KiB
+                leaks: \(Self.count) requests, \(stand.descriptors.count) descriptors before and \
+                after, \(pooled) pooled, resident after each quarter \(resident) KiB
                 """
             )
             #expect(pooled <= Self.workers)
@@ -145,8 +130,7 @@ extension Scenarios {
                 #expect(metrics[name + "_total"] > 0, "\(name)")
             }
             #expect(try gateway.client().send("GET", "/plain").status == 200)
-            #expect(try gateway.stop() == 0)
-            withExtendedLifetime(deaf) {}
+            try stand.stop()
         }
     }
 }

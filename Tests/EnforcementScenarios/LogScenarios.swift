@@ -7,39 +7,26 @@ extension Scenarios {
         private static let dropped = "access_log_lines_dropped_total"
 
         @Test func `lines for a full disk are counted, and requests are served`() throws {
-            let scenario = try Scenario()
-            defer { scenario.end() }
-            let origin = try scenario.faultyOrigin()
             // Every write to it fails as on a full disk (full(4)).
-            try scenario.configure(
-                origin: origin.address,
-                rules: "[]",
-                more: "log: { access: /dev/full }"
-            )
-            let gateway = try scenario.serve()
-            let admin = try gateway.adminClient()
+            let stand = try Stand(more: "log: { access: /dev/full }")
+            defer { stand.end() }
+            let (gateway, admin) = (stand.gateway, stand.admin)
             #expect(try Metrics(admin)[Self.dropped] == 0)
             let client = gateway.client()
             for _ in 0..<5 { #expect(try client.send("GET", "/plain").status == 200) }
             try gateway.waitUntil("five lines counted", admin) { $0[Self.dropped] == 5 }
-            #expect(try gateway.stop() == 0)
+            try stand.stop()
         }
 
         @Test func `a line that was torn off by a full disk does not run into the next`() throws {
-            let scenario = try Scenario()
-            defer { scenario.end() }
-            let origin = try scenario.faultyOrigin()
-            let log = scenario.path("access.log")
-            try scenario.configure(
-                origin: origin.address,
-                rules: "[]",
-                more: "log: { access: \(log) }",
-                lanes: 1
-            )
             // Files may grow to so many blocks of 512 octets; behind that, writes fail.
             let bounded = ["/bin/sh", "-c", #"ulimit -f 1024 && exec "$0" "$@""#]
-            let gateway = try scenario.serve(within: bounded)
-            let admin = try gateway.adminClient()
+            let stand = try Stand(more: "log: { access: ./access.log }", lanes: 1) {
+                try $0.serve(within: bounded)
+            }
+            defer { stand.end() }
+            let (gateway, admin) = (stand.gateway, stand.admin)
+            let log = stand.scenario.path("access.log")
             let client = gateway.client()
             let path = "/" + String(repeating: "a", count: 6_000)
             let limit = 1024 * 512
@@ -57,7 +44,7 @@ extension Scenarios {
             try file.write(contentsOf: octets.suffix(10))
             try file.close()
             #expect(try client.send("GET", "/plain").status == 200)
-            #expect(try gateway.stop() == 0)
+            try stand.stop()
             let text = try String(contentsOfFile: log, encoding: .utf8)
             let lines = text.split(separator: "\n")
             #expect(lines.first?.utf8.count == 10)

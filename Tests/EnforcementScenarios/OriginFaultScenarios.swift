@@ -37,94 +37,55 @@ extension Scenarios {
             }
         }
 
-        private static let rules = """
-            - { id: refusing, match: { path: /refused }, origin: nobody, mode: off }
-            - { id: deaf, match: { path: /deaf }, origin: deaf, mode: off }
-            """
         private static let impatient =
             "timeouts: { first_byte: 600ms, response_idle: 200ms, connect: 200ms, linger: 100ms }"
 
-        /// A gateway, and how it stood before anything happened.
-        private final class Stand {
-            let scenario: Scenario
-            let gateway: GatewayProcess
-            let admin: HTTPClient
-            let descriptors: Int
-            let deaf = try? DeafPort()
+        /// One lane, so that the next request meets the connection that the last one has left.
+        private static func stand(isImpatient: Bool = false) throws -> Stand {
+            try Stand(more: isImpatient ? impatient : "", lanes: 1, dead: try DeadOrigins())
+        }
 
-            init(isImpatient: Bool = false) throws {
-                scenario = try Scenario()
-                let origin = try scenario.faultyOrigin()
-                try scenario.configure(
-                    origin: origin.address,
-                    rules: OriginFaults.rules,
-                    more: isImpatient ? OriginFaults.impatient : "",
-                    // The next request meets the connection that the last one has left.
-                    lanes: 1,
-                    origins: """
-                          nobody: { servers: ["127.0.0.1:\(try DeafPort.refusing())"] }
-                          deaf: { servers: ["127.0.0.1:\(deaf?.port ?? 1)"] }
-                        """
-                )
-                gateway = try scenario.serve()
-                admin = try gateway.adminClient()
-                descriptors = try gateway.descriptors(admin)
-            }
+        private func check(
+            _ stand: Stand,
+            _ path: String,
+            _ expected: Outcome,
+            _ request: String? = nil,
+            location: SourceLocation = #_sourceLocation
+        ) throws {
+            try stand.mark()
+            let request = request ?? "GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n"
+            let glimpse = try Glimpse(port: stand.gateway.port, request)
+            let status = expected.glimpse.status
+            let line = try stand.expectLine(path, status, expected.problem, location: location)
+            #expect(glimpse == expected.glimpse, "\(path)", sourceLocation: location)
+            // Whoever reads the log learns which server it was.
+            #expect(line["origin"] != nil, "\(path)", sourceLocation: location)
+            try stand.expectMoved(expected.counters, "\(path)", location: location)
+        }
 
-            func end() throws {
-                // Nothing is left of all that: no client, no connection to an origin.
-                try gateway.waitUntil("the end of all connections", admin) { metrics in
-                    let open = try gateway.descriptors(admin)
-                    return metrics["client_connections_open"] == 0 && open == descriptors
-                }
-                #expect(try gateway.stop() == 0)
-                scenario.end()
-            }
-
-            func check(
-                _ path: String,
-                _ expected: Outcome,
-                _ request: String? = nil,
-                location: SourceLocation = #_sourceLocation
-            ) throws {
-                let before = try Metrics(admin)
-                let request = request ?? "GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n"
-                let glimpse = try Glimpse(port: gateway.port, request)
-                let line = try gateway.line(about: path)
-                let moved = try Metrics(admin).moved(since: before)
-                let wanted = Dictionary(uniqueKeysWithValues: expected.counters.map { ($0, 1.0) })
-                #expect(glimpse == expected.glimpse, "\(path)", sourceLocation: location)
-                #expect(
-                    line["status"] as? Int == expected.glimpse.status,
-                    "\(path)",
-                    sourceLocation: location
-                )
-                #expect(
-                    line["problem"] as? String == expected.problem,
-                    "\(path)",
-                    sourceLocation: location
-                )
-                // Whoever reads the log learns which server it was.
-                #expect(line["origin"] != nil, "\(path)", sourceLocation: location)
-                #expect(moved == wanted, "\(path)", sourceLocation: location)
-            }
+        /// Nothing is left of all that: no client, no connection to an origin.
+        private func finish(_ stand: Stand) throws {
+            try stand.awaitRest()
+            try stand.stop()
         }
 
         @Test func `an origin that ends or resets at any stage`() throws {
-            let stand = try Stand()
+            let stand = try Self.stand()
+            defer { stand.end() }
             for stage in FaultyOrigin.Stage.allCases {
                 for ending in [FaultyOrigin.Ending.reset, .end] {
                     let path = "/stage/\(stage.rawValue)/\(ending.rawValue)"
-                    try stand.check(path, Outcome(stage, ending))
+                    try check(stand, path, Outcome(stage, ending))
                 }
             }
-            try stand.end()
+            try finish(stand)
         }
 
         @Test func `an origin that stands still at any stage`() throws {
-            let stand = try Stand(isImpatient: true)
+            let stand = try Self.stand(isImpatient: true)
+            defer { stand.end() }
             for stage in FaultyOrigin.Stage.allCases {
-                try stand.check("/stage/\(stage.rawValue)/stall", Outcome(stage, .stall))
+                try check(stand, "/stage/\(stage.rawValue)/stall", Outcome(stage, .stall))
             }
             // More than all buffers on the way hold.
             let upload =
@@ -135,12 +96,13 @@ extension Scenarios {
                 problem: "origin-timeout",
                 counters: ["origin_timeouts"]
             )
-            try stand.check("/unread", late, upload)
-            try stand.end()
+            try check(stand, "/unread", late, upload)
+            try finish(stand)
         }
 
         @Test func `an origin that sends nonsense`() throws {
-            let stand = try Stand()
+            let stand = try Self.stand()
+            defer { stand.end() }
             for nonsense in FaultyOrigin.Nonsense.allCases {
                 let expected: Outcome
                 switch nonsense {
@@ -164,11 +126,11 @@ extension Scenarios {
                         counters: ["origin_malformed_responses"]
                     )
                 }
-                try stand.check("/nonsense/\(nonsense.rawValue)", expected)
+                try check(stand, "/nonsense/\(nonsense.rawValue)", expected)
             }
             // What follows a whole response is nobody's, and its connection is not used again.
-            for number in 0..<3 { try stand.check("/surplus/\(number)", .fine) }
-            try stand.end()
+            for number in 0..<3 { try check(stand, "/surplus/\(number)", .fine) }
+            try finish(stand)
         }
 
         private static func malformed(_ reason: String, _ problem: String) -> Outcome {
@@ -180,7 +142,8 @@ extension Scenarios {
         }
 
         @Test func `an origin that takes no connection`() throws {
-            let stand = try Stand(isImpatient: true)
+            let stand = try Self.stand(isImpatient: true)
+            defer { stand.end() }
             let refused = Outcome(
                 glimpse: .refused(502, "origin-unreachable"),
                 problem: "origin-unreachable",
@@ -191,14 +154,15 @@ extension Scenarios {
                 problem: "origin-timeout",
                 counters: ["origin_connect_failures"]
             )
-            try stand.check("/refused", refused)
-            try stand.check("/deaf", late)
-            try stand.end()
+            try check(stand, "/refused", refused)
+            try check(stand, "/deaf", late)
+            try finish(stand)
         }
 
         @Test func `a pooled connection that ends in the moment it is used again`() throws {
-            let stand = try Stand()
-            try stand.check("/stale/first", .fine)
+            let stand = try Self.stand()
+            defer { stand.end() }
+            try check(stand, "/stale/first", .fine)
             let retried = Outcome(
                 glimpse: .fine,
                 problem: nil,
@@ -209,11 +173,11 @@ extension Scenarios {
                 problem: "origin-closed",
                 counters: ["origin_failures"]
             )
-            try stand.check("/stale/get", retried)
+            try check(stand, "/stale/get", retried)
             let post = "POST /stale/post HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"
-            try stand.check("/stale/post", lost, post)
-            try stand.check("/stale/last", .fine)
-            try stand.end()
+            try check(stand, "/stale/post", lost, post)
+            try check(stand, "/stale/last", .fine)
+            try finish(stand)
         }
     }
 }

@@ -23,24 +23,37 @@ extension GatewayProcess {
         return try #require(object)
     }
 
-    /// Descriptors that are open, save those of pooled connections and of the one who asks.
-    func descriptors(_ admin: HTTPClient) throws -> Int {
-        let folder = "/proc/\(child.identifier)/fd"
+    /// What is open, save the pooled connections.
+    func descriptors(_ admin: HTTPClient) throws -> OpenDescriptors {
         let pooled = try Metrics(admin)["origin_connections_pooled"]
-        let open = try FileManager.default.contentsOfDirectory(atPath: folder).count
-        return open - Int(pooled)
+        var open = try OpenDescriptors(of: child.identifier)
+        open.leaveOut(sockets: Int(pooled))
+        return open
+    }
+
+    /// Waits until no client is connected and nothing is open but what was.
+    func awaitRest(_ admin: HTTPClient, as before: OpenDescriptors) throws {
+        var (clients, open) = (0, before)
+        try waitUntil(
+            "the end of all connections; \(clients) clients; before: \(before); now: \(open)",
+            admin
+        ) { metrics in
+            clients = Int(metrics["client_connections_open"])
+            open = try descriptors(admin)
+            return clients == 0 && open == before
+        }
     }
 
     /// Asks until this holds of what the gateway says.
     func waitUntil(
-        _ what: String,
+        _ what: @autoclosure () -> String,
         _ admin: HTTPClient,
         _ isTrue: (Metrics) throws -> Bool
     ) throws {
         let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
         while try !isTrue(Metrics(admin)) {
             guard Date() < deadline else {
-                throw ChildProcess.Failure(description: "never came: \(what)")
+                throw ChildProcess.Failure(description: "never came: \(what())")
             }
         }
     }

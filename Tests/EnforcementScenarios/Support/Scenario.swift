@@ -57,10 +57,14 @@ final class Scenario {
         try write("root.pem", Self.authority.rootPEM)
     }
 
+    /// For what was thrown before its owner could say that it ends.
+    deinit { end() }
+
     func end() {
         for child in children { child.end() }
         for origin in origins { origin.end() }
         for origin in faultyOrigins { origin.end() }
+        (children, origins, faultyOrigins) = ([], [], [])
         try? FileManager.default.removeItem(at: folder)
     }
 

@@ -1,0 +1,19 @@
+/// Two origins that take no connection, and the rules that lead to them: `/refused`, `/deaf`.
+struct DeadOrigins {
+    private let deaf: DeafPort
+    /// For a configuration, in YAML that is indented.
+    let origins: String
+
+    let rules = """
+        - { id: refusing, match: { path: /refused }, origin: nobody, mode: off }
+        - { id: deaf, match: { path: /deaf }, origin: deaf, mode: off }
+        """
+
+    init() throws {
+        deaf = try DeafPort()
+        origins = """
+              nobody: { servers: ["127.0.0.1:\(try DeafPort.refusing())"] }
+              deaf: { servers: ["127.0.0.1:\(deaf.port)"] }
+            """
+    }
+}
