@@ -182,7 +182,7 @@ let package = Package(
         .tests("SoftwareAuthenticator", uses: policy),
         .tests("Load", uses: policy + load + ["Challenges"]),
         .scenarios("HTTPScenarios", uses: policy + commands + wires + ["Proxy"], data: ["Cases"]),
-        .scenarios("EnforcementScenarios", uses: policy + commands + stand + [grdb]),
+        .scenarios("EnforcementScenarios", uses: policy + commands + stand + ["CLinux", grdb]),
     ],
     swiftLanguageModes: [.v6]
 )

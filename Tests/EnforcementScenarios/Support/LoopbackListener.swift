@@ -1,3 +1,4 @@
+import CLinux
 import Foundation
 import Glibc
 
@@ -29,13 +30,14 @@ final class LoopbackListener: Sendable {
     private func accept(_ serve: @escaping @Sendable (MessageReader) throws -> Void) {
         defer { close(listener) }
         while true {
-            let descriptor = Glibc.accept(listener, nil, nil)
+            // No program that is started meanwhile keeps the connection open.
+            let descriptor = clinux_accept(listener, nil, nil)
             guard descriptor >= 0 else {
                 if errno == EINTR { continue }
                 return
             }
-            // No program that is started later keeps the connection open.
-            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+            // The calls of a `Socket` block.
+            _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
             Thread.detachNewThread {
                 // Whoever closes early is of no concern here: what came was written down.
                 try? serve(MessageReader(Socket(descriptor: descriptor)))

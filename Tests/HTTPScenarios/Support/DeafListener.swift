@@ -17,7 +17,7 @@ final class DeafListener: Sendable {
         target.sin_family = sa_family_t(AF_INET)
         target.sin_port = opened.port.bigEndian
         target.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let flags = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let flags = Wire.streamType | Int32(SOCK_NONBLOCK.rawValue)
         waiting = (0..<4).map { _ in
             let descriptor = socket(AF_INET, flags, 0)
             // The pointer lives for the call, and the address is as long as its type.

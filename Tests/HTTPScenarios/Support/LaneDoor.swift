@@ -25,7 +25,7 @@ final class LaneDoor: Sendable {
         }
         lane = unit.lane
         var pair: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let type = Wire.streamType | Int32(SOCK_NONBLOCK.rawValue)
         guard socketpair(AF_UNIX, type, 0, &pair) == 0 else {
             throw WireFault.failed("socketpair", errno)
         }

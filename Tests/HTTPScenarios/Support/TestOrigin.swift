@@ -1,3 +1,4 @@
+import CLinux
 import Foundation
 import Glibc
 
@@ -28,7 +29,8 @@ final class TestOrigin: @unchecked Sendable {
     private let script: Script
     private let condition = NSCondition()
     private var logs: [ConnectionLog] = []
-    private var wires: [Int32] = []
+    /// Those that are open, by the number of their connection.
+    private var wires: [Int: Wire] = [:]
     private var isStopped = false
 
     /// Answers every request with `200` and `ok`.
@@ -55,7 +57,7 @@ final class TestOrigin: @unchecked Sendable {
     func stop() {
         condition.withLock {
             isStopped = true
-            for descriptor in wires { shutdown(descriptor, Int32(SHUT_RDWR)) }
+            for wire in wires.values { wire.cut() }
         }
         shutdown(listener, Int32(SHUT_RDWR))
     }
@@ -63,15 +65,19 @@ final class TestOrigin: @unchecked Sendable {
     private func acceptAll() {
         defer { Glibc.close(listener) }
         while true {
-            let descriptor = accept(listener, nil, nil)
+            // It does not block, which suits a wire: that asks first whether something is there.
+            let descriptor = clinux_accept(listener, nil, nil)
             guard descriptor >= 0 else { return }
+            let wire = Wire(descriptor: descriptor)
             let number = condition.withLock { () -> Int in
                 logs.append(ConnectionLog())
-                wires.append(descriptor)
+                wires[logs.count - 1] = wire
+                // It was accepted before the end, and is noted behind it.
+                if isStopped { wire.cut() }
                 condition.broadcast()
                 return logs.count - 1
             }
-            let connection = OriginConnection(Wire(descriptor: descriptor), number, of: self)
+            let connection = OriginConnection(wire, number, of: self)
             Thread.detachNewThread { [self] in run(connection) }
         }
     }
@@ -84,8 +90,8 @@ final class TestOrigin: @unchecked Sendable {
         } catch {
             fault = error as? WireFault ?? .failed("\(error)", 0)
         }
-        condition.withLock { wires.removeAll { $0 == connection.wire.descriptor } }
         connection.wire.close()
+        condition.withLock { wires[connection.number] = nil }
         change(connection.number) { log in
             log.isOpen = false
             if fault != .reset, !isStopped { log.fault = fault }
@@ -193,7 +199,7 @@ final class OriginConnection: Sendable {
 enum ListeningSocket {
     /// On a port that the system chooses.
     static func open(backlog: Int32 = 512) throws -> (descriptor: Int32, port: UInt16) {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let descriptor = socket(AF_INET, Wire.streamType, 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
@@ -211,7 +217,7 @@ enum ListeningSocket {
     }
 
     static func open(path: String) throws -> Int32 {
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        let descriptor = socket(AF_UNIX, Wire.streamType, 0)
         var address = UnixAddress.make(path)
         try bind(descriptor, &address, 512)
         return descriptor

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import Synchronization
 import TLSSession
 
 /// Why a test's socket did not do what was asked.
@@ -18,12 +19,17 @@ enum WireFault: Error, Equatable {
 /// One end of a connection in a test, plain or under TLS; every wait has a deadline.
 ///
 /// `@unchecked Sendable`: it is handed from the thread that made it to one other, and used by one
-/// at a time, save that one may send while one receives.
+/// at a time, save that one may send while one receives, and any may cut it: see `ending`.
 final class Wire: @unchecked Sendable {
     /// How long a test waits for what must happen.
     static let patienceMilliseconds: Int32 = 20_000
 
+    /// A stream socket that no program inherits which another test starts.
+    static let streamType = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+
     private(set) var descriptor: Int32
+    /// Held while the descriptor is closed, or cut by another thread.
+    private let ending = Mutex(())
     private let tls: TLSSession?
     /// Octets that came and were not taken.
     var inbox: [UInt8] = []
@@ -77,7 +83,7 @@ final class Wire: @unchecked Sendable {
         from source: Address? = nil,
         tls: TLSSession? = nil
     ) throws {
-        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue), 0)
+        let descriptor = socket(family, Self.streamType, 0)
         if let source { _ = Self.call(bind, descriptor, source) }
         guard Self.call(connect, descriptor, address) == 0 else {
             let code = errno
@@ -175,9 +181,19 @@ final class Wire: @unchecked Sendable {
     }
 
     func close() {
-        guard descriptor >= 0 else { return }
-        Glibc.close(descriptor)
-        descriptor = -1
+        ending.withLock { _ in
+            guard descriptor >= 0 else { return }
+            Glibc.close(descriptor)
+            descriptor = -1
+        }
+    }
+
+    /// Ends both directions, from any thread, unless it is closed: the number may be another's.
+    func cut() {
+        ending.withLock { _ in
+            guard descriptor >= 0 else { return }
+            shutdown(descriptor, Int32(SHUT_RDWR))
+        }
     }
 
     /// Closes so that the peer sees a reset.
