@@ -19,6 +19,7 @@ struct FairQueue {
         var news: UInt32
         /// Octets that it should read at most.
         var inputMax: Int
+        var flow: Int
     }
 
     /// Nanoseconds that a flow is served before it goes behind the others.
@@ -85,6 +86,9 @@ struct FairQueue {
         flows = [Flow](repeating: Flow(), count: count)
     }
 
+    /// Whether a flow has had its quantum and may want more: who comes now would go before it.
+    var hasBusy: Bool { busy.first != Self.nobody }
+
     /// Whether this member waits.
     func holds(_ member: Int) -> Bool { member < members.count && members[member].news != 0 }
 
@@ -138,7 +142,7 @@ struct FairQueue {
         if flows[flow].first == Self.nobody { flows[flow].last = Self.nobody }
         count -= 1
         current = flow
-        return Turn(member: member, news: news, inputMax: Int(flows[flow].inputMax))
+        return Turn(member: member, news: news, inputMax: Int(flows[flow].inputMax), flow: flow)
     }
 
     /// The turn that was taken last took so long, and read so many octets.

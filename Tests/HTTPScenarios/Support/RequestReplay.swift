@@ -64,7 +64,7 @@ struct RequestReplay {
         let before = bench.origin.connections.map(\.heads.count)
         try exchange()
         guard try goodRequestWorks() else { return "the next request failed" }
-        guard bench.origin.wait(until: { $0.allSatisfy { !$0.isOpen || $0.isAtBoundary } }) else {
+        guard bench.origin.settles() else {
             return "an origin connection was left in the middle of a request"
         }
         var heads: [WireRequest] = []

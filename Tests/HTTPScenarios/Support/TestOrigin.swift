@@ -113,6 +113,15 @@ final class TestOrigin: @unchecked Sendable {
     /// All complete requests, by connection.
     var requests: [WireRequest] { connections.flatMap(\.requests) }
 
+    /// Waits until no connection is in the middle of a request or has octets that nobody has read;
+    /// whether that came before the deadline.
+    func settles() -> Bool {
+        wait { logs in
+            logs.allSatisfy { !$0.isOpen || $0.isAtBoundary }
+                && !wires.values.contains { $0.isReadable(within: 0) }
+        }
+    }
+
     /// Waits until this holds of what came; whether it did before the deadline.
     func wait(
         milliseconds: Int32 = Wire.patienceMilliseconds,
@@ -144,17 +153,23 @@ final class OriginConnection: Sendable {
     /// Reads the next head; `nil` when the gateway has ended the connection before it.
     func nextHead() throws -> WireRequest? {
         do {
-            if wire.inbox.isEmpty { try wire.receive() }
+            if wire.inbox.isEmpty {
+                // Noted before it is taken off the socket: nobody may see it in neither place.
+                if wire.isReadable(within: Wire.patienceMilliseconds) { leaveBoundary() }
+                try wire.receive()
+            }
         } catch WireFault.ended {
             return nil
         } catch WireFault.reset {
             return nil
         }
-        origin.change(number) { $0.isAtBoundary = false }
+        leaveBoundary()
         let request = try wire.readRequestHead()
         origin.change(number) { $0.heads.append(request) }
         return request
     }
+
+    private func leaveBoundary() { origin.change(number) { $0.isAtBoundary = false } }
 
     /// Reads the content that follows a head; the request is complete then.
     func finish(_ request: WireRequest) throws -> WireRequest {
