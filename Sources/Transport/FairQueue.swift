@@ -24,9 +24,10 @@ struct FairQueue {
 
     /// Nanoseconds that a flow is served before it goes behind the others.
     static let quantum: Int64 = 100_000
-    /// Nanoseconds that a turn should take at most, where what is read decides.
-    static let turnTarget = 50_000
-    /// Octets of a read; how much is told from one that was not small.
+    /// Nanoseconds that a turn should take at most, where what is read decides: more than the
+    /// digest of a whole read does.
+    static let turnTarget = 200_000
+    /// Octets of a read, least and most. How many is told from turns that read the least or more.
     static let inputRange = 4 << 10...128 << 10
     /// What a flow can owe: a turn that took long, or was held up by the system, costs no more.
     private static let debtMax = quantum * 8
@@ -75,8 +76,7 @@ struct FairQueue {
     private var members: [Member] = []
     private var sparse = Line()
     private var busy = Line()
-    /// Whether nobody waits.
-    var isEmpty: Bool { count == 0 }
+    /// How many members wait.
     private var count = 0
     /// The flow of the member that was taken last.
     private var current = 0
@@ -85,6 +85,9 @@ struct FairQueue {
     init(flows count: Int) {
         flows = [Flow](repeating: Flow(), count: count)
     }
+
+    /// Whether nobody waits.
+    var isEmpty: Bool { count == 0 }
 
     /// Whether a flow has had its quantum and may want more: who comes now would go before it.
     var hasBusy: Bool { busy.first != Self.nobody }
