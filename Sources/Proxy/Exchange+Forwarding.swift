@@ -62,11 +62,16 @@ extension Exchange {
         if !hasRetried, let idle = server.takeIdle(round: lane.round) {
             proxy.tally.add(.originReuses)
             idle.state = .busy(self)
-            idle.flow = client?.flow ?? 0
-            origin = idle
+            adopt(idle)
             return originConnected(idle)
         }
         connect(to: server, of: pool)
+    }
+
+    /// From here on the connection uses the client's turns, until it is released.
+    private func adopt(_ connection: OriginConnection) {
+        connection.flow = client?.flow ?? 0
+        origin = connection
     }
 
     private func connect(to server: OriginServer, of pool: OriginPool) {
@@ -80,7 +85,6 @@ extension Exchange {
                 isConnecting: opened.isConnecting,
                 on: lane
             )
-            connection.flow = client?.flow ?? 0
             do throws(SocketError) {
                 try lane.register(connection)
             } catch {
@@ -88,7 +92,7 @@ extension Exchange {
                 throw error
             }
             proxy.tally.add(.originConnects)
-            origin = connection
+            adopt(connection)
             if opened.isConnecting {
                 connection.setDeadline(milliseconds: pool.settings.connectTimeout)
             } else {

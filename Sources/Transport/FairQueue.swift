@@ -36,25 +36,15 @@ struct FairQueue {
 
     private enum Standing { case absent, sparse, busy }
 
-    private struct Flow {
-        var first = nobody
-        var last = nobody
-        /// The flow behind this one in its line.
-        var next = nobody
-        var deficit: Int64 = 0
-        var inputMax = Int32(inputRange.upperBound)
-        var standing = Standing.absent
-    }
-
-    /// Flows in order, linked through ``Flow/next``.
+    /// Numbers in order. Who stands behind each is kept with it.
     private struct Line {
         private(set) var first = nobody
         private var last = nobody
 
         /// - Returns: who was the last until now.
-        mutating func enter(_ flow: Int) -> UInt32 {
-            defer { last = UInt32(flow) }
-            if first == nobody { first = UInt32(flow) }
+        mutating func enter(_ number: Int) -> UInt32 {
+            defer { last = UInt32(number) }
+            if first == nobody { first = UInt32(number) }
             return last
         }
 
@@ -63,6 +53,15 @@ struct FairQueue {
             first = next
             if next == nobody { last = nobody }
         }
+    }
+
+    private struct Flow {
+        var members = Line()
+        /// The flow behind this one in its line.
+        var next = nobody
+        var deficit: Int64 = 0
+        var inputMax = Int32(inputRange.upperBound)
+        var standing = Standing.absent
     }
 
     private struct Member {
@@ -104,13 +103,8 @@ struct FairQueue {
         guard !isWaiting else { return }
         members[member].next = Self.nobody
         count += 1
-        let last = flows[flow].last
-        flows[flow].last = UInt32(member)
-        if last == Self.nobody {
-            flows[flow].first = UInt32(member)
-        } else {
-            members[Int(last)].next = UInt32(member)
-        }
+        let last = flows[flow].members.enter(member)
+        if last != Self.nobody { members[Int(last)].next = UInt32(member) }
         guard flows[flow].standing == .absent else { return }
         flows[flow].deficit = Self.quantum
         enter(flow, as: .sparse)
@@ -123,7 +117,7 @@ struct FairQueue {
             let first = isSparse ? sparse.first : busy.first
             guard first != Self.nobody else { return nil }
             let flow = Int(first)
-            let member = flows[flow].first
+            let member = flows[flow].members.first
             if member == Self.nobody {
                 leave(flow)
                 // For one round of the busy, or it could come anew and anew before them.
@@ -141,8 +135,7 @@ struct FairQueue {
     private mutating func take(_ member: Int, from flow: Int) -> Turn {
         let news = members[member].news
         members[member].news = 0
-        flows[flow].first = members[member].next
-        if flows[flow].first == Self.nobody { flows[flow].last = Self.nobody }
+        flows[flow].members.leave(members[member].next)
         count -= 1
         current = flow
         return Turn(member: member, news: news, inputMax: Int(flows[flow].inputMax), flow: flow)

@@ -69,7 +69,7 @@ package final class Lane: @unchecked Sendable {
     /// A turn of its own is due for those that wait.
     private var isTurnDue = false
     private var events = [clinux_event](repeating: clinux_event(), count: 256)
-    /// Called at the end of every turn, when all that was ready has been served.
+    /// Called at the end of every turn.
     package var turnEnded: (() -> Void)?
 
     private struct Slot {
@@ -117,7 +117,7 @@ package final class Lane: @unchecked Sendable {
     package func start() {
         // Weak: Dispatch may have queued a call when the last reference goes.
         source.setEventHandler { [weak self] in self?.turn() }
-        timer.setEventHandler { [weak self] in self?.tickPassed() }
+        timer.setEventHandler { [weak self] in self?.turn { $0.tickPassed() } }
         timer.schedule(deadline: .distantFuture)
         source.activate()
         timer.activate()
@@ -134,13 +134,7 @@ package final class Lane: @unchecked Sendable {
 
     /// Serves work that arrived from outside, then ends the turn as events do.
     package func perform(_ work: @escaping @Sendable () -> Void) {
-        queue.async { [self] in
-            beginTurn()
-            readClocks()
-            work()
-            serveRound()
-            endTurn()
-        }
+        queue.async { [self] in turn { _ in work() } }
     }
 }
 
@@ -212,6 +206,15 @@ extension Lane {
             if count > 0 { note(count) }
             guard serveRound() > 0 else { break }
         } while MonotonicClock.nanoseconds &- turnBeganAt < Self.turnNanoseconds
+        endTurn()
+    }
+
+    /// A turn that does other work before it serves.
+    private func turn(_ work: (Lane) -> Void) {
+        beginTurn()
+        readClocks()
+        work(self)
+        serveRound()
         endTurn()
     }
 
@@ -295,8 +298,6 @@ extension Lane {
     }
 
     private func tickPassed() {
-        beginTurn()
-        readClocks()
         let tick = now / Self.tickMilliseconds
         wheel.advance(to: tick, into: &due)
         for entry in due {
@@ -317,7 +318,5 @@ extension Lane {
             isTicking = false
             timer.schedule(deadline: .distantFuture)
         }
-        serveRound()
-        endTurn()
     }
 }

@@ -13,21 +13,11 @@ final class DeafListener: Sendable {
         let opened = try ListeningSocket.open(backlog: 0)
         listener = opened.descriptor
         address = "127.0.0.1:\(opened.port)"
-        var target = sockaddr_in()
-        target.sin_family = sa_family_t(AF_INET)
-        target.sin_port = opened.port.bigEndian
-        target.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let target = Wire.address(port: opened.port)
         let flags = Wire.streamType | Int32(SOCK_NONBLOCK.rawValue)
         waiting = (0..<4).map { _ in
             let descriptor = socket(AF_INET, flags, 0)
-            // The pointer lives for the call, and the address is as long as its type.
-            _ = withUnsafeBytes(of: target) {
-                connect(
-                    descriptor,
-                    $0.assumingMemoryBound(to: sockaddr.self).baseAddress,
-                    socklen_t($0.count)
-                )
-            }
+            _ = Wire.call(connect, descriptor, target)
             return descriptor
         }
     }

@@ -153,23 +153,21 @@ final class OriginConnection: Sendable {
     /// Reads the next head; `nil` when the gateway has ended the connection before it.
     func nextHead() throws -> WireRequest? {
         do {
-            if wire.inbox.isEmpty {
-                // Noted before it is taken off the socket: nobody may see it in neither place.
-                if wire.isReadable(within: Wire.patienceMilliseconds) { leaveBoundary() }
-                try wire.receive()
+            guard !wire.inbox.isEmpty || wire.isReadable(within: Wire.patienceMilliseconds) else {
+                throw WireFault.timedOut
             }
+            // Noted before it is taken off the socket: nobody may see it in neither place.
+            origin.change(number) { $0.isAtBoundary = false }
+            if wire.inbox.isEmpty { try wire.receive() }
         } catch WireFault.ended {
             return nil
         } catch WireFault.reset {
             return nil
         }
-        leaveBoundary()
         let request = try wire.readRequestHead()
         origin.change(number) { $0.heads.append(request) }
         return request
     }
-
-    private func leaveBoundary() { origin.change(number) { $0.isAtBoundary = false } }
 
     /// Reads the content that follows a head; the request is complete then.
     func finish(_ request: WireRequest) throws -> WireRequest {
@@ -215,43 +213,23 @@ enum ListeningSocket {
     /// On a port that the system chooses.
     static func open(backlog: Int32 = 512) throws -> (descriptor: Int32, port: UInt16) {
         let descriptor = socket(AF_INET, Wire.streamType, 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        try bind(descriptor, &address, backlog)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        // The pointer lives for the call, and the address is as long as its type.
-        _ = withUnsafeMutableBytes(of: &address) {
-            getsockname(
-                descriptor,
-                $0.assumingMemoryBound(to: sockaddr.self).baseAddress,
-                &length
-            )
-        }
-        return (descriptor, UInt16(bigEndian: address.sin_port))
+        try bind(descriptor, Wire.address(port: 0), backlog)
+        return (descriptor, Wire.port(of: descriptor, getsockname))
     }
 
     static func open(path: String) throws -> Int32 {
         let descriptor = socket(AF_UNIX, Wire.streamType, 0)
-        var address = UnixAddress.make(path)
-        try bind(descriptor, &address, 512)
+        try bind(descriptor, UnixAddress.make(path), 512)
         return descriptor
     }
 
     private static func bind<Address>(
         _ descriptor: Int32,
-        _ address: inout Address,
+        _ address: Address,
         _ backlog: Int32
     ) throws {
-        // The pointer lives for the call, and the address is as long as its type.
-        let result = withUnsafeBytes(of: address) { octets in
-            Glibc.bind(
-                descriptor,
-                octets.assumingMemoryBound(to: sockaddr.self).baseAddress,
-                socklen_t(octets.count)
-            )
-        }
-        guard result == 0, listen(descriptor, backlog) == 0 else {
+        guard Wire.call(Glibc.bind, descriptor, address) == 0, listen(descriptor, backlog) == 0
+        else {
             throw WireFault.failed("bind", errno)
         }
     }

@@ -42,14 +42,15 @@ final class Wire: @unchecked Sendable {
 
     deinit { close() }
 
-    /// Connects to a port of this host, from 127.0.0.`host`.
-    convenience init(port: UInt16, from host: UInt8 = 1, tls: TLSSession? = nil) throws {
-        let source = Self.address(host, 0)
-        try self.init(connecting: AF_INET, Self.address(1, port), from: source, tls: tls)
+    /// Connects to a port of this host, from 127.0.0.`host` where that is given. Only then is it
+    /// bound: a port that was bound is not free as long as any connection of it lingers.
+    convenience init(port: UInt16, from host: UInt8? = nil, tls: TLSSession? = nil) throws {
+        let source = host.map { Self.address($0, port: 0) }
+        try self.init(connecting: AF_INET, Self.address(port: port), from: source, tls: tls)
     }
 
-    /// 127.0.0.`host`.
-    private static func address(_ host: UInt8, _ port: UInt16) -> sockaddr_in {
+    /// A port of 127.0.0.`host`; 0 for one that the system chooses.
+    static func address(_ host: UInt8 = 1, port: UInt16) -> sockaddr_in {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
@@ -62,7 +63,8 @@ final class Wire: @unchecked Sendable {
         try self.init(connecting: AF_UNIX, UnixAddress.make(path))
     }
 
-    private static func call<Address>(
+    /// Calls `bind` or `connect`.
+    static func call<Address>(
         _ function: (Int32, UnsafePointer<sockaddr>?, socklen_t) -> Int32,
         _ descriptor: Int32,
         _ address: Address
@@ -84,8 +86,9 @@ final class Wire: @unchecked Sendable {
         tls: TLSSession? = nil
     ) throws {
         let descriptor = socket(family, Self.streamType, 0)
-        if let source { _ = Self.call(bind, descriptor, source) }
-        guard Self.call(connect, descriptor, address) == 0 else {
+        guard source.map({ Self.call(bind, descriptor, $0) }) ?? 0 == 0,
+            Self.call(connect, descriptor, address) == 0
+        else {
             let code = errno
             Glibc.close(descriptor)
             throw WireFault.failed("connect", code)
