@@ -15,7 +15,7 @@ struct AdminRequest {
     /// What the answer says of the connection.
     let connection: HeadWriter.ConnectionField
 
-    init(_ head: RequestHead, _ octets: Span<UInt8>) {
+    init(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
         page = AdminPage(octets, head.path)
         method = head.method
         hasContent = head.framing != .none && head.framing != .length(0)

@@ -3,7 +3,7 @@ import HTTPWire
 /// Octets of a connection that are not used yet, and the search for the next head in them.
 ///
 /// Holds less than one head and one read of the lane: who has a whole request reads no further.
-struct RequestReader {
+struct RequestReader: ~Copyable {
     private var octets: [UInt8] = []
     /// The first octet that is not used.
     private var start = 0

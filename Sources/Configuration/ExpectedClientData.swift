@@ -5,7 +5,7 @@ import Rules
 
 /// The client data that a sketched request has to be signed over, as far as the sketch says.
 enum ExpectedClientData {
-    static func lines(_ rule: Rule, _ trial: RequestTrial) -> [String] {
+    static func lines(_ rule: Rule, _ trial: borrowing RequestTrial) -> [String] {
         let challenge = challenge(rule, trial)
         switch rule.signing {
         case .content: return ["<the content's octets, without a line feed>"]
@@ -37,14 +37,14 @@ enum ExpectedClientData {
         }
     }
 
-    private static func challenge(_ rule: Rule, _ trial: RequestTrial) -> String? {
+    private static func challenge(_ rule: Rule, _ trial: borrowing RequestTrial) -> String? {
         let field = String(decoding: rule.fields.challenge, as: UTF8.self)
         if let value = trial.values(rule.fields.challenge).first { return value }
         return rule.challenge == .required ? "<the value of \(field)>" : nil
     }
 
     /// A request without content signs the digest of zero octets.
-    private static func digest(_ trial: RequestTrial, _ lines: inout RequestLines) {
+    private static func digest(_ trial: borrowing RequestTrial, _ lines: inout RequestLines) {
         let declared = trial.values(Array("content-digest".utf8)).joined(separator: ", ")
         let octets = Array(declared.utf8)
         switch (trial.head.framing, ContentDigest.read(octets.span)) {

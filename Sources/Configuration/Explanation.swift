@@ -70,7 +70,7 @@ package struct Explanation: Sendable {
     }
 
     private static func passed(
-        _ trial: RequestTrial,
+        _ trial: borrowing RequestTrial,
         _ configuration: GatewayConfiguration
     ) -> [Passed] {
         guard let found = trial.rule else { return [] }
@@ -85,7 +85,7 @@ package struct Explanation: Sendable {
 
     private static func placement(
         _ rule: Rule,
-        _ trial: RequestTrial,
+        _ trial: borrowing RequestTrial,
         client: IPAddress?,
         now: UnixTime
     ) -> Placement? {

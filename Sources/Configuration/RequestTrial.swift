@@ -47,7 +47,7 @@ package struct RequestSketch: Sendable {
 }
 
 /// What the gateway makes of a sketched request, by the same code that it uses for real ones.
-struct RequestTrial {
+struct RequestTrial: ~Copyable {
     enum Outcome {
         /// The request is answered with this status, whatever the rules ask.
         case refused(status: Int, reason: String)
@@ -84,19 +84,19 @@ struct RequestTrial {
             rival = nil
             return
         }
-        view.read(head, octets.span)
         self.head = head
+        view.read(self.head, octets.span)
         self.view = view
         let endpoints = Array((configuration.endpointsPath + "/").utf8)
-        guard !octets[head.path].starts(with: endpoints) else {
+        guard !octets[self.head.path].starts(with: endpoints) else {
             outcome = .endpoint
             rule = nil
             rival = nil
             return
         }
         let route = configuration.rules.route(
-            method: octets.span.extracting(head.methodRange),
-            host: octets.span.extracting(head.authority),
+            method: octets.span.extracting(self.head.methodRange),
+            host: octets.span.extracting(self.head.authority),
             view: view
         )
         switch route {

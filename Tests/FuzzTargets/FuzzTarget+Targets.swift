@@ -67,7 +67,7 @@ extension FuzzTarget {
     }
 
     private static func find(
-        _ head: RequestHead,
+        _ head: borrowing RequestHead,
         _ octets: [UInt8],
         _ source: ClientAddress.Source
     ) {

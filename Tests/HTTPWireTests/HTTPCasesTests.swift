@@ -46,7 +46,7 @@ struct HTTPCasesTests {
     }
 
     /// What differs from the expectation; `nil` when nothing does.
-    private static func fault(_ one: HTTPCase, _ replay: RequestReplay) -> String? {
+    private static func fault(_ one: HTTPCase, _ replay: borrowing RequestReplay) -> String? {
         let expected = one.expect.messages ?? []
         let seen = replay.messages.map {
             HTTPCase.Message(
@@ -85,7 +85,7 @@ struct HTTPCasesTests {
     }
 
     /// The slow cases without their delays.
-    private static func timed(_ id: String, _ replay: RequestReplay) -> String? {
+    private static func timed(_ id: String, _ replay: borrowing RequestReplay) -> String? {
         let isRight: Bool
         switch id {
         case "own-slow-00", "own-slow-04", "own-slow-05", "own-slow-07", "own-slow-08":
@@ -102,7 +102,7 @@ struct HTTPCasesTests {
         return isRight ? nil : "ended \(replay.end)"
     }
 
-    private static func fault(_ one: HTTPCase, _ replay: ResponseReplay) -> String? {
+    private static func fault(_ one: HTTPCase, _ replay: borrowing ResponseReplay) -> String? {
         let isRight: Bool
         switch one.expect.action {
         case "accept", "normalise":

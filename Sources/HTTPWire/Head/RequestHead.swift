@@ -3,7 +3,7 @@
 /// The storage is reusable: ``read(_:isSecure:limits:)`` forgets the last head and keeps the
 /// memory. All ranges count from the first octet of the span that was read, and mean nothing
 /// without it.
-package struct RequestHead: Sendable {
+package struct RequestHead: ~Copyable, Sendable {
     private var line = RequestLine()
     /// The field lines in their order.
     package private(set) var fields = FieldSection()

@@ -2,7 +2,7 @@
 ///
 /// Reusable like ``RequestHead``. Interim responses (1xx) are heads of their own: read one, forward
 /// or drop it, and scan for the next. How many are borne is for the caller.
-package struct ResponseHead: Sendable {
+package struct ResponseHead: ~Copyable, Sendable {
     private var line = StatusLine()
     /// The field lines in their order.
     package private(set) var fields = FieldSection()

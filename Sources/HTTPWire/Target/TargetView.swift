@@ -82,7 +82,7 @@ package struct TargetView: Sendable {
 
 extension TargetView {
     /// Views the path of a head.
-    package mutating func read(_ head: RequestHead, _ octets: Span<UInt8>) {
+    package mutating func read(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
         read(octets, head.path)
     }
 

@@ -22,7 +22,7 @@ extension HeadWriter {
     /// The target is forwarded as received, in origin-form (RFC 9110 §7.7); of an absolute-form
     /// OPTIONS without path `*` is left (RFC 9112 §3.2.4). The version is always 1.1.
     package static func beginRequest(
-        _ head: RequestHead,
+        _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
         _ options: RequestOptions,
         into out: inout [UInt8]
@@ -60,7 +60,7 @@ extension HeadWriter {
     }
 
     private static func requestLine(
-        _ head: RequestHead,
+        _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
         into out: inout [UInt8]
     ) {
@@ -76,7 +76,7 @@ extension HeadWriter {
     }
 
     private static func connection(
-        _ head: RequestHead,
+        _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
         _ options: RequestOptions,
         into out: inout [UInt8]

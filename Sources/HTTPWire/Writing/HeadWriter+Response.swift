@@ -31,7 +31,7 @@ extension HeadWriter {
 
     /// Appends status line and fields; own fields and ``endHead(into:)`` follow.
     package static func beginResponse(
-        _ head: ResponseHead,
+        _ head: borrowing ResponseHead,
         _ octets: Span<UInt8>,
         _ options: ResponseOptions,
         into out: inout [UInt8]

@@ -51,7 +51,7 @@ package struct ProvenanceWriter: Sendable {
     /// A trusted peer's lists are continued, each in one line; its scheme and host stay as it sent
     /// them, so they are written only where it sent none.
     package func write(
-        _ head: RequestHead,
+        _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
         into out: inout [UInt8]
     ) {
@@ -86,7 +86,7 @@ package struct ProvenanceWriter: Sendable {
     }
 
     private func forwarded(
-        _ head: RequestHead,
+        _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
         into out: inout [UInt8]
     ) {

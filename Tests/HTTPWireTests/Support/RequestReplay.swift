@@ -2,7 +2,7 @@ import HTTPWire
 import Testing
 
 /// Drives scanner, head, view and body reader as the proxy does, on octets that arrive in pieces.
-struct RequestReplay {
+struct RequestReplay: ~Copyable {
     struct Message: Equatable {
         var method: String
         var target: String

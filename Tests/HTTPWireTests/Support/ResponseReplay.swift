@@ -2,7 +2,7 @@ import HTTPWire
 import Testing
 
 /// Reads what an origin sends until it closes, as the proxy does.
-struct ResponseReplay {
+struct ResponseReplay: ~Copyable {
     enum End: Equatable {
         case complete
         /// Before the final head was complete: 502.
