@@ -27,6 +27,8 @@ package final class Committer: Sendable {
     private let journal: any KeyJournal
     private let limits: Limits
     private let queue: DispatchQueue
+    /// Where the writer rests. Nobody signals it: the time ends each rest.
+    private let rests = DispatchSemaphore(value: 0)
     private let pending = Mutex(PendingChanges())
     private let listeners = Mutex<[any CommitListener]>([])
     private let watcher = Mutex<(@Sendable (JournalError?) -> Void)?>(nil)
@@ -163,9 +165,8 @@ package final class Committer: Sendable {
         while true {
             let now = DispatchTime.now()
             let rest = pending.withLock { $0.pace.rest(now: now.uptimeNanoseconds) }
-            guard rest == 0 else {
-                return queue.asyncAfter(deadline: now + .nanoseconds(Int(rest))) { self.drain() }
-            }
+            // The thread is the writer's own in any case, and a timer would wake two more.
+            if rest > 0 { _ = rests.wait(timeout: now + .nanoseconds(Int(rest))) }
             commitNext()
             let goesOn = pending.withLock { pending in
                 if pending.isAwaited || pending.failureCount == 0 && !pending.retained.isEmpty {
