@@ -47,6 +47,17 @@ let fuzzed: [Target.Dependency] = [
 ]
 let commands: [Target.Dependency] = ["Configuration", "Gateway", "SQLiteStore", "Store", arguments]
 
+// The gateway's release runs where no Swift is installed, and calls of Swift's runtime, of which a
+// request makes hundreds, don't go through the tables of a shared library. Foundation's own parts
+// are named: only a build that is static altogether finds them by itself.
+let standalone: LinkerSetting = .unsafeFlags(
+    [
+        "-static-stdlib", "-lCoreFoundation", "-l_FoundationCShims", "-l_FoundationCollections",
+        "-l_FoundationICU",
+    ],
+    .when(configuration: .release)
+)
+
 extension Target {
     /// A C target that shows Swift what it can't see by itself.
     static func bridge(_ name: String, links: [String] = []) -> Target {
@@ -62,9 +73,16 @@ extension Target {
     static func program(
         _ name: String,
         uses: [Target.Dependency],
-        path: String? = nil
+        path: String? = nil,
+        links: [LinkerSetting] = []
     ) -> Target {
-        .executableTarget(name: name, dependencies: uses, path: path, swiftSettings: settings)
+        .executableTarget(
+            name: name,
+            dependencies: uses,
+            path: path,
+            swiftSettings: settings,
+            linkerSettings: links
+        )
     }
 
     /// What several test targets share.
@@ -148,7 +166,7 @@ let package = Package(
         .part("Load", uses: policy + sockets + load),
 
         // Programs.
-        .program("portcullis", uses: policy + commands + ["Inspection"]),
+        .program("portcullis", uses: policy + commands + ["Inspection"], links: [standalone]),
         .program("portcullis-demo", uses: policy + commands + ["SoftwareAuthenticator"]),
         .program("portcullis-load", uses: policy + sockets + client),
 
