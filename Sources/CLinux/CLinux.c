@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -33,17 +34,20 @@ int clinux_epoll_remove(int set, int fd) {
     return epoll_ctl(set, EPOLL_CTL_DEL, fd, &event);
 }
 
-// Never waits. At most 256 events are taken in one call; the rest stay ready.
-int clinux_epoll_take(int set, clinux_event *out, int max) {
+int clinux_epoll_take(int set, clinux_event *out, int max, int milliseconds) {
     struct epoll_event events[256];
     if (max > 256) max = 256;
-    int count = epoll_wait(set, events, max, 0);
+    int count = epoll_wait(set, events, max, milliseconds);
     for (int i = 0; i < count; i++) {
         out[i].events = events[i].events;
         out[i].token = events[i].data.u64;
     }
     return count;
 }
+
+int clinux_event_create(void) { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }
+
+void clinux_event_raise(int fd) { eventfd_write(fd, 1); }
 
 int clinux_accept(int fd, void *from, uint32_t *length) {
     return accept4(fd, from, length, SOCK_NONBLOCK | SOCK_CLOEXEC);

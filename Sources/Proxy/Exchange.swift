@@ -30,7 +30,7 @@ final class Exchange {
         case abandoned
     }
 
-    unowned let proxy: ProxyLane
+    let proxy: ProxyLane
     /// Changes with every request, so that what arrives late for an earlier one is told apart.
     private(set) var generation: UInt64 = 0
     private(set) var client: ClientConnection?
@@ -118,8 +118,10 @@ final class Exchange {
     func prepare(_ client: ClientConnection) {
         generation &+= 1
         self.client = client
-        settings = proxy.settings
-        pools = proxy.pools
+        if settings !== proxy.settings {
+            settings = proxy.settings
+            pools = proxy.pools
+        }
         rule = settings.rules.fallback
         asksUpgrade = false
         awaitsContinue = false

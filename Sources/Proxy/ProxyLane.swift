@@ -144,19 +144,15 @@ package final class ProxyLane {
         clientCount -= 1
         clients[ObjectIdentifier(client)] = nil
         tally.add(.connectionsClosed)
-        guard clientCount == 0, let emptied else { return }
-        self.emptied = nil
-        end(emptied)
     }
 
     /// Begins to end: idle connections close now, others after their request.
     ///
-    /// - Parameter emptied: called once, when no client is left.
+    /// - Parameter emptied: called once, at the end of a turn after which no client is left.
     package func drain(emptied: @escaping () -> Void) {
         isDraining = true
         for pool in pools { pool.closeIdle() }
         for client in Array(clients.values) { client.drain() }
-        guard clientCount > 0 else { return end(emptied) }
         self.emptied = emptied
     }
 
@@ -173,12 +169,6 @@ package final class ProxyLane {
     /// Ends what has not ended by itself.
     package func abort() {
         for client in Array(clients.values) { client.abort() }
-    }
-
-    /// No client is left. The turn under way still ends as turns do.
-    private func end(_ emptied: () -> Void) {
-        lane.perform { [lane] in lane.turnEnded = nil }
-        emptied()
     }
 
     // MARK: Scratch
@@ -228,8 +218,19 @@ package final class ProxyLane {
         keys.kick()
         if !log.pending.isEmpty { writeLog(log.take()) }
         tally.add(.laneTurn, nanoseconds: MonotonicClock.nanoseconds &- lane.turnBeganAt)
-        guard lane.turnPolls > 0 else { return }
-        tally.add(.lanePolls, UInt64(lane.turnPolls))
-        tally.add(.laneTurnEvents, size: lane.turnEvents)
+        if lane.turnPolls > 0 {
+            tally.add(.lanePolls, UInt64(lane.turnPolls))
+            tally.add(.laneTurnEvents, size: lane.turnEvents)
+        }
+        if clientCount == 0, let emptied { end(emptied) }
+    }
+
+    /// No client is left, and the last lines of the log are out.
+    private func end(_ emptied: () -> Void) {
+        self.emptied = nil
+        // Both hold this one.
+        lane.turnEnded = nil
+        idleExchanges = []
+        emptied()
     }
 }

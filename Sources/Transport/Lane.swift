@@ -4,8 +4,8 @@ import Glibc
 
 /// A serial queue with an epoll set: where connections live.
 ///
-/// `@unchecked Sendable`: every stored property below is touched on `queue` alone, after `start()`;
-/// entries from outside check that with `preconditionOnQueue()`.
+/// `@unchecked Sendable`: every stored property below is constant and `Sendable`, or touched on
+/// `queue` alone, after `start()`; entries from outside check that with `preconditionOnQueue()`.
 package final class Lane: @unchecked Sendable {
     /// Octets that one read can bring.
     package static let inputBytes = FairQueue.inputRange.upperBound
@@ -13,13 +13,18 @@ package final class Lane: @unchecked Sendable {
     private static let ciphertextBytes = 36 << 10
     /// What connections are watched for: both directions and the peer's end, edge-triggered.
     package static let bothEdges = clinux_both_edges
+    /// The mailbox's. No slot has this number.
+    private static let mailToken = UInt64.max
     /// Told to an endpoint that is resumed; no bit of epoll's.
     static let resumed: UInt32 = 1 << 24
     /// Nanoseconds after which the lane asks for events again, whoever still waits, while somebody
     /// may have come who goes before them.
     private static let roundNanoseconds: UInt64 = 100_000
-    /// Nanoseconds after which it does so in any case, and Dispatch gets the thread back.
+    /// Nanoseconds after which a turn ends in any case, and Dispatch gets the thread back.
     private static let turnNanoseconds: UInt64 = 8_000_000
+    /// Milliseconds that a lane waits for events itself before it leaves that to Dispatch, which
+    /// wakes two threads to tell of one: more work than to relay a request.
+    private static let patienceMilliseconds: Int32 = 8
     /// Nanoseconds without another flow after which none is expected any more. To ask often costs a
     /// lane whose clients are all in one flow some percent, and brings them nothing.
     private static let othersNanoseconds: UInt64 = 100_000_000
@@ -55,10 +60,10 @@ package final class Lane: @unchecked Sendable {
 
     private let wallClock: @Sendable () -> Int64
     private let set: Int32
+    private let mailbox: Mailbox
     private let source: any DispatchSourceRead
     private let timer: any DispatchSourceTimer
-    private var slots: [Slot] = []
-    private var free: [UInt32] = []
+    private let table = EndpointTable()
     private var wheel: TimerWheel
     private var isTicking = false
     private var due: [TimerWheel.Entry] = []
@@ -66,16 +71,13 @@ package final class Lane: @unchecked Sendable {
     /// The flow that was served last, and until when others are expected beside it.
     private var servedFlow = 0
     private var othersUntil: UInt64 = 0
-    /// A turn of its own is due for those that wait.
-    private var isTurnDue = false
+    /// Other threads have work.
+    private var hasMail = false
+    /// Dispatch will call, whether there are events or not.
+    private var isCallDue = false
     private var events = [clinux_event](repeating: clinux_event(), count: 256)
     /// Called at the end of every turn.
     package var turnEnded: (() -> Void)?
-
-    private struct Slot {
-        var endpoint: Endpoint?
-        var generation: UInt32 = 0
-    }
 
     /// The system's wall clock: milliseconds since 1970.
     package static let systemWallClock: @Sendable () -> Int64 = { clinux_wall_milliseconds() }
@@ -89,8 +91,14 @@ package final class Lane: @unchecked Sendable {
     ) throws(SocketError) {
         self.number = number
         self.wallClock = wallClock
+        mailbox = try Mailbox()
         set = clinux_epoll_create()
         guard set >= 0 else { throw SocketError("epoll_create1") }
+        guard clinux_epoll_add(set, mailbox.descriptor, Self.bothEdges, Self.mailToken) == 0 else {
+            let error = SocketError("epoll_ctl")
+            _ = Glibc.close(set)
+            throw error
+        }
         queue = DispatchQueue(label: "portcullis.lane.\(number)")
         source = DispatchSource.makeReadSource(fileDescriptor: set, queue: queue)
         timer = DispatchSource.makeTimerSource(queue: queue)
@@ -116,7 +124,7 @@ package final class Lane: @unchecked Sendable {
     /// Begins to serve. Called once.
     package func start() {
         // Weak: Dispatch may have queued a call when the last reference goes.
-        source.setEventHandler { [weak self] in self?.turn() }
+        source.setEventHandler { [weak self] in self?.serve() }
         timer.setEventHandler { [weak self] in self?.turn { $0.tickPassed() } }
         timer.schedule(deadline: .distantFuture)
         source.activate()
@@ -129,12 +137,13 @@ package final class Lane: @unchecked Sendable {
     /// Lets an endpoint wait to be resumed, behind others.
     package func resume(_ endpoint: Endpoint) {
         guard let token = endpoint.token else { return }
-        waiting.append(Self.slot(token), Self.resumed, to: endpoint.flow)
+        waiting.append(EndpointTable.slot(token), Self.resumed, to: endpoint.flow)
     }
 
-    /// Serves work that arrived from outside, then ends the turn as events do.
+    /// Leaves work for the lane, from any thread; it is served before events are.
     package func perform(_ work: @escaping @Sendable () -> Void) {
-        queue.async { [self] in turn { _ in work() } }
+        // A lane with work lives until that is done.
+        mailbox.post { [self] in withExtendedLifetime(self) { work() } }
     }
 }
 
@@ -145,30 +154,22 @@ extension Lane {
         _ endpoint: Endpoint,
         events: UInt32 = Lane.bothEdges
     ) throws(SocketError) {
-        let slot: UInt32
-        if let last = free.popLast() {
-            slot = last
-        } else {
-            slot = UInt32(slots.count)
-            slots.append(Slot())
-        }
-        slots[Int(slot)].generation &+= 1
-        let token = UInt64(slots[Int(slot)].generation) << 32 | UInt64(slot)
+        let token = table.reserve()
         guard clinux_epoll_add(set, endpoint.descriptor, events, token) == 0 else {
             let error = SocketError("epoll_ctl")
-            free.append(slot)
+            table.release(EndpointTable.slot(token))
             throw error
         }
-        slots[Int(slot)].endpoint = endpoint
+        table.put(endpoint, under: token)
         endpoint.token = token
     }
 
     func forget(_ endpoint: Endpoint) {
         guard let token = endpoint.token else { return }
         _ = clinux_epoll_remove(set, endpoint.descriptor)
-        let slot = Self.slot(token)
-        slots[slot].endpoint = nil
-        if !waiting.holds(slot) { free.append(UInt32(slot)) }
+        table.remove(token)
+        let slot = EndpointTable.slot(token)
+        if !waiting.holds(slot) { table.release(slot) }
         endpoint.token = nil
     }
 
@@ -178,44 +179,73 @@ extension Lane {
     func watchAgain(_ descriptor: Int32, events: UInt32, token: UInt64) {
         _ = clinux_epoll_add(set, descriptor, events, token)
     }
-
-    private static func slot(_ token: UInt64) -> Int { Int(UInt32(truncatingIfNeeded: token)) }
-
-    private func endpoint(_ token: UInt64) -> Endpoint? {
-        let slot = Self.slot(token)
-        guard slot < slots.count, slots[slot].generation == UInt32(token >> 32) else { return nil }
-        return slots[slot].endpoint
-    }
 }
 
 // Turns.
 extension Lane {
-    private func beginTurn() {
-        turnBeganAt = MonotonicClock.nanoseconds
-        turnEvents = 0
-        turnPolls = 0
+    /// Dispatch calls. Turns follow each other while there is something to serve, each as soon as
+    /// there is.
+    private func serve() {
+        let calledAt = MonotonicClock.nanoseconds
+        while turn() {
+            let used = MonotonicClock.nanoseconds &- calledAt
+            guard used < Self.turnNanoseconds, waiting.isEmpty else { return callAgain() }
+        }
     }
 
-    private func turn() {
+    /// Serves what is ready, or soon is, until nothing is.
+    ///
+    /// - Returns: whether anything was.
+    private func turn() -> Bool {
+        var count = take(waiting.isEmpty ? Self.patienceMilliseconds : 0)
+        guard count > 0 || !waiting.isEmpty else { return false }
         beginTurn()
-        repeat {
-            let count = Int(clinux_epoll_take(set, &events, Int32(events.count)))
-            readClocks()
+        while true {
             turnPolls += 1
-            if count >= 0, count < events.count { round &+= 1 }
             if count > 0 { note(count) }
-            guard serveRound() > 0 else { break }
-        } while MonotonicClock.nanoseconds &- turnBeganAt < Self.turnNanoseconds
-        endTurn()
+            guard serveMail() + serveRound() > 0,
+                MonotonicClock.nanoseconds &- turnBeganAt < Self.turnNanoseconds
+            else { break }
+            count = take(0)
+            readClocks()
+        }
+        turnEnded?()
+        return true
     }
 
     /// A turn that does other work before it serves.
     private func turn(_ work: (Lane) -> Void) {
         beginTurn()
-        readClocks()
         work(self)
         serveRound()
-        endTurn()
+        turnEnded?()
+        if !waiting.isEmpty { callAgain() }
+    }
+
+    private func beginTurn() {
+        turnBeganAt = MonotonicClock.nanoseconds
+        turnEvents = 0
+        turnPolls = 0
+        readClocks()
+    }
+
+    /// Dispatch calls once more, behind whatever else it has for this queue.
+    private func callAgain() {
+        guard !isCallDue else { return }
+        isCallDue = true
+        queue.async { [self] in
+            isCallDue = false
+            serve()
+        }
+    }
+
+    /// Asks for events.
+    ///
+    /// - Returns: how many there are in `events`.
+    private func take(_ milliseconds: Int32) -> Int {
+        let count = Int(clinux_epoll_take(set, &events, Int32(events.count), milliseconds))
+        if count >= 0, count < events.count { round &+= 1 }
+        return count
     }
 
     /// Notes so many of `events`, and lets those that they concern wait for their turn. All are
@@ -224,9 +254,10 @@ extension Lane {
     private func note(_ count: Int) {
         for index in 0..<count {
             let (token, news) = (events[index].token, events[index].events)
-            guard let endpoint = endpoint(token) else { continue }
+            if token == Self.mailToken { hasMail = true }
+            guard let endpoint = table.endpoint(token) else { continue }
             endpoint.noted(news)
-            waiting.append(Self.slot(token), news, to: endpoint.flow)
+            waiting.append(EndpointTable.slot(token), news, to: endpoint.flow)
         }
     }
 
@@ -245,11 +276,11 @@ extension Lane {
             }
             inputMax = turn.inputMax
             inputCount = 0
-            if let endpoint = slots[turn.member].endpoint {
+            if let endpoint = table.endpoint(in: turn.member) {
                 endpoint.ready(turn.news)
             } else {
                 // It was closed while it waited.
-                free.append(UInt32(turn.member))
+                table.release(turn.member)
             }
             let began = now
             now = MonotonicClock.nanoseconds
@@ -264,15 +295,15 @@ extension Lane {
         return served
     }
 
-    /// What still waits gets a turn of its own, behind whatever else Dispatch has for this queue.
-    private func endTurn() {
-        turnEnded?()
-        guard !waiting.isEmpty, !isTurnDue else { return }
-        isTurnDue = true
-        queue.async { [self] in
-            isTurnDue = false
-            turn()
-        }
+    /// Does what other threads have left.
+    ///
+    /// - Returns: how much that was.
+    private func serveMail() -> Int {
+        guard hasMail else { return 0 }
+        hasMail = false
+        let work = mailbox.take()
+        for item in work { item() }
+        return work.count
     }
 
     private func readClocks() {
@@ -301,7 +332,8 @@ extension Lane {
         let tick = now / Self.tickMilliseconds
         wheel.advance(to: tick, into: &due)
         for entry in due {
-            guard let endpoint = endpoint(entry.token), endpoint.filedTick == entry.tick else {
+            guard let endpoint = table.endpoint(entry.token), endpoint.filedTick == entry.tick
+            else {
                 continue
             }
             endpoint.filedTick = nil

@@ -161,6 +161,54 @@ private final class Caller: Connection {
         #expect(late == [true, true, true])
     }
 
+    @Test func `what gets ready while a turn takes too long is served by the next`() async throws {
+        let lane = try Lane(number: 4)
+        lane.start()
+        let rings: [String] = await onLane(lane) { done in
+            do {
+                let (long, next) = (try Alarm(on: lane), try Alarm(on: lane))
+                let limit = try Alarm(on: lane)
+                var rings: [String] = []
+                long.rang = {
+                    rings.append("long")
+                    next.set(nanoseconds: 1)
+                    let end = MonotonicClock.nanoseconds + 20_000_000
+                    while MonotonicClock.nanoseconds < end {}
+                    limit.set(nanoseconds: end + 5_000_000_000)
+                }
+                next.rang = {
+                    limit.close()
+                    done(rings + ["next"])
+                }
+                limit.rang = { done(rings) }
+                long.set(nanoseconds: 1)
+            } catch {
+                done(["\(error)"])
+            }
+        }
+        #expect(rings == ["long", "next"])
+    }
+
+    @Test func `work from other threads is done in its order, on the lane`() async throws {
+        let lane = try Lane(number: 5)
+        let seen = Mutex<[Int]>([])
+        for number in 0..<500 { lane.perform { seen.withLock { $0.append(number) } } }
+        lane.start()
+        let half: Int = await onLane(lane) { done in
+            lane.preconditionOnQueue()
+            done(seen.withLock { $0.count })
+        }
+        #expect(half == 500)
+        // Each of these finds a lane that waits, or one that is about to.
+        for number in 500..<1000 {
+            let _: Bool = await onLane(lane) { done in
+                seen.withLock { $0.append(number) }
+                done(true)
+            }
+        }
+        #expect(seen.withLock { $0 } == Array(0..<1000))
+    }
+
     @Test func `a refused connect is told`() async throws {
         let lane = try Lane(number: 2)
         lane.start()

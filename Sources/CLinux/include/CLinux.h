@@ -21,8 +21,12 @@ extern const uint32_t clinux_exclusive;
 int clinux_epoll_create(void);
 int clinux_epoll_add(int set, int fd, uint32_t events, uint64_t token);
 int clinux_epoll_remove(int set, int fd);
-// Never waits. At most 256 events are taken in one call; the rest stay ready.
-int clinux_epoll_take(int set, clinux_event *out, int max);
+// Waits so long at most. At most 256 events are taken in one call; the rest stay ready.
+int clinux_epoll_take(int set, clinux_event *out, int max, int milliseconds);
+
+// A descriptor that has an edge, IN, each time it is raised.
+int clinux_event_create(void);
+void clinux_event_raise(int fd);
 
 // Both are non-blocking and closed on exec. `from` is a sockaddr_storage.
 int clinux_accept(int fd, void *from, uint32_t *length);
