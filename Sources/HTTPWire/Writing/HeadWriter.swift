@@ -85,7 +85,12 @@ package enum HeadWriter {
     ) {
         out.append(name)
         out.append(": ")
-        for octet in value.utf8 { out.append(harmless(octet)) }
+        // As a whole, and then looked through: most values need nothing.
+        let start = out.count
+        out.append(contentsOf: value.utf8)
+        for index in start..<out.count where harmless(out[index]) != out[index] {
+            out[index] = Octet.space
+        }
         out.appendLineEnd()
     }
 
