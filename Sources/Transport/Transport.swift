@@ -1,13 +1,15 @@
 // Sockets on lanes.
 //
 // A lane is a serial dispatch queue, one epoll set and one read source on the epoll descriptor. The
-// source's handler takes what is ready without waiting, performs it, and takes again until nothing
-// is left or its turn is over; then Dispatch calls it anew. One source per lane instead of one per
-// socket halves the cost of a relayed request (13 µs against 24), and a bare epoll loop in C is 12.
+// source's handler takes what is ready, performs it, and takes again until its turn is over. Once
+// nothing is left it waits for events itself for some milliseconds, and only then leaves that to
+// Dispatch: a lane with nothing to do holds no thread, and a busy one wakes none. One source per
+// lane instead of one per socket halves the cost of a relayed request (13 µs against 24), and a
+// bare epoll loop in C is 12.
 //
 // Everything registered with a lane is an `Endpoint`: listeners and connections. A connection lives
 // on one lane from accept to close and is touched on that lane's queue alone, so nothing here
-// locks.
+// locks, save the `Mailbox` in which other threads leave work: to the lane that is an event, too.
 //
 // Sockets are registered once, edge-triggered, for both directions. Whether one is readable or
 // writable is remembered until a call says otherwise, so steady traffic makes no epoll_ctl call at
