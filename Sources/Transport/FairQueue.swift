@@ -98,12 +98,10 @@ struct FairQueue {
     /// already.
     mutating func append(_ member: Int, _ news: UInt32, to flow: Int) {
         while members.count <= member { members.append(Member()) }
-        let before = members[member].news
-        guard before == 0 else {
-            members[member].news = before | news
-            return
-        }
-        members[member] = Member(news: news)
+        let isWaiting = members[member].news != 0
+        members[member].news |= news
+        guard !isWaiting else { return }
+        members[member].next = Self.nobody
         count += 1
         let last = flows[flow].members.enter(member)
         if last != Self.nobody { members[Int(last)].next = UInt32(member) }
@@ -118,35 +116,29 @@ struct FairQueue {
             let isSparse = sparse.first != Self.nobody
             let first = isSparse ? sparse.first : busy.first
             guard first != Self.nobody else { return nil }
-            let number = Int(first)
-            var flow = flows[number]
-            let isWaiting = flow.members.first != Self.nobody
-            if isWaiting, flow.deficit > 0 { return take(from: number) }
-            if isSparse { sparse.leave(flow.next) } else { busy.leave(flow.next) }
-            if isWaiting { flow.deficit += Self.quantum }
-            flow.standing = .absent
-            flows[number] = flow
-            // One that wants no more: for one round of the busy, or it could come anew and anew
-            // before them.
-            if isWaiting || (isSparse && hasBusy) { enter(number, as: .busy) }
+            let flow = Int(first)
+            let member = flows[flow].members.first
+            if member == Self.nobody {
+                leave(flow)
+                // For one round of the busy, or it could come anew and anew before them.
+                if isSparse, busy.first != Self.nobody { enter(flow, as: .busy) }
+            } else if flows[flow].deficit <= 0 {
+                flows[flow].deficit += Self.quantum
+                leave(flow)
+                enter(flow, as: .busy)
+            } else {
+                return take(Int(member), from: flow)
+            }
         }
     }
 
-    private mutating func take(from number: Int) -> Turn {
-        var flow = flows[number]
-        let member = Int(flow.members.first)
-        let taken = members[member]
+    private mutating func take(_ member: Int, from flow: Int) -> Turn {
+        let news = members[member].news
         members[member].news = 0
-        flow.members.leave(taken.next)
-        flows[number] = flow
+        flows[flow].members.leave(members[member].next)
         count -= 1
-        current = number
-        return Turn(
-            member: member,
-            news: taken.news,
-            inputMax: Int(flow.inputMax),
-            flow: number
-        )
+        current = flow
+        return Turn(member: member, news: news, inputMax: Int(flows[flow].inputMax), flow: flow)
     }
 
     /// The turn that was taken last took so long, and read so many octets.
@@ -159,13 +151,18 @@ struct FairQueue {
         flows[current].inputMax = Int32(min(max(wanted, range.lowerBound), range.upperBound))
     }
 
-    /// The flow, in no line, becomes the last of one.
-    private mutating func enter(_ number: Int, as standing: Standing) {
-        var flow = flows[number]
-        flow.standing = standing
-        flow.next = Self.nobody
-        flows[number] = flow
-        let last = standing == .sparse ? sparse.enter(number) : busy.enter(number)
-        if last != Self.nobody { flows[Int(last)].next = UInt32(number) }
+    /// The flow becomes the last of a line.
+    private mutating func enter(_ flow: Int, as standing: Standing) {
+        flows[flow].standing = standing
+        flows[flow].next = Self.nobody
+        let last = standing == .sparse ? sparse.enter(flow) : busy.enter(flow)
+        if last != Self.nobody { flows[Int(last)].next = UInt32(flow) }
+    }
+
+    /// The flow, the first of its line, is in none any more.
+    private mutating func leave(_ flow: Int) {
+        let next = flows[flow].next
+        if flows[flow].standing == .sparse { sparse.leave(next) } else { busy.leave(next) }
+        flows[flow].standing = .absent
     }
 }

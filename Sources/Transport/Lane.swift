@@ -43,7 +43,7 @@ package final class Lane: @unchecked Sendable {
     package private(set) var turnBeganAt: UInt64 = 0
     /// Events that the current turn has served so far.
     package private(set) var turnEvents = 0
-    /// How often the current turn has asked the system for events; none where it serves other work.
+    /// How often the current turn has asked the system for events; none where it is a tick's.
     package private(set) var turnPolls = 0
     /// How often the lane has been told all events there were.
     package private(set) var round: UInt64 = 0
@@ -125,7 +125,7 @@ package final class Lane: @unchecked Sendable {
     package func start() {
         // Weak: Dispatch may have queued a call when the last reference goes.
         source.setEventHandler { [weak self] in self?.serve() }
-        timer.setEventHandler { [weak self] in self?.turn { $0.tickPassed() } }
+        timer.setEventHandler { [weak self] in self?.tickPassed() }
         timer.schedule(deadline: .distantFuture)
         source.activate()
         timer.activate()
@@ -211,15 +211,6 @@ extension Lane {
         }
         turnEnded?()
         return true
-    }
-
-    /// A turn that does other work before it serves.
-    private func turn(_ work: (Lane) -> Void) {
-        beginTurn()
-        work(self)
-        serveRound()
-        turnEnded?()
-        if !waiting.isEmpty { callAgain() }
     }
 
     private func beginTurn() {
@@ -328,14 +319,21 @@ extension Lane {
         timer.schedule(deadline: .now() + interval, repeating: interval, leeway: .milliseconds(5))
     }
 
+    /// A turn for deadlines, and for what they leave waiting.
     private func tickPassed() {
+        beginTurn()
+        endDeadlines()
+        serveRound()
+        turnEnded?()
+        if !waiting.isEmpty { callAgain() }
+    }
+
+    private func endDeadlines() {
         let tick = now / Self.tickMilliseconds
         wheel.advance(to: tick, into: &due)
         for entry in due {
             guard let endpoint = table.endpoint(entry.token), endpoint.filedTick == entry.tick
-            else {
-                continue
-            }
+            else { continue }
             endpoint.filedTick = nil
             guard let deadline = endpoint.deadlineTick else { continue }
             if deadline <= tick {

@@ -73,7 +73,7 @@ package enum HeadWriter {
     ) {
         for octet in name where OctetSet.token.contains(octet) { out.append(octet) }
         out.append(": ")
-        for octet in value { out.append(harmless(octet)) }
+        append(text: value, to: &out)
         out.appendLineEnd()
     }
 
@@ -85,18 +85,19 @@ package enum HeadWriter {
     ) {
         out.append(name)
         out.append(": ")
-        // As a whole, and then looked through: most values need nothing.
-        let start = out.count
-        out.append(contentsOf: value.utf8)
-        for index in start..<out.count where harmless(out[index]) != out[index] {
-            out[index] = Octet.space
-        }
+        append(text: value.utf8, to: &out)
         out.appendLineEnd()
     }
 
-    private static func harmless(_ octet: UInt8) -> UInt8 {
-        let isControl = octet < 0x20 && octet != Octet.tab || octet == 0x7F
-        return isControl ? Octet.space : octet
+    /// As a whole, and then looked through: most values need nothing.
+    private static func append(text: some Collection<UInt8>, to out: inout [UInt8]) {
+        let start = out.count
+        out.append(contentsOf: text)
+        for index in start..<out.count {
+            let octet = out[index]
+            let isControl = octet < 0x20 && octet != Octet.tab || octet == 0x7F
+            if isControl { out[index] = Octet.space }
+        }
     }
 
     /// Appends the blank line.
