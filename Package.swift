@@ -150,7 +150,7 @@ let package = Package(
         // Shared by the lanes.
         .part("Challenges", uses: ["Cryptography", "Octets"]),
         .part("Store", uses: ["AppAttest", "Challenges", "Cryptography", "Telemetry"]),
-        .part("SQLiteStore", uses: ["AppAttest", "Cryptography", "Octets", "Store", grdb]),
+        .part("SQLiteStore", uses: ["AppAttest", "Cryptography", "Octets", "Store", grdb, sqlite]),
 
         // The outside world: files, sockets, the process.
         .part("Configuration", uses: policy + [yams]),

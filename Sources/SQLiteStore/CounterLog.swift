@@ -21,7 +21,8 @@ enum CounterLog {
     /// Adds the changes of a transaction.
     static func append(_ changes: [CounterChange], _ db: Database) throws {
         guard !changes.isEmpty else { return }
-        var octets = Data(capacity: changes.count * entryOctets)
+        var octets: [UInt8] = []
+        octets.reserveCapacity(changes.count * entryOctets)
         for change in changes {
             append(UInt64(bitPattern: change.row), to: &octets)
             append(change.counters.highest.rawValue, to: &octets)
@@ -29,11 +30,11 @@ enum CounterLog {
             append(UInt64(bitPattern: change.usedAt), to: &octets)
         }
         let statement = try db.cachedStatement(sql: "INSERT INTO counter_log (entries) VALUES (?)")
-        statement.setUncheckedArguments([octets])
+        statement.setUncheckedArguments([Data(octets)])
         try statement.execute()
     }
 
-    private static func append(_ number: some FixedWidthInteger, to octets: inout Data) {
+    private static func append(_ number: some FixedWidthInteger, to octets: inout [UInt8]) {
         withUnsafeBytes(of: number.bigEndian) { octets.append(contentsOf: $0) }
     }
 

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import GRDBSQLite
 internal import Store
 
 /// A connection to the database, with everything checked that tells whether it is ours.
@@ -132,6 +133,20 @@ struct KeyDatabase: Sendable {
         } catch {
             throw Self.journalError(error)
         }
+    }
+
+    /// A number that moves when another connection has changed the database; to be asked for in a
+    /// transaction. It takes no statement. `nil` when SQLite does not tell.
+    static func dataVersion(_ db: Database) -> UInt32? {
+        var version: UInt32 = 0
+        // The C border: SQLite writes 32 bits (SQLite, "Standard File Control Opcodes").
+        let code = sqlite3_file_control(
+            db.sqliteConnection,
+            "main",
+            SQLITE_FCNTL_DATA_VERSION,
+            &version
+        )
+        return code == SQLITE_OK ? version : nil
     }
 
     static func journalError(_ error: any Error) -> JournalError {

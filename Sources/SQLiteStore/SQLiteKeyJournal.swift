@@ -15,8 +15,8 @@ package final class SQLiteKeyJournal: KeyJournal {
     private let reader: KeyDatabase
     private let signal: ChangeSignal
     private let apps = Mutex(AppRows())
-    /// What is left to do between commits. Only the writer's queue comes here.
-    private let work: Mutex<(fold: CounterFold, lastCount: Int)>
+    /// Only the writer's queue comes here.
+    private let work: Mutex<WriterWork>
     /// The revision that the table has been given.
     private let servedRevision = Atomic<Int64>(0)
 
@@ -38,7 +38,8 @@ package final class SQLiteKeyJournal: KeyJournal {
         reader = try KeyDatabase(beside: writer)
         do throws(JournalError) {
             let count = try writer.read { try CounterLog.count($0) }
-            work = Mutex((CounterFold(entryCount: count, entriesMax: entriesMax), 0))
+            let fold = CounterFold(entryCount: count, entriesMax: entriesMax)
+            work = Mutex(WriterWork(fold: fold))
         } catch {
             throw StoreProblem(error, resolved)
         }
@@ -121,18 +122,22 @@ package final class SQLiteKeyJournal: KeyJournal {
     // MARK: Writing
 
     package func commit(_ batch: JournalBatch) throws(JournalError) -> [EnrolledRow] {
-        let (rows, revision) = try writer.write { db in
+        let seenVersion = work.withLock(\.seenVersion)
+        let (rows, version, revision) = try writer.write { db in
             try CounterLog.append(batch.changes, db)
             let rows = try batch.enrolments.map { try self.enrol($0, db) }
-            return (rows, try Self.revisionNumber(db))
+            let version = KeyDatabase.dataVersion(db)
+            let isOurs = version != nil && version == seenVersion
+            return (rows, version, isOurs ? nil : try Self.revisionNumber(db))
         }
         work.withLock { work in
             work.lastCount = batch.changes.count
             work.fold.added(batch.changes.count)
+            work.seenVersion = version
         }
         // A command has changed keys, and the table was not told so: the file of changes was
         // replaced. To raise our own word makes the next lookup read them.
-        if revision > servedRevision.load(ordering: .acquiring) { signal.raise() }
+        if let revision, revision > servedRevision.load(ordering: .acquiring) { signal.raise() }
         return rows
     }
 
@@ -174,6 +179,15 @@ extension KeyRow {
             isRevoked: isRevoked
         )
     }
+}
+
+/// What the writer keeps between commits.
+private struct WriterWork {
+    var fold: CounterFold
+    /// Changes of the last commit.
+    var lastCount = 0
+    /// The data version whose revision was looked at.
+    var seenVersion: UInt32?
 }
 
 /// The numbers of App IDs in the database, as those of the table.
