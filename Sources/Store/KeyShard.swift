@@ -40,8 +40,32 @@ struct KeyShard {
     /// Entries of one piece: 8 KiB. Pieces are never copied to grow.
     private static let pieceCount = 64
 
-    /// One more than an entry's number; 0 for an empty place. A power of two, at most 7/10 full.
-    private var index = [UInt32](repeating: 0, count: 16)
+    /// A place of the index: empty, or an entry's number with eight bits of its hash. Those bits
+    /// keep a search from looking at the entries of other keys, which lie in no cache.
+    private struct Place {
+        static let countMax = 1 << 24 - 1
+        private static let tag: UInt32 = 0xFF00_0000
+
+        /// The bits of the hash, then one more than the number; 0 when it is empty.
+        private let rawValue: UInt32
+
+        static let empty = Place(rawValue: 0)
+
+        private init(rawValue: UInt32) { self.rawValue = rawValue }
+
+        /// - `number`: less than ``countMax``.
+        init(number: Int, hash: UInt32) {
+            rawValue = hash & Self.tag | UInt32(number + 1)
+        }
+
+        var isEmpty: Bool { rawValue == 0 }
+        var number: Int { Int(rawValue & ~Self.tag) - 1 }
+
+        func mayHold(_ hash: UInt32) -> Bool { (rawValue ^ hash) & Self.tag == 0 }
+    }
+
+    /// A power of two, at most 7/10 full.
+    private var index = [Place](repeating: .empty, count: 16)
     private var pieces: [[KeyEntry]] = []
     private(set) var count = 0
     /// Entries that are revoked.
@@ -49,7 +73,8 @@ struct KeyShard {
 
     /// Octets that the index and the entries take.
     var octets: Int {
-        index.count * 4 + pieces.count * Self.pieceCount * MemoryLayout<KeyEntry>.stride
+        index.count * MemoryLayout<Place>.stride
+            + pieces.count * Self.pieceCount * MemoryLayout<KeyEntry>.stride
     }
 
     /// The number of a key's entry; `nil` when it is not here.
@@ -59,9 +84,9 @@ struct KeyShard {
         let mask = index.count - 1
         var place = Int(hash) & mask
         // An index is never full, so that there is an empty place to stop at.
-        while index[place] != 0 {
-            let number = Int(index[place]) - 1
-            if self[number].id == id { return number }
+        while !index[place].isEmpty {
+            let number = index[place].number
+            if index[place].mayHold(hash), self[number].id == id { return number }
             place = (place + 1) & mask
         }
         return nil
@@ -69,7 +94,7 @@ struct KeyShard {
 
     /// Adds a key that is not here.
     mutating func insert(_ entry: KeyEntry, hash: UInt32, rehash: (KeyID) -> UInt32) {
-        precondition(count < Int(UInt32.max), "KeyShard: more keys than an index can number")
+        precondition(count < Place.countMax, "KeyShard: more keys than an index can number")
         if (count + 1) * 10 > index.count * 7 { grow(rehash) }
         if count % Self.pieceCount == 0 {
             var piece: [KeyEntry] = []
@@ -96,12 +121,12 @@ struct KeyShard {
     private mutating func place(number: Int, hash: UInt32) {
         let mask = index.count - 1
         var place = Int(hash) & mask
-        while index[place] != 0 { place = (place + 1) & mask }
-        index[place] = UInt32(number + 1)
+        while !index[place].isEmpty { place = (place + 1) & mask }
+        index[place] = Place(number: number, hash: hash)
     }
 
     private mutating func grow(_ rehash: (KeyID) -> UInt32) {
-        index = [UInt32](repeating: 0, count: index.count * 2)
+        index = [Place](repeating: .empty, count: index.count * 2)
         for number in 0..<count { place(number: number, hash: rehash(self[number].id)) }
     }
 }
