@@ -108,7 +108,7 @@ extension Judge {
             ruling.verdict = .refuse(.keyUnknown)
             return nil
         case .known(let stored):
-            ruling.environment = stored.environment.rawValue
+            ruling.environment = stored.environment
             guard !stored.isRevoked else {
                 ruling.verdict = .refuse(.keyRevoked)
                 return nil
@@ -117,7 +117,7 @@ extension Judge {
                 ruling.verdict = .refuse(.appMismatch)
                 return nil
             }
-            ruling.appID = app.id
+            ruling.app = stored.app
             return (stored, app)
         }
     }

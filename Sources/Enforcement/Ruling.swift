@@ -7,10 +7,10 @@ package struct Ruling: Sendable {
     package var verdict: Verdict
     /// The key that the request names, whether or not it proved to hold it.
     package var keyID: KeyID?
-    /// The App ID of the key; empty when the key is not known.
-    package var appID = ""
-    /// `production`, `development` or `test`; empty when the key is not known.
-    package var environment = ""
+    /// The key's app; `nil` when the key is not known or its app is not configured.
+    package var app: AppNumber?
+    /// Who attested the key; `nil` when the key is not known.
+    package var environment: KeyEnvironment?
     /// The rule forwards although the verdict is a refusal: clients that can't attest.
     package var isExcused = false
     /// What the content must hash to before its last octets are released.
@@ -19,7 +19,7 @@ package struct Ruling: Sendable {
     package var ticket: CommitTicket?
 
     /// Whether it rests on a test authority's key.
-    package var isTest: Bool { environment == "test" }
+    package var isTest: Bool { environment == .test }
 
     package init(_ verdict: Verdict, keyID: KeyID? = nil) {
         self.verdict = verdict

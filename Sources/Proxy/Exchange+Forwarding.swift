@@ -4,6 +4,7 @@ import Enforcement
 import HTTPWire
 import Octets
 import Rules
+import Store
 import Telemetry
 import Transport
 
@@ -44,8 +45,13 @@ extension Exchange {
         guard ruling.verdict == .pass, let keyID = ruling.keyID else { return }
         let text = Base64.encode(keyID.digest.bytes.span)
         HeadWriter.field("App-Attest-Key-Id", text, into: &originHead)
-        HeadWriter.field("App-Attest-App-Id", text: ruling.appID, into: &originHead)
-        HeadWriter.field("App-Attest-Environment", text: ruling.environment, into: &originHead)
+        guard let app = ruling.app, let environment = ruling.environment else { return }
+        HeadWriter.field("App-Attest-App-Id", text: proxy.keys.appID(of: app), into: &originHead)
+        HeadWriter.field(
+            "App-Attest-Environment",
+            text: environment.rawValue,
+            into: &originHead
+        )
     }
 
     /// Sends the request to the next server.

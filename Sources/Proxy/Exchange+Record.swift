@@ -2,6 +2,7 @@ import AppAttest
 import Enforcement
 import HTTPWire
 import Rules
+import Store
 import Telemetry
 import Transport
 
@@ -46,9 +47,9 @@ extension Exchange {
         if !reason.isEmpty { proxy.log.member("reason", reason) }
         proxy.log.member("enforced", isEnforced)
         if let keyID = ruling.keyID { proxy.log.member("key", keyID.logName) }
-        if !ruling.appID.isEmpty {
-            proxy.log.member("app", ruling.appID)
-            proxy.log.member("environment", ruling.environment)
+        if let app = ruling.app, let environment = ruling.environment {
+            proxy.log.member("app", proxy.keys.appID(of: app))
+            proxy.log.member("environment", environment.rawValue)
         }
     }
 }

@@ -261,8 +261,9 @@ extension BuildPolicy {
         let ruling = try trial.send(try trial.request(), by: &key)
         #expect(ruling.verdict == .pass)
         #expect(ruling.keyID == key.keyID)
-        #expect(ruling.appID == Trial.appID)
-        #expect(ruling.environment == "production")
+        let app = try #require(ruling.app)
+        #expect(trial.keys.appID(of: app) == Trial.appID)
+        #expect(ruling.environment == .production)
         #expect(!ruling.isTest)
         #expect(try trial.counters(key).highest == SignCounter(rawValue: 1))
     }
@@ -275,7 +276,7 @@ extension BuildPolicy {
         let ruling = try trial.send(try trial.request(), by: &key)
         #expect(ruling.verdict == .pass)
         #expect(ruling.isTest)
-        #expect(ruling.environment == "test")
+        #expect(ruling.environment == .test)
     }
 
     @Test(arguments: [AssertionDamage.highS, .lowS])
@@ -343,7 +344,7 @@ extension BuildPolicy {
         var key = trial.enrolledKey()
         let ruling = try trial.send(try trial.request(), by: &key) { $0.remove(missing) }
         #expect(ruling.keyID == key.keyID)
-        #expect(ruling.appID == "")
+        #expect(ruling.app == nil)
     }
 
     @Test func `whoever says so and sends an assertion is judged by the assertion`() throws {
