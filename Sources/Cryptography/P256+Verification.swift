@@ -18,7 +18,7 @@ extension P256.PublicKey {
             try? Crypto.P256.Signing.PublicKey(x963Representation: $0)
         }
         let pair = numbers.span.withUnsafeBytes {
-            try? Crypto.P256.Signing.ECDSASignature(rawRepresentation: Data($0))
+            try? Crypto.P256.Signing.ECDSASignature(rawRepresentation: $0)
         }
         guard let key, let pair else { return false }
         return key.isValidSignature(pair, for: HashedMessage(digest: digest))
