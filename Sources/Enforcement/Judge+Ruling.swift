@@ -117,7 +117,7 @@ extension Judge {
                 ruling.verdict = .refuse(.appMismatch)
                 return nil
             }
-            ruling.app = stored.app
+            ruling.appID = app.id
             return (stored, app)
         }
     }

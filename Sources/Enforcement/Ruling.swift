@@ -7,8 +7,8 @@ package struct Ruling: Sendable {
     package var verdict: Verdict
     /// The key that the request names, whether or not it proved to hold it.
     package var keyID: KeyID?
-    /// The key's app; `nil` when the key is not known or its app is not configured.
-    package var app: AppNumber?
+    /// The App ID of the key; empty when the key is not known or its app not configured.
+    package var appID = ""
     /// Who attested the key; `nil` when the key is not known.
     package var environment: KeyEnvironment?
     /// The rule forwards although the verdict is a refusal: clients that can't attest.

@@ -94,30 +94,29 @@ public enum Base64 {
         guard end % 4 != 1, padding == 0 || (end + padding) % 4 == 0 else { return nil }
         let values = values.span
         let rest = end % 4
+        var octets: [UInt8] = []
+        octets.reserveCapacity(end / 4 * 3 + 2)
         // All digits together: one that is none has bits above the six of a digit.
         var seen: UInt8 = 0
-        // What is left of the last digit, shifted to the top of an octet.
-        var left: UInt8 = 0
-        let octets = [UInt8](capacity: end / 4 * 3 + 2) { octets in
-            var index = 0
-            while index < end - rest {
-                let (a, b) = (values[Int(text[index])], values[Int(text[index + 1])])
-                let (c, d) = (values[Int(text[index + 2])], values[Int(text[index + 3])])
-                seen |= a | b | c | d
-                octets.append(a << 2 | b >> 4)
-                octets.append(b << 4 | c >> 2)
-                octets.append(c << 6 | d)
-                index += 4
-            }
-            guard rest > 0 else { return }
+        var index = 0
+        while index < end - rest {
+            let (a, b) = (values[Int(text[index])], values[Int(text[index + 1])])
+            let (c, d) = (values[Int(text[index + 2])], values[Int(text[index + 3])])
+            seen |= a | b | c | d
+            octets.append(a << 2 | b >> 4)
+            octets.append(b << 4 | c >> 2)
+            octets.append(c << 6 | d)
+            index += 4
+        }
+        if rest > 0 {
             let (a, b) = (values[Int(text[index])], values[Int(text[index + 1])])
             let c = rest == 3 ? values[Int(text[index + 2])] : 0
             seen |= a | b | c
             octets.append(a << 2 | b >> 4)
             if rest == 3 { octets.append(b << 4 | c >> 2) }
-            left = rest == 3 ? c << 6 : b << 4
+            guard rest == 3 ? c & 3 == 0 : b & 15 == 0 else { return nil }
         }
-        return seen < 64 && left == 0 ? octets : nil
+        return seen < 64 ? octets : nil
     }
 
     /// The octets of a text in either alphabet; `nil` when it is not base64. See

@@ -42,16 +42,13 @@ extension Exchange {
         if !reason.isEmpty {
             HeadWriter.field("App-Attest-Reason", text: reason, into: &originHead)
         }
-        guard ruling.verdict == .pass, let keyID = ruling.keyID else { return }
+        guard ruling.verdict == .pass, let keyID = ruling.keyID,
+            let environment = ruling.environment?.rawValue
+        else { return }
         let text = Base64.encode(keyID.digest.bytes.span)
         HeadWriter.field("App-Attest-Key-Id", text, into: &originHead)
-        guard let app = ruling.app, let environment = ruling.environment else { return }
-        HeadWriter.field("App-Attest-App-Id", text: proxy.keys.appID(of: app), into: &originHead)
-        HeadWriter.field(
-            "App-Attest-Environment",
-            text: environment.rawValue,
-            into: &originHead
-        )
+        HeadWriter.field("App-Attest-App-Id", text: ruling.appID, into: &originHead)
+        HeadWriter.field("App-Attest-Environment", text: environment, into: &originHead)
     }
 
     /// Sends the request to the next server.

@@ -47,8 +47,8 @@ extension Exchange {
         if !reason.isEmpty { proxy.log.member("reason", reason) }
         proxy.log.member("enforced", isEnforced)
         if let keyID = ruling.keyID { proxy.log.member("key", keyID.logName) }
-        if let app = ruling.app, let environment = ruling.environment {
-            proxy.log.member("app", proxy.keys.appID(of: app))
+        if !ruling.appID.isEmpty, let environment = ruling.environment {
+            proxy.log.member("app", ruling.appID)
             proxy.log.member("environment", environment.rawValue)
         }
     }

@@ -261,8 +261,7 @@ extension BuildPolicy {
         let ruling = try trial.send(try trial.request(), by: &key)
         #expect(ruling.verdict == .pass)
         #expect(ruling.keyID == key.keyID)
-        let app = try #require(ruling.app)
-        #expect(trial.keys.appID(of: app) == Trial.appID)
+        #expect(ruling.appID == Trial.appID)
         #expect(ruling.environment == .production)
         #expect(!ruling.isTest)
         #expect(try trial.counters(key).highest == SignCounter(rawValue: 1))
@@ -344,7 +343,7 @@ extension BuildPolicy {
         var key = trial.enrolledKey()
         let ruling = try trial.send(try trial.request(), by: &key) { $0.remove(missing) }
         #expect(ruling.keyID == key.keyID)
-        #expect(ruling.app == nil)
+        #expect(ruling.appID == "")
     }
 
     @Test func `whoever says so and sends an assertion is judged by the assertion`() throws {
