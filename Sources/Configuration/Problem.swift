@@ -41,6 +41,7 @@ package struct Problem: Hashable, Sendable {
 /// The problems of one load, in the order in which they are found. Local to the load.
 final class ProblemLog {
     private(set) var problems: [Problem] = []
+    private var known: Set<Problem> = []
 
     func error(_ place: Problem.Place, _ keyPath: String, found: String, use: String) {
         add(.error, place, keyPath, found, use)
@@ -49,6 +50,8 @@ final class ProblemLog {
     func warning(_ place: Problem.Place, _ keyPath: String, found: String, use: String) {
         add(.warning, place, keyPath, found, use)
     }
+
+    private(set) var hasErrors = false
 
     /// By file, in the order in which the files were first named, then by line.
     var sorted: [Problem] {
@@ -77,6 +80,7 @@ final class ProblemLog {
             found: found,
             use: use
         )
-        if !problems.contains(problem) { problems.append(problem) }
+        if severity == .error { hasErrors = true }
+        if known.insert(problem).inserted { problems.append(problem) }
     }
 }

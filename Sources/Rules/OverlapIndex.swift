@@ -1,0 +1,127 @@
+/// Finds, among the path patterns added before, those that share a path with another one.
+///
+/// A tree by path segments, followed by patterns. A search has a bound: `/*/a`, `/*/b`, … share
+/// paths with `/a/*`, `/b/*`, …, each with each.
+package struct OverlapIndex {
+    /// What a search found.
+    package struct Findings {
+        /// The numbers of the patterns, in ascending order.
+        package fileprivate(set) var numbers: [Int] = []
+        /// The search ended at its bound.
+        package fileprivate(set) var isCut = false
+        fileprivate var stepsLeft: Int
+    }
+
+    private struct Node {
+        /// The place behind `*`.
+        var one: Int?
+        var literals: [[UInt8]: Int] = [:]
+        var ends: [Int] = []
+        var rests: [Int] = []
+    }
+
+    private var nodes = [Node()]
+
+    package init() {}
+
+    package mutating func add(_ path: PathPattern, number: Int) {
+        var place = 0
+        for segment in path.segments {
+            let next: Int?
+            switch segment {
+            case .literal(let literal):
+                next = nodes[place].literals[literal]
+                if next == nil { nodes[place].literals[literal] = nodes.count }
+            case .one:
+                next = nodes[place].one
+                if next == nil { nodes[place].one = nodes.count }
+            }
+            place = next ?? nodes.count
+            if next == nil { nodes.append(Node()) }
+        }
+        if path.hasRest {
+            nodes[place].rests.append(number)
+        } else {
+            nodes[place].ends.append(number)
+        }
+    }
+
+    /// The patterns that share a path with this one, in the exact reading of paths.
+    ///
+    /// - `stepsMax`: how many places are visited and patterns found at most.
+    package func overlapping(_ path: PathPattern, stepsMax: Int) -> Findings {
+        var findings = Findings(stepsLeft: stepsMax)
+        visit(0, path, at: 0, &findings)
+        findings.numbers.sort()
+        return findings
+    }
+
+    private func visit(_ place: Int, _ path: PathPattern, at depth: Int, _ found: inout Findings) {
+        guard Self.take(1, &found) else { return }
+        let node = nodes[place]
+        note(node.rests, &found)
+        guard depth < path.segments.count else {
+            note(node.ends, &found)
+            guard path.hasRest else { return }
+            for child in node.literals.values { visit(child, path, at: depth, &found) }
+            if let one = node.one { visit(one, path, at: depth, &found) }
+            return
+        }
+        switch path.segments[depth] {
+        case .literal(let literal):
+            if let child = node.literals[literal] { visit(child, path, at: depth + 1, &found) }
+            guard !literal.isEmpty else { return }
+        case .one:
+            for (literal, child) in node.literals where !literal.isEmpty {
+                visit(child, path, at: depth + 1, &found)
+            }
+        }
+        if let one = node.one { visit(one, path, at: depth + 1, &found) }
+    }
+
+    private func note(_ numbers: [Int], _ found: inout Findings) {
+        for number in numbers where Self.take(1, &found) { found.numbers.append(number) }
+    }
+
+    private static func take(_ count: Int, _ found: inout Findings) -> Bool {
+        guard found.stepsLeft >= count else {
+            found.isCut = true
+            return false
+        }
+        found.stepsLeft -= count
+        return true
+    }
+}
+
+extension PathPattern {
+    /// A path that is one of both patterns, as a request would write it; the other pattern must
+    /// share one with this.
+    ///
+    /// - `one`: the segment that stands for `*` where neither pattern says more; unreserved octets.
+    package func example(sharedWith other: PathPattern, one: String) -> String {
+        let count = max(segments.count, other.segments.count)
+        let parts = (0..<count).map { place in
+            for pattern in [self, other] where place < pattern.segments.count {
+                guard case .literal(let literal) = pattern.segments[place] else { continue }
+                return Self.text(literal)
+            }
+            return one
+        }
+        return "/" + parts.joined(separator: "/")
+    }
+
+    /// A segment with everything encoded that is not unreserved (RFC 3986 §2.3), so that it has one
+    /// reading.
+    private static func text(_ segment: [UInt8]) -> String {
+        let digits = Array("0123456789ABCDEF")
+        return segment.reduce(into: "") { text, octet in
+            switch octet {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+                UInt8(ascii: "_"), UInt8(ascii: "~"):
+                text.unicodeScalars.append(UnicodeScalar(octet))
+            default: text += "%\(digits[Int(octet >> 4)])\(digits[Int(octet & 15)])"
+            }
+        }
+    }
+}
