@@ -63,6 +63,9 @@ struct AppDraft {
         testRoot = reader.value("test_root", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
     }
 
+    /// Whether rules that name no apps admit its keys, as ``AppPolicy/isProduction``.
+    var isProduction: Bool { environments?.contains { $0.value == .production } ?? false }
+
     private static func appID(_ text: String) -> String? {
         let isPlain = text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "*") }
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)

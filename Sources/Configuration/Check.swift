@@ -18,7 +18,10 @@ package struct Check: Sendable {
             return
         }
         lines += Self.summary(configuration)
-        lines.append("\(file): ok, \(Self.count(loaded.warnings.count, "warning"))")
+        let coverage = Coverage(configuration)
+        lines += Self.lines(coverage, configuration)
+        let warnings = loaded.warnings.count + coverage.warningCount
+        lines.append("\(file): ok, \(Self.count(warnings, "warning"))")
         text = lines.joined(separator: "\n") + "\n"
         exitStatus = 0
     }
@@ -48,22 +51,50 @@ package struct Check: Sendable {
         for (rule, place) in zip(configuration.rules.rules, configuration.rulePlaces) {
             let isDefault = rule === configuration.rules.fallback
             let match = isDefault ? "everything else" : rule.match.text
-            let origin = configuration.origin(of: rule).name
-            lines.append("  \(rule.id): \(match) → \(origin), \(rule.modeText)  (\(place.text))")
+            let origin = configuration.origin(of: rule).map { " → \($0.name)" } ?? ""
+            lines.append("  \(rule.id): \(match)\(origin), \(rule.modeText)  (\(place.text))")
             lines += rule.demandLines.map { "    \($0)" }
+            lines += unusualKeys(rule, configuration.apps).map { "    \($0)" }
         }
-        lines.append(coverage(configuration))
         return lines
     }
 
-    /// What the rules leave to the default, which is easily more than meant.
-    private static func coverage(_ configuration: GatewayConfiguration) -> String {
+    /// Keys that a rule admits and that Apple's production environment has not attested.
+    private static func unusualKeys(_ rule: Rule, _ apps: [AppPolicy]) -> [String] {
+        guard rule.mode.verifies else { return [] }
+        let admitted = apps.filter(rule.apps.admits)
+        let kinds = [
+            ("test", admitted.filter(\.isTest)),
+            ("development", admitted.filter { $0.environments.contains(.development) }),
+        ]
+        return kinds.compactMap { kind, apps in
+            guard !apps.isEmpty else { return nil }
+            return "admits \(kind) keys of \(apps.map(\.id).joined(separator: ", "))"
+        }
+    }
+
+    /// What the rules leave to the default, which is easily more than meant, and what passes by an
+    /// enforced rule.
+    private static func lines(_ coverage: Coverage, _ configuration: GatewayConfiguration)
+        -> [String]
+    {
         let fate =
             switch configuration.rules.fallback.mode {
             case .off: "forwarded without being verified"
             case .observe: "verified and forwarded whatever the verdict"
             case .enforce: "verified and refused unless they pass"
+            case .deny: "answered 404 and not forwarded"
             }
-        return "coverage requests that meet no rule are \(fate)"
+        var lines = ["coverage requests that meet no rule are \(fate)"]
+        guard configuration.rules.rules.contains(where: { $0.mode == .enforce }) else {
+            return lines + ["coverage no rule is enforced"]
+        }
+        if coverage.entries.isEmpty {
+            lines.append("coverage no way past an enforced rule was found")
+        } else {
+            lines.append("coverage what reaches the origin of an enforced rule all the same")
+            lines += coverage.lines
+        }
+        return lines
     }
 }

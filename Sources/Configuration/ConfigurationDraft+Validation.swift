@@ -10,9 +10,10 @@ extension ConfigurationDraft {
     ) -> GatewayConfiguration? {
         reader.require("listen", use: "listen: [{ address: 0.0.0.0:8443 }]")
         reader.require("origins", use: "origins: { name: { servers: [10.0.0.5:8080] } }")
-        reader.require("default", use: "default: { origin: …, mode: off | observe | enforce }")
+        reader.require("default", use: "default: { mode: deny }, or one with an origin")
         let listeners = validatedListeners(files: files)
-        let apps = validatedApps(rules, files: files)
+        requireApps(rules)
+        let apps = validatedApps(files: files)
         validateStore(hasApps: !apps.isEmpty, files: files)
         if let addressSource, trustedProxies.isEmpty {
             reader.log.error(
@@ -24,23 +25,7 @@ extension ConfigurationDraft {
         }
         if let spillFolder { require(folder: spillFolder, files: files) }
 
-        let names = origins.map(\.name.value)
-        var validator = RuleValidation(origins: names, fallback: fallback, log: log)
-        var built = rules.enumerated().compactMap { validator.rule($1, index: $0) }
-        validator.findShadows(rules)
-        guard let fallback, let last = validator.fallbackRule(fallback, index: rules.count),
-            built.count == rules.count
-        else { return nil }
-        if let section = reader.node("rules"), RuleSet(built, default: last) == nil {
-            log.error(
-                section.place,
-                "rules",
-                found: "too many method names",
-                use: "at most 63 different ones in all rules together"
-            )
-            built = []
-        }
-        guard let set = RuleSet(built, default: last) else { return nil }
+        guard let fallback, let set = ruleSet(rules, apps: apps, log: log) else { return nil }
         return GatewayConfiguration(
             listeners: listeners,
             admin: admin?.value,
@@ -61,6 +46,37 @@ extension ConfigurationDraft {
             rules: set,
             rulePlaces: rules.map(\.reader.place) + [fallback.reader.place]
         )
+    }
+
+    /// What commands about keys need.
+    func validatedStore(files: some ConfigurationFiles) -> StoreSettings {
+        let apps = validatedApps(files: files)
+        validateStore(hasApps: !apps.isEmpty, files: files)
+        return StoreSettings(storeFile: storeFile?.value, apps: apps)
+    }
+
+    /// All rules and the default. An index is built over them only when they have no error.
+    private func ruleSet(_ drafts: [RuleDraft], apps: [AppPolicy], log: ProblemLog) -> RuleSet? {
+        let names = origins.map(\.name.value)
+        var validator = RuleValidation(origins: names, apps: self.apps, fallback, drafts, log: log)
+        let built = drafts.enumerated().compactMap { validator.rule($1, index: $0) }
+        validator.findShadows(drafts)
+        let methods = Set(drafts.flatMap { $0.match?.value.methods ?? [] })
+        if let section = reader.node("rules"), methods.count > RuleSet.methodsMax {
+            log.error(
+                section.place,
+                "rules",
+                found: "too many method names",
+                use: "at most \(RuleSet.methodsMax) different ones in all rules together"
+            )
+        }
+        guard let fallback, let last = validator.fallbackRule(fallback, index: drafts.count),
+            built.count == drafts.count
+        else { return nil }
+        let places = drafts.map { $0.match?.place ?? $0.reader.place } + [fallback.reader.place]
+        validator.findSharedHosts(built + [last], places, apps)
+        guard !log.hasErrors else { return nil }
+        return RuleSet(built, default: last)
     }
 
     private func validated(_ origin: OriginDraft) -> UpstreamSettings {
@@ -135,21 +151,20 @@ extension ConfigurationDraft {
         )
     }
 
-    private func validatedApps(
-        _ rules: [RuleDraft],
-        files: some ConfigurationFiles
-    ) -> [AppPolicy] {
+    private func requireApps(_ rules: [RuleDraft]) {
         let verifying = (rules + [fallback].compactMap(\.self)).first { draft in
-            draft.mode.map { $0.value != .off } ?? false
+            draft.mode?.value.verifies ?? false
         }
-        if let verifying, !reader.has("apps") {
-            reader.log.error(
-                reader.place,
-                "apps",
-                found: "no apps, while \(verifying.reader.place.text) verifies",
-                use: "apps: [{ id: ABCDE12345.com.example.app, environments: [production] }]"
-            )
-        }
+        guard let verifying, !reader.has("apps") else { return }
+        reader.log.error(
+            reader.place,
+            "apps",
+            found: "no apps, while \(verifying.reader.place.text) verifies",
+            use: "apps: [{ id: ABCDE12345.com.example.app, environments: [production] }]"
+        )
+    }
+
+    private func validatedApps(files: some ConfigurationFiles) -> [AppPolicy] {
         var seen: [String: Problem.Place] = [:]
         return apps.compactMap { draft in
             if let id = draft.id {

@@ -29,14 +29,34 @@ package enum ConfigurationLoader {
         )
     }
 
+    /// Loads what commands about keys need: the store and the apps.
+    ///
+    /// Files of rules are not read, and no rule is compared with another one: a key can be revoked
+    /// while somebody edits them, and at once however many there are.
+    package static func loadStore(
+        _ path: String,
+        files: some ConfigurationFiles = DiskFiles()
+    ) -> LoadedStore {
+        let log = ProblemLog()
+        let store = draft(path, files: files, log: log)?.validatedStore(files: files)
+        return LoadedStore(settings: log.hasErrors ? nil : store, problems: log.sorted)
+    }
+
+    private static func draft(
+        _ path: String,
+        files: some ConfigurationFiles,
+        log: ProblemLog
+    ) -> ConfigurationDraft? {
+        guard let root = node(path, files: files, log: log) else { return nil }
+        return ConfigurationDraft(root, folder: FilePath.folder(of: path), log: log)
+    }
+
     private static func read(
         _ path: String,
         files: some ConfigurationFiles,
         log: ProblemLog
     ) -> GatewayConfiguration? {
-        guard let root = node(path, files: files, log: log) else { return nil }
-        let folder = FilePath.folder(of: path)
-        guard let draft = ConfigurationDraft(root, folder: folder, log: log) else { return nil }
+        guard let draft = draft(path, files: files, log: log) else { return nil }
         var rules: [RuleDraft] = []
         switch draft.rules {
         case .none: break

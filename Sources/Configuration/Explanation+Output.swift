@@ -6,8 +6,9 @@ extension Explanation {
         var lines = [request]
         lines += passed.map { "  not \($0.id) (\($0.place)): \($0.because)" }
         if isEndpoint { lines.append("  answered by the gateway itself") }
-        if let rule, let place, let origin {
-            lines.append("  rule \(rule.id) (\(place)): \(rule.modeText) → \(origin)")
+        if let rule, let place {
+            let target = origin.map { " → \($0)" } ?? ""
+            lines.append("  rule \(rule.id) (\(place)): \(rule.modeText)\(target)")
         }
         if let rival {
             lines.append("  but \(rival.id) for servers that merge slashes or strip parameters")
@@ -52,10 +53,11 @@ extension Explanation {
             )
         )
         if isEndpoint { members.append(("endpoint", .bool(true))) }
-        if let rule, let place, let origin {
+        if let rule, let place {
+            members += [("rule", .string(rule.id)), ("place", .string(place))]
+            if let origin { members.append(("origin", .string(origin))) }
             members += [
-                ("rule", .string(rule.id)), ("place", .string(place)),
-                ("origin", .string(origin)), ("mode", .string(rule.mode.rawValue)),
+                ("mode", .string(rule.mode.rawValue)),
                 ("asks", .array(rule.demandLines.map(JSONText.string))),
             ]
         }

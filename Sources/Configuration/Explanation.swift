@@ -59,8 +59,8 @@ package struct Explanation: Sendable {
         self.isEndpoint = isEndpoint
         passed = Self.passed(trial, configuration)
         place = trial.rule.map { configuration.rulePlaces[$0.index].text }
-        origin = trial.rule.map { configuration.origin(of: $0).name }
-        if let rule = trial.rule, rule.mode != .off, refusal == nil {
+        origin = trial.rule.map { configuration.origin(of: $0)?.name } ?? nil
+        if let rule = trial.rule, rule.mode.verifies, refusal == nil {
             clientData = ExpectedClientData.lines(rule, trial)
             placement = Self.placement(rule, trial, client: client, now: now)
         } else {

@@ -36,6 +36,8 @@ package struct GatewayConfiguration: Sendable {
     /// Where each rule stands, by its number; the default last.
     package let rulePlaces: [Problem.Place]
 
-    /// The origin of a rule.
-    package func origin(of rule: Rule) -> UpstreamSettings { origins[rule.origin.rawValue] }
+    /// The origin of a rule; `nil` for a rule that denies.
+    package func origin(of rule: Rule) -> UpstreamSettings? {
+        rule.origin.map { origins[$0.rawValue] }
+    }
 }

@@ -226,10 +226,10 @@ extension MappingReader {
         func name(_ key: String) -> [UInt8]? {
             let use = "a field name that is not one of HTTP's or the gateway's own"
             let found = inner.value(key, use: use) { text -> [UInt8]? in
-                guard let name = FieldNameText.lowerCase(text), !Self.reserved.contains(name) else {
-                    return nil
-                }
-                return Array(name.utf8)
+                guard let name = FieldNameText.lowerCase(text).map({ Array($0.utf8) }),
+                    !Self.reserved.contains(FieldKind(name: name))
+                else { return nil }
+                return name
             }
             return found?.value
         }
@@ -249,11 +249,7 @@ extension MappingReader {
         return Located(value: names, place: node.place, keyPath: path(key))
     }
 
-    private static let reserved: Set<String> = [
-        "host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer",
-        "upgrade", "expect", "via", "forwarded", "content-digest", "content-type",
-        "content-encoding", "proxy-connection", "proxy-authorization", "proxy-authenticate",
-        "max-forwards", "date", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host",
-        "x-forwarded-port", "app-attest-verdict", "app-attest-reason", "app-attest-app-id",
-    ]
+    private static let reserved = FieldKindSet.neverAsSent.subtracting(.proof).union(
+        FieldKindSet([.host, .date, .contentDigest, .contentType, .contentEncoding])
+    )
 }

@@ -104,8 +104,14 @@ struct RequestTrial: ~Copyable {
             self.rule = rule
             rival = nil
             let reason = view.refusal(allowing: rule.allowEncoded)
-            outcome =
-                reason.map { .refused(status: $0.status, reason: $0.rawValue) } ?? .rule(rule)
+            if let reason {
+                outcome = .refused(status: reason.status, reason: reason.rawValue)
+            } else if rule.mode == .deny {
+                // As Enforcement's table of refusals has it.
+                outcome = .refused(status: 404, reason: "no-rule")
+            } else {
+                outcome = .rule(rule)
+            }
         case .disputed(let rule, let rival):
             self.rule = rule
             self.rival = rival

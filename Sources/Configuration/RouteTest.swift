@@ -154,7 +154,11 @@ extension Explanation {
     /// What needs no key and no address: whether the rule refuses nobody, or everybody.
     fileprivate var isEnforcedForAll: Bool? {
         guard let rule else { return nil }
-        if rule.mode != .enforce { return false }
+        switch rule.mode {
+        case .off, .observe: return false
+        case .deny: return true
+        case .enforce: break
+        }
         switch rule.rollout.schedule {
         case .fixed(.whole): return true
         case .fixed(.none): return false

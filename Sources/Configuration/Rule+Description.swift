@@ -10,7 +10,7 @@ extension Rule {
 
     /// What is asked, one line for each part; nothing for a rule that is off.
     package var demandLines: [String] {
-        guard mode != .off else { return [] }
+        guard mode.verifies else { return [] }
         var lines = ["signs \(signing.text)"]
         var challengeText = "challenge \(challenge.rawValue)"
         if case .jsonPointer(let pointer) = challengeSource {
@@ -23,6 +23,7 @@ extension Rule {
         if fields != .standard {
             lines.append("fields \(fields.all.map { String(decoding: $0, as: UTF8.self) })")
         }
+        if case .named(let ids) = apps { lines.append("keys of \(ids.joined(separator: ", "))") }
         return lines
     }
 }

@@ -30,13 +30,13 @@ struct RuleDraft {
     }
 
     static let keys = [
-        "id", "match", "origin", "mode", "rollout", "sign", "headers", "challenge", "counter",
-        "body", "on_error", "unsupported", "fields", "next_challenge", "allow_encoded",
+        "id", "match", "origin", "mode", "rollout", "apps", "sign", "headers", "challenge",
+        "counter", "body", "on_error", "unsupported", "fields", "next_challenge", "allow_encoded",
     ]
     /// Keys that say how to verify, and say nothing where nothing is verified.
     static let verifyingKeys = [
-        "rollout", "sign", "headers", "challenge", "counter", "body", "on_error", "unsupported",
-        "fields", "next_challenge",
+        "rollout", "apps", "sign", "headers", "challenge", "counter", "body", "on_error",
+        "unsupported", "fields", "next_challenge",
     ]
 
     let reader: MappingReader
@@ -45,6 +45,7 @@ struct RuleDraft {
     let origin: Located<String>?
     let mode: Located<Mode>?
     let rollout: Located<RolloutDraft>?
+    let apps: [Located<String>]?
     let sign: Located<Sign>?
     let headers: [Located<String>]?
     let challenge: Located<ChallengeRule>?
@@ -67,6 +68,7 @@ struct RuleDraft {
         origin = reader.value("origin", use: "the name of an origin") { $0 }
         mode = reader.word("mode")
         rollout = reader.rollout("rollout")
+        apps = reader.list("apps", of: "App IDs") { $0 }
         sign = reader.sign("sign")
         headers = reader.list("headers", of: "field names") { FieldNameText.lowerCase($0) }
         (challenge, pointer) = reader.challenge("challenge")

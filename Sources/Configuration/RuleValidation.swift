@@ -7,19 +7,40 @@ struct RuleValidation {
     let origins: [String]
     let fallback: RuleDraft?
     let log: ProblemLog
+    /// The App IDs of the file.
+    let appIDs: [String]
+    let knownApps: Set<String>
+    /// Whether a rule that names no apps admits nobody.
+    let lacksProductionApp: Bool
+    /// Whether a rule has no origin of its own and so that of the default.
+    private let usesDefaultOrigin: Bool
+    private let originPlaces: [String: Int]
     private var places: [String: Problem.Place] = [:]
 
-    init(origins: [String], fallback: RuleDraft?, log: ProblemLog) {
+    init(
+        origins: [String],
+        apps: [AppDraft],
+        _ fallback: RuleDraft?,
+        _ rules: [RuleDraft],
+        log: ProblemLog
+    ) {
         self.origins = origins
         self.fallback = fallback
         self.log = log
+        appIDs = apps.compactMap(\.id?.value)
+        // An app that could not be read is told of where it stands.
+        let areRead = apps.allSatisfy { $0.environments?.isEmpty == false }
+        lacksProductionApp = areRead && !apps.isEmpty && !apps.contains(where: \.isProduction)
+        usesDefaultOrigin = rules.contains { !$0.reader.has("origin") && $0.mode?.value != .deny }
+        originPlaces = Dictionary(zip(origins, origins.indices)) { first, _ in first }
+        knownApps = Set(appIDs)
     }
 
     /// A rule of the list; `nil` when something that it can't do without is missing.
     mutating func rule(_ draft: RuleDraft, index: Int) -> Rule? {
         draft.reader.require("id", use: "id: a stable name, which logs and metrics show")
         draft.reader.require("match", use: "match: { path: /v1/orders }")
-        draft.reader.require("mode", use: "mode: off | observe | enforce")
+        draft.reader.require("mode", use: "mode: \(Self.modes)")
         if let id = draft.id {
             if let first = places[id.value] {
                 log.error(
@@ -33,8 +54,8 @@ struct RuleValidation {
         }
         let origin = origin(of: draft)
         let demands = demands(of: draft, id: draft.id?.value ?? "")
-        guard let id = draft.id, let match = draft.match, let mode = draft.mode, let origin,
-            let demands
+        guard let id = draft.id, let match = draft.match, let mode = draft.mode, let demands,
+            origin != nil || mode.value == .deny
         else { return nil }
         return Rule(
             id: id.value,
@@ -49,9 +70,10 @@ struct RuleValidation {
 
     /// The default.
     func fallbackRule(_ draft: RuleDraft, index: Int) -> Rule? {
-        draft.reader.require("mode", use: "mode: off | observe | enforce")
+        draft.reader.require("mode", use: "mode: \(Self.modes)")
         let origin = origin(of: draft)
-        guard let demands = demands(of: draft, id: "default"), let mode = draft.mode, let origin
+        guard let demands = demands(of: draft, id: "default"), let mode = draft.mode,
+            origin != nil || mode.value == .deny
         else { return nil }
         return Rule(
             id: "default",
@@ -64,13 +86,14 @@ struct RuleValidation {
         )
     }
 
+    private static let modes = Mode.allCases.map(\.rawValue).joined(separator: " | ")
+
     /// Rules that stand behind one that takes all their requests.
     func findShadows(_ drafts: [RuleDraft]) {
+        var index = CoverIndex()
         for (place, draft) in drafts.enumerated() {
             guard let match = draft.match,
-                let first = drafts[..<place].first(where: {
-                    $0.match?.value.covers(match.value) == true
-                })
+                let first = index.add(match.value, number: place).map({ drafts[$0] })
             else { continue }
             let id = first.id.map { " (\($0.value))" } ?? ""
             log.error(
@@ -85,13 +108,21 @@ struct RuleValidation {
     /// The rule's origin, or the default's. The default's own absence is reported once, there.
     private func origin(of draft: RuleDraft) -> OriginIndex? {
         let isDefault = draft.reader.keyPath == "default"
+        let denies = draft.mode?.value == .deny
+        if denies, draft.reader.has("origin"), !isDefault || !usesDefaultOrigin {
+            let use = isDefault ? "no origin: every rule has its own" : "no origin"
+            useless(draft, "origin", with: "mode: deny", use: use)
+            return nil
+        }
         guard let name = draft.origin ?? fallback?.origin else {
-            if isDefault, !draft.reader.has("origin") {
+            // A default that forwards and says no origin is reported once, there.
+            let isReported = !isDefault && fallback?.mode?.value != .deny
+            if !denies, !isReported, !draft.reader.has("origin") {
                 draft.reader.require("origin", use: "origin: \(origins.joined(separator: " | "))")
             }
             return nil
         }
-        guard let index = origins.firstIndex(of: name.value) else {
+        guard let index = originPlaces[name.value] else {
             guard draft.origin != nil else { return nil }
             let use = origins.isEmpty ? "origins that define it" : origins.joined(separator: " | ")
             log.error(
@@ -102,7 +133,7 @@ struct RuleValidation {
             )
             return nil
         }
-        return OriginIndex(index)
+        return denies ? nil : OriginIndex(index)
     }
 
     private func allowance(of draft: RuleDraft) -> PathConstructs {
@@ -115,17 +146,21 @@ struct RuleValidation {
     private func demands(of draft: RuleDraft, id: String) -> Rule.Demands? {
         var demands = Rule.Demands(salt: id)
         guard let mode = draft.mode else { return nil }
-        guard mode.value != .off else {
-            for key in RuleDraft.verifyingKeys where draft.reader.has(key) {
+        guard mode.value.verifies else {
+            var keys = RuleDraft.verifyingKeys
+            // Nothing that is denied reaches an origin, however its path is read.
+            if mode.value == .deny { keys.append("allow_encoded") }
+            for key in keys where draft.reader.has(key) {
                 useless(
                     draft,
                     key,
-                    with: "mode: off",
+                    with: "mode: \(mode.value.rawValue)",
                     use: "mode: observe or enforce, or no \(key)"
                 )
             }
             return demands
         }
+        demands.apps = apps(of: draft)
         if let rollout = draft.rollout {
             if mode.value == .observe {
                 useless(
@@ -188,15 +223,25 @@ struct RuleValidation {
         return form
     }
 
-    /// An assertion can't cover itself, and the digest and challenge have lines of their own.
+    /// An assertion can't cover itself, the digest and challenge have lines of their own, and a
+    /// signature over what the gateway removes or writes anew would protect nothing.
     private func checkHeaders(of draft: RuleDraft, fields: FieldNames) {
-        let own = [fields.assertion, fields.challenge].map { String(decoding: $0, as: UTF8.self) }
-        for header in draft.headers ?? [] where (own + ["content-digest"]).contains(header.value) {
+        let own = [fields.assertion, fields.challenge, Array("content-digest".utf8)]
+        for header in draft.headers ?? [] {
+            let name = Array(header.value.utf8)
+            let reason: String
+            if own.contains(name) {
+                reason = "this one is the assertion or has its own line"
+            } else if FieldKindSet.neverAsSent.contains(FieldKind(name: name)) {
+                reason = "the origin does not get this one as the client sent it"
+            } else {
+                continue
+            }
             log.error(
                 header.place,
                 header.keyPath,
                 found: header.value,
-                use: "other fields: this one is the assertion or has its own line"
+                use: "other fields: \(reason)"
             )
         }
     }

@@ -14,10 +14,16 @@ package enum Decision: Equatable, Sendable {
     /// | off | forward | forward | forward |
     /// | observe, or enforce for those outside the rollout | forward | forward | forward |
     /// | enforce | forward | refuse | as the rule's `on_error` |
+    /// | deny | refuse `no-rule` | refuse `no-rule` | refuse `no-rule` |
     ///
     /// - `isEnforced`: whether the rollout includes this client.
     package init(_ ruling: Ruling, rule: Rule, isEnforced: Bool) {
-        guard rule.mode == .enforce, isEnforced, !ruling.isExcused else {
+        switch rule.mode {
+        case .deny:
+            self = .refuse(.noRule)
+            return
+        case .enforce where isEnforced && !ruling.isExcused: break
+        case .off, .observe, .enforce:
             self = .forward
             return
         }

@@ -20,7 +20,7 @@ extension Judge {
         length: BodyFraming
     ) -> Ruling {
         var ruling = Ruling(.pass, keyID: proof.keyID)
-        guard let key = find(proof.keyID, &ruling) else { return ruling }
+        guard let key = find(proof.keyID, rule, &ruling) else { return ruling }
         guard mayVerify else {
             ruling.verdict = .refuse(.addressThrottled)
             return ruling
@@ -63,7 +63,7 @@ extension Judge {
         clientWaits: Bool
     ) -> Ruling? {
         var ruling = Ruling(.pass, keyID: proof.keyID)
-        guard find(proof.keyID, &ruling) != nil else { return ruling }
+        guard find(proof.keyID, rule, &ruling) != nil else { return ruling }
         guard mayVerify else {
             ruling.verdict = .refuse(.addressThrottled)
             return ruling
@@ -97,7 +97,8 @@ extension Judge {
         return length > UInt64(limit.rawValue)
     }
 
-    private func find(_ keyID: KeyID, _ ruling: inout Ruling) -> (
+    /// The key, when it may be used at all and the rule admits its app.
+    private func find(_ keyID: KeyID, _ rule: Rule, _ ruling: inout Ruling) -> (
         stored: StoredKey, app: AppPolicy
     )? {
         switch keys.find(keyID) {
@@ -118,6 +119,10 @@ extension Judge {
                 return nil
             }
             ruling.appID = app.id
+            guard admissions.admits(stored.app, app, rule: rule) else {
+                ruling.verdict = .refuse(.appMismatch)
+                return nil
+            }
             return (stored, app)
         }
     }

@@ -11,6 +11,7 @@ package struct Judge {
     let keys: KeyTable
     let challenges: ChallengeIssuer
     let apps: [AppNumber: AppPolicy]
+    let admissions: AppAdmissions
     var lines = RequestLines()
     /// Whether a signature may be verified now.
     var mayVerify = true
@@ -18,7 +19,14 @@ package struct Judge {
     package internal(set) var verifications: UInt64 = 0
 
     /// - `apps`: keys of other apps, left in the store, are refused.
-    package init(apps: [AppPolicy], keys: KeyTable, challenges: ChallengeIssuer) {
+    /// - `rules`: those that the requests will have; others are judged all the same, at a
+    ///   greater cost.
+    package init(
+        apps: [AppPolicy],
+        rules: [Rule] = [],
+        keys: KeyTable,
+        challenges: ChallengeIssuer
+    ) {
         self.keys = keys
         self.challenges = challenges
         self.apps = Dictionary(
@@ -26,6 +34,7 @@ package struct Judge {
                 (keys.number(ofApp: $0.id), $0)
             }
         )
+        admissions = AppAdmissions(rules, self.apps)
     }
 
     /// SHA-256 of no octets.

@@ -33,6 +33,7 @@ package enum Refusal: String, CaseIterable, Sendable {
     case enrolmentThrottled = "enrolment-throttled"
     case addressThrottled = "address-throttled"
     case storeUnavailable = "store-unavailable"
+    case noRule = "no-rule"
 }
 
 extension Refusal {
@@ -118,6 +119,7 @@ extension Refusal {
         case .addressThrottled:
             Row(429, .client, .retryLater, "Too much comes from this address.")
         case .storeUnavailable: Row(503, .gateway, .retryLater, "The key store can't be used now.")
+        case .noRule: Row(404, .client, .fixClient, "Nothing is served under this address.")
         }
     }
 }

@@ -43,7 +43,7 @@ extension GatewayServer: AdminSource {
                     id: rule.id,
                     mode: rule.mode.rawValue,
                     rollout: rule.rollout.text,
-                    origin: configuration.origin(of: rule).name
+                    origin: configuration.origin(of: rule)?.name ?? ""
                 )
             },
             verdictLabels: { VerdictSlot.labels($0) },

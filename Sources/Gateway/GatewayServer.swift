@@ -134,7 +134,7 @@ package final class GatewayServer: @unchecked Sendable {
             let proxy = ProxyLane(
                 lane: lane,
                 settings: settings,
-                judge: Judge(apps: configuration.apps, keys: keys, challenges: issuer),
+                judge: Judge(configuration, keys: keys, challenges: issuer),
                 enrolment: enrolment,
                 keys: keys,
                 addresses: addresses,
@@ -227,7 +227,7 @@ package final class GatewayServer: @unchecked Sendable {
         }
         do throws(GatewayError) {
             let settings = try ProxySettings(next)
-            let (apps, keys, issuer) = (next.apps, keys, issuer)
+            let (keys, issuer) = (keys, issuer)
             let enrolment = Self.enrolment(next, keys, issuer)
             // The addresses stay; a renewed certificate is for connections from now on.
             var loaded: [TLSContext?] = []
@@ -235,7 +235,7 @@ package final class GatewayServer: @unchecked Sendable {
             let certificates = loaded
             for unit in units {
                 unit.reload(settings, enrolment, certificates) {
-                    Judge(apps: apps, keys: keys, challenges: issuer)
+                    Judge(next, keys: keys, challenges: issuer)
                 }
             }
         } catch {

@@ -76,6 +76,13 @@ package struct LoadPlan: Sendable {
             guard rule.mode != .off else {
                 throw LoadError("rule \(rule.id) is off for this request: nothing is verified")
             }
+            if let app = configuration.apps.first(where: { $0.id == fleet.appID }),
+                !rule.apps.admits(app)
+            {
+                throw LoadError(
+                    "rule \(rule.id) admits no keys of \(app.id); give it apps: [\(app.id)]"
+                )
+            }
             self.rule = rule
         }
         let demand = RequestDemand(rule, underWayMax: options.underWayMax)

@@ -55,7 +55,8 @@ struct RequestTemplate: Sendable {
         otherStart = head(target + (target.contains("?") ? "&" : "?") + "changed=1")
         if case .lines(_, let names) = demand.signing {
             signedFields = names.map { name in
-                let values = fields.filter { $0.name.lowercased() == name }.map(\.value)
+                let given = fields.filter { $0.name.lowercased() == name }.map(\.value)
+                let values = name == "host" ? [host] : given
                 return (Array(name.utf8), values.map { Array($0.utf8) })
             }
         } else {

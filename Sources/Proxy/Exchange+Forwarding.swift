@@ -10,6 +10,14 @@ import Transport
 
 // The request's head on its way to a server.
 extension Exchange {
+    /// The place of the rule's origin among the settings and the pools.
+    private var originPlace: Int {
+        guard let origin = rule.origin else {
+            preconditionFailure("Exchange: a denied request is not forwarded")
+        }
+        return origin.rawValue
+    }
+
     /// Writes the head for the origin while the client's octets are there. Verdict fields follow
     /// with ``writeVerdict()``. The framing is `nil` while it is not known.
     func writeOriginHead(_ octets: Span<UInt8>, framing: BodyFraming?) {
@@ -20,7 +28,7 @@ extension Exchange {
         // The proof is the gateway's business. A rule with field names of its own is for an app
         // whose origin may still read them.
         if rule.mode != .off { options.dropping.formUnion(FieldKindSet.proof) }
-        let pool = settings.origins[rule.origin.rawValue]
+        let pool = settings.origins[originPlace]
         // RFC 9112 §3.2: what goes out as HTTP/1.1 has a Host, also for HTTP/1.0 clients without
         // one.
         let host = pool.host ?? (proxy.requestHead.authority.isEmpty ? Array(pool.name.utf8) : nil)
@@ -57,7 +65,7 @@ extension Exchange {
             HeadWriter.endHead(into: &originHead)
             isHeadOpen = false
         }
-        let pool = pools[rule.origin.rawValue]
+        let pool = pools[originPlace]
         guard let server = pool.server(now: lane.now, after: tried) else {
             return fail(hasConnectTimedOut ? .originTimeout : .originUnreachable)
         }
@@ -121,7 +129,7 @@ extension Exchange {
     private func connectFailed(to server: OriginServer, _ error: SocketError) {
         proxy.tally.add(.originConnectFailures)
         hasConnectTimedOut = error.isTimeout
-        pools[rule.origin.rawValue].connectFailed(server, now: lane.now)
+        pools[originPlace].connectFailed(server, now: lane.now)
         forward()
     }
 
@@ -157,7 +165,7 @@ extension Exchange {
     func awaitResponse() {
         guard let origin, !hasResponse else { return }
         origin.setDeadline(
-            milliseconds: settings.origins[rule.origin.rawValue].firstByteTimeout
+            milliseconds: settings.origins[originPlace].firstByteTimeout
         )
         client?.setDeadline(milliseconds: nil)
     }

@@ -10,9 +10,12 @@ import Transport
 extension Exchange {
     /// Judges what the head shows, then forwards, refuses, or holds the content.
     func judge(_ octets: Span<UInt8>) {
-        guard rule.mode != .off else {
+        switch rule.mode {
+        case .off:
             writeOriginHead(octets, framing: body.framing)
             return forward()
+        case .deny: return decide(Ruling(.refuse(.noRule)))
+        case .observe, .enforce: break
         }
         let before = (proxy.judge.verifications, MonotonicClock.nanoseconds)
         let opening = proxy.judge.open(
@@ -116,7 +119,11 @@ extension Exchange {
     }
 
     private func isEnforced(for keyID: KeyID?) -> Bool {
-        guard rule.mode == .enforce else { return false }
+        switch rule.mode {
+        case .off, .observe: return false
+        case .deny: return true
+        case .enforce: break
+        }
         let now = UnixTime(seconds: proxy.wallSeconds)
         if rule.rollout.subject == .key, let keyID {
             return rule.rollout.enforces(keyID.digest.bytes.span, at: now)

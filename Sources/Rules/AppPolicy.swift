@@ -45,4 +45,9 @@ package struct AppPolicy: Sendable {
 
     /// Whether one more authority is trusted; every verdict about its keys then says `test`.
     package var isTest: Bool { !testRoots.isEmpty }
+    /// Whether keys of Apple's production environment are accepted.
+    ///
+    /// A rule that names no apps admits the keys of such apps. Keys of test authorities, and of
+    /// apps for developers alone, pass only where a rule names their app.
+    package var isProduction: Bool { environments.contains(.production) }
 }

@@ -1,4 +1,4 @@
-/// What a rule does with a verdict. The raw values are written in rules, logs and metrics.
+/// What a rule does with its requests. The raw values are written in rules, logs and metrics.
 package enum Mode: String, CaseIterable, Sendable {
     /// Nothing is verified; the request is forwarded.
     case off
@@ -6,6 +6,13 @@ package enum Mode: String, CaseIterable, Sendable {
     case observe
     /// Refused when the verdict is not a pass and the rollout has reached the key.
     case enforce
+    /// Answered 404 by the gateway. Nothing is verified, and no origin sees the request.
+    case deny
+
+    /// Whether a rule of this mode judges its requests, and so says what they must carry.
+    package var verifies: Bool { self == .observe || self == .enforce }
+    /// Whether a rule of this mode forwards what has no verdict of `pass`.
+    package var isOpen: Bool { self == .off || self == .observe }
 }
 
 /// What happens to a request when something the verdict depends on has failed.

@@ -25,6 +25,8 @@ package final class Rule: Sendable {
         /// What a request gets that says that its device can't attest.
         package var unsupported = UnsupportedRule.refuse
         package var fields = FieldNames.standard
+        /// Keys of which apps are admitted.
+        package var apps = AppScope.production
         /// Whether a response carries the next challenge.
         package var sendsNextChallenge = false
 
@@ -37,7 +39,8 @@ package final class Rule: Sendable {
     /// Its place in the order; dense, for metrics.
     package let index: Int
     package let match: RouteMatch
-    package let origin: OriginIndex
+    /// Where its requests go; `nil` for a rule that denies them.
+    package let origin: OriginIndex?
     package let mode: Mode
     /// What its paths may hold although it has no single reading.
     package let allowEncoded: PathConstructs
@@ -47,7 +50,7 @@ package final class Rule: Sendable {
         id: String,
         index: Int,
         match: RouteMatch,
-        origin: OriginIndex,
+        origin: OriginIndex?,
         mode: Mode,
         allowEncoded: PathConstructs = [],
         demands: Demands? = nil
@@ -70,5 +73,6 @@ package final class Rule: Sendable {
     package var onError: DependencyErrorRule { demands.onError }
     package var unsupported: UnsupportedRule { demands.unsupported }
     package var fields: FieldNames { demands.fields }
+    package var apps: AppScope { demands.apps }
     package var sendsNextChallenge: Bool { demands.sendsNextChallenge }
 }

@@ -4,7 +4,9 @@
 //     Rule       one rule: a RouteMatch, an origin, and what is asked
 //       RouteMatch   host, method and path pattern
 //       Rollout      for which share of the keys `enforce` refuses, and since when
+//       AppScope     keys of which apps are admitted
 //   AppPolicy    what is asked of a key when it is enrolled
+//   CoverIndex, OverlapIndex   which rules take the requests of another rule, all of them or some
 //
 // The first rule that matches, in the order of the files, decides. There is no precedence by
 // specificity: what is written first wins, and a rule that can never be reached is refused when

@@ -12,25 +12,29 @@ enum DemoConfiguration {
             test_root: software-root.pem
         store: { sqlite: portcullis.db }
         log: { access: ./access.log, level: error }
-        default: { origin: shop, mode: off }
+        default: { origin: shop, mode: deny }    # what no rule is for does not exist
         rules:
           - id: place-order
             match: { method: [POST], path: /v1/orders }
             mode: enforce
+            apps: [\(Phone.appID)]
             sign: [method, target, body, challenge]
             body: { digest: declared, limit: 1MiB }
           - id: upload-photo
             match: { method: [PUT], path: /v1/photos/* }
             mode: enforce
+            apps: [\(Phone.appID)]
             body: { digest: declared, limit: 64MiB }
           - id: checkout
             match: { method: [POST], path: /v1/checkout }
             mode: enforce
+            apps: [\(Phone.appID)]
             rollout: { percent: 25%, by: key }
             sign: [method, target]
           - id: checkout-later                   # the same salt: the share of checkout, raised
             match: { method: [POST], path: /v2/checkout }
             mode: enforce
+            apps: [\(Phone.appID)]
             rollout: { percent: 50%, by: key, salt: checkout }
             sign: [method, target]
 

@@ -11,16 +11,16 @@ struct KeyStoreOptions: ParsableArguments {
     var file: String
 
     /// Opens the store; prints what is wrong and exits 1 when that fails.
-    func administration(creates: Bool = false) throws -> (KeyAdministration, GatewayConfiguration) {
-        let configuration = try LoadedFile.configuration(file)
-        guard let path = configuration.storeFile else {
+    func administration(creates: Bool = false) throws -> (KeyAdministration, StoreSettings) {
+        let settings = try LoadedFile.store(file)
+        guard let path = settings.storeFile else {
             StandardError.write("\(file) names no store; add `store: { sqlite: portcullis.db }`")
             throw ExitCode(1)
         }
         let keys = try Self.attempt { () throws(StoreProblem) in
             try KeyAdministration(path: path, creates: creates)
         }
-        return (keys, configuration)
+        return (keys, settings)
     }
 
     /// Does something with a store; prints what is wrong and exits 1 when that fails.

@@ -23,8 +23,8 @@ struct KeysImportCommand: ParsableCommand {
     var lines: String
 
     func run() throws {
-        let (keys, configuration) = try store.administration(creates: true)
-        let apps = Set(configuration.apps.map(\.id))
+        let (keys, settings) = try store.administration(creates: true)
+        let apps = Set(settings.apps.map(\.id))
         let report = try KeyStoreOptions.attempt { () throws(StoreProblem) in
             try keys.importLines(from: lines, apps: apps, skipsProblems: skipProblems)
         }

@@ -282,7 +282,7 @@ import Testing
         let text = """
             listen: [{ address: "127.0.0.1:0" }]
             origins: { o: { servers: ["o:80"] } }
-            default: { origin: o, mode: enforce }
+            default: { origin: o, mode: enforce, apps: [T.a] }
             store: { sqlite: p.db }
             apps: [{ id: T.a, environments: [test, development], test_root: ca.pem }]
             """

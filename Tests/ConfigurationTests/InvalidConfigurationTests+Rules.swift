@@ -25,8 +25,8 @@ extension InvalidConfigurationTests {
         .rule(
             "mode: enforced",
             """
-            p.yaml:7: rules[0].mode: found "enforced"; use off | observe | enforce (did you mean \
-            enforce?)
+            p.yaml:7: rules[0].mode: found "enforced"; use off | observe | enforce | deny (did \
+            you mean enforce?)
             """
         ),
         .rule(

@@ -37,7 +37,9 @@ import Testing
         }
     }
 
-    @Test(arguments: general + addresses + apps + rules + routes + effects)
+    @Test(
+        arguments: general + addresses + apps + rules + routes + effects + policy + changedFields
+    )
     func `is refused with place, finding and what is allowed`(row: Row) {
         let loaded = load(row.yaml)
         #expect(loaded.configuration == nil)
@@ -145,8 +147,8 @@ import Testing
             5,
             "",
             """
-            p.yaml:1: default: found no such key; use default: { origin: …, mode: off | observe \
-            | enforce }
+            p.yaml:1: default: found no such key; use default: { mode: deny }, or one with an \
+            origin
             """
         ),
         .line(
@@ -291,12 +293,15 @@ import Testing
         ),
         .line(
             3,
-            "apps: [{ id: T.a, environments: [test] }]",
+            "apps: [{ id: T.a, environments: [test] }, { id: T.b, environments: [production] }]",
             "p.yaml:3: apps[0].test_root: found no such key; use test_root:"
         ),
         .line(
             3,
-            "apps: [{ id: T.a, environments: [test], test_root: p.yaml }]",
+            """
+            apps: [{ id: T.a, environments: [test], test_root: p.yaml }, { id: T.b, environments: \
+            [production] }]
+            """,
             "p.yaml:3: apps[0].test_root: found no certificate in p.yaml; use a PEM file"
         ),
         .line(

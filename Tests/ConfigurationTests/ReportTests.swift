@@ -153,6 +153,7 @@ import Testing
                   a: GET,HEAD *.example.com /a/** → o, off  (p.yaml:5)
                   default: everything else → o, off  (p.yaml:3)
                 coverage requests that meet no rule are forwarded without being verified
+                coverage no rule is enforced
                 p.yaml: ok, 0 warnings
 
                 """

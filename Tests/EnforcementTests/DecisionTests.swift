@@ -21,7 +21,8 @@ struct DecisionRow: Sendable, CustomTestStringConvertible {
         "\(mode.rawValue) \(isEnforced) \(onError.rawValue) \(verdict.word)"
     }
 
-    /// Written from the design: only enforcement refuses, and an error only where the rule says so.
+    /// Written from the design: a denial is one whatever the verdict; else only enforcement
+    /// refuses, and an error only where the rule says so.
     static let all: [DecisionRow] = Mode.allCases.flatMap { mode in
         [false, true].flatMap { isEnforced in
             DependencyErrorRule.allCases.flatMap { onError in
@@ -35,6 +36,7 @@ struct DecisionRow: Sendable, CustomTestStringConvertible {
                             expected = .refuse(.storeUnavailable)
                         }
                     }
+                    if mode == .deny { expected = .refuse(.noRule) }
                     return DecisionRow(
                         mode: mode,
                         isEnforced: isEnforced,

@@ -115,6 +115,11 @@ struct RefusedCase: Sendable, CustomTestStringConvertible {
             var key = trial.enrolledKey(appID: Trial.otherAppID)
             return try trial.send(try trial.request(), by: &key)
         },
+        RefusedCase(.appMismatch, "of an app that the rule does not name") { trial in
+            var key = trial.enrolledKey()
+            let rule = Trial.rule { $0.apps = .named([Trial.otherAppID]) }
+            return try trial.send(try trial.request(), by: &key, rule)
+        },
         .sent(.appMismatch, "made in another app", .otherApp),
         RefusedCase(.environmentMismatch, "a development key in production") { trial in
             var key = trial.enrolledKey(as: .development)
@@ -233,10 +238,10 @@ extension BuildPolicy {
             .nonceMismatch, .keyIDMismatch, .accessControlMismatch, .counterNotZero,
             .receiptRefused, .enrolmentThrottled,
         ]
-        // Judged where the content ends, where the store fails, by what the address did before, or
-        // not at all so far.
+        // Judged where the content ends, where the store fails, by what the address did before, by
+        // the rule alone, or not at all so far.
         let elsewhere: Set<Refusal> = [
-            .storeUnavailable, .addressThrottled, .riskExceeded, .deviceFlagged,
+            .storeUnavailable, .addressThrottled, .noRule, .riskExceeded, .deviceFlagged,
         ]
         let tried = Set(RefusedCase.all.map(\.refusal))
         #expect(Set(Refusal.allCases).subtracting(tried) == ofEnrolment.union(elsewhere))
@@ -272,10 +277,52 @@ extension BuildPolicy {
             Trial.policy(Trial.appID, []) { $0.testRoots = [Trial.authority.root] }
         ])
         var key = trial.enrolledKey(as: .test)
-        let ruling = try trial.send(try trial.request(), by: &key)
+        let rule = Trial.rule { $0.apps = .named([Trial.appID]) }
+        let ruling = try trial.send(try trial.request(), by: &key, rule)
         #expect(ruling.verdict == .pass)
         #expect(ruling.isTest)
         #expect(ruling.environment == .test)
+    }
+
+    /// Apps of all kinds, and whether a rule that names none admits their keys.
+    @Test(
+        arguments: [
+            ([.production], false, true), ([.development, .production], false, true),
+            ([.development], false, false), ([], true, false), ([.development], true, false),
+        ] as [(Set<AttestationEnvironment>, Bool, Bool)]
+    )
+    func `a rule that names no apps admits keys of production apps alone`(
+        environments: Set<AttestationEnvironment>,
+        isTest: Bool,
+        isAdmitted: Bool
+    ) throws {
+        let policy = Trial.policy(Trial.otherAppID, environments) {
+            if isTest { $0.testRoots = [Trial.authority.root] }
+        }
+        var trial = try Trial([Trial.policy(), policy])
+        let rules = [Trial.rule(), Trial.rule { $0.apps = .named([Trial.otherAppID]) }]
+        let environment: KeyEnvironment =
+            isTest ? .test : environments.contains(.production) ? .production : .development
+        var key = trial.enrolledKey(
+            Trial.device(appID: Trial.otherAppID),
+            appID: Trial.otherAppID,
+            as: environment
+        )
+        // Both by the table and, for a rule of an earlier configuration, by the rule itself.
+        for known in [[], [rules[0]]] {
+            trial.judge = Judge(
+                apps: trial.policies,
+                rules: known,
+                keys: trial.keys,
+                challenges: trial.issuer
+            )
+            let open = try trial.send(try trial.request(), by: &key, rules[0])
+            #expect(open.verdict == (isAdmitted ? .pass : .refuse(.appMismatch)))
+            // The log and the metrics tell whose key it was.
+            #expect(open.appID == Trial.otherAppID)
+            #expect(open.environment == environment)
+            #expect(try trial.send(try trial.request(), by: &key, rules[1]).verdict == .pass)
+        }
     }
 
     @Test(arguments: [AssertionDamage.highS, .lowS])

@@ -121,6 +121,8 @@ final class Scenario {
 
     /// Writes a configuration with the test app, and what else is said.
     ///
+    /// Where no apps are given, the rules that verify get the test app, which must be named.
+    ///
     /// - `origin`: the origin's server.
     /// - `rules`: the list of rules, in YAML without indentation.
     /// - `origins`: more origins, in YAML that is indented.
@@ -134,6 +136,7 @@ final class Scenario {
         lanes: Int = 2,
         origins: String = ""
     ) throws {
+        let rules = apps == nil ? Self.naming(Self.appID, in: rules) : rules
         let apps =
             apps ?? "  - { id: \(Self.appID), environments: [test], test_root: root.pem }"
         let indented = rules.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n")
@@ -157,6 +160,23 @@ final class Scenario {
 
             """
         )
+    }
+
+    /// The rules, each that verifies with the app.
+    static func naming(_ app: String, in rules: String) -> String {
+        var lines: [String] = []
+        for line in rules.components(separatedBy: "\n") {
+            let mode = ["mode: enforce", "mode: observe"].first { line.contains($0) }
+            let place = String(line.prefix { $0 == " " })
+            if let mode, line == place + mode {
+                lines += [line, "\(place)apps: [\(app)]"]
+            } else if let mode {
+                lines.append(line.replacing(mode, with: "\(mode), apps: [\(app)]"))
+            } else {
+                lines.append(line)
+            }
+        }
+        return lines.joined(separator: "\n")
     }
 
     func configure(_ origin: RecordingOrigin, rules: String, more: String = "") throws {

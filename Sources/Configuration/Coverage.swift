@@ -1,0 +1,73 @@
+import HTTPWire
+import Rules
+
+/// What reaches the origin of an enforced rule without an enforced verdict.
+///
+/// The ways are found by asking the rules about example requests, by the code that routes real
+/// ones. Not looked for are rules that only except a part of what the enforced rule is for: same
+/// hosts, same methods, some of its paths.
+struct Coverage {
+    /// One enforced rule, and the ways past it.
+    struct Entry {
+        let rule: Rule
+        var ways: [Problem] = []
+        /// There are more rules than were compared.
+        var isCut = false
+    }
+
+    /// The most ways that are told of one rule.
+    static let waysMax = 16
+    /// The most places of the index that are visited for one rule, and the most rules of which
+    /// requests are tried.
+    static let stepsMax = 1_024
+    static let triesMax = 128
+
+    /// The enforced rules that can be passed by, in their order.
+    private(set) var entries: [Entry] = []
+
+    init(_ configuration: GatewayConfiguration) {
+        let probe = CoverageProbe(configuration)
+        for rule in configuration.rules.rules where rule.mode == .enforce {
+            var entry = Entry(rule: rule, ways: Self.ownWays(rule, configuration))
+            probe.find(&entry)
+            if !entry.ways.isEmpty { entries.append(entry) }
+        }
+    }
+
+    var warningCount: Int { entries.reduce(0) { $0 + $1.ways.count } }
+
+    /// A line for each rule and each way.
+    var lines: [String] {
+        entries.flatMap { entry in
+            ["  \(entry.rule.id)"] + entry.ways.map { "    \($0.text)" }
+                + (entry.isCut ? ["    more rules may do so; these come first"] : [])
+        }
+    }
+
+    /// What the rule itself lets pass.
+    private static func ownWays(_ rule: Rule, _ configuration: GatewayConfiguration) -> [Problem] {
+        var ways: [Problem] = []
+        func add(_ key: String, found: String, use: String) {
+            ways.append(
+                Problem(
+                    severity: .warning,
+                    place: configuration.rulePlaces[rule.index],
+                    keyPath: "\(rule.id).\(key)",
+                    found: found,
+                    use: use
+                )
+            )
+        }
+        if rule.rollout.schedule != .fixed(.whole) {
+            let found = "\(rule.rollout.text), while all others are forwarded"
+            add("rollout", found: found, use: "100% in the end")
+        }
+        if rule.unsupported == .forward {
+            add("unsupported", found: "forward, which anybody can ask for", use: "refuse")
+        }
+        if rule.onError == .forward {
+            add("on_error", found: "forward, while the store fails", use: "refuse")
+        }
+        return ways
+    }
+}

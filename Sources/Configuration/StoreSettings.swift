@@ -1,0 +1,16 @@
+package import Rules
+
+/// The part of a configuration that commands about keys need.
+package struct StoreSettings: Sendable {
+    /// `store.sqlite`: the database file.
+    package let storeFile: String?
+    package let apps: [AppPolicy]
+}
+
+/// Store and apps of a configuration, with what there is to say about the file.
+package struct LoadedStore: Sendable {
+    /// `nil` when there is an error among the problems.
+    package let settings: StoreSettings?
+    /// Errors and warnings, by file and line.
+    package let problems: [Problem]
+}

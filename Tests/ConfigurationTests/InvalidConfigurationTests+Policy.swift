@@ -1,0 +1,87 @@
+// The rows about who is let through where: denial, apps, signed fields.
+extension InvalidConfigurationTests {
+    static let policy: [Row] = [
+        .rule(
+            "mode: deny, origin: shop",
+            """
+            p.yaml:7: rules[0].origin: found it with mode: deny, where it has no effect; use no \
+            origin
+            """
+        ),
+        .rule(
+            "mode: deny, sign: [method]",
+            """
+            p.yaml:7: rules[0].sign: found it with mode: deny, where it has no effect; use mode: \
+            observe or enforce, or no sign
+            """
+        ),
+        .rule(
+            "mode: deny, allow_encoded: [slash]",
+            "p.yaml:7: rules[0].allow_encoded: found it with mode: deny, where it has no effect"
+        ),
+        .line(
+            5,
+            "default: { mode: deny, origin: shop }",
+            """
+            p.yaml:5: default.origin: found it with mode: deny, where it has no effect; use no \
+            origin: every rule has its own
+            """
+        ),
+        .line(
+            5,
+            """
+            default: { mode: deny }
+            rules: [{ id: a, match: { path: /a }, mode: off }]
+            """,
+            "p.yaml:6: rules[0].origin: found no such key; use origin: shop | media"
+        ),
+        .line(
+            5,
+            "default: { mode: off }",
+            "p.yaml:5: default.origin: found no such key; use origin: shop | media"
+        ),
+        .rule(
+            "mode: enforce, apps: [T.com.example.shpo]",
+            """
+            p.yaml:7: rules[0].apps[0]: found the unknown app "T.com.example.shpo"; use \
+            T.com.example.shop (did you mean T.com.example.shop?)
+            """
+        ),
+        .rule("mode: enforce, apps: []", "p.yaml:7: rules[0].apps: found an empty list"),
+        .rule(
+            "mode: off, apps: [T.com.example.shop]",
+            "p.yaml:7: rules[0].apps: found it with"
+        ),
+        .line(
+            3,
+            "apps: [{ id: T.a, environments: [development] }]",
+            """
+            p.yaml:5: default.apps: found no such key; use apps: [T.a]: no app here has the \
+            environment production, and others must be named
+            """
+        ),
+        .line(
+            3,
+            "apps: [{ id: T.a, environments: [production] }]\nrules: { id: a }",
+            "p.yaml:4: rules: found a mapping; use a folder of rule files, or a list of rules"
+        ),
+    ]
+
+    /// Names that the gateway removes or writes anew, one of each kind.
+    static let changedFields: [Row] = [
+        "connection", "keep-alive", "transfer-encoding", "content-length", "te", "trailer",
+        "upgrade", "expect", "via", "max-forwards", "proxy-authorization", "forwarded",
+        "x-forwarded-for", "x-forwarded-host", "x-forwarded-anything", "x-real-ip",
+        "x-original-url", "x-http-method-override", "proxy", "app-attest-key-id",
+        "app-attest-verdict", "app-attest-anything", "app-attest-unsupported",
+        "app.attest.verdict",
+    ].map { name in
+        .rule(
+            "mode: enforce, headers: [x-a, \(name)]",
+            """
+            p.yaml:7: rules[0].headers[1]: found \(name); use other fields: the origin does not \
+            get this one as the client sent it
+            """
+        )
+    }
+}
