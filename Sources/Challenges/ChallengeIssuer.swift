@@ -23,18 +23,28 @@ package final class ChallengeIssuer: Sendable {
         case spent
     }
 
-    /// The most unexpired challenges of each purpose.
+    /// What came of spending a challenge.
+    package enum Spending: Equatable, Sendable {
+        /// The caller has spent it.
+        case spent
+        /// Somebody was first, or its period is closed.
+        case spentBefore
+        /// Nothing more can be remembered before some of what was spent expires.
+        case noRoom
+    }
+
+    /// How many spent challenges of each purpose are remembered at the least.
     ///
-    /// At the default, 28,000 assertion challenges a second may be issued for ever with a lifetime
-    /// of five minutes, and 2,300 enrolment challenges with one of an hour.
-    package static let capacityDefault = 1 << 23
+    /// 1,048,576. In a lifetime of five minutes that is 3,495 a second if 447 others are issued
+    /// between any two of them, and 1.5 million a second if all that is issued is spent.
+    package static let capacityDefault = 1 << 20
 
     private let key: HMACSHA256.Key
     private let epoch: UInt64
-    private let enrolment: SpentRing
-    private let assertion: SpentRing
+    private let enrolment: SpentChallenges
+    private let assertion: SpentChallenges
 
-    /// - `capacity`: the most unexpired challenges of each purpose.
+    /// - `capacity`: how many spent challenges of each purpose are remembered at the least.
     /// - `secret`: the key of the codes. Without one it is drawn here, never leaves memory and dies
     ///   with the process.
     /// - `epoch`: which start this is. Never give the same secret and epoch to two issuers: the
@@ -47,8 +57,8 @@ package final class ChallengeIssuer: Sendable {
     ) {
         key = secret.map { HMACSHA256.Key($0.span) } ?? .random()
         self.epoch = epoch
-        enrolment = SpentRing(capacity: capacity, lifetime: lifetimes.enrolment)
-        assertion = SpentRing(capacity: capacity, lifetime: lifetimes.assertion)
+        enrolment = SpentChallenges(capacity: capacity, lifetime: lifetimes.enrolment)
+        assertion = SpentChallenges(capacity: capacity, lifetime: lifetimes.assertion)
     }
 
     /// Eight octets of randomness.
@@ -56,27 +66,24 @@ package final class ChallengeIssuer: Sendable {
         RandomOctets.make(count: 8).reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// A fresh challenge as text of base64url; `nil` when the capacity is reached.
+    /// A fresh challenge as text of base64url. There is always one: nothing is kept of it.
     ///
-    /// - `now`: the wall clock, seconds since 1970.
-    package func issue(_ purpose: ChallengePurpose, now: Int64) -> [UInt8]? {
-        let ring = ring(of: purpose)
-        let (expiry, overflow) = now.addingReportingOverflow(ring.lifetime)
-        guard now >= 0, !overflow, let serial = ring.issue(expiry: expiry, now: now) else {
-            return nil
-        }
+    /// - `now`: the wall clock, seconds since 1970; taken as 0…2⁶⁰.
+    package func issue(_ purpose: ChallengePurpose, now: Int64) -> [UInt8] {
+        let now = Self.bounded(now)
+        let set = set(of: purpose)
         return UnverifiedChallenge.text(
             of: purpose,
             epoch: epoch,
-            serial: serial,
-            expiry: expiry,
+            serial: set.issue(now: now),
+            expiry: now + set.lifetime,
             key: key
         )
     }
 
     /// Recognises a challenge without spending it.
     ///
-    /// Checked in this order: form, code, purpose, epoch; expiry, and whether its place was reused;
+    /// Checked in this order: form, code, purpose, epoch; expiry, and whether its period is closed;
     /// whether it was spent.
     ///
     /// - `text`: what the client sent.
@@ -89,34 +96,46 @@ package final class ChallengeIssuer: Sendable {
         guard let challenge = UnverifiedChallenge(text: text), challenge.isAuthentic(under: key),
             challenge.purpose == purpose, challenge.epoch == epoch
         else { return .unknown }
-        let ring = ring(of: purpose)
-        guard !ring.isOver(challenge.expiry, now: now), !ring.isRetired(challenge.serial) else {
+        let now = Self.bounded(now)
+        let set = set(of: purpose)
+        set.makeRoom(now: now)
+        guard !set.isOver(challenge.expiry, now: now), !set.isClosed(challenge.serial) else {
             return .expired
         }
-        guard !ring.isSpent(challenge.serial) else { return .spent }
+        guard !set.isSpent(challenge.serial) else { return .spent }
         return .valid(ChallengeSerial(purpose: purpose, number: challenge.serial))
     }
 
-    /// Spends a challenge: true for exactly one of all callers.
-    package func spend(_ serial: ChallengeSerial) -> Bool {
-        ring(of: serial.purpose).spend(serial.number)
+    /// Spends a challenge: `spent` for exactly one of all callers.
+    ///
+    /// Call it after a signature over the challenge was verified: it takes memory.
+    package func spend(_ serial: ChallengeSerial) -> Spending {
+        set(of: serial.purpose).spend(serial.number)
     }
 
     /// Whether a challenge was spent.
     package func isSpent(_ serial: ChallengeSerial) -> Bool {
-        ring(of: serial.purpose).isSpent(serial.number)
+        set(of: serial.purpose).isSpent(serial.number)
     }
 
     /// Seconds that a challenge of this purpose is good.
-    package func lifetime(of purpose: ChallengePurpose) -> Int64 { ring(of: purpose).lifetime }
+    package func lifetime(of purpose: ChallengePurpose) -> Int64 { set(of: purpose).lifetime }
 
     /// Challenges of this purpose issued since the start.
-    package func issued(_ purpose: ChallengePurpose) -> UInt64 { ring(of: purpose).issued }
+    package func issued(_ purpose: ChallengePurpose) -> UInt64 { set(of: purpose).issued }
 
-    /// Octets that the spent bits of both purposes take now.
-    package var bitmapOctets: Int { enrolment.bitmapOctets + assertion.bitmapOctets }
+    /// Bytes that the spent challenges of both purposes take now.
+    package var spentBytes: Int { enrolment.bytes + assertion.bytes }
 
-    private func ring(of purpose: ChallengePurpose) -> SpentRing {
+    /// The most bytes that they take with such a capacity.
+    package static func spentBytesMax(capacity: Int) -> Int {
+        2 * SpentChallenges.bytesMax(capacity: capacity)
+    }
+
+    /// Far enough from the ends of the numbers to be added and subtracted.
+    private static func bounded(_ now: Int64) -> Int64 { min(max(now, 0), 1 << 60) }
+
+    private func set(of purpose: ChallengePurpose) -> SpentChallenges {
         switch purpose {
         case .enrolment: enrolment
         case .assertion: assertion

@@ -6,25 +6,30 @@
 //     0       1       version, 1
 //     1       1       purpose: 1 enrolment, 2 assertion
 //     2       8       epoch, drawn anew at every start
-//     10      8       serial number, from 0 for each purpose
+//     10      8       serial number, of its own row for each purpose
 //     18      8       expiry, seconds since 1970
 //     26      16      HMAC-SHA-256 over the octets before, its first half
 //
-// Numbers are big-endian. Issuing writes nothing durable and touches no bitmap, so that strangers
-// who ask for challenges cost the gateway no memory. Spending sets one bit, in `SpentRing`.
+// Numbers are big-endian. Issuing keeps nothing: whoever asks for challenges takes no memory and
+// nothing that another needs. Spending, which comes after a signature was verified, is what is
+// remembered (`SpentChallenges`), until the challenge would have expired.
+//
+// A serial number has a period in its upper 24 bits and a count in its lower 40. A period lasts an
+// eighth of a lifetime, a minute at the least. What was spent in it is forgotten as a whole, when
+// all of its challenges have expired.
 //
 // What is promised, and by what:
 //
-// * A challenge is spent once. One compare-and-exchange decides, whichever lanes race.
-// * A spent challenge is never fresh again while it could be admitted, whatever the clock does. The
-//   ring reuses a place for a serial number one round later; each word of the ring carries the
-//   number of the round its bits belong to, which only grows, so that a serial of an earlier round
-//   is refused for ever. The clock decides only when a place may be reused, never whether a bit is
-//   believed.
+// * A challenge is spent once. The lock of its shard decides, whichever lanes race.
+// * A spent challenge is never fresh again while it could be admitted, whatever the clock does. A
+//   period that was forgotten is closed: its numbers are refused for ever.
 // * After a crash no challenge from before is good: the epoch, and by default the secret, is
 //   another.
+// * Asking exhausts nothing. What is bounded is what was spent; when that bound is reached, nothing
+//   more can be spent (`noRoom`) before something expires, and nothing is forgotten early.
 //
-// Memory: 2 bits for each challenge of the capacity, in pieces of 4 KiB that are made when the
-// first challenge in them is spent, so at most capacity / 4 octets for each purpose, and 16,384
-// challenges more (`capacity` is rounded up to whole pieces). The default of 8 Mi challenges is 2
-// MiB.
+// Memory: spent challenges lie in blocks of 448 serial numbers, 64 bytes each. The capacity is in
+// blocks, so that it holds for challenges that lie far apart; a block takes at most 170 bytes of a
+// table. The default of 1,048,576 blocks is 178 MB for each purpose at the very most, which takes
+// as many signatures and 470 million challenges issued within one lifetime. 1,000 verified requests
+// a second for five minutes take some 150 KB.

@@ -4,9 +4,10 @@ package struct ChallengeSettings: Hashable, Sendable {
     package var enrolmentLifetime: Duration = .seconds(3600)
     /// `assertion_ttl`: default 5m, 1s…1d.
     package var assertionLifetime: Duration = .seconds(300)
-    /// `capacity`: challenges of one purpose within one lifetime; each costs a bit of memory.
-    /// Default 8388608, 1024…1073741824.
-    package var capacity = 1 << 23
+    /// `capacity`: how many spent challenges of one purpose are remembered at the least; each takes
+    /// 170 bytes at the most, and a few bits where most of what is issued is spent. Default 1048576,
+    /// 1024…16777216.
+    package var capacity = 1 << 20
 
     package init() {}
 
@@ -23,6 +24,6 @@ package struct ChallengeSettings: Hashable, Sendable {
         if let ttl = reader.duration("assertion_ttl", in: .seconds(1)...Duration.seconds(86_400)) {
             assertionLifetime = ttl.value
         }
-        if let number = reader.integer("capacity", in: 1024...1 << 30) { capacity = number.value }
+        if let number = reader.integer("capacity", in: 1024...1 << 24) { capacity = number.value }
     }
 }

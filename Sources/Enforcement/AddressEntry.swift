@@ -16,6 +16,11 @@ package struct AddressEntry: Sendable {
         rate.take(from: row.slots[way].calls, now: now)
     }
 
+    /// A call costs so many tokens more than the one that was taken.
+    package func oweCalls(_ count: Int, _ rate: TokenRate, now: UInt64) {
+        rate.owe(count, to: row.slots[way].calls, now: now)
+    }
+
     /// Whether a signature may be verified for this address: `nil`, or the nanoseconds until then.
     package func failureWait(_ rate: TokenRate, now: UInt64) -> UInt64? {
         rate.wait(in: row.slots[way].failures, now: now)

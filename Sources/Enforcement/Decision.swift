@@ -13,8 +13,11 @@ package enum Decision: Equatable, Sendable {
     /// |---|---|---|---|
     /// | off | forward | forward | forward |
     /// | observe, or enforce for those outside the rollout | forward | forward | forward |
-    /// | enforce | forward | refuse | as the rule's `on_error` |
+    /// | enforce | forward | refuse | as the rule's `on_error`, or refuse |
     /// | deny | refuse `no-rule` | refuse `no-rule` | refuse `no-rule` |
+    ///
+    /// `on_error: forward` is for requests in which everything holds that can be judged without the
+    /// party that failed. A signature that nobody could verify is not forwarded by it.
     ///
     /// - `isEnforced`: whether the rollout includes this client.
     package init(_ ruling: Ruling, rule: Rule, isEnforced: Bool) {
@@ -32,8 +35,8 @@ package enum Decision: Equatable, Sendable {
         case .refuse(let refusal): self = .refuse(refusal)
         case .failure(let dependency):
             switch rule.onError {
-            case .forward: self = .forward
-            case .refuse: self = .refuse(dependency.refusal)
+            case .forward where ruling.standing == .complete: self = .forward
+            case .forward, .refuse: self = .refuse(dependency.refusal)
             }
         }
     }

@@ -25,9 +25,6 @@ package final class Enrolment: Sendable {
         /// calls a second over all installs of an app ("Preparing to use the App Attest service").
         package var keysPerSecond = 100
         package var keysBurst = 200
-        /// Calls of the challenges endpoint a second, over all lanes.
-        package var challengeCallsPerSecond = 10_000
-        package var challengeCallsBurst = 20_000
         /// Attestations that are examined a second, good or bad, over all lanes: each costs three
         /// signatures.
         package var examinationsPerSecond = 500
@@ -50,7 +47,6 @@ package final class Enrolment: Sendable {
     private let apps: [App]
     private let roots: [Certificate]
     private let receiptRoots: [Certificate]
-    private let callThrottle: Throttle
     private let examinationThrottle: Throttle
 
     /// - `roots`: who may sign attestations of every app; Apple's, outside of tests.
@@ -74,28 +70,31 @@ package final class Enrolment: Sendable {
                 throttle: Throttle(perSecond: limits.keysPerSecond, burst: limits.keysBurst)
             )
         }
-        callThrottle = Throttle(
-            perSecond: limits.challengeCallsPerSecond,
-            burst: limits.challengeCallsBurst
-        )
         examinationThrottle = Throttle(
             perSecond: limits.examinationsPerSecond,
             burst: limits.examinationsBurst
         )
     }
 
-    /// A fresh challenge as text; `nil` when too many are open.
-    package func challenge(_ purpose: ChallengePurpose, now: Int64) -> String? {
-        issuer.issue(purpose, now: now).map { String(decoding: $0, as: UTF8.self) }
+    /// A fresh challenge as text.
+    package func challenge(_ purpose: ChallengePurpose, now: Int64) -> String {
+        String(decoding: issuer.issue(purpose, now: now), as: UTF8.self)
     }
 
     // MARK: POST …/challenges
 
     /// Serves `{"purpose": "enrolment" | "assertion", "count": 1…8}`; both have defaults.
     ///
-    /// - `now`: the wall clock in seconds; `tick`: monotonic nanoseconds.
-    package func challenges(for content: Span<UInt8>, now: Int64, at tick: UInt64) -> Action {
-        if let wait = callThrottle.take(now: tick) { return .refuse(Self.throttled(wait)) }
+    /// No limit over all clients: issuing keeps nothing, and such a limit would let some clients
+    /// use up what others need. What an address may ask for is limited by the caller.
+    ///
+    /// - `now`: the wall clock in seconds.
+    /// - `charge`: is told how many challenges are about to be issued.
+    package func challenges(
+        for content: Span<UInt8>,
+        now: Int64,
+        charge: (Int) -> Void
+    ) -> Action {
         var purpose = ChallengePurpose.assertion
         var count = 1
         if !content.isEmpty {
@@ -116,13 +115,8 @@ package final class Enrolment: Sendable {
                 count = asked
             }
         }
-        var texts: [String] = []
-        for _ in 0..<count {
-            guard let text = challenge(purpose, now: now) else {
-                return .refuse(Problem(.enrolmentThrottled, retryAfter: 1))
-            }
-            texts.append("\"\(text)\"")
-        }
+        charge(count)
+        let texts = (0..<count).map { _ in "\"\(challenge(purpose, now: now))\"" }
         let lifetime = issuer.lifetime(of: purpose)
         return .answer(
             200,
@@ -169,8 +163,11 @@ package final class Enrolment: Sendable {
             hashing == .sha256 ? SHA256.digest(of: challenge).octets : challenge
         }
         guard case .store = action else { return action }
-        guard issuer.spend(serial) else { return refuse(.challengeSpent, now) }
-        return action
+        switch issuer.spend(serial) {
+        case .spent: return action
+        case .spentBefore: return refuse(.challengeSpent, now)
+        case .noRoom: return .refuse(Problem(.challengesExhausted))
+        }
     }
 
     /// Judges an attestation whose challenge is good: Apple's steps 1–11, the receipt, the app's

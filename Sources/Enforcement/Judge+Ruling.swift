@@ -11,7 +11,8 @@ extension Judge {
     /// Checks in this order: the key; whether a signature may be verified; steps 3 and 4 of Apple's
     /// "Verify the assertion" (signature, App ID); the environment; the content's announced length;
     /// step 5 (counter); step 6 (challenge); steps 7 and 8 (category, version). Counter and
-    /// challenge are consumed last, in one step.
+    /// challenge are consumed last, in one step. What the store fails to say comes behind all of
+    /// them, so that nothing wrong is forwarded because the store fails.
     mutating func rule(
         _ proof: Proof,
         _ clientDataHash: SHA256Digest,
@@ -35,8 +36,11 @@ extension Judge {
             )
         } catch {
             ruling.verdict = .refuse(Refusal(error.reason))
+            // The App ID is checked behind the signature.
+            if error.reason == .appMismatch { ruling.standing = .signed }
             return ruling
         }
+        ruling.standing = .signed
         guard admits(key.stored.environment, key.app) else {
             ruling.verdict = .refuse(.environmentMismatch)
             return ruling
@@ -63,13 +67,18 @@ extension Judge {
         clientWaits: Bool
     ) -> Ruling? {
         var ruling = Ruling(.pass, keyID: proof.keyID)
-        guard find(proof.keyID, rule, &ruling) != nil else { return ruling }
+        guard let key = find(proof.keyID, rule, &ruling) else { return ruling }
         guard mayVerify else {
             ruling.verdict = .refuse(.addressThrottled)
             return ruling
         }
         if isTooLong(length, rule) {
             ruling.verdict = .refuse(.contentTooLarge)
+            return ruling
+        }
+        // No content is held for an answer that is known.
+        if key.isOutdated, rule.onError == .refuse {
+            ruling.verdict = .failure(.store)
             return ruling
         }
         guard clientWaits else { return nil }
@@ -83,7 +92,8 @@ extension Judge {
             challenge: serial,
             issuer: challenges
         )
-        if let verdict = Self.verdict(of: outcome) {
+        let isFailing = outcome == .unavailable && rule.onError == .forward
+        if !isFailing, let verdict = Self.verdict(of: outcome) {
             ruling.verdict = verdict
             return ruling
         }
@@ -99,8 +109,10 @@ extension Judge {
 
     /// The key, when it may be used at all and the rule admits its app.
     private func find(_ keyID: KeyID, _ rule: Rule, _ ruling: inout Ruling) -> (
-        stored: StoredKey, app: AppPolicy
+        stored: StoredKey, app: AppPolicy, isOutdated: Bool
     )? {
+        let stored: StoredKey
+        var isOutdated = false
         switch keys.find(keyID) {
         case .unavailable:
             ruling.verdict = .failure(.store)
@@ -108,23 +120,24 @@ extension Judge {
         case .unknown:
             ruling.verdict = .refuse(.keyUnknown)
             return nil
-        case .known(let stored):
-            ruling.environment = stored.environment
-            guard !stored.isRevoked else {
-                ruling.verdict = .refuse(.keyRevoked)
-                return nil
-            }
-            guard let app = apps[stored.app] else {
-                ruling.verdict = .refuse(.appMismatch)
-                return nil
-            }
-            ruling.appID = app.id
-            guard admissions.admits(stored.app, app, rule: rule) else {
-                ruling.verdict = .refuse(.appMismatch)
-                return nil
-            }
-            return (stored, app)
+        case .known(let key): stored = key
+        case .outdated(let key): (stored, isOutdated) = (key, true)
         }
+        ruling.environment = stored.environment
+        guard !stored.isRevoked else {
+            ruling.verdict = .refuse(.keyRevoked)
+            return nil
+        }
+        guard let app = apps[stored.app] else {
+            ruling.verdict = .refuse(.appMismatch)
+            return nil
+        }
+        ruling.appID = app.id
+        guard admissions.admits(stored.app, app, rule: rule) else {
+            ruling.verdict = .refuse(.appMismatch)
+            return nil
+        }
+        return (stored, app, isOutdated)
     }
 
     private func admits(_ environment: KeyEnvironment, _ policy: AppPolicy) -> Bool {
@@ -179,7 +192,8 @@ extension Judge {
                 challenge: serial,
                 issuer: challenges
             )
-            ruling.verdict = Self.verdict(of: outcome) ?? .refuse(fault)
+            let verdict = outcome == .unavailable ? nil : Self.verdict(of: outcome)
+            ruling.verdict = verdict ?? .refuse(fault)
             return
         }
         let outcome = keys.consume(
@@ -189,8 +203,14 @@ extension Judge {
             challenge: serial,
             issuer: challenges,
             now: now.seconds,
-            durability: survivesCrash(rule) ? .behind : .awaited
+            durability: survivesCrash(rule) ? .behind : .awaited,
+            whenFailing: rule.onError == .forward ? .useInMemory : .decline
         )
+        switch outcome {
+        case .admitted, .unassured: ruling.standing = .complete
+        case .replayed, .challengeSpent, .challengesExhausted, .revoked, .unknown, .unavailable:
+            break
+        }
         if let verdict = Self.verdict(of: outcome) {
             ruling.verdict = verdict
             return
@@ -216,7 +236,8 @@ extension Judge {
         case .challengeSpent: .refuse(.challengeSpent)
         case .revoked: .refuse(.keyRevoked)
         case .unknown: .refuse(.keyUnknown)
-        case .unavailable: .failure(.store)
+        case .challengesExhausted: .refuse(.challengesExhausted)
+        case .unavailable, .unassured: .failure(.store)
         }
     }
 }

@@ -34,6 +34,7 @@ package enum Refusal: String, CaseIterable, Sendable {
     case addressThrottled = "address-throttled"
     case storeUnavailable = "store-unavailable"
     case noRule = "no-rule"
+    case challengesExhausted = "challenges-exhausted"
 }
 
 extension Refusal {
@@ -118,6 +119,8 @@ extension Refusal {
         case .enrolmentThrottled: Row(429, .gateway, .retryLater, "Too many keys at once.")
         case .addressThrottled:
             Row(429, .client, .retryLater, "Too much comes from this address.")
+        case .challengesExhausted:
+            Row(503, .gateway, .retryLater, "Too many challenges were spent at once.")
         case .storeUnavailable: Row(503, .gateway, .retryLater, "The key store can't be used now.")
         case .noRule: Row(404, .client, .fixClient, "Nothing is served under this address.")
         }

@@ -4,7 +4,18 @@ package import Store
 
 /// The verdict about a request and what belongs to it.
 package struct Ruling: Sendable {
+    /// How far a request has proved itself.
+    package enum Standing: Comparable, Sendable {
+        /// Whatever it names, it has proved nothing.
+        case claimed
+        /// The key that it names has signed it.
+        case signed
+        /// All holds that can be judged without a party that failed.
+        case complete
+    }
+
     package var verdict: Verdict
+    package var standing = Standing.claimed
     /// The key that the request names, whether or not it proved to hold it.
     package var keyID: KeyID?
     /// The App ID of the key; empty when the key is not known or its app not configured.
@@ -17,6 +28,9 @@ package struct Ruling: Sendable {
     package var expectedDigest: SHA256Digest?
     /// The commit that the request must wait for, where its counter alone stops a replay.
     package var ticket: CommitTicket?
+
+    /// The key that has signed the request; `nil` when none is known to have.
+    package var signer: KeyID? { standing >= .signed ? keyID : nil }
 
     /// Whether it rests on a test authority's key.
     package var isTest: Bool { environment == .test }

@@ -34,6 +34,22 @@ package struct TokenRate: Hashable, Sendable {
         }
     }
 
+    /// Takes tokens that may not be there: the bucket then owes them, and gives none before they
+    /// have flowed in.
+    package func owe(_ count: Int, to bucket: borrowing Atomic<UInt64>, now: UInt64) {
+        let time = interval &* UInt64(min(max(count, 0), 1_000_000))
+        var seen = bucket.load(ordering: .relaxed)
+        while true {
+            let exchange = bucket.compareExchange(
+                expected: seen,
+                desired: max(seen, now) &+ time,
+                ordering: .relaxed
+            )
+            if exchange.exchanged { return }
+            seen = exchange.original
+        }
+    }
+
     /// Looks for a token and takes none: `nil`, or the nanoseconds until there is one.
     package func wait(in bucket: borrowing Atomic<UInt64>, now: UInt64) -> UInt64? {
         wait(fullAt: bucket.load(ordering: .relaxed), now: now)

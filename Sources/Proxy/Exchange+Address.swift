@@ -50,6 +50,12 @@ extension Exchange {
         return false
     }
 
+    /// The call costs so many tokens more: a challenge each.
+    func oweCalls(_ count: Int) {
+        guard count > 0, let rate = settings.limits.addressCalls else { return }
+        addressEntry?.oweCalls(count, rate, now: startedAt)
+    }
+
     /// Whether a signature may be verified for the address.
     func mayVerify(now: UInt64) -> Bool {
         guard let rate = settings.limits.addressFailures, let addressEntry,

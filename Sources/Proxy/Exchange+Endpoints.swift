@@ -47,7 +47,12 @@ extension Exchange {
         let now = MonotonicClock.nanoseconds
         switch endpoint {
         case .challenges:
-            serve(proxy.enrolment.challenges(for: collected.span, now: proxy.wallSeconds, at: now))
+            let action = proxy.enrolment.challenges(
+                for: collected.span,
+                now: proxy.wallSeconds,
+                charge: { oweCalls($0 - 1) }
+            )
+            serve(action)
         case .keys:
             guard mayVerify(now: now) else {
                 proxy.tally.add(.addressVerificationsRefused)

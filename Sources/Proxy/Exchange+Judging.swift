@@ -134,10 +134,9 @@ extension Exchange {
     /// Answers with the problem document of a refusal.
     func refuse(_ refusal: Refusal) {
         problem = refusal.rawValue
-        var challenge: String?
-        if refusal.row.nextStep == .signAgain {
-            challenge = proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds)
-        }
+        let challenge =
+            refusal.row.nextStep == .signAgain
+            ? proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds) : nil
         let wait = refusal == .addressThrottled ? Int(addressWait / 1_000_000_000) + 1 : 1
         answer(LocalAnswer(Problem(refusal, challenge: challenge, retryAfter: wait)))
     }

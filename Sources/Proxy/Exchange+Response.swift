@@ -135,9 +135,8 @@ extension Exchange {
     }
 
     private func writeNextChallenge(into out: inout [UInt8]) {
-        guard rule.mode != .off, rule.sendsNextChallenge,
-            let challenge = proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds)
-        else { return }
+        guard rule.mode != .off, rule.sendsNextChallenge else { return }
+        let challenge = proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds)
         HeadWriter.field("App-Attest-Challenge", text: challenge, into: &out)
     }
 

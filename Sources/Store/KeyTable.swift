@@ -6,10 +6,12 @@ internal import Synchronization
 package final class KeyTable: Sendable {
     /// What a lookup finds.
     package enum Finding: Sendable {
-        /// The store can't say: it failed to read what another process has changed.
+        /// The key is not in the table, and what another process has changed can't be read.
         case unavailable
         case unknown
         case known(StoredKey)
+        /// The key as it was; whether another process has revoked it meanwhile can't be read.
+        case outdated(StoredKey)
     }
 
     /// A power of two; with two cores a lane seldom meets another in one of 64.
@@ -68,16 +70,18 @@ package final class KeyTable: Sendable {
 
     /// Looks a key up.
     package func find(_ keyID: KeyID) -> Finding {
-        guard isCurrent() else { return .unavailable }
+        let isCurrent = isCurrent()
         let place = Self.place(of: keyID)
         return shards[place.shard].keys.withLock { keys in
-            guard let number = keys.find(keyID, hash: place.hash) else { return .unknown }
-            return .known(keys[number].stored)
+            guard let number = keys.find(keyID, hash: place.hash) else {
+                return isCurrent ? .unknown : .unavailable
+            }
+            return isCurrent ? .known(keys[number].stored) : .outdated(keys[number].stored)
         }
     }
 
-    /// What ``consume(_:counter:rule:challenge:issuer:now:durability:)`` would answer now, with
-    /// nothing consumed. The ticket of `admitted` then stands for no change.
+    /// What ``consume(_:counter:rule:challenge:issuer:now:durability:whenFailing:)`` would answer
+    /// now, with nothing consumed. The ticket of `admitted` then stands for no change.
     package func peek(
         _ keyID: KeyID,
         counter: SignCounter,
@@ -104,6 +108,7 @@ package final class KeyTable: Sendable {
     ///   request has none.
     /// - `now`: second of Unix time, for the record of the last use.
     /// - `durability`: `awaited` when somebody waits for the ticket.
+    /// - `whenFailing`: what is done where the answer would be `unavailable`.
     package func consume(
         _ keyID: KeyID,
         counter: SignCounter,
@@ -111,17 +116,26 @@ package final class KeyTable: Sendable {
         challenge: ChallengeSerial?,
         issuer: ChallengeIssuer,
         now: Int64,
-        durability: Durability = .awaited
+        durability: Durability = .awaited,
+        whenFailing: FailingStore = .decline
     ) -> ConsumeOutcome {
-        guard isCurrent() else { return .unavailable }
+        let isCurrent = isCurrent()
+        guard isCurrent || whenFailing == .useInMemory else { return .unavailable }
         let place = Self.place(of: keyID)
         return shards[place.shard].keys.withLock { keys in
-            guard let number = keys.find(keyID, hash: place.hash) else { return .unknown }
+            guard let number = keys.find(keyID, hash: place.hash) else {
+                return isCurrent ? .unknown : .unavailable
+            }
             if let refusal = Self.refusal(keys[number], counter, rule) { return refusal }
-            // The writer's lock is taken inside the shard's, so that the changes of one key stand
-            // in the order of their admission. The writer never takes them the other way round.
-            let intake = committer.append(durability) {
-                if let challenge, !issuer.spend(challenge) { return nil }
+            var refusal = ConsumeOutcome.challengeSpent
+            func use() -> CounterChange? {
+                switch challenge.map(issuer.spend) ?? .spent {
+                case .spent: break
+                case .spentBefore: return nil
+                case .noRoom:
+                    refusal = .challengesExhausted
+                    return nil
+                }
                 keys[number].counters.use(counter)
                 return CounterChange(
                     row: keys[number].row,
@@ -129,9 +143,13 @@ package final class KeyTable: Sendable {
                     usedAt: now
                 )
             }
-            switch intake {
-            case .taken(let ticket): return .admitted(ticket)
-            case .declined: return .challengeSpent
+            // The writer's lock is taken inside the shard's, so that the changes of one key stand
+            // in the order of their admission. The writer never takes them the other way round.
+            switch committer.append(durability, use) {
+            case .taken(let ticket): return isCurrent ? .admitted(ticket) : .unassured
+            case .declined: return refusal
+            case .full where whenFailing == .useInMemory:
+                return use() == nil ? refusal : .unassured
             case .full: return .unavailable
             }
         }

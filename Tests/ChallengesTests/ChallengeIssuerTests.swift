@@ -30,7 +30,7 @@ import Testing
 
     @Test func `a fresh challenge is 56 characters of base64url and valid`() throws {
         let issuer = issuer()
-        let text = try #require(issuer.issue(.assertion, now: 1_000))
+        let text = issuer.issue(.assertion, now: 1_000)
         #expect(text.count == 56)
         let alphabet = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
         #expect(text.allSatisfy(alphabet.contains))
@@ -45,18 +45,18 @@ import Testing
 
     @Test func `a challenge is spent once`() throws {
         let issuer = issuer()
-        let text = try #require(issuer.issue(.assertion, now: 0))
+        let text = issuer.issue(.assertion, now: 0)
         let serial = try serial(issuer.examine(text: text, purpose: .assertion, now: 0))
         #expect(!issuer.isSpent(serial))
-        #expect(issuer.spend(serial))
-        #expect(!issuer.spend(serial))
+        #expect(issuer.spend(serial) == .spent)
+        #expect(issuer.spend(serial) == .spentBefore)
         #expect(issuer.isSpent(serial))
         #expect(issuer.examine(text: text, purpose: .assertion, now: 0) == .spent)
     }
 
     @Test func `a challenge is good until the second before its expiry`() throws {
         let issuer = issuer()
-        let text = try #require(issuer.issue(.assertion, now: 1_000))
+        let text = issuer.issue(.assertion, now: 1_000)
         _ = try serial(issuer.examine(text: text, purpose: .assertion, now: 1_299))
         #expect(issuer.examine(text: text, purpose: .assertion, now: 1_300) == .expired)
         #expect(issuer.examine(text: text, purpose: .assertion, now: .max) == .expired)
@@ -64,19 +64,19 @@ import Testing
 
     @Test func `an expired challenge is expired, spent or not`() throws {
         let issuer = issuer()
-        let text = try #require(issuer.issue(.assertion, now: 1_000))
+        let text = issuer.issue(.assertion, now: 1_000)
         let serial = try serial(issuer.examine(text: text, purpose: .assertion, now: 1_000))
-        #expect(issuer.spend(serial))
+        #expect(issuer.spend(serial) == .spent)
         #expect(issuer.examine(text: text, purpose: .assertion, now: 2_000) == .expired)
     }
 
     @Test func `a challenge of one purpose is unknown for the other`() throws {
         let issuer = issuer()
-        let text = try #require(issuer.issue(.enrolment, now: 0))
+        let text = issuer.issue(.enrolment, now: 0)
         #expect(issuer.examine(text: text, purpose: .assertion, now: 0) == .unknown)
         let own = try serial(issuer.examine(text: text, purpose: .enrolment, now: 0))
-        #expect(issuer.spend(own))
-        let other = try #require(issuer.issue(.assertion, now: 0))
+        #expect(issuer.spend(own) == .spent)
+        let other = issuer.issue(.assertion, now: 0)
         _ = try serial(issuer.examine(text: other, purpose: .assertion, now: 0))
     }
 
@@ -84,13 +84,13 @@ import Testing
         let issuer = issuer(enrolment: 60, assertion: 5)
         #expect(issuer.lifetime(of: .enrolment) == 60)
         #expect(issuer.lifetime(of: .assertion) == 5)
-        let text = try #require(issuer.issue(.enrolment, now: 0))
+        let text = issuer.issue(.enrolment, now: 0)
         _ = try serial(issuer.examine(text: text, purpose: .enrolment, now: 59))
     }
 
     @Test func `every changed character makes a challenge unknown`() throws {
         let issuer = issuer()
-        let text = try #require(issuer.issue(.assertion, now: 0))
+        let text = issuer.issue(.assertion, now: 0)
         for index in text.indices {
             var changed = text
             changed[index] = changed[index] == UInt8(ascii: "A") ? UInt8(ascii: "B") : 0x41
@@ -106,7 +106,7 @@ import Testing
 
     @Test func `a challenge cut or lengthened is unknown`() throws {
         let issuer = issuer()
-        let text = try #require(issuer.issue(.assertion, now: 0))
+        let text = issuer.issue(.assertion, now: 0)
         for count in 0..<text.count {
             let cut = Array(text.prefix(count))
             #expect(issuer.examine(text: cut, purpose: .assertion, now: 0) == .unknown)
@@ -120,7 +120,7 @@ import Testing
     @Test func `a challenge has one spelling`() throws {
         let issuer = issuer()
         for _ in 0..<200 {
-            let text = try #require(issuer.issue(.assertion, now: 0))
+            let text = issuer.issue(.assertion, now: 0)
             let other = text.map { octet -> UInt8 in
                 switch octet {
                 case UInt8(ascii: "-"): UInt8(ascii: "+")
@@ -136,29 +136,55 @@ import Testing
     @Test func `after a restart no earlier challenge is good, with the same secret or another`()
         throws
     {
-        let text = try #require(issuer(epoch: 1).issue(.assertion, now: 0))
+        let text = issuer(epoch: 1).issue(.assertion, now: 0)
         #expect(issuer(epoch: 2).examine(text: text, purpose: .assertion, now: 0) == .unknown)
         let fresh = ChallengeIssuer()
         #expect(fresh.examine(text: text, purpose: .assertion, now: 0) == .unknown)
-        let theirs = try #require(ChallengeIssuer().issue(.assertion, now: 0))
+        let theirs = ChallengeIssuer().issue(.assertion, now: 0)
         #expect(fresh.examine(text: theirs, purpose: .assertion, now: 0) == .unknown)
     }
 
-    @Test func `a time before 1970 or beyond all time issues nothing`() {
-        #expect(issuer().issue(.assertion, now: -1) == nil)
-        #expect(issuer().issue(.assertion, now: .max) == nil)
+    @Test(arguments: [Int64.min, -1, 0, 1 << 60, .max])
+    func `at any time there is a challenge, and nothing traps`(now: Int64) throws {
+        let issuer = issuer()
+        let text = issuer.issue(.assertion, now: now)
+        let examined = issuer.examine(text: text, purpose: .assertion, now: now)
+        #expect(issuer.spend(try serial(examined)) == .spent)
+        for other in [Int64.min, -1, 0, 1 << 60, .max] {
+            #expect(issuer.examine(text: text, purpose: .assertion, now: other) != examined)
+        }
+    }
+
+    @Test func `asking exhausts nothing, and what was spent can't be spent when there is no room`()
+        throws
+    {
+        let issuer = issuer(capacity: 1)
+        var serials: [ChallengeSerial] = []
+        for number in 0..<100_000 {
+            let text = issuer.issue(.assertion, now: 0)
+            guard number.isMultiple(of: 50_000) else { continue }
+            serials.append(try serial(issuer.examine(text: text, purpose: .assertion, now: 0)))
+        }
+        #expect(issuer.spentBytes == 0)
+        #expect(issuer.issued(.assertion) == 100_000)
+        #expect(serials.map(issuer.spend) == [.spent, .noRoom])
+        #expect(serials.map(issuer.spend) == [.spentBefore, .noRoom])
+        // The other purpose has room of its own.
+        let other = issuer.issue(.enrolment, now: 0)
+        let own = try serial(issuer.examine(text: other, purpose: .enrolment, now: 0))
+        #expect(issuer.spend(own) == .spent)
     }
 
     @Test func `of lanes that race for a challenge exactly one spends it`() async throws {
         let issuer = issuer(capacity: 20_000)
         var serials: [ChallengeSerial] = []
         for _ in 0..<20_000 {
-            let text = try #require(issuer.issue(.assertion, now: 0))
+            let text = issuer.issue(.assertion, now: 0)
             serials.append(try serial(issuer.examine(text: text, purpose: .assertion, now: 0)))
         }
         let raced = serials
         let wins = await withTaskGroup(of: Int.self) { group in
-            for _ in 0..<4 { group.addTask { raced.count { issuer.spend($0) } } }
+            for _ in 0..<4 { group.addTask { raced.count { issuer.spend($0) == .spent } } }
             return await group.reduce(0, +)
         }
         #expect(wins == raced.count)
@@ -168,7 +194,7 @@ import Testing
         let issuer = issuer(capacity: 40_000)
         let texts = await withTaskGroup(of: [[UInt8]].self) { group in
             for _ in 0..<4 {
-                group.addTask { (0..<10_000).compactMap { _ in issuer.issue(.assertion, now: 0) } }
+                group.addTask { (0..<10_000).map { _ in issuer.issue(.assertion, now: 0) } }
             }
             return await group.reduce(into: Set<[UInt8]>()) { $0.formUnion($1) }
         }

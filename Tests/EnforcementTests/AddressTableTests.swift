@@ -50,6 +50,22 @@ import Testing
         #expect(second.failureWait(Self.rate, now: 60_000_000_010) == nil)
     }
 
+    /// A call for eight challenges costs eight, although it was let in for one.
+    @Test func `tokens that are owed flow in before there is another`() throws {
+        let entry = try #require(hold(.v4(7)))
+        let rate = TokenRate(1, burst: 2)
+        let second: UInt64 = 1_000_000_000
+        #expect(entry.takeCall(rate, now: 5 * second) == nil)
+        entry.oweCalls(7, rate, now: 5 * second)
+        #expect(entry.takeCall(rate, now: 5 * second) == 7 * second)
+        #expect(entry.takeCall(rate, now: 12 * second - 1) == 1)
+        #expect(entry.takeCall(rate, now: 12 * second) == nil)
+        #expect(entry.takeRequest(rate, now: 5 * second) == nil, "the buckets are apart")
+        entry.oweCalls(.max, rate, now: 12 * second)
+        entry.oweCalls(.min, rate, now: 12 * second)
+        #expect(entry.takeCall(rate, now: 13 * second) != nil)
+    }
+
     @Test func `to look whether a token is there takes none`() throws {
         let entry = try #require(hold(.v4(7)))
         for _ in 0..<10 { #expect(entry.failureWait(Self.rate, now: 5) == nil) }

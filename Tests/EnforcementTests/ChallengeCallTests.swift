@@ -55,33 +55,16 @@ import Testing
         #expect(problem.body.contains(#""reason":"request-malformed""#))
     }
 
-    @Test func `too many calls are told when to come again`() throws {
-        var desk = try Desk {
-            $0.challengeCallsPerSecond = 1
-            $0.challengeCallsBurst = 2
-        }
-        for _ in 0..<2 { _ = try read(desk.challenges("")) }
-        guard case .refuse(let problem) = desk.challenges("") else {
+    @Test(arguments: [("", 1), (#"{"count":8}"#, 8), (#"{"purpose":"enrolment","count":3}"#, 3)])
+    func `a call is charged for every challenge that it gets`(document: String, count: Int) throws {
+        let desk = try Desk()
+        var charged = 0
+        _ = try read(desk.challenges(document) { charged += $0 })
+        #expect(charged == count)
+        guard case .refuse = desk.challenges("x", charge: { charged += $0 }) else {
             Issue.record("answered")
             return
         }
-        #expect(problem.status == 429)
-        #expect(problem.fields.contains { $0.name == "Retry-After" && $0.value == "2" })
-        desk.tick += 1_000_000_000
-        _ = try read(desk.challenges(""))
-    }
-
-    @Test func `when too many challenges are open, later is the answer`() throws {
-        let desk = try Desk(capacity: 1) {
-            $0.challengeCallsPerSecond = 1_000_000
-            $0.challengeCallsBurst = 1_000_000
-        }
-        // The ring rounds its capacity up, by less than 50,000.
-        for _ in 0..<50_000 {
-            guard case .refuse(let problem) = desk.challenges("") else { continue }
-            #expect(problem.status == 429)
-            return
-        }
-        Issue.record("never refused")
+        #expect(charged == count)
     }
 }

@@ -14,16 +14,29 @@ struct DecisionRow: Sendable, CustomTestStringConvertible {
     let mode: Mode
     let isEnforced: Bool
     let onError: DependencyErrorRule
+    let standing: Ruling.Standing
     let verdict: Verdict
     let expected: Decision
 
+    var ruling: Ruling {
+        var ruling = Ruling(verdict)
+        ruling.standing = standing
+        return ruling
+    }
+
     var testDescription: String {
-        "\(mode.rawValue) \(isEnforced) \(onError.rawValue) \(verdict.word)"
+        "\(mode.rawValue) \(isEnforced) \(onError.rawValue) \(standing) \(verdict.word)"
     }
 
     /// Written from the design: a denial is one whatever the verdict; else only enforcement
-    /// refuses, and an error only where the rule says so.
-    static let all: [DecisionRow] = Mode.allCases.flatMap { mode in
+    /// refuses, and an error only where the rule says so, or where more is wrong than that.
+    static let all: [DecisionRow] = [Ruling.Standing.claimed, .signed, .complete].flatMap(rows)
+
+    private static func rows(_ standing: Ruling.Standing) -> [DecisionRow] {
+        Mode.allCases.flatMap { rows($0, standing) }
+    }
+
+    private static func rows(_ mode: Mode, _ standing: Ruling.Standing) -> [DecisionRow] {
         [false, true].flatMap { isEnforced in
             DependencyErrorRule.allCases.flatMap { onError in
                 [Verdict.pass, .refuse(.signatureMismatch), .failure(.store)].map { verdict in
@@ -32,7 +45,9 @@ struct DecisionRow: Sendable, CustomTestStringConvertible {
                         if verdict == .refuse(.signatureMismatch) {
                             expected = .refuse(.signatureMismatch)
                         }
-                        if verdict == .failure(.store), onError == .refuse {
+                        if verdict == .failure(.store),
+                            onError == .refuse || standing != .complete
+                        {
                             expected = .refuse(.storeUnavailable)
                         }
                     }
@@ -41,6 +56,7 @@ struct DecisionRow: Sendable, CustomTestStringConvertible {
                         mode: mode,
                         isEnforced: isEnforced,
                         onError: onError,
+                        standing: standing,
                         verdict: verdict,
                         expected: expected
                     )
@@ -52,8 +68,10 @@ struct DecisionRow: Sendable, CustomTestStringConvertible {
 
 /// A journal in which another process has changed something that can't be read.
 private final class UnreadableJournal: KeyJournal {
-    private let memory = MemoryJournal()
+    private let memory: MemoryJournal
     private let isBroken = Atomic(false)
+
+    init(_ memory: MemoryJournal = MemoryJournal()) { self.memory = memory }
 
     var changeCount: UInt64 {
         memory.changeCount + (isBroken.load(ordering: .relaxed) ? 1 : 0)
@@ -85,7 +103,7 @@ private final class UnreadableJournal: KeyJournal {
     @Test(arguments: DecisionRow.all)
     func `mode, rollout and verdict decide`(row: DecisionRow) {
         let rule = Trial.rule(row.mode) { $0.onError = row.onError }
-        let decision = Decision(Ruling(row.verdict), rule: rule, isEnforced: row.isEnforced)
+        let decision = Decision(row.ruling, rule: rule, isEnforced: row.isEnforced)
         #expect(decision == row.expected)
     }
 
@@ -153,5 +171,111 @@ private final class UnreadableJournal: KeyJournal {
         #expect(try trial.send(try trial.request(), by: &key).verdict == .refuse(.keyUnknown))
         journal.breakDown()
         #expect(try trial.send(try trial.request(), by: &key).verdict == .failure(.store))
+    }
+
+    /// A trial whose store has failed since its keys were read, and one of them.
+    private func failing() throws -> (trial: Trial, key: SoftwareKey) {
+        var trial = try Trial()
+        let key = trial.enrolledKey()
+        let journal = UnreadableJournal(trial.journal)
+        let keys = try KeyTable(journal: journal)
+        journal.breakDown()
+        trial.judge = Judge(apps: trial.policies, keys: keys, challenges: trial.issuer)
+        return (trial, key)
+    }
+
+    private static let forwarding: [Rule] = [
+        Trial.rule { $0.onError = .forward },
+        Trial.rule {
+            $0.onError = .forward
+            $0.body = .held(limit: .mebibytes(1), memory: .kibibytes(1))
+        },
+    ]
+
+    private func decision(_ ruling: Ruling, _ rule: Rule) -> Decision {
+        Decision(ruling, rule: rule, isEnforced: true)
+    }
+
+    @Test(arguments: forwarding)
+    func `with reads that fail on_error forwards what is good, and nothing that is wrong`(
+        rule: Rule
+    ) throws {
+        var (trial, key) = try failing()
+        let request = try trial.request()
+
+        let forged = try trial.send(request, by: &key, rule, damage: .signature)
+        #expect(decision(forged, rule) == .refuse(.signatureMismatch))
+        let other = try trial.send(request, by: &key, rule, damage: .otherApp)
+        #expect(decision(other, rule) == .refuse(.appMismatch))
+        var stranger = Trial.device().makeKey()
+        let unknown = try trial.send(request, by: &stranger, rule)
+        #expect(unknown.verdict == .failure(.store))
+        #expect(decision(unknown, rule) == .refuse(.storeUnavailable))
+        var made = request
+        made.challenge = try trial.challenge(.enrolment)
+        let challenged = try trial.send(made, by: &key, rule)
+        #expect(decision(challenged, rule) == .refuse(.challengeUnknown))
+
+        let good = try trial.send(request, by: &key, rule)
+        #expect(good.verdict == .failure(.store))
+        #expect(decision(good, rule) == .forward)
+        let again = try trial.send(try trial.request(), by: &key, rule, damage: .counterRepeated)
+        #expect(decision(again, rule) == .refuse(.counterReplayed))
+        let spent = try trial.send(request, by: &key, rule)
+        #expect(decision(spent, rule) == .refuse(.challengeSpent))
+    }
+
+    @Test func `a store without room lets on_error forward an assertion once`() throws {
+        let rule = Self.forwarding[0]
+        var trial = try Trial(changesMax: 0)
+        var key = trial.enrolledKey()
+        let request = try trial.request()
+        let good = try trial.send(request, by: &key, rule)
+        #expect(good.verdict == .failure(.store))
+        #expect(decision(good, rule) == .forward)
+        let again = try trial.send(try trial.request(), by: &key, rule, damage: .counterRepeated)
+        #expect(decision(again, rule) == .refuse(.counterReplayed))
+        let spent = try trial.send(request, by: &key, rule)
+        #expect(decision(spent, rule) == .refuse(.challengeSpent))
+    }
+
+    @Test func `where no more spent challenges can be remembered nobody is admitted`() throws {
+        for rule in [Trial.rule()] + Self.forwarding {
+            var trial = try Trial()
+            let issuer = ChallengeIssuer(capacity: 1)
+            trial.judge = Judge(apps: trial.policies, keys: trial.keys, challenges: issuer)
+            var key = trial.enrolledKey()
+            var requests: [SoftwareKey.Request] = []
+            for _ in 0..<2 {
+                var request = try trial.request()
+                for _ in 0..<448 {
+                    let text = issuer.issue(.assertion, now: trial.now.seconds)
+                    request.challenge = String(decoding: text, as: UTF8.self)
+                }
+                requests.append(request)
+            }
+            #expect(try trial.send(requests[0], by: &key, rule).verdict == .pass)
+            let full = try trial.send(requests[1], by: &key, rule)
+            #expect(decision(full, rule) == .refuse(.challengesExhausted))
+            #expect(try trial.counters(key).highest.rawValue == 1)
+        }
+    }
+
+    @Test func `only the key that has signed is the signer`() throws {
+        var (trial, key) = (try Trial(), Trial.device().makeKey())
+        #expect(try trial.send(try trial.request(), by: &key).signer == nil, "unknown")
+        key = trial.enrolledKey()
+        #expect(try trial.send(try trial.request(), by: &key, damage: .signature).signer == nil)
+        let missing = try trial.send(try trial.request(), by: &key) {
+            $0.remove("App-Attest-Challenge")
+        }
+        #expect(missing.signer == nil)
+        let request = try trial.request()
+        #expect(try trial.send(request, by: &key).signer == key.keyID)
+        #expect(try trial.send(request, by: &key).signer == key.keyID, "a spent challenge")
+        let replayed = try trial.send(try trial.request(), by: &key, damage: .counterRepeated)
+        #expect(replayed.signer == key.keyID)
+        _ = trial.journal.revoke(key.keyID, at: 1)
+        #expect(try trial.send(try trial.request(), by: &key).signer == nil, "revoked")
     }
 }

@@ -157,7 +157,7 @@ struct RefusedCase: Sendable, CustomTestStringConvertible {
             var key = trial.enrolledKey()
             var request = try trial.request()
             let before = ChallengeIssuer(secret: Array(repeating: 7, count: 32), epoch: 2)
-            let text = try #require(before.issue(.assertion, now: trial.now.seconds))
+            let text = before.issue(.assertion, now: trial.now.seconds)
             request.challenge = String(decoding: text, as: UTF8.self)
             return try trial.send(request, by: &key)
         },
@@ -242,6 +242,7 @@ extension BuildPolicy {
         // the rule alone, or not at all so far.
         let elsewhere: Set<Refusal> = [
             .storeUnavailable, .addressThrottled, .noRule, .riskExceeded, .deviceFlagged,
+            .challengesExhausted,
         ]
         let tried = Set(RefusedCase.all.map(\.refusal))
         #expect(Set(Refusal.allCases).subtracting(tried) == ofEnrolment.union(elsewhere))
@@ -381,7 +382,7 @@ extension BuildPolicy {
         #expect(Decision(ruling, rule: rule, isEnforced: true) == .forward)
     }
 
-    /// The rollout goes by the key, also where nothing else is there to go by.
+    /// For the log and the origin.
     @Test(arguments: ["App-Attest-Assertion", "App-Attest-Challenge"])
     func `the key that a request names is known although something is missing`(
         missing: String

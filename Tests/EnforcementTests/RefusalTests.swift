@@ -29,7 +29,7 @@ import Testing
             ]
         ),
         (413, ["content-too-large"]), (429, ["enrolment-throttled", "address-throttled"]),
-        (503, ["store-unavailable"]), (404, ["no-rule"]),
+        (503, ["store-unavailable", "challenges-exhausted"]), (404, ["no-rule"]),
     ]
 
     @Test(arguments: statuses)

@@ -153,7 +153,7 @@ extension StoreContract {
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
             let challenge = try bench.challenge()
-            #expect(bench.issuer.spend(challenge))
+            #expect(bench.issuer.spend(challenge) == .spent)
             #expect(bench.use(key.keyID, 5, challenge: challenge) == .challengeSpent)
             #expect(try bench.known(key.keyID).counter == .zero)
             try bench.table.committer.flush()
@@ -184,6 +184,45 @@ extension StoreContract {
             try bench.table.committer.flush()
             #expect(bench.use(key.keyID, 3, challenge: challenge).isAdmitted)
         },
+        StoreContract("with no room for a change both are used in memory for who asks for it") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            try bench.restart { $0.changesMax = 1 }
+            #expect(bench.use(key.keyID, 1, .strict, .behind).isAdmitted)
+            let challenge = try bench.challenge()
+            #expect(bench.insist(key.keyID, 3, challenge: challenge) == .unassured)
+            #expect(bench.issuer.isSpent(challenge))
+            #expect(bench.insist(key.keyID, 3) == .replayed)
+            #expect(bench.insist(key.keyID, 4, challenge: challenge) == .challengeSpent)
+            #expect(try bench.known(key.keyID).counter.rawValue == 3)
+            // The next change of the key brings it to the disk.
+            try bench.table.committer.flush()
+            #expect(bench.use(key.keyID, 4).isAdmitted)
+            try bench.table.committer.flush()
+            try bench.restart()
+            #expect(bench.use(key.keyID, 3) == .replayed)
+        },
+        StoreContract("with no room for a spent challenge nothing is consumed") { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            let small = ChallengeIssuer(capacity: 1)
+            let serials = try (0..<449).map { _ in try bench.challenge(of: small) }
+            func use(_ counter: UInt32, _ serial: ChallengeSerial) -> ConsumeOutcome {
+                bench.table.consume(
+                    key.keyID,
+                    counter: SignCounter(rawValue: counter),
+                    rule: .strict,
+                    challenge: serial,
+                    issuer: small,
+                    now: 0
+                )
+            }
+            #expect(use(1, serials[0]).isAdmitted)
+            #expect(use(2, serials[448]) == .challengesExhausted)
+            #expect(try bench.known(key.keyID).counter.rawValue == 1)
+            #expect(use(2, serials[1]).isAdmitted)
+        },
     ]
 }
 
@@ -195,6 +234,23 @@ extension StoreContract.Bench {
         _ durability: Durability
     ) -> ConsumeOutcome {
         use(keyID, counter, rule, challenge: nil, now: 100, durability)
+    }
+
+    /// Uses a counter although the store fails.
+    func insist(
+        _ keyID: KeyID,
+        _ counter: UInt32,
+        challenge: ChallengeSerial? = nil
+    ) -> ConsumeOutcome {
+        table.consume(
+            keyID,
+            counter: SignCounter(rawValue: counter),
+            rule: .strict,
+            challenge: challenge,
+            issuer: issuer,
+            now: 100,
+            whenFailing: .useInMemory
+        )
     }
 
     /// Runs the same on so many threads at once, and counts who was admitted.

@@ -45,7 +45,8 @@ extension StoreContract {
             try bench.restart()
             #expect(try bench.known(key.keyID).counter.rawValue == 61)
         },
-        StoreContract("while changes can't be read nothing is answered") { (bench) throws in
+        StoreContract("while changes can't be read nobody is admitted but who asks for it") {
+            (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
             bench.journal.failChanges(JournalError(.unusable, "test"))
@@ -53,11 +54,22 @@ extension StoreContract {
             try bench.lab.revoke(key.keyID)
             #expect(bench.use(key.keyID, 2) == .unavailable)
             #expect(bench.peek(key.keyID, 2) == .unavailable)
-            guard case .unavailable = bench.table.find(key.keyID) else {
-                throw Unexpected("the table answers")
+            guard case .outdated = bench.table.find(key.keyID) else {
+                throw Unexpected("the table answers as ever")
             }
+            let stranger = KeyRecord.sample(2).keyID
+            guard case .unavailable = bench.table.find(stranger) else {
+                throw Unexpected("the table answers for a key that it lacks")
+            }
+            #expect(bench.use(stranger, 1) == .unavailable)
+            #expect(bench.insist(stranger, 1) == .unavailable)
+            #expect(bench.insist(key.keyID, 1) == .replayed)
+            let challenge = try bench.challenge()
+            #expect(bench.insist(key.keyID, 2, challenge: challenge) == .unassured)
+            #expect(bench.insist(key.keyID, 2) == .replayed)
+            #expect(bench.insist(key.keyID, 3, challenge: challenge) == .challengeSpent)
             bench.journal.failChanges(nil)
-            #expect(bench.use(key.keyID, 2) == .revoked)
+            #expect(bench.insist(key.keyID, 3) == .revoked)
         },
     ]
 

@@ -95,8 +95,10 @@ extension StoreContract {
         }
 
         /// A challenge that is good and not spent.
-        package func challenge() throws -> ChallengeSerial {
-            let text = try #require(issuer.issue(.assertion, now: 0))
+        package func challenge() throws -> ChallengeSerial { try challenge(of: issuer) }
+
+        func challenge(of issuer: ChallengeIssuer) throws -> ChallengeSerial {
+            let text = issuer.issue(.assertion, now: 0)
             guard case .valid(let serial) = issuer.examine(text.span, purpose: .assertion, now: 0)
             else { throw Unexpected("a fresh challenge is not valid") }
             return serial

@@ -18,7 +18,7 @@ struct Desk {
     /// Monotonic nanoseconds; far from zero, as a machine's is.
     var tick: UInt64 = 1 << 40
 
-    /// - `capacity`: the most open challenges of each purpose.
+    /// - `capacity`: how many spent challenges of each purpose are remembered.
     init(
         _ policies: [AppPolicy] = [Desk.testPolicy()],
         capacity: Int = ChallengeIssuer.capacityDefault,
@@ -51,7 +51,7 @@ struct Desk {
     }
 
     func challenge(_ purpose: ChallengePurpose = .enrolment) throws -> String {
-        String(decoding: try #require(issuer.issue(purpose, now: now.seconds)), as: UTF8.self)
+        String(decoding: issuer.issue(purpose, now: now.seconds), as: UTF8.self)
     }
 
     /// The document that a client sends for a key.
@@ -82,9 +82,12 @@ struct Desk {
         return await answer(enrolment.enrol(octets.span, now: now, at: tick))
     }
 
-    func challenges(_ document: String) -> Enrolment.Action {
+    func challenges(
+        _ document: String,
+        charge: (Int) -> Void = { _ in }
+    ) -> Enrolment.Action {
         let octets = Array(document.utf8)
-        return enrolment.challenges(for: octets.span, now: now.seconds, at: tick)
+        return enrolment.challenges(for: octets.span, now: now.seconds, charge: charge)
     }
 
     func answer(_ action: Enrolment.Action) async -> Answer {

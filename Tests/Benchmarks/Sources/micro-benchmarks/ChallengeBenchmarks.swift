@@ -9,13 +9,13 @@ enum ChallengeBenchmarks {
     private static var issue: Benchmark {
         let issuer = ChallengeIssuer()
         return Benchmark(group: "challenge", name: "issued", countMax: 50_000) { _ in
-            issuer.issue(.assertion, now: now) != nil
+            !issuer.issue(.assertion, now: now).isEmpty
         }
     }
 
     private static var examine: Benchmark {
         let issuer = ChallengeIssuer()
-        let text = issuer.issue(.assertion, now: now) ?? []
+        let text = issuer.issue(.assertion, now: now)
         return Benchmark(group: "challenge", name: "recognised") { _ in
             guard case .valid = issuer.examine(text.span, purpose: .assertion, now: now) else {
                 return false
@@ -32,12 +32,13 @@ enum ChallengeBenchmarks {
             name: "spent",
             countMax: 50_000,
             prepare: { count in serials = (0..<count).compactMap { _ in serial(issuer) } },
-            run: { issuer.spend(serials[$0]) }
+            run: { issuer.spend(serials[$0]) == .spent }
         )
     }
 
     private static func serial(_ issuer: ChallengeIssuer) -> ChallengeSerial? {
-        guard let text = issuer.issue(.assertion, now: now),
+        let text = issuer.issue(.assertion, now: now)
+        guard
             case .valid(let serial) = issuer.examine(text.span, purpose: .assertion, now: now)
         else { return nil }
         return serial

@@ -111,7 +111,7 @@ enum ProofBenchmarks {
         _ issuer: ChallengeIssuer,
         _ form: SigningForm
     ) -> [UInt8] {
-        let challenge = issuer.issue(.assertion, now: now.seconds) ?? []
+        let challenge = issuer.issue(.assertion, now: now.seconds)
         let request = SoftwareKey.Request(
             method: "GET",
             target: "/v1/orders/17",

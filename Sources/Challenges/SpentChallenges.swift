@@ -1,0 +1,193 @@
+internal import Cryptography
+internal import Synchronization
+
+/// Which challenges of one purpose were spent. What is issued and never spent takes no memory.
+///
+/// A serial number has its period above and a count below. To forget what was spent, the period is
+/// closed: from then on every number of it is refused, for ever. So the clock decides when a period
+/// is closed, never whether a spent number is believed to be fresh.
+///
+/// Shared by all lanes. Spending takes the lock of one of 64 shards, for some ten nanoseconds or,
+/// where a table grows, for a copy of a 64th of the set.
+final class SpentChallenges: Sendable {
+    /// Bits of a serial number that count within its period.
+    private static let countBits: UInt64 = 40
+    private static let countMask: UInt64 = 1 << countBits - 1
+    private static let shardCount: UInt64 = 64
+
+    private struct Table: Sendable {
+        let period: UInt64
+        var blocks: SpentBlocks
+    }
+
+    /// A mutex in a class of its own, so that an array can hold it.
+    private final class Shard: Sendable {
+        /// One table a period, in the order of their first use.
+        let tables = Mutex<[Table]>([])
+    }
+
+    /// The most blocks: so many spent challenges are remembered, however far apart their numbers.
+    let capacity: Int
+    /// Seconds that a challenge is good.
+    let lifetime: Int64
+    private let periodLength: Int64
+    private let multiplier = RandomOctets.word() | 1
+    private let next = Atomic<UInt64>(0)
+    /// When the period of ``next`` began.
+    private let periodStart = Atomic<Int64>(-1 << 60)
+    /// The oldest open period. Only grows.
+    private let oldest = Atomic<UInt64>(0)
+    /// Blocks in all tables.
+    private let blockCount = Atomic<Int>(0)
+    private let calendar: Mutex<ChallengeCalendar>
+    private let shards: [Shard]
+    private let rule: ChallengeCalendar
+
+    init(capacity: Int, lifetime: Int64) {
+        precondition(capacity > 0, "SpentChallenges: room for one at least")
+        precondition(lifetime > 0 && lifetime <= 1 << 32, "SpentChallenges: lifetime out of range")
+        self.capacity = capacity
+        self.lifetime = lifetime
+        rule = ChallengeCalendar(lifetime: lifetime)
+        periodLength = rule.length
+        calendar = Mutex(rule)
+        shards = (0..<Self.shardCount).map { _ in Shard() }
+    }
+
+    /// Numbers issued so far.
+    var issued: UInt64 {
+        calendar.withLock { $0.issuedBefore &+ next.load(ordering: .relaxed) & Self.countMask }
+    }
+
+    /// Bytes that the spent ones take now.
+    var bytes: Int {
+        shards.reduce(0) { sum, shard in
+            sum + shard.tables.withLock { $0.reduce(0) { $0 + $1.blocks.bytes } }
+        }
+    }
+
+    /// The most bytes that the spent ones of a capacity take: its blocks, and an almost empty table
+    /// in each shard and period.
+    static func bytesMax(capacity: Int) -> Int {
+        capacity * SpentBlocks.bytesPerBlockMax
+            + Int(shardCount) * ChallengeCalendar.periodsMax * 4 * SpentBlocks.blockBytes
+    }
+
+    // MARK: Issuing
+
+    /// Takes the next number. `now` is seconds since 1970, 0…2⁶⁰.
+    func issue(now: Int64) -> UInt64 {
+        if !isInPeriod(now) { beginPeriod(now) }
+        return next.wrappingAdd(1, ordering: .relaxed).oldValue
+    }
+
+    /// Lanes read the clock once a turn, so that one may be a little behind another: the period is
+    /// left for a time before its start only when that is earlier by a whole period.
+    private func isInPeriod(_ now: Int64) -> Bool {
+        let start = periodStart.load(ordering: .acquiring)
+        return now - start < periodLength && start - now <= periodLength
+            && next.load(ordering: .relaxed) & Self.countMask < 1 << (Self.countBits - 1)
+    }
+
+    private func beginPeriod(_ now: Int64) {
+        calendar.withLock { calendar in
+            // Another lane may have begun it meanwhile.
+            guard !isInPeriod(now) else { return }
+            let current = next.load(ordering: .relaxed) >> Self.countBits
+            let number = calendar.oldest == nil ? 0 : current &+ 1
+            let last = next.exchange(number << Self.countBits, ordering: .relaxed)
+            calendar.issuedBefore &+= last & Self.countMask
+            periodStart.store(now, ordering: .releasing)
+            if calendar.begin(number, now: now) { forget(before: calendar.oldest ?? number) }
+        }
+    }
+
+    /// Forgets what has expired although nothing is issued; for when there is no room.
+    private func close(now: Int64) {
+        calendar.withLock { calendar in
+            if calendar.close(now: now), let oldest = calendar.oldest { forget(before: oldest) }
+        }
+    }
+
+    /// Closes the periods before one. First their numbers are refused, then their bits go: whoever
+    /// takes a shard's lock after its tables went sees the new ``oldest``.
+    private func forget(before period: UInt64) {
+        oldest.store(period, ordering: .relaxed)
+        for shard in shards {
+            shard.tables.withLock { tables in
+                var gone = 0
+                tables.removeAll { table in
+                    guard table.period < period else { return false }
+                    gone += table.blocks.count
+                    return true
+                }
+                blockCount.wrappingSubtract(gone, ordering: .relaxed)
+            }
+        }
+    }
+
+    // MARK: Spending
+
+    /// Whether a challenge of that expiry is no longer good.
+    func isOver(_ expiry: Int64, now: Int64) -> Bool { rule.isOver(expiry, now: now) }
+
+    /// Whether the number's period was closed, or the number never issued.
+    func isClosed(_ number: UInt64) -> Bool {
+        number >> Self.countBits < oldest.load(ordering: .relaxed)
+            || number >= next.load(ordering: .relaxed)
+    }
+
+    /// Whether the number was spent, or can't be told from one that was.
+    func isSpent(_ number: UInt64) -> Bool {
+        let (period, count) = Self.parts(number)
+        return shard(of: count).tables.withLock { tables in
+            guard !isClosed(number) else { return true }
+            guard let table = tables.lastIndex(where: { $0.period == period }) else { return false }
+            return tables[table].blocks.contains(count)
+        }
+    }
+
+    /// Spends the number: `spent` for exactly one of all callers, and never for a closed number.
+    func spend(_ number: UInt64) -> ChallengeIssuer.Spending {
+        let (period, count) = Self.parts(number)
+        return shard(of: count).tables.withLock { tables in
+            guard !isClosed(number) else { return .spentBefore }
+            let index: Int
+            if let found = tables.lastIndex(where: { $0.period == period }) {
+                index = found
+            } else {
+                index = tables.count
+                tables.append(
+                    Table(period: period, blocks: SpentBlocks(multiplier: multiplier))
+                )
+            }
+            switch tables[index].blocks.add(count, reserve: reserve) {
+            case .added: return .spent
+            case .present: return .spentBefore
+            case .noRoom: return .noRoom
+            }
+        }
+    }
+
+    /// Makes room if there is none and something has expired. `now` is 0…2⁶⁰.
+    func makeRoom(now: Int64) {
+        if blockCount.load(ordering: .relaxed) >= capacity { close(now: now) }
+    }
+
+    private func reserve() -> Bool {
+        guard blockCount.wrappingAdd(1, ordering: .relaxed).oldValue < capacity else {
+            blockCount.wrappingSubtract(1, ordering: .relaxed)
+            return false
+        }
+        return true
+    }
+
+    private static func parts(_ number: UInt64) -> (period: UInt64, count: UInt64) {
+        (number >> countBits, number & countMask)
+    }
+
+    /// Neighbouring blocks lie in different shards.
+    private func shard(of count: UInt64) -> Shard {
+        shards[Int(count / SpentBlocks.blockCount % Self.shardCount)]
+    }
+}
