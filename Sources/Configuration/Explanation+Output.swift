@@ -31,9 +31,11 @@ extension Explanation {
         }
         let below = placement.isEnforced ? "below" : "not below"
         let fate = placement.isEnforced ? "enforced" : "observed only"
-        return
+        let text =
             "rollout: \(placement.subject) is in bucket \(placement.bucket) of 1000000, \(below) "
             + "\(placement.share.millionths) (\(placement.share.text)): \(fate)"
+        guard placement.subject == "key" else { return text }
+        return text + "\n  rollout: where the key's signature does not hold, the address decides"
     }
 
     /// The explanation as one JSON object.

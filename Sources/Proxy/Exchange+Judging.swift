@@ -35,7 +35,8 @@ extension Exchange {
         case .hold(let proof):
             writeOriginHead(octets, framing: nil)
             self.proof = proof
-            isEnforced = isEnforced(for: proof.keyID)
+            // Nothing is verified so far: whose key it is, is not known.
+            isEnforced = isEnforced(signer: nil)
             hold()
         }
     }
@@ -79,7 +80,7 @@ extension Exchange {
     func decide(_ ruling: Ruling) {
         self.ruling = ruling
         isJudged = true
-        isEnforced = isEnforced(for: ruling.keyID)
+        isEnforced = isEnforced(signer: ruling.signer)
         let decision = Decision(ruling, rule: rule, isEnforced: isEnforced)
         switch decision {
         case .refuse(let refusal):
@@ -118,15 +119,19 @@ extension Exchange {
         if let held { replay(held) } else { forward() }
     }
 
-    private func isEnforced(for keyID: KeyID?) -> Bool {
+    /// Whether the rollout includes the client.
+    ///
+    /// - `signer`: the key that has signed the request. A key that is only named is nobody's: a name
+    ///   can be chosen that falls outside, and so such requests go by the client's address.
+    private func isEnforced(signer: KeyID?) -> Bool {
         switch rule.mode {
         case .off, .observe: return false
         case .deny: return true
         case .enforce: break
         }
         let now = UnixTime(seconds: proxy.wallSeconds)
-        if rule.rollout.subject == .key, let keyID {
-            return rule.rollout.enforces(keyID.digest.bytes.span, at: now)
+        if rule.rollout.subject == .key, let signer {
+            return rule.rollout.enforces(signer.digest.bytes.span, at: now)
         }
         return rule.rollout.enforces(clientAddress.octets.span, at: now)
     }

@@ -4,6 +4,9 @@ package import Cryptography
 ///
 /// Sticky: a key's bucket is a function of the salt and the key. Monotone: raising the share takes
 /// in keys and leaves out none. Salted per rule: being early in one says nothing about another.
+///
+/// No barrier: it limits whom a mistake hits, and whoever looks for a way past it finds one, such as
+/// another key or address.
 package struct Rollout: Sendable {
     /// The share, as it stands or as it grows.
     package enum Schedule: Hashable, Sendable {
@@ -17,7 +20,8 @@ package struct Rollout: Sendable {
 
     /// What is put into a bucket.
     package enum Subject: String, CaseIterable, Sendable {
-        /// The key id; the client address where the request names none.
+        /// The key that has signed the request; the client address where none has, so that nobody
+        /// can choose a key id that falls outside.
         case key
         case address
     }

@@ -16,10 +16,10 @@ extension Scenarios {
             """
         }
 
-        /// A thousand bad signatures from one address are what is asked for here.
+        /// A thousand replays from one address are what is asked for here.
         private static let more = "limits: { address_failures: off }"
 
-        /// Sends a request with a bad signature for each key.
+        /// Sends a request with a counter that was used before for each key.
         ///
         /// Returns the numbers of the keys that were refused; all others are at the origin, with
         /// the verdict that they would have had.
@@ -36,9 +36,9 @@ extension Scenarios {
             var refused: Set<Int> = []
             for (number, key) in keys.enumerated() {
                 var key = key
-                let proof = key.proof(of: request, signing: signing, damage: .signature)
+                let proof = key.proof(of: request, signing: signing, damage: .counterRepeated)
                 let answer = try client.send(request, proof, more: [("X-Number", "\(number)")])
-                if answer.status == 403, answer.reason == "signature-mismatch" {
+                if answer.status == 401, answer.reason == "counter-replayed" {
                     refused.insert(number)
                 } else {
                     #expect(answer.status == 200)
@@ -50,7 +50,7 @@ extension Scenarios {
             #expect(forwarded.count == keys.count - refused.count)
             for request in seen {
                 #expect(request.head.all("App-Attest-Verdict") == ["refuse"])
-                #expect(request.head.all("App-Attest-Reason") == ["signature-mismatch"])
+                #expect(request.head.all("App-Attest-Reason") == ["counter-replayed"])
             }
             return refused
         }
@@ -95,6 +95,54 @@ extension Scenarios {
                 complained.contains("generation 3") ? true : nil
             }
             #expect(try refused(scenario, third, origin, some).isEmpty)
+        }
+
+        /// How a request without a good signature fares from one address: whatever key it names.
+        private func fates(
+            _ client: HTTPClient,
+            _ keys: [SoftwareKey],
+            from address: String,
+            damage: AssertionDamage? = nil
+        ) throws -> Set<Int> {
+            let request = SoftwareKey.Request(method: "GET", target: "/v1/orders")
+            let signing = SigningForm.lines([.method, .target], headers: [])
+            var fates: Set<Int> = []
+            for key in keys {
+                var key = key
+                let proof = key.proof(of: request, signing: signing, damage: damage)
+                let answer = try client.send(request, proof, more: [("X-Forwarded-For", address)])
+                fates.insert(answer.status == 200 ? 200 : 400)
+            }
+            return fates
+        }
+
+        @Test
+        func `nobody chooses a key id that falls outside: without a signature the address counts`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            let more = "trusted_proxies: [127.0.0.1/32]\n" + Self.more
+            try scenario.configure(origin, rules: Self.rules(50), more: more)
+            let enrolled = try scenario.imported(12)
+            let madeUp = (0..<12).map { _ in Scenario.device.makeKey() }
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            var all: Set<Int> = []
+            for number in 1...24 {
+                let address = "192.0.2.\(number)"
+                let unknown = try fates(client, madeUp, from: address)
+                #expect(unknown.count == 1, "an unenrolled key id was chosen")
+                let forged = try fates(client, enrolled, from: address, damage: .signature)
+                #expect(forged == unknown, "an enrolled key id was chosen")
+                let fields = [("X-Forwarded-For", address)]
+                let head = HTTPClient.head("GET", "/v1/orders", fields)
+                let unsigned = try client.send(raw: Array((head + "\r\n").utf8))
+                #expect(unknown == [unsigned.status == 200 ? 200 : 400])
+                all.formUnion(unknown)
+            }
+            #expect(all == [200, 400], "half of the addresses are included")
         }
 
         @Test func `a key outside the rollout passes all the same when it is good`() throws {

@@ -24,7 +24,7 @@ struct CountedVerdicts: Step {
         )
         stage.narrator.claim(
             "\(stage.quarterRefusals) requests refused by the rule of a quarter, as counted here",
-            count("checkout", "key-unknown", "true") == stage.quarterRefusals
+            count("checkout", "counter-replayed", "true") == stage.quarterRefusals
         )
         stage.narrator.claim(
             "no request reached the origin but those told above",

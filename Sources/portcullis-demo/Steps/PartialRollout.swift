@@ -16,48 +16,70 @@ struct PartialRollout: Step {
     }
 
     func play(on stage: Stage) throws(DemoError) {
-        stage.narrator.say("   a hundred phones whose app signs well and never enrolled its key:")
-        var customers = (0..<100).map { number in
+        stage.narrator.say(
+            "   a hundred enrolled phones whose app sends each request twice, with the"
+        )
+        stage.narrator.say("   assertion of the first:")
+        var customers: [Phone] = []
+        for number in 0..<100 {
             // Keys of a seed, so that the numbers below are those of every run.
             let seed = Array("phone \(number)".utf8)
-            return Phone(stage.anotherDevice.makeKey(seed: seed), gateway: stage.port)
+            let phone = Phone(stage.anotherDevice.makeKey(seed: seed), gateway: stage.port)
+            let call = phone.enrolment(try phone.challenge("enrolment"), at: Stage.now)
+            let answer = try call.send(to: stage.port)
+            guard answer.status == 201 else {
+                throw DemoError("phone \(number) is not enrolled: \(answer.status) \(answer.text)")
+            }
+            customers.append(phone)
         }
-        let first = try look(at: "/v1/checkout", &customers, stage)
+        let calls = try buy(at: "/v1/checkout", &customers, stage)
+        let first = try look(calls, stage)
         let count = first.refused.count
-        stage.narrator.say("   → 100 × POST /v1/checkout")
-        stage.narrator.say("   ← \(count) × 401 key-unknown, \(100 - count) × 200")
+        stage.narrator.say("   → 100 × POST /v1/checkout, for the second time")
+        stage.narrator.say("   ← \(count) × 401 counter-replayed, \(100 - count) × 200")
         stage.narrator.claim("about a quarter is refused: \(count)", (10...40).contains(count))
         if let example = first.example { stage.narrator.originSaw(example) }
         stage.narrator.claim(
             "each of the other \(100 - count) went on, with the verdict it would have had",
             first.othersAreTold
         )
-        let second = try look(at: "/v1/checkout", &customers, stage)
+        let second = try look(calls, stage)
         stage.narrator.claim(
             "at a second look the same \(count) are refused",
             second.refused == first.refused
         )
         stage.quarterRefusals = first.refused.count + second.refused.count
-        let raised = try look(at: "/v2/checkout", &customers, stage)
+        let raised = try look(try buy(at: "/v2/checkout", &customers, stage), stage)
         stage.narrator.claim(
             "raised to 50 % it is \(raised.refused.count), with the first \(count) among them",
             raised.refused.isStrictSuperset(of: first.refused)
         )
-        try passEnrolled(stage)
     }
 
-    private func look(
+    /// Sends a request of each customer, which passes, in whichever part of the keys it is.
+    private func buy(
         at target: String,
         _ customers: inout [Phone],
         _ stage: Stage
-    ) throws(DemoError) -> Outcome {
-        var outcome = Outcome()
+    ) throws(DemoError) -> [Call] {
+        var calls: [Call] = []
         for number in customers.indices {
             var call = Call("POST", target)
             call.fields = [("App-Attest-Verdict", "pass")]
             call = customers[number].signed(call, nil, signing: [.method, .target])
             let answer = try call.send(to: stage.port)
-            if answer.status == 401, answer.problem("reason") == "key-unknown" {
+            guard answer.status == 200, try stage.origin.next()["App-Attest-Verdict"] == "pass"
+            else { throw DemoError("phone \(number) does not pass: \(answer.status)") }
+            calls.append(call)
+        }
+        return calls
+    }
+
+    private func look(_ calls: [Call], _ stage: Stage) throws(DemoError) -> Outcome {
+        var outcome = Outcome()
+        for (number, call) in calls.enumerated() {
+            let answer = try call.send(to: stage.port)
+            if answer.status == 401, answer.problem("reason") == "counter-replayed" {
                 outcome.refused.insert(number)
                 continue
             }
@@ -66,22 +88,8 @@ struct PartialRollout: Step {
             outcome.othersAreTold =
                 outcome.othersAreTold && sighting.isComplete
                 && sighting["App-Attest-Verdict"] == "refuse"
-                && sighting["App-Attest-Reason"] == "key-unknown"
+                && sighting["App-Attest-Reason"] == "counter-replayed"
         }
         return outcome
-    }
-
-    private func passEnrolled(_ stage: Stage) throws(DemoError) {
-        let call = stage.phone.signed(
-            Call("POST", "/v1/checkout"),
-            nil,
-            signing: [.method, .target]
-        )
-        let answer = try call.send(to: stage.port)
-        let sighting = try stage.origin.next()
-        stage.narrator.claim(
-            "the enrolled phone passes, in whichever part it is",
-            answer.status == 200 && sighting["App-Attest-Verdict"] == "pass"
-        )
     }
 }
