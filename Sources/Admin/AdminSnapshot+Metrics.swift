@@ -91,7 +91,7 @@ extension AdminSnapshot {
     private func writeStore(into out: inout Exposition) {
         out.gauge("keys", store.keys, "Keys that are known, the revoked ones included.")
         out.gauge("keys_revoked", store.revokedKeys, "Keys that were revoked.")
-        out.gauge("store_degraded", store.isDegraded ? 1 : 0, "Whether changes can't be written.")
+        out.gauge("store_degraded", store.isDegraded ? 1 : 0, "Whether it can't be used.")
         out.gauge("commits_pending", store.pendingCommits, "Changes that are not on disk yet.")
         out.counter("commit_failures_total", store.failedCommits, "Transactions that failed.")
         out.metric("commit_batch_size", type: "histogram", help: "Changes in a transaction.")

@@ -7,9 +7,10 @@ package struct StoreFacts: Sendable {
     package var revokedKeys: Int
     /// Changes that are not on disk yet.
     package var pendingCommits: Int
-    /// Whether changes can't be written at present.
+    /// Whether changes can't be written or read at present.
     package var isDegraded: Bool
-    /// Why the last transaction that failed did; stays after recovery.
+    /// Why it can't be read, or why the last transaction that failed did, which stays after
+    /// recovery.
     package var lastError: String?
     /// Transactions that failed since the start.
     package var failedCommits: UInt64

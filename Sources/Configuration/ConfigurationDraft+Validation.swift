@@ -196,7 +196,7 @@ extension ConfigurationDraft {
         let located = Located(value: folder, place: storeFile.place, keyPath: storeFile.keyPath)
         require(folder: located, files: files)
         // What another user owns can't be looked at, and is closed to strangers all the more.
-        for suffix in ["", "-wal", "-shm", ".changes", ".lock"] {
+        for suffix in ["", "-wal", "-shm", ".lock", ".generation", ".socket"] {
             let path = storeFile.value + suffix
             guard let bits = try? files.permissions(of: path) else { continue }
             reader.log.check(store: storeFile, at: path, FileMode(bits))

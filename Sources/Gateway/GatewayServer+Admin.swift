@@ -27,6 +27,7 @@ extension GatewayServer: AdminSource {
         let issued = issuer.issued(.assertion) &+ issuer.issued(.enrolment)
         if !lanes.isEmpty { lanes[0].tally.add(.challengesIssued, issued) }
         let statistics = keys.committer.statistics
+        let readFault = keys.readFault
         return AdminSnapshot(
             version: Self.version,
             startedAtSeconds: startedAt,
@@ -51,8 +52,8 @@ extension GatewayServer: AdminSource {
                 keys: keys.count,
                 revokedKeys: keys.revokedCount,
                 pendingCommits: statistics.depth,
-                isDegraded: statistics.isDegraded,
-                lastError: statistics.lastError?.description,
+                isDegraded: statistics.isDegraded || readFault != nil,
+                lastError: (readFault ?? statistics.lastError)?.description,
                 failedCommits: statistics.failures,
                 commitSizes: statistics.sizes,
                 commitDurations: statistics.durations

@@ -13,14 +13,36 @@ extension GatewayServer {
         dispatchPrecondition(condition: .onQueue(control))
         let path = configuration.storeFile ?? "memory"
         guard let error else {
+            guard toldOfWriting else { return }
+            toldOfWriting = false
             return log.notice("the store \(path): writes again; what had waited is on disk")
         }
+        // Reading fails for it as well, and says more.
+        guard error.reason != .replaced else { return }
+        toldOfWriting = true
         let hint = StoreProblem(error, path).hint
         log.error(
             """
             the store \(path): can't be written, \(error); keys go on in memory, and it is tried \
             again and again; requests that wait for the disk are answered 503 store-unavailable or \
             as on_error says, enrolments 503; next: \(hint)
+            """
+        )
+    }
+
+    /// The store's changes can't be read, or for another reason; `nil`: they are read again.
+    func storeReadChanged(_ error: JournalError?) {
+        dispatchPrecondition(condition: .onQueue(control))
+        let path = configuration.storeFile ?? "memory"
+        guard let error else {
+            return log.notice("the store \(path): reads again; keys are answered as before")
+        }
+        let hint = StoreProblem(error, path).hint
+        log.error(
+            """
+            the store \(path): can't be read, \(error); a key may be revoked that is not known to \
+            be, so requests that are verified are answered 503 store-unavailable or as on_error \
+            says; it is tried every second; next: \(hint)
             """
         )
     }

@@ -67,6 +67,8 @@ package final class GatewayServer: @unchecked Sendable {
     var isDraining = false
     var drainBeganAtTick: UInt64 = 0
     var shortage = AcceptShortage()
+    /// The log says that the store can't be written, and not yet that it can again.
+    var toldOfWriting = false
     private var lanesWithClients = 0
 
     /// Starts the gateway, which goes on until a signal or ``stop()``; `file` is the
@@ -189,6 +191,7 @@ package final class GatewayServer: @unchecked Sendable {
         // A peer that is gone, or a file at its limit, is an error of that write.
         for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
         keys.committer.watch { [self] error in control.async { self.storeChanged(error) } }
+        keys.watchReading { [self] error in control.async { self.storeReadChanged(error) } }
         for (index, unit) in units.enumerated() {
             keys.committer.register(unit)
             unit.start(sockets.map { ($0.descriptors[index], $0.tls) }) { [self] error in

@@ -18,9 +18,9 @@ internal import Store
 enum CounterLog {
     private static let entryOctets = 28
 
-    /// Adds the changes of a transaction.
-    static func append(_ changes: [CounterChange], _ db: Database) throws {
-        guard !changes.isEmpty else { return }
+    /// Adds the changes of a transaction, at least one. The entry's number is the generation.
+    @discardableResult
+    static func append(_ changes: [CounterChange], _ db: Database) throws -> Int64 {
         var octets: [UInt8] = []
         octets.reserveCapacity(changes.count * entryOctets)
         for change in changes {
@@ -29,9 +29,11 @@ enum CounterLog {
             append(change.counters.seen, to: &octets)
             append(UInt64(bitPattern: change.usedAt), to: &octets)
         }
-        let statement = try db.cachedStatement(sql: "INSERT INTO counter_log (entries) VALUES (?)")
+        let sql = "INSERT INTO counter_log (id, entries) VALUES (\(Generation.next), ?)"
+        let statement = try db.cachedStatement(sql: sql)
         statement.setUncheckedArguments([Data(octets)])
         try statement.execute()
+        return db.lastInsertedRowID
     }
 
     private static func append(_ number: some FixedWidthInteger, to octets: inout [UInt8]) {
@@ -51,6 +53,7 @@ enum CounterLog {
 
     /// Removes the blobs up to a number.
     static func remove(through last: Int64, _ db: Database) throws {
+        try Generation.keep(last, db)
         try db.execute(sql: "DELETE FROM counter_log WHERE id <= ?", arguments: [last])
     }
 

@@ -2,6 +2,7 @@ package import AppAttest
 internal import Foundation
 internal import GRDB
 package import Store
+internal import Synchronization
 
 /// What the `keys` commands do, with or without a running gateway.
 ///
@@ -19,12 +20,26 @@ package final class KeyAdministration: Sendable {
     private static let pageCount = 20_000
 
     let database: KeyDatabase
-    private let signal: ChangeSignal
+    private let notice = Mutex<String?>(nil)
 
+    /// What the operator should know although all went well; `nil` for nothing.
+    package var warning: String? { notice.withLock(\.self) }
+
+    /// Checked in this order: that a running gateway has the files open that are there; that the
+    /// log of transactions is this database's; then as for any database.
+    ///
     /// - `creates`: make the database where it is missing, for an import.
     package init(path: String, creates: Bool = false) throws(StoreProblem) {
+        // To open another database beside the files of a running gateway would damage both.
+        let resolved = StoreFile.resolved(path)
+        if let gateway = StoreLock.holder(ofDatabase: resolved),
+            let file = StoreFiles.difference(gateway.files, resolved)
+        {
+            let detail = "is not the file that the running gateway (\(gateway.name)) has open"
+            throw StoreProblem(.replaced, file, detail + "; nothing was changed")
+        }
+        try StoreAge.checkPairing(resolved)
         database = try KeyDatabase(path: path, creates: creates)
-        signal = try ChangeSignal(database: database.path)
     }
 
     /// Ends the use of the database; objects that go do it too.
@@ -118,8 +133,8 @@ package final class KeyAdministration: Sendable {
     /// Revokes a key. When this returns, no gateway admits it any more.
     ///
     /// - `now`: second of Unix time.
-    /// Throws `gatewayNotTold` when it is revoked in the database, and a running gateway does
-    ///   not see it.
+    /// Throws `gatewayNotTold` when it is revoked in the database, and a running gateway has not
+    ///   said that it has read that.
     package func revoke(_ keyID: KeyID, now: Int64) throws(StoreProblem) -> Revocation {
         let outcome: Revocation = try write { db in
             let select = "SELECT coalesce(revoked_at, -1) FROM keys WHERE key_id = ?"
@@ -141,6 +156,7 @@ package final class KeyAdministration: Sendable {
 
     /// The revision of the changes of this transaction.
     static func nextRevision(_ db: Database) throws -> Int64 {
+        _ = try Generation.advance(db)
         let sql = "UPDATE state SET revision = revision + 1 RETURNING revision"
         guard let revision = try Int64.fetchOne(db, sql: sql) else {
             throw JournalError(.damaged, "the table of the state is empty")
@@ -148,21 +164,41 @@ package final class KeyAdministration: Sendable {
         return revision
     }
 
-    /// Lets a running gateway know that keys have changed.
+    /// Lets a running gateway know that keys have changed, and waits until it has read that.
     func announce() throws(StoreProblem) {
-        signal.raise()
-        guard
-            let process = StoreLock.deafGateway(
-                ofDatabase: database.path,
-                changes: signal.identity
-            )
-        else { return }
-        throw StoreProblem(
-            .gatewayNotTold,
-            database.path,
-            "is changed, but the gateway (process \(process)) does not see it, since somebody has "
-                + "replaced \(ChangeSignal.path(ofDatabase: database.path))"
-        )
+        switch ChangeCall.changed(database: database.path) {
+        case .nobody: try raiseGeneration()
+        case .answered(.seen): break
+        case .answered(.unreadable(let detail)):
+            notice.withLock {
+                $0 =
+                    "the gateway can't read its store (\(detail)) and refuses all keys until it can"
+            }
+        case .answered(.replaced(let detail)):
+            let text = "is changed, but the running gateway uses other files: \(detail)"
+            throw StoreProblem(.replaced, database.path, text)
+        case .unheard(let detail):
+            let gateway = StoreLock.holder(ofDatabase: database.path)?.name ?? "just ended"
+            let text =
+                "is changed, but the running gateway (\(gateway)) does not confirm it: \(detail)"
+            throw StoreProblem(.gatewayNotTold, database.path, text)
+        }
+    }
+
+    /// Makes the file of the generation for a database that was never used with one.
+    private func prepareGeneration() throws(StoreProblem) {
+        guard !GenerationFile.exists(ofDatabase: database.path) else { return }
+        let now = try read { try Generation.current($0) }
+        guard now.number == 0 else { return }
+        _ = try GenerationFile(database: database.path, GenerationFile.Record(generation: now))
+    }
+
+    /// What a gateway does that reads the change. The file of another store is left alone: the next
+    /// start tells of it.
+    private func raiseGeneration() throws(StoreProblem) {
+        let now = try read { try Generation.current($0) }
+        let file = GenerationFile(raising: database.path, of: now.store)
+        try file?.raise(to: now.number)
     }
 
     func read<Value>(_ body: (Database) throws -> Value) throws(StoreProblem) -> Value {
@@ -174,6 +210,7 @@ package final class KeyAdministration: Sendable {
     }
 
     func write<Value>(_ body: (Database) throws -> Value) throws(StoreProblem) -> Value {
+        try prepareGeneration()
         do throws(JournalError) {
             return try database.write(body)
         } catch {

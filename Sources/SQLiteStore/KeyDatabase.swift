@@ -135,18 +135,27 @@ struct KeyDatabase: Sendable {
         }
     }
 
-    /// A number that moves when another connection has changed the database; to be asked for in a
-    /// transaction. It takes no statement. `nil` when SQLite does not tell.
-    static func dataVersion(_ db: Database) -> UInt32? {
-        var version: UInt32 = 0
-        // The C border: SQLite writes 32 bits (SQLite, "Standard File Control Opcodes").
-        let code = sqlite3_file_control(
-            db.sqliteConnection,
-            "main",
-            SQLITE_FCNTL_DATA_VERSION,
-            &version
-        )
-        return code == SQLITE_OK ? version : nil
+    /// Does something in a transaction as ``write(_:)``, for who opens a store.
+    func attempt<Value>(_ body: (Database) throws -> Value) throws(StoreProblem) -> Value {
+        do throws(JournalError) {
+            return try write(body)
+        } catch {
+            throw StoreProblem(error, path)
+        }
+    }
+
+    /// Makes the end of the last connection leave the log of transactions where it is.
+    func leaveLog() {
+        queue.inDatabase { db in
+            var isKept: Int32 = 1
+            // The C border: SQLite reads one number (SQLite, "Standard File Control Opcodes").
+            _ = sqlite3_file_control(
+                db.sqliteConnection,
+                "main",
+                SQLITE_FCNTL_PERSIST_WAL,
+                &isKept
+            )
+        }
     }
 
     static func journalError(_ error: any Error) -> JournalError {

@@ -5,7 +5,7 @@ enum KeySchema {
     /// "PCLS": tells our databases from others (SQLite, `PRAGMA application_id`).
     static let applicationID = 0x5043_4C53
     /// The number of migrations below.
-    static let version = 1
+    static let version = 2
 
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
@@ -50,6 +50,18 @@ enum KeySchema {
                     INSERT INTO state VALUES (1, 0);
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = 1;
+                    """
+            )
+        }
+        migrator.registerMigration("2 generation") { db in
+            // store: 32 hexadecimal digits that no other store has. generation: see Generation; 0
+            // until it was used with a file of the generation beside it.
+            try db.execute(
+                sql: """
+                    ALTER TABLE state ADD COLUMN store TEXT NOT NULL DEFAULT '';
+                    ALTER TABLE state ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+                    UPDATE state SET store = lower(hex(randomblob(16)));
+                    PRAGMA user_version = 2;
                     """
             )
         }

@@ -11,43 +11,69 @@ package final class SQLiteKeyJournal: KeyJournal {
     private static let batchCount = 4_096
 
     private let lock: StoreLock
+    private let watch: ChangeWatch
+    private let files: StoreFiles
+    private let generation: GenerationFile
     private let writer: KeyDatabase
     private let reader: KeyDatabase
-    private let signal: ChangeSignal
+    private let store: String
     private let apps = Mutex(AppRows())
     /// Only the writer's queue comes here.
     private let work: Mutex<WriterWork>
-    /// The revision that the table has been given.
-    private let servedRevision = Atomic<Int64>(0)
+    private let follower = Mutex<(@Sendable () -> JournalError?)?>(nil)
+    /// The generation that this process has seen.
+    private let seenGeneration: Atomic<Int64>
+    /// What was wrong with the age of the database and was accepted; `nil` for nothing.
+    package let accepted: StoreProblem?
 
     /// Opens the database, makes it where it is missing, and checks it as a whole.
     ///
-    /// Checked in this order: that the file can be opened or made; that no other gateway uses it;
-    /// that it is a database, ours, and of a known version; that it is not damaged.
-    package convenience init(path: String) throws(StoreProblem) {
-        try self.init(path: path, foldedAt: CounterFold.entriesMax)
+    /// Checked in this order: that no other gateway uses it; that there is one where there was one;
+    /// that its log of transactions is its own; that the file can be opened or made; that it is a
+    /// database, ours, and of a known version; that it is not damaged; that it is not older than
+    /// what was used here.
+    package convenience init(
+        path: String,
+        age: StoreAge.Demand = .newest
+    ) throws(StoreProblem) {
+        try self.init(path: path, foldedAt: CounterFold.entriesMax, age: age)
     }
 
     /// - `entriesMax`: how many entries of the log of counters are folded.
-    package init(path: String, foldedAt entriesMax: Int) throws(StoreProblem) {
-        try StoreFile.create(path)
+    package init(
+        path: String,
+        foldedAt entriesMax: Int,
+        age: StoreAge.Demand = .newest
+    ) throws(StoreProblem) {
         let resolved = StoreFile.resolved(path)
         lock = try StoreLock(database: resolved)
+        var problem = StoreAge.problemBeforeOpening(resolved)
+        if let problem, age == .newest { throw problem }
+        try StoreAge.checkPairing(resolved)
+        try StoreFile.create(resolved)
+        watch = try ChangeWatch(database: resolved)
         writer = try KeyDatabase(path: resolved, creates: false)
         try writer.check()
         reader = try KeyDatabase(beside: writer)
-        do throws(JournalError) {
-            let count = try writer.read { try CounterLog.count($0) }
-            let fold = CounterFold(entryCount: count, entriesMax: entriesMax)
-            work = Mutex(WriterWork(fold: fold))
-        } catch {
-            throw StoreProblem(error, resolved)
+        let before = try writer.attempt { db in try Generation.current(db) }
+        problem = problem ?? StoreAge.problem(before, resolved)
+        if let problem, age == .newest { throw problem }
+        accepted = problem
+        store = before.store
+        // Before the first number is given, so that no crash leaves a number without a file.
+        if before.number == 0 {
+            _ = try GenerationFile(database: resolved, GenerationFile.Record(generation: before))
         }
-        signal = try ChangeSignal(database: resolved)
-        lock.note(changes: signal.identity)
+        let now = try writer.attempt { db in
+            Generation(store: before.store, number: try Generation.advance(db))
+        }
+        seenGeneration = Atomic(now.number)
+        files = try StoreFiles(database: resolved)
+        generation = try GenerationFile(database: resolved, files.record(now))
+        let count = try writer.attempt { db in try CounterLog.count(db) }
+        work = Mutex(WriterWork(fold: CounterFold(entryCount: count, entriesMax: entriesMax)))
+        try lock.note(files, database: resolved)
     }
-
-    package var changeCount: UInt64 { signal.count }
 
     package func load(
         apps: AppNumbers,
@@ -60,7 +86,7 @@ package final class SQLiteKeyJournal: KeyJournal {
                 guard !newer.isEmpty else { return body(rows) }
                 body(rows.map { row in newer[row.row].map(row.merged) ?? row })
             }
-            return try self.revision(db)
+            return try Self.revision(db)
         }
     }
 
@@ -68,23 +94,33 @@ package final class SQLiteKeyJournal: KeyJournal {
         since revision: JournalRevision,
         into body: ([KeyRow]) -> Void
     ) throws(JournalError) -> JournalRevision {
-        try reader.read { db in
+        try files.check()
+        // Read before the database, which then is at least there.
+        let seen = seenGeneration.load(ordering: .acquiring)
+        let (reached, now) = try reader.read { db in
             // The second condition is what lets SQLite use the index, which is of such rows only.
             let sql = KeyColumns.select + " WHERE revision > ? AND revision > 0"
             try self.fetch(db, sql: sql, arguments: [revision.number], into: body)
-            return try self.revision(db)
+            return (try Self.revision(db), try Generation.current(db))
         }
+        guard now.store == store, now.number >= seen else {
+            throw JournalError(.replaced, "\(reader.path) was put back to an older state")
+        }
+        seenGeneration.max(now.number, ordering: .acquiringAndReleasing)
+        // The command that has made a change leaves this to us. Should it fail, the next commit
+        // tries it again and tells of it.
+        try? generation.raise(to: now.number)
+        return reached
     }
 
-    private func revision(_ db: Database) throws -> JournalRevision {
-        let number = try Self.revisionNumber(db)
-        servedRevision.store(number, ordering: .releasing)
-        return JournalRevision(number)
-    }
-
-    private static func revisionNumber(_ db: Database) throws -> Int64 {
+    private static func revision(_ db: Database) throws -> JournalRevision {
         let statement = try db.cachedStatement(sql: "SELECT revision FROM state")
-        return try Int64.fetchOne(statement) ?? 0
+        return JournalRevision(try Int64.fetchOne(statement) ?? 0)
+    }
+
+    package func follow(_ body: @escaping @Sendable () -> JournalError?) {
+        follower.withLock { $0 = body }
+        watch.start(body)
     }
 
     private func fetch(
@@ -122,26 +158,34 @@ package final class SQLiteKeyJournal: KeyJournal {
     // MARK: Writing
 
     package func commit(_ batch: JournalBatch) throws(JournalError) -> [EnrolledRow] {
-        let seenVersion = work.withLock(\.seenVersion)
-        let (rows, version, revision) = try writer.write { db in
-            try CounterLog.append(batch.changes, db)
-            let rows = try batch.enrolments.map { try self.enrol($0, db) }
-            let version = KeyDatabase.dataVersion(db)
-            let isOurs = version != nil && version == seenVersion
-            return (rows, version, isOurs ? nil : try Self.revisionNumber(db))
+        guard !watch.isEnded else { throw JournalError(.closed, "the store is closed") }
+        do throws(JournalError) {
+            try files.check()
+        } catch {
+            // What waits for no disk is to be refused too, and not in a second.
+            if let body = follower.withLock({ $0 }) { watch.look(body) }
+            throw error
         }
+        let (rows, number) = try writer.write { db in
+            let isOfCounters = !batch.changes.isEmpty
+            let logged = isOfCounters ? try CounterLog.append(batch.changes, db) : nil
+            let rows = try batch.enrolments.map { try self.enrol($0, db) }
+            return (rows, try rows.isEmpty ? logged : logged ?? Generation.advance(db))
+        }
+        if let number { seenGeneration.max(number, ordering: .acquiringAndReleasing) }
         work.withLock { work in
             work.lastCount = batch.changes.count
             work.fold.added(batch.changes.count)
-            work.seenVersion = version
         }
-        // A command has changed keys, and the table was not told so: the file of changes was
-        // replaced. To raise our own word makes the next lookup read them.
-        if let revision, revision > servedRevision.load(ordering: .acquiring) { signal.raise() }
         return rows
     }
 
     package func settle() throws(JournalError) {
+        do throws(StoreProblem) {
+            try generation.raise(to: seenGeneration.load(ordering: .acquiring))
+        } catch {
+            throw JournalError(.unusable, "\(error.path) \(error.detail)")
+        }
         try work.withLock { (work) throws(JournalError) in
             guard work.fold.isDue else { return }
             try work.fold.fold(writer, added: work.lastCount)
@@ -157,10 +201,24 @@ package final class SQLiteKeyJournal: KeyJournal {
     }
 
     package func close() {
+        watch.endAndWait()
+        // The last one who closes a database deletes the log at its path, whoever's that is now.
+        if !files.ownsLog { writer.leaveLog() }
+        let isIntact = files.difference == nil
         // What is open when this fails is closed by the system; nothing is lost with WAL.
         try? reader.queue.close()
         try? writer.queue.close()
+        if isIntact { rememberCleanStop() }
         lock.release()
+    }
+
+    /// There is no log of transactions any more that could be taken for another database's.
+    private func rememberCleanStop() {
+        let number = seenGeneration.load(ordering: .acquiring)
+        var record = files.record(Generation(store: store, number: number))
+        record.log = nil
+        // Should it fail, the file says what it said before, which is right too.
+        _ = try? GenerationFile(database: writer.path, record)
     }
 }
 
@@ -186,8 +244,6 @@ private struct WriterWork {
     var fold: CounterFold
     /// Changes of the last commit.
     var lastCount = 0
-    /// The data version whose revision was looked at.
-    var seenVersion: UInt32?
 }
 
 /// The numbers of App IDs in the database, as those of the table.

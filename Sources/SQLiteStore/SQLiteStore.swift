@@ -4,14 +4,19 @@
 // Files, all of mode 0600 and, when root makes them, of the folder's owner:
 //
 //     portcullis.db           the database; WAL mode, so there are -wal and -shm beside it
-//     portcullis.db.lock      held with flock by the one gateway that uses the database
-//     portcullis.db.changes   4,096 octets, the first eight of which are an atomic counter that the
-//                             gateway and the commands map; a command raises it when it has
-//                             changed keys
+//     portcullis.db.lock      held with flock by the one gateway that uses the database; says which
+//                             process that is and which files it has open
+//     portcullis.db.socket    on which a command tells the gateway that it has changed keys, and is
+//                             answered when the gateway has read that
+//     portcullis.db.generation  how far the database has come, to compare at the next start
 //
 // `synchronous` is FULL: a commit that returned survives a power cut, if the disk tells the truth.
-// The folder must be on a local disk: neither WAL nor a mapped word works over a network file
-// system.
+// The folder must be on a local disk: neither WAL nor the socket works over a network file system.
+//
+// No file is mapped by us. A mapped word was tried for the changes: on a full disk a write to a
+// page that has no block is a SIGBUS, and so is every access once somebody has cut the file. The
+// gateway's lanes read a word of its own memory; whoever changes keys waits for an answer instead.
+// SQLite maps the index of its log (-shm); see StoreFiles for what is done when that is cut.
 //
 // Counters are not written into the rows of their keys at once. A commit adds one blob to the table
 // `counter_log`; when that has grown to 7 MiB, its entries are merged into the rows, sorted, in
@@ -21,6 +26,14 @@
 // interrupted writes are harmless, and a command may raise counters beside the gateway. Whoever
 // reads keys merges the log too.
 //
-// The commands work with and without a gateway. They commit, raise the word, and then see whether
-// the gateway that holds the lock maps the same file; if somebody has replaced the file, they say
-// so and fail, since a revocation that a running gateway does not see is none.
+// The commands work with and without a gateway. They compare the files at their paths with those
+// that a running gateway has open before they touch any, and refuse when one differs: SQLite goes
+// on with a file that was moved or deleted, so what they wrote would be lost on the gateway. They
+// commit, tell the gateway, and fail when it does not confirm, since a revocation that a running
+// gateway does not see is none. The gateway compares the same before each commit and once a second;
+// while one differs, or the changes can't be read, it answers for no key.
+//
+// A copy of the database that is put back lowers counters and undoes revocations. So each
+// transaction raises a number, the generation, and the file beside the database has it too. An
+// older number, another store, an empty database or none at all is refused at the start unless the
+// operator accepts what that means (StoreAge).

@@ -11,9 +11,22 @@ enum StoreFile {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// The path without symbolic links, so that all names of a database lead to one lock.
+    /// The last part of a path.
+    static func name(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return path }
+        return String(path[path.index(after: slash)...])
+    }
+
+    /// The path without symbolic links, so that all names of a database lead to one lock. Of a file
+    /// that is not there, the folder's path is resolved.
     static func resolved(_ path: String) -> String {
-        guard let resolved = realpath(path, nil) else { return path }
+        if let whole = real(path) { return whole }
+        guard let folder = real(folder(of: path)) else { return path }
+        return (folder == "/" ? "" : folder) + "/" + name(of: path)
+    }
+
+    private static func real(_ path: String) -> String? {
+        guard let resolved = realpath(path, nil) else { return nil }
         defer { free(resolved) }
         return String(cString: resolved)
     }
@@ -62,10 +75,19 @@ enum StoreFile {
         _ = fchown(descriptor, status.st_uid, status.st_gid)
     }
 
-    /// Which file a descriptor is of, to compare.
-    static func identity(_ descriptor: Int32) -> String? {
+    /// The same for what is no file that can be opened.
+    static func giveToOwner(ofFolderOf path: String) {
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else { return nil }
-        return "\(status.st_dev):\(status.st_ino)"
+        guard geteuid() == 0, stat(folder(of: path), &status) == 0 else { return }
+        _ = lchown(path, status.st_uid, status.st_gid)
+    }
+
+    /// Makes what was created in a file's folder survive a power cut.
+    static func synchroniseFolder(of path: String) {
+        let folder = Glibc.open(folder(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { return }
+        // Where a folder can't be synchronised, the file system does it by itself or not at all.
+        _ = fsync(folder)
+        Glibc.close(folder)
     }
 }

@@ -4,19 +4,20 @@ internal import Synchronization
 /// The lock that keeps two gateways from one database, held until it is released or this object
 /// goes.
 ///
-/// The file says who holds it and which file of changes it maps. Commands read that without the
-/// lock.
+/// The file says who holds it and which files it has open (``StoreFiles``). Commands read that
+/// without the lock.
 final class StoreLock: Sendable {
+    /// What is added to the path of a database.
+    static let suffix = ".lock"
+    /// Bytes of a note at most: a process and four identities of at most 41 bytes.
+    private static let noteMax = 256
+
     private let descriptor: Int32
     private let isReleased = Atomic(false)
 
-    /// The path of the lock of a database.
-    static func path(ofDatabase path: String) -> String { path + ".lock" }
-
     /// - Throws: `locked` when another gateway has it.
     init(database: String) throws(StoreProblem) {
-        let path = Self.path(ofDatabase: database)
-        let descriptor = try StoreFile.open(path)
+        let descriptor = try StoreFile.open(database + Self.suffix)
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             let holder = Self.note(descriptor).map { "process \($0.process)" } ?? "a process"
             Glibc.close(descriptor)
@@ -35,39 +36,55 @@ final class StoreLock: Sendable {
         Glibc.close(descriptor)
     }
 
-    /// Writes down which file of changes this process maps.
-    func note(changes identity: String) {
-        let text = Array("\(getpid()) \(identity)\n".utf8)
-        text.span.withUnsafeBytes { bytes in
+    /// Writes down which files this process has open.
+    ///
+    /// - Throws: `unusable` when there is no room for it.
+    func note(_ files: StoreFiles, database: String) throws(StoreProblem) {
+        let text = Array("\(getpid()) \(files.texts.joined(separator: " "))\n".utf8)
+        let count = text.span.withUnsafeBytes { bytes in
             // The C border: pointer and count are of one buffer, which outlives the call.
-            _ = pwrite(descriptor, bytes.baseAddress, bytes.count, 0)
+            pwrite(descriptor, bytes.baseAddress, bytes.count, 0)
+        }
+        guard count == text.count else {
+            let path = database + Self.suffix
+            throw StoreProblem(.unusable, path, "can't be written: \(StoreFile.lastError)")
         }
     }
 
     private struct Note {
         let process: String
-        let changes: String
+        let files: [String]
     }
 
     private static func note(_ descriptor: Int32) -> Note? {
-        let text = [UInt8](unsafeUninitializedCapacity: 128) { buffer, count in
+        let text = [UInt8](unsafeUninitializedCapacity: noteMax) { buffer, count in
             // At most the buffer's count is written.
             count = max(0, pread(descriptor, buffer.baseAddress, buffer.count, 0))
         }
         let words = String(decoding: text, as: UTF8.self).split { $0 == " " || $0 == "\n" }
-        guard words.count == 2 else { return nil }
-        return Note(process: String(words[0]), changes: String(words[1]))
+        guard words.count == 1 + StoreFiles.suffixes.count else { return nil }
+        return Note(process: String(words[0]), files: words.dropFirst().map(String.init))
     }
 
-    /// The process id of a gateway that runs and maps another file of changes; `nil` when there is
-    /// none.
-    static func deafGateway(ofDatabase database: String, changes identity: String) -> String? {
-        let descriptor = Glibc.open(path(ofDatabase: database), O_RDONLY | O_CLOEXEC)
+    /// What is known of a gateway that runs on a database.
+    struct Holder {
+        /// Its process id; `nil` while it starts or stops.
+        let process: String?
+        /// The identities of its files; empty while it starts or stops.
+        let files: [String]
+
+        var name: String { process.map { "process \($0)" } ?? "still starting" }
+    }
+
+    /// The gateway that runs on a database; `nil` when there is none.
+    static func holder(ofDatabase database: String) -> Holder? {
+        let descriptor = Glibc.open(database + suffix, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
         // Closing gives the lock back, should the test below have taken it.
         defer { Glibc.close(descriptor) }
-        guard let note = note(descriptor), note.changes != identity else { return nil }
         // The note of a gateway that crashed means nothing: its lock is free.
-        return flock(descriptor, LOCK_SH | LOCK_NB) == 0 ? nil : note.process
+        guard flock(descriptor, LOCK_SH | LOCK_NB) != 0 else { return nil }
+        let note = note(descriptor)
+        return Holder(process: note?.process, files: note?.files ?? [])
     }
 }

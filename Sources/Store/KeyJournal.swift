@@ -1,7 +1,7 @@
 /// Where keys and counters are durable.
 ///
-/// `load` is called first and once. Then `commit` and `settle` are called on the writer's queue
-/// only; `changes` and `changeCount` are called on any thread, the former never twice at once.
+/// `load` is called first and once, then `follow`, once. Then `commit` and `settle` are called on
+/// the writer's queue only, and `changes` by who follows, never twice at once.
 package protocol KeyJournal: AnyObject, Sendable {
     /// Gives all keys in batches, and returns the revision that they are of.
     func load(
@@ -19,11 +19,18 @@ package protocol KeyJournal: AnyObject, Sendable {
     /// time.
     func settle() throws(JournalError)
 
-    /// A number that another process moves after it has revoked or imported keys. One load.
-    var changeCount: UInt64 { get }
+    /// Calls `body` whenever another process may have revoked or imported keys, and from time to
+    /// time, on a queue of the journal's own, never twice at once. `body` reads what has changed
+    /// and returns why it could not.
+    ///
+    /// The other process is told that its change is obeyed when `body` has returned, and not
+    /// before. What was committed between `load` and `follow` is read by the first call.
+    func follow(_ body: @escaping @Sendable () -> JournalError?)
 
     /// The keys that others have changed after that revision, in batches; returns the revision
     /// reached.
+    ///
+    /// - Throws: `replaced` when commands would read another store than this one.
     func changes(
         since revision: JournalRevision,
         into body: ([KeyRow]) -> Void
@@ -92,6 +99,8 @@ package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible 
         case damaged
         /// The file can't be written or read.
         case unusable
+        /// Files were replaced, deleted or put back to an older state while they were in use.
+        case replaced
         case closed
     }
 

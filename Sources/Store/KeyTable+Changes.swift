@@ -1,30 +1,49 @@
 internal import Synchronization
 
 extension KeyTable {
-    /// Makes sure that what another process has changed is in the table. One load when nothing has.
-    ///
-    /// - Returns: false when the changes can't be read; the table may then admit a revoked key, so
-    ///   nothing is to be answered from it.
-    @inline(__always)
-    func isCurrent() -> Bool {
-        journal.changeCount == seenCount.load(ordering: .acquiring) || readChanges()
+    /// Why the changes of other processes can't be read, and who is told.
+    struct ReadFault {
+        /// `nil` when they can be read.
+        var error: JournalError?
+        var watcher: (@Sendable (JournalError?) -> Void)?
     }
 
-    private func readChanges() -> Bool {
-        revision.withLock { revision in
-            // Read before the rows: a change that comes in between makes the next lookup read
-            // again.
-            let count = journal.changeCount
-            guard count != seenCount.load(ordering: .acquiring) else { return true }
+    /// Why the keys can't be read at present; `nil` when they can.
+    package var readFault: JournalError? { fault.withLock(\.error) }
+
+    /// Tells when reading begins to fail or fails for another reason, and, with `nil`, when it is
+    /// over. What fails already is told at once.
+    package func watchReading(_ body: @escaping @Sendable (JournalError?) -> Void) {
+        let error = fault.withLock { fault in
+            fault.watcher = body
+            return fault.error
+        }
+        if let error { body(error) }
+    }
+
+    /// Reads what other processes have changed. While that fails the table answers nothing, since
+    /// it may hold a key that is revoked.
+    ///
+    /// - Returns: why it failed.
+    func refresh() -> JournalError? {
+        let error = revision.withLock { (revision) -> JournalError? in
             do throws(JournalError) {
                 revision = try journal.changes(since: revision) { rows in
                     for row in rows { apply(row) }
                 }
+                isCurrent.store(true, ordering: .releasing)
+                return nil
             } catch {
-                return false
+                isCurrent.store(false, ordering: .releasing)
+                return error
             }
-            seenCount.store(count, ordering: .releasing)
-            return true
         }
+        let news = fault.withLock { fault in
+            let isNews = fault.error != error
+            fault.error = error
+            return isNews ? fault.watcher : nil
+        }
+        news?(error)
+        return error
     }
 }

@@ -6,7 +6,8 @@ internal import Synchronization
 package final class KeyTable: Sendable {
     /// What a lookup finds.
     package enum Finding: Sendable {
-        /// The key is not in the table, and what another process has changed can't be read.
+        /// The key is not in the table, and the store can't be read: another process may have
+        /// enrolled it.
         case unavailable
         case unknown
         case known(StoredKey)
@@ -27,10 +28,11 @@ package final class KeyTable: Sendable {
     let journal: any KeyJournal
     let apps: AppNumbers
     private let shards: [Shard]
-    /// The change count up to which the journal's changes are in the table.
-    let seenCount: Atomic<UInt64>
+    /// Whether the table may answer: all that others have changed is in it.
+    let isCurrent = Atomic(true)
     /// The revision read last, under the lock that makes readers of changes take turns.
     let revision: Mutex<JournalRevision>
+    let fault = Mutex(ReadFault())
 
     /// Reads all keys.
     ///
@@ -45,12 +47,12 @@ package final class KeyTable: Sendable {
         committer = Committer(journal: journal, limits: limits)
         let shards = (0..<Self.shardCount).map { _ in Shard() }
         self.shards = shards
-        // Read before the keys: a change that comes in between is read again, not missed.
-        seenCount = Atomic(journal.changeCount)
         let loaded = try journal.load(apps: apps) { rows in
             for row in rows { Self.apply(row, to: shards) }
         }
         revision = Mutex(loaded)
+        // Weak, so that a journal that still runs does not keep the table.
+        journal.follow { [weak self] in self?.refresh() }
     }
 
     /// The number that stands for an App ID in ``StoredKey/app``.
@@ -70,7 +72,7 @@ package final class KeyTable: Sendable {
 
     /// Looks a key up.
     package func find(_ keyID: KeyID) -> Finding {
-        let isCurrent = isCurrent()
+        let isCurrent = isCurrent.load(ordering: .acquiring)
         let place = Self.place(of: keyID)
         return shards[place.shard].keys.withLock { keys in
             guard let number = keys.find(keyID, hash: place.hash) else {
@@ -89,7 +91,7 @@ package final class KeyTable: Sendable {
         challenge: ChallengeSerial?,
         issuer: ChallengeIssuer
     ) -> ConsumeOutcome {
-        guard isCurrent() else { return .unavailable }
+        guard isCurrent.load(ordering: .acquiring) else { return .unavailable }
         let place = Self.place(of: keyID)
         return shards[place.shard].keys.withLock { keys in
             guard let number = keys.find(keyID, hash: place.hash) else { return .unknown }
@@ -119,7 +121,7 @@ package final class KeyTable: Sendable {
         durability: Durability = .awaited,
         whenFailing: FailingStore = .decline
     ) -> ConsumeOutcome {
-        let isCurrent = isCurrent()
+        let isCurrent = isCurrent.load(ordering: .acquiring)
         guard isCurrent || whenFailing == .useInMemory else { return .unavailable }
         let place = Self.place(of: keyID)
         return shards[place.shard].keys.withLock { keys in

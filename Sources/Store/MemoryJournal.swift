@@ -13,11 +13,9 @@ package final class MemoryJournal: KeyJournal {
     }
 
     private let state = Mutex(State())
-    private let changed = Atomic<UInt64>(0)
+    private let follower = Mutex<(@Sendable () -> JournalError?)?>(nil)
 
     package init() {}
-
-    package var changeCount: UInt64 { changed.load(ordering: .acquiring) }
 
     package func load(
         apps: AppNumbers,
@@ -62,6 +60,10 @@ package final class MemoryJournal: KeyJournal {
         }
     }
 
+    package func follow(_ body: @escaping @Sendable () -> JournalError?) {
+        follower.withLock { $0 = body }
+    }
+
     package func settle() throws(JournalError) {}
 
     package func close() {}
@@ -77,7 +79,7 @@ package final class MemoryJournal: KeyJournal {
             state.revisions[Int(row) - 1] = state.revision
             return true
         }
-        changed.add(1, ordering: .acquiringAndReleasing)
+        announce()
         return isKnown
     }
 
@@ -92,8 +94,10 @@ package final class MemoryJournal: KeyJournal {
                 _ = Self.add(record, revision: state.revision, &state)
             }
         }
-        changed.add(1, ordering: .acquiringAndReleasing)
+        announce()
     }
+
+    private func announce() { _ = follower.withLock { $0 }?() }
 
     /// What is stored under a key id.
     package func record(_ keyID: KeyID) -> KeyRecord? {

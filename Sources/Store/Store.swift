@@ -24,11 +24,10 @@
 //    request that needs it waits for its ticket; for the others the challenge dies with the process
 //    (see Challenges).
 // 2. A key answered 201 is on disk: the outcome of `enrol` is reported after the commit.
-// 3. A revoked key is refused from the moment the command returned. The command commits, then
-//    raises a word in memory that both processes map. Each `find` and `consume` reads that word
-//    first (one load), and when it has moved, reads what has changed before it answers; when that
-//    fails, it answers `unavailable`. One of two sources of keys, enrolment by ourselves, needs no
-//    word.
+// 3. A revoked key is refused from the moment the command returned. The command commits, tells the
+//    gateway, and returns when the gateway has read the change. While the gateway can't read, or
+//    sees that its files are not those that commands use, each `find` and `consume` answers
+//    `unavailable`. A lookup itself reads one word of the gateway's own memory.
 // 4. A stored counter never goes down: see 1.
 //
 // Memory: an entry takes 128 octets, and the index 6…12, so a million keys take about 140 MB.

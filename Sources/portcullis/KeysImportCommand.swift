@@ -36,6 +36,7 @@ struct KeysImportCommand: ParsableCommand {
             StandardError.write("nothing was imported; correct the lines, or use --skip-problems")
             throw ExitCode(1)
         }
+        if let warning = keys.warning { StandardError.write("warning: \(warning)") }
         print("imported: \(report.inserted), stored already: \(report.merged)")
         if report.problemCount > 0 { throw ExitCode(1) }
     }

@@ -2,6 +2,8 @@ import ArgumentParser
 import Configuration
 import Dispatch
 import Gateway
+import SQLiteStore
+import Store
 
 struct ServeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -12,6 +14,15 @@ struct ServeCommand: ParsableCommand {
     @Argument(help: "The configuration file.")
     var file: String
 
+    @Flag(
+        help: """
+            Start although the key store is older than what was used here, empty or missing. What \
+            was stored since is lost: assertions admitted since can be replayed where a rule asks \
+            for no challenge, keys revoked since pass, devices enrolled since enrol again.
+            """
+    )
+    var acceptOlderStore = false
+
     func run() throws {
         let loaded = ConfigurationLoader.load(file)
         for problem in loaded.problems { StandardError.write(problem.text) }
@@ -20,11 +31,27 @@ struct ServeCommand: ParsableCommand {
             throw ExitCode(1)
         }
         do throws(GatewayError) {
-            try GatewayServer.run(configuration, file: file)
+            try GatewayServer.run(configuration, file: file, surroundings: surroundings)
         } catch {
             StandardError.write("portcullis: \(error)")
             throw ExitCode(1)
         }
         dispatchMain()
+    }
+
+    private var surroundings: GatewayServer.Surroundings {
+        var surroundings = GatewayServer.Surroundings()
+        guard acceptOlderStore else { return surroundings }
+        surroundings.openJournal = { path in
+            Result { () throws(StoreProblem) in
+                let journal = try SQLiteKeyJournal(path: path, age: .any)
+                let found = journal.accepted.map { "\($0.path): \($0.detail); accepted" }
+                StandardError.write(
+                    "warning: --accept-older-store: \(found ?? "nothing is older; remove it")"
+                )
+                return journal
+            }
+        }
+        return surroundings
     }
 }

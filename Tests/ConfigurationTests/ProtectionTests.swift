@@ -59,7 +59,7 @@ import Testing
         #expect(refused.errors.map(\.found) == ["a file that may not be read (k.pem)"])
     }
 
-    @Test(arguments: ["", "-wal", "-shm", ".changes", ".lock"])
+    @Test(arguments: ["", "-wal", "-shm", ".lock", ".generation", ".socket"])
     func `a store that every user may write is refused, one they may read is told`(
         suffix: String
     ) {

@@ -136,7 +136,7 @@ extension Scenarios {
             #expect(try gateway.stop() == 0)
             let files = try FileManager.default.contentsOfDirectory(atPath: scenario.folder.path)
             let store = files.filter { $0.hasPrefix("portcullis.db") }
-            #expect(store.contains("portcullis.db.changes"))
+            #expect(store.contains("portcullis.db.generation"))
             for name in store {
                 var status = stat()
                 #expect(stat(scenario.path(name), &status) == 0)

@@ -233,7 +233,9 @@ extension Scenarios {
             let refused = try scenario.portcullis("serve", config)
             #expect(refused.status == 1)
             #expect(!refused.complained.contains("listening"))
-            for part in [database, "is damaged", "keys import", "-wal"] {
+            for part in [
+                database, "is damaged", "keys import", "-wal", "--accept-older-store",
+            ] {
                 #expect(refused.complained.contains(part), "\(part): \(refused.complained)")
             }
             for suffix in ["", "-wal", "-shm"] {
@@ -251,7 +253,10 @@ extension Scenarios {
                 scenario.path("export.jsonl")
             )
             #expect(imported.status == 0, "\(imported)")
-            let gateway = try scenario.serve()
+            let older = try scenario.portcullis("serve", config)
+            #expect(older.status == 1)
+            #expect(older.complained.contains("is another store"), "\(older)")
+            let gateway = try scenario.serve(arguments: ["--accept-older-store"])
             let answer = try gateway.client().send(raw: Self.raw("/v1/bare", &keys[0]))
             #expect(answer.status == 200)
         }

@@ -69,15 +69,15 @@ struct DecisionRow: Sendable, CustomTestStringConvertible {
 /// A journal in which another process has changed something that can't be read.
 private final class UnreadableJournal: KeyJournal {
     private let memory: MemoryJournal
-    private let isBroken = Atomic(false)
+    private let follower = Mutex<(@Sendable () -> JournalError?)?>(nil)
 
     init(_ memory: MemoryJournal = MemoryJournal()) { self.memory = memory }
 
-    var changeCount: UInt64 {
-        memory.changeCount + (isBroken.load(ordering: .relaxed) ? 1 : 0)
+    func follow(_ body: @escaping @Sendable () -> JournalError?) {
+        follower.withLock { $0 = body }
     }
 
-    func breakDown() { isBroken.store(true, ordering: .relaxed) }
+    func breakDown() { _ = follower.withLock { $0 }?() }
 
     func load(apps: AppNumbers, into body: ([KeyRow]) -> Void) throws(JournalError)
         -> JournalRevision

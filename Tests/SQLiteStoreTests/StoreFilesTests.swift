@@ -36,7 +36,7 @@ extension KeyID {
     @Test func `all files are for their owner alone`() throws {
         let journal = try SQLiteKeyJournal(path: folder.database)
         try enrol([.sample(1)], journal)
-        for suffix in ["", "-wal", "-shm", ".lock", ".changes"] {
+        for suffix in ["", "-wal", "-shm", ".lock", ".generation", ".socket"] {
             #expect(try TemporaryFolder.mode(folder.database + suffix) == 0o600)
         }
         withExtendedLifetime(journal) {}
@@ -60,7 +60,7 @@ extension KeyID {
 
     @Test func `a lock that a crashed gateway left is free`() throws {
         try SQLiteKeyJournal(path: folder.database).close()
-        _ = try folder.write("1 0:0\n", to: "portcullis.db.lock")
+        _ = try folder.write("1 0:0 0:0 0:0 0:0\n", to: "portcullis.db.lock")
         _ = try SQLiteKeyJournal(path: folder.database)
     }
 
@@ -132,68 +132,6 @@ extension KeyID {
             withIntermediateDirectories: false
         )
         #expect(try problem { _ = try SQLiteKeyJournal(path: folder.database) }.reason == .unusable)
-    }
-
-    // MARK: The file of changes
-
-    private var changes: String { ChangeSignal.path(ofDatabase: folder.database) }
-
-    @Test(arguments: [0, 1, 8, 4_095, 4_096, 10_000])
-    func `a file of changes of any length serves`(count: Int) throws {
-        try Data(repeating: 0xFF, count: count).write(to: URL(fileURLWithPath: changes))
-        let one = try ChangeSignal(database: folder.database)
-        let other = try ChangeSignal(database: folder.database)
-        let before = one.count
-        #expect(other.count == before)
-        other.raise()
-        #expect(one.count == before &+ 1)
-        #expect(one.identity == other.identity)
-        #expect(try Data(contentsOf: URL(fileURLWithPath: changes)).count >= 4_096)
-    }
-
-    @Test func `a symbolic link in place of the file of changes is refused`() throws {
-        let target = try folder.write("", to: "target")
-        try FileManager.default.createSymbolicLink(atPath: changes, withDestinationPath: target)
-        #expect(
-            try problem { _ = try ChangeSignal(database: folder.database) }.reason == .unusable
-        )
-    }
-
-    @Test func `a command that a running gateway can't hear fails, and the next commit mends it`()
-        throws
-    {
-        let table = try KeyTable(journal: try SQLiteKeyJournal(path: folder.database))
-        let key = KeyRecord.sample(1)
-        table.enrol(key) { _ in }
-        try table.committer.flush()
-        try FileManager.default.removeItem(atPath: changes)
-        let keys = try KeyAdministration(path: folder.database)
-        let refused = try problem { _ = try keys.revoke(key.keyID, now: 5) }
-        #expect(refused.reason == .gatewayNotTold)
-        #expect(refused.description.contains("restart the gateway"))
-        #expect(refused.description.contains("process \(getpid())"))
-        // The same again is refused again: it still does not see it.
-        #expect(try problem { _ = try keys.revoke(key.keyID, now: 6) }.reason == .gatewayNotTold)
-        // Whatever the gateway writes next makes it look.
-        table.enrol(.sample(2)) { _ in }
-        try table.committer.flush()
-        guard case .known(let stored) = table.find(key.keyID) else {
-            throw StoreContract.Unexpected("the key is gone")
-        }
-        #expect(stored.isRevoked)
-        try table.close()
-        #expect(try keys.revoke(key.keyID, now: 7) == .alreadyRevoked(at: 5))
-    }
-
-    @Test func `a replaced file of changes does not matter without a gateway`() throws {
-        let journal = try SQLiteKeyJournal(path: folder.database)
-        try enrol([.sample(1)], journal)
-        journal.close()
-        try FileManager.default.removeItem(atPath: changes)
-        // As a gateway that crashed would have left it.
-        _ = try folder.write("12345 1:2\n", to: "portcullis.db.lock")
-        let keys = try KeyAdministration(path: folder.database)
-        #expect(try keys.revoke(KeyRecord.sample(1).keyID, now: 5) == .revoked)
     }
 
     @Test func `a write lock that another holds is waited for, then told as busy`() throws {

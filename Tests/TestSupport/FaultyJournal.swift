@@ -15,6 +15,7 @@ package final class FaultyJournal: KeyJournal {
     private struct State {
         var fault: Fault?
         var changesFault: JournalError?
+        var follower: (@Sendable () -> JournalError?)?
         var batches: [JournalBatch] = []
         var gate: (entered: DispatchSemaphore, open: DispatchSemaphore)?
     }
@@ -27,8 +28,14 @@ package final class FaultyJournal: KeyJournal {
     /// How commits fail from now on; `nil` for not at all.
     package func fail(_ fault: Fault?) { state.withLock { $0.fault = fault } }
 
-    /// How reading changes fails from now on.
-    package func failChanges(_ error: JournalError?) { state.withLock { $0.changesFault = error } }
+    /// How reading changes fails from now on; it is tried at once.
+    package func failChanges(_ error: JournalError?) {
+        let follower = state.withLock { state in
+            state.changesFault = error
+            return state.follower
+        }
+        _ = follower?()
+    }
 
     /// The batches that came, failed ones included.
     package var batches: [JournalBatch] { state.withLock { $0.batches } }
@@ -40,7 +47,10 @@ package final class FaultyJournal: KeyJournal {
         return gate
     }
 
-    package var changeCount: UInt64 { inner.changeCount }
+    package func follow(_ body: @escaping @Sendable () -> JournalError?) {
+        state.withLock { $0.follower = body }
+        inner.follow(body)
+    }
 
     package func load(
         apps: AppNumbers,

@@ -13,10 +13,11 @@ enum Ending {
         Self.place.withLock { $0 = place }
         left.store(count, ordering: .relaxed)
         followWrites()
+        followReads()
     }
 
-    /// From now on passing counts. A signal's work: one store.
-    static func arm() { isArmed.store(true, ordering: .releasing) }
+    /// From now on passing counts, or no more. A signal's work: one exchange.
+    static func arm() { isArmed.logicalXor(true, ordering: .acquiringAndReleasing) }
 
     /// The process is at this place.
     static func pass(_ place: Place) {
@@ -72,6 +73,35 @@ enum Ending {
         for name in ["pwrite", "pwrite64"] {
             _ = replace(system, name, unsafeBitCast(pwrite, to: sqlite3_syscall_ptr.self))
         }
+    }
+
+    private static func followReads() {
+        let read: @convention(c) (Int32, UnsafeMutableRawPointer?, Int) -> Int = {
+            file,
+            octets,
+            count in
+            Ending.isReadFailing() ? -1 : Glibc.read(file, octets, count)
+        }
+        let pread: @convention(c) (Int32, UnsafeMutableRawPointer?, Int, off_t) -> Int = {
+            file,
+            octets,
+            count,
+            offset in
+            Ending.isReadFailing() ? -1 : Glibc.pread(file, octets, count, offset)
+        }
+        guard let system = sqlite3_vfs_find(nil), let replace = system.pointee.xSetSystemCall else {
+            return
+        }
+        _ = replace(system, "read", unsafeBitCast(read, to: sqlite3_syscall_ptr.self))
+        for name in ["pread", "pread64"] {
+            _ = replace(system, name, unsafeBitCast(pread, to: sqlite3_syscall_ptr.self))
+        }
+    }
+
+    private static func isReadFailing() -> Bool {
+        guard fails(.read) else { return false }
+        errno = EIO
+        return true
     }
 
     /// At the end of a write none, some or all of its octets have been written.

@@ -18,7 +18,7 @@ final class EndingJournal: KeyJournal {
         self.database = database
     }
 
-    var changeCount: UInt64 { inner.changeCount }
+    func follow(_ body: @escaping @Sendable () -> JournalError?) { inner.follow(body) }
 
     func load(
         apps: AppNumbers,

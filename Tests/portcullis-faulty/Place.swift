@@ -10,6 +10,8 @@ enum Place: String {
     case logWrite = "log-write"
     /// In a write to the database's own file: of a checkpoint.
     case databaseWrite = "database-write"
+    /// In a read of the store. The process goes on: that fails.
+    case read
     /// Where a socket is to be watched. The process goes on: that fails.
     case registration
 }

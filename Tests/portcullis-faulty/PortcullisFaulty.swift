@@ -10,8 +10,9 @@ import Store
 //
 // usage: portcullis-faulty FILE PLACE COUNT
 //
-// The place is armed with USR1. When it has been passed COUNT times the process kills itself. At
-// `registration` it goes on, and what happens there fails COUNT times.
+// The place is armed with USR1, and disarmed with the next. When it has been passed COUNT times the
+// process kills itself. At `read` and `registration` it goes on, and what happens there fails COUNT
+// times.
 
 @main enum PortcullisFaulty {
     /// Entries at which the log of counters is folded: so few that a short load sees it.

@@ -151,7 +151,7 @@ class Stand:
              "sign": ["method", "target", "body"],
              "body": {"digest": "declared", "limit": "64GiB"}, **signed},
         ]
-        for suffix in ("", "-wal", "-shm"):
+        for suffix in ("", "-wal", "-shm", ".generation"):
             if os.path.exists(self.path("portcullis.db" + suffix)):
                 os.remove(self.path("portcullis.db" + suffix))
         # JSON is YAML.

@@ -186,14 +186,16 @@ final class Scenario {
     /// Starts the gateway and waits until it serves.
     ///
     /// - `within`: a program and its arguments that start it.
+    /// - `arguments`: options of `serve`.
     func serve(
         _ file: String = "portcullis.yaml",
-        within outer: [String] = []
+        within outer: [String] = [],
+        arguments: [String] = []
     ) throws -> GatewayProcess {
         guard let program = Self.program else {
             throw ChildProcess.Failure(description: "no portcullis")
         }
-        let words = outer + [program, "serve", path(file)]
+        let words = outer + [program, "serve"] + arguments + [path(file)]
         return try GatewayProcess(try start(words[0], Array(words.dropFirst())))
     }
 

@@ -8,8 +8,8 @@ enum Held {
         "Sources/Cryptography/P256.swift": "the curve, which nobody changes any more",
         "Sources/Gateway/GatewayServer.swift": "touched on its control queue, which entries check",
         "Sources/Gateway/LaneGathering.swift": "touched on the control queue, as its maker sees to",
-        "Sources/SQLiteStore/ChangeSignal.swift":
-            "a word of shared memory, read and moved atomically",
+        "Sources/SQLiteStore/ChangeWatch.swift":
+            "Dispatch's sources, set once by the thread that makes the store",
         "Sources/TLSSession/TLSContext.swift": "an SSL_CTX that nobody changes any more",
         "Sources/Transport/Lane.swift": "confined to its queue, which every entry checks",
         "Sources/Transport/LaneBound.swift": "reached on its lane only, which every access checks",

@@ -1,0 +1,118 @@
+internal import Glibc
+
+/// The Unix socket on which a gateway hears that a command has changed keys.
+///
+/// A command sends ``call`` and is answered with an ``Answer``, a message each. What is said is
+/// only that there is something to read: the database holds what.
+enum ChangeAddress {
+    /// What is added to the path of a database.
+    static let suffix = ".socket"
+    static let call = "changed"
+    /// Bytes of a message at most.
+    static let messageMax = 512
+    /// Bytes of a path in an address at most (unix(7)); the last one ends it.
+    private static let pathMax = 107
+
+    /// What a gateway answers.
+    enum Answer: Equatable {
+        /// It has read what was changed.
+        case seen
+        /// It could not, and refuses all keys until it can.
+        case unreadable(String)
+        /// Its files are not those that commands use.
+        case replaced(String)
+
+        var text: String {
+            switch self {
+            case .seen: "seen"
+            case .unreadable(let detail): "unreadable \(detail)"
+            case .replaced(let detail): "replaced \(detail)"
+            }
+        }
+
+        init?(text: String) {
+            let words = text.split(separator: " ", maxSplits: 1)
+            let detail = words.count > 1 ? String(words[1]) : ""
+            switch words.first {
+            case "seen": self = .seen
+            case "unreadable": self = .unreadable(detail)
+            case "replaced": self = .replaced(detail)
+            default: return nil
+            }
+        }
+    }
+
+    /// Makes a socket and does something with it and the address of a database's socket; `nil` when
+    /// that is not possible. The caller closes the socket.
+    ///
+    /// - `body`: 0 or more is success, as of `bind` and `connect`.
+    static func socket(
+        ofDatabase database: String,
+        flags: Int32 = 0,
+        _ body: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) -> Int32? {
+        let path = database + suffix
+        // An address holds 107 bytes of a path. A longer one is reached through its folder.
+        var folder: Int32 = -1
+        var name = path
+        if path.utf8.count > pathMax {
+            folder = Glibc.open(StoreFile.folder(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            guard folder >= 0 else { return nil }
+            name = "/proc/self/fd/\(folder)/" + StoreFile.name(of: path)
+        }
+        defer { if folder >= 0 { Glibc.close(folder) } }
+        guard name.utf8.count <= pathMax else {
+            errno = ENAMETOOLONG
+            return nil
+        }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { bytes in
+            // The rest is zero, and ends it.
+            bytes.copyBytes(from: name.utf8)
+        }
+        // Messages keep their ends, so that none has to be put together.
+        let type = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | flags
+        let descriptor = Glibc.socket(AF_UNIX, type, 0)
+        guard descriptor >= 0 else { return nil }
+        // The C border: an address of one family is read as that of any.
+        let status = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard status >= 0 else {
+            let reason = errno
+            Glibc.close(descriptor)
+            errno = reason
+            return nil
+        }
+        return descriptor
+    }
+
+    /// Bounds how long a message is waited for, and a place for one.
+    static func bound(_ descriptor: Int32, seconds: Int) {
+        var time = timeval(tv_sec: seconds, tv_usec: 0)
+        let length = socklen_t(MemoryLayout<timeval>.size)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, length)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, length)
+    }
+
+    /// - Returns: whether it was sent.
+    static func send(_ text: String, to descriptor: Int32) -> Bool {
+        let bytes = Array(text.utf8.prefix(messageMax))
+        return bytes.span.withUnsafeBytes { bytes in
+            // The C border: pointer and count are of one buffer, which outlives the call.
+            Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+        } == bytes.count
+    }
+
+    /// The next message; empty when there is none.
+    static func receive(from descriptor: Int32) -> String {
+        let bytes = [UInt8](unsafeUninitializedCapacity: messageMax) { buffer, count in
+            // At most the buffer's count is written.
+            count = max(0, recv(descriptor, buffer.baseAddress, buffer.count, 0))
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}

@@ -1,0 +1,51 @@
+internal import Glibc
+
+/// A command's call to the gateway that runs on a database.
+enum ChangeCall {
+    /// Seconds for which an answer is waited for. A gateway that starts answers when it has read
+    /// all keys, and one whose database is locked after five seconds.
+    static let answerSeconds = 10
+    /// Between two tries to reach a gateway that holds the lock and has no socket, since it starts
+    /// or ends.
+    private static let pauseMilliseconds: Int32 = 20
+    private static let triesMax = 100
+
+    /// How a call went.
+    enum Outcome: Equatable {
+        /// No gateway runs.
+        case nobody
+        case answered(ChangeAddress.Answer)
+        /// A gateway runs, and has not answered.
+        case unheard(String)
+    }
+
+    static func changed(database: String) -> Outcome {
+        for _ in 0..<triesMax {
+            let descriptor = ChangeAddress.socket(ofDatabase: database) {
+                ChangeAddress.bound($0, seconds: answerSeconds)
+                return connect($0, $1, $2)
+            }
+            let code = errno
+            let reason = StoreFile.lastError
+            if let descriptor {
+                defer { Glibc.close(descriptor) }
+                return ask(descriptor)
+            }
+            guard StoreLock.holder(ofDatabase: database) != nil else { return .nobody }
+            guard [ENOENT, ECONNREFUSED].contains(code) else { return .unheard(reason) }
+            poll(nil, 0, pauseMilliseconds)
+        }
+        return .unheard("\(database)\(ChangeAddress.suffix) is not there, or is another's")
+    }
+
+    private static func ask(_ descriptor: Int32) -> Outcome {
+        guard ChangeAddress.send(ChangeAddress.call, to: descriptor) else {
+            return .unheard(StoreFile.lastError)
+        }
+        let text = ChangeAddress.receive(from: descriptor)
+        guard let answer = ChangeAddress.Answer(text: text) else {
+            return .unheard("no answer within \(answerSeconds) seconds")
+        }
+        return .answered(answer)
+    }
+}

@@ -1,0 +1,131 @@
+internal import Glibc
+internal import Synchronization
+
+/// The file beside a database that says how far it has come, so that an older copy, an empty file
+/// or another store in its place is noticed.
+///
+/// Four lines; the number has 20 digits, so that it is raised in place and needs no room:
+///
+///     generation 00000000000000004711
+///     store 6d0f…                         which store
+///     database 2049:131                   the database's device and inode at the last start
+///     log 2049:140                        the same of -wal; `-` after a clean stop
+///
+/// It is written after the transaction that it speaks of, so after a crash or a power cut it is
+/// behind the database or level with it, never ahead.
+final class GenerationFile: Sendable {
+    /// What is added to the path of a database.
+    static let suffix = ".generation"
+    private static let label = "generation "
+    private static let digits = 20
+    private static let lengthMax = 512
+
+    /// What the file says.
+    struct Record: Equatable, Sendable {
+        var generation: Generation
+        var database: FileIdentity?
+        var log: FileIdentity?
+    }
+
+    private let path: String
+    private let descriptor: Int32
+    /// The number in the file.
+    private let written: Mutex<Int64>
+
+    /// Writes the file anew, durably.
+    init(database: String, _ record: Record) throws(StoreProblem) {
+        path = database + Self.suffix
+        let text = """
+            \(Self.label)\(Self.number(record.generation.number))
+            store \(record.generation.store)
+            database \(record.database?.description ?? "-")
+            log \(record.log?.description ?? "-")
+
+            """
+        // Another file takes the place of the last one as a whole.
+        let draft = path + ".new"
+        unlink(draft)
+        let descriptor = try StoreFile.open(draft)
+        self.descriptor = descriptor
+        written = Mutex(record.generation.number)
+        guard Self.write(text, descriptor, 0), fsync(descriptor) == 0, rename(draft, path) == 0
+        else {
+            let problem = StoreProblem(.unusable, path, "can't be written: \(StoreFile.lastError)")
+            unlink(draft)
+            Glibc.close(descriptor)
+            throw problem
+        }
+        StoreFile.synchroniseFolder(of: path)
+    }
+
+    /// Opens the file to raise its number, if it is that of this store; `nil` when it is not.
+    init?(raising database: String, of store: String) {
+        path = database + Self.suffix
+        guard let record = Self.record(ofDatabase: database), record.generation.store == store
+        else { return nil }
+        descriptor = Glibc.open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else { return nil }
+        written = Mutex(record.generation.number)
+    }
+
+    deinit { Glibc.close(descriptor) }
+
+    /// Raises the number; a smaller one than before changes nothing.
+    ///
+    /// - Throws: `unusable`. The file then says less than it could, and is right all the same.
+    func raise(to number: Int64) throws(StoreProblem) {
+        let isWritten = written.withLock { written in
+            guard number > written else { return true }
+            let offset = off_t(Self.label.utf8.count)
+            guard Self.write(Self.number(number), descriptor, offset) else { return false }
+            written = number
+            return true
+        }
+        guard isWritten else {
+            throw StoreProblem(.unusable, path, "can't be written: \(StoreFile.lastError)")
+        }
+    }
+
+    /// What the file of a database says; `nil` when there is none, or it can't be understood.
+    static func record(ofDatabase database: String) -> Record? {
+        let path = database + suffix
+        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else { return nil }
+        defer { Glibc.close(descriptor) }
+        let bytes = [UInt8](unsafeUninitializedCapacity: lengthMax) { buffer, count in
+            // At most the buffer's count is written.
+            count = max(0, pread(descriptor, buffer.baseAddress, buffer.count, 0))
+        }
+        var values: [Substring: Substring] = [:]
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+            let words = line.split(separator: " ")
+            if words.count == 2 { values[words[0]] = words[1] }
+        }
+        guard let number = values["generation"].flatMap({ Int64($0) }), number >= 0,
+            let store = values["store"]
+        else { return nil }
+        return Record(
+            generation: Generation(store: String(store), number: number),
+            database: values["database"].flatMap { FileIdentity(text: $0) },
+            log: values["log"].flatMap { FileIdentity(text: $0) }
+        )
+    }
+
+    /// Whether there is a file, readable or not.
+    static func exists(ofDatabase database: String) -> Bool {
+        StoreFile.exists(database + suffix)
+    }
+
+    private static func number(_ number: Int64) -> String {
+        let text = String(number)
+        return String(repeating: "0", count: max(0, digits - text.count)) + text
+    }
+
+    private static func write(_ text: String, _ descriptor: Int32, _ offset: off_t) -> Bool {
+        let bytes = Array(text.utf8)
+        return bytes.span.withUnsafeBytes { bytes in
+            // The C border: pointer and count are of one buffer, which outlives the call.
+            pwrite(descriptor, bytes.baseAddress, bytes.count, offset)
+        } == bytes.count
+    }
+}

@@ -1,0 +1,323 @@
+import AppAttest
+import Foundation
+import Glibc
+import RequestBinding
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// What holds when the store's files are replaced, cut, or can't be read or made longer.
+    @Suite struct StoreFiles {
+        private static let rules = """
+            - id: bare
+              match: { path: /v1/bare }
+              mode: enforce
+              sign: [method, target]
+            - id: signed
+              match: { path: /v1/signed }
+              mode: enforce
+              sign: [method, target, body, challenge]
+            """
+
+        /// What becomes of the database under a running gateway.
+        enum Fate: String, CaseIterable, Sendable { case deleted, replaced }
+
+        private func raw(
+            _ path: String,
+            _ key: inout SoftwareKey,
+            challenge: String? = nil
+        ) -> [UInt8] {
+            let request = SoftwareKey.Request(method: "GET", target: path, challenge: challenge)
+            let signing = SigningForm.lines(
+                challenge == nil ? [.method, .target] : .all,
+                headers: []
+            )
+            let proof = key.proof(of: request, signing: signing)
+            return Array((HTTPClient.head("GET", path, proof.fields) + "\r\n").utf8)
+        }
+
+        private func revoke(_ key: SoftwareKey, _ scenario: Scenario) throws -> Scenario.Result {
+            let config = scenario.path("portcullis.yaml")
+            return try scenario.portcullis("keys", "revoke", "--config", config, key.keyID.base64)
+        }
+
+        private func expectDegraded(_ gateway: GatewayProcess, _ admin: HTTPClient) throws {
+            try gateway.waitUntil("a store that is told to fail", admin) {
+                $0["store_degraded"] == 1
+            }
+            let ready = try admin.send("GET", "/readyz")
+            #expect(ready.status == 503)
+            #expect(ready.text.contains("store-degraded"))
+        }
+
+        @Test(arguments: Fate.allCases)
+        func `a database that is replaced or deleted under a running gateway stops everything`(
+            fate: Fate
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            var key = try scenario.imported()[0]
+            let database = scenario.path("portcullis.db")
+            try FileManager.default.copyItem(atPath: database, toPath: scenario.path("backup.db"))
+            let gateway = try scenario.serve()
+            let (admin, client) = (try gateway.adminClient(), gateway.client())
+            let challenge = try gateway.challenges("assertion", client)[0]
+            let first = raw("/v1/bare", &key)
+            #expect(try client.send(raw: first).status == 200)
+
+            switch fate {
+            case .deleted: try FileManager.default.removeItem(atPath: database)
+            case .replaced: #expect(rename(scenario.path("backup.db"), database) == 0)
+            }
+            let refused = try revoke(key, scenario)
+            #expect(refused.status == 1, "\(refused)")
+            #expect(refused.complained.contains(database))
+            #expect(refused.complained.contains("process \(gateway.child.identifier)"))
+            #expect(refused.complained.contains("restart the gateway"))
+            let bare = try client.send(raw: raw("/v1/bare", &key))
+            #expect(bare.status == 503)
+            #expect(bare.reason == "store-unavailable")
+            let enrolled = try gateway.enrol(Scenario.device.makeKey(), client)
+            #expect(enrolled.status == 503)
+            try expectDegraded(gateway, admin)
+            let signed = raw("/v1/signed", &key, challenge: challenge)
+            #expect(try client.send(raw: signed).status == 503)
+            #expect(try gateway.stop() == 1)
+            #expect(gateway.complaints(of: "\(database) was deleted or replaced; a key") == 1)
+
+            // SQLite leaves the log, for somebody who has the database that it belongs to.
+            if fate == .replaced {
+                let config = scenario.path("portcullis.yaml")
+                let mixed = try scenario.portcullis("serve", config)
+                #expect(mixed.complained.contains("belongs to the database that was here before"))
+                for suffix in ["-wal", "-shm"] {
+                    try FileManager.default.removeItem(atPath: database + suffix)
+                }
+            }
+            // What is there now is older than what was used.
+            let older = try scenario.portcullis("serve", scenario.path("portcullis.yaml"))
+            #expect(older.status == 1)
+            #expect(!older.complained.contains("listening"))
+            for part in [database, "--accept-older-store", "replayed", "revoked"] {
+                #expect(older.complained.contains(part), "\(part): \(older.complained)")
+            }
+            let accepted = try scenario.serve(arguments: ["--accept-older-store"])
+            #expect(accepted.complaints(of: "accepted") == 1)
+            #expect(try accepted.stop() == 0)
+            #expect(try scenario.serve().stop() == 0)
+        }
+
+        @Test func `the log that a kill has left is not mixed into another database`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            var keys = try scenario.imported(2)
+            let (database, backup) = (scenario.path("portcullis.db"), scenario.path("backup.db"))
+            try FileManager.default.copyItem(atPath: database, toPath: backup)
+            let gateway = try scenario.serve()
+            #expect(try gateway.client().send(raw: raw("/v1/bare", &keys[0])).status == 200)
+            try gateway.crash()
+            #expect(rename(backup, database) == 0)
+            let config = scenario.path("portcullis.yaml")
+            for words in [["serve", config], ["keys", "list", "--config", config]] {
+                let program = try #require(Scenario.program)
+                let refused = try scenario.run(program, words)
+                #expect(refused.status == 1)
+                #expect(refused.complained.contains("\(database)-wal"), "\(refused)")
+            }
+            for suffix in ["-wal", "-shm"] {
+                try FileManager.default.removeItem(atPath: database + suffix)
+            }
+            let next = try scenario.serve(arguments: ["--accept-older-store"])
+            #expect(try next.client().send(raw: raw("/v1/bare", &keys[1])).status == 200)
+            #expect(try next.stop() == 0)
+        }
+
+        @Test func `to cut the files beside the database kills neither gateway nor command`() throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            var keys = try scenario.imported(2)
+            let gateway = try scenario.serve()
+            let (admin, client) = (try gateway.adminClient(), gateway.client())
+            #expect(try client.send(raw: raw("/v1/bare", &keys[0])).status == 200)
+            let names = try FileManager.default.contentsOfDirectory(atPath: scenario.folder.path)
+            for name in names.sorted() where name.hasPrefix("portcullis.db") {
+                // These two hold the keys; without them there is nothing that could be saved.
+                guard !["portcullis.db", "portcullis.db-wal"].contains(name) else { continue }
+                truncate(scenario.path(name), 0)
+                // Two looks at the store, one after the other.
+                for _ in 0..<2 {
+                    try gateway.waitUntil("an answer after a cut of \(name)", admin) { _ in
+                        let answer = try client.send(raw: raw("/v1/bare", &keys[0]))
+                        #expect([200, 503].contains(answer.status), "\(name)")
+                        return answer.status == 200
+                    }
+                }
+            }
+            #expect(try revoke(keys[1], scenario).status == 0)
+            #expect(try client.send(raw: raw("/v1/bare", &keys[1])).reason == "key-revoked")
+            #expect(try gateway.stop() == 0)
+            let next = try scenario.serve()
+            #expect(try next.client().send(raw: raw("/v1/bare", &keys[0])).status == 200)
+            #expect(try next.client().send(raw: raw("/v1/bare", &keys[1])).reason == "key-revoked")
+        }
+
+        @Test(.enabled(if: Scenario.faultyProgram != nil))
+        func `while what a command has changed can't be read, that is told, and nothing passes`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            var keys = try scenario.imported(2)
+            let gateway = try scenario.serve(endingAt: "read", 1_000_000_000)
+            let (admin, client) = (try gateway.adminClient(), gateway.client())
+            #expect(try client.send(raw: raw("/v1/bare", &keys[0])).status == 200)
+            gateway.child.signal(SIGUSR1)
+            let revoked = try revoke(keys[1], scenario)
+            #expect(revoked.status == 0, "\(revoked)")
+            #expect(revoked.complained.contains("refuses all keys until it can"))
+            for number in keys.indices {
+                let answer = try client.send(raw: raw("/v1/bare", &keys[number]))
+                #expect(answer.status == 503)
+                #expect(answer.reason == "store-unavailable")
+            }
+            try expectDegraded(gateway, admin)
+            _ = try gateway.child.wait(for: "the fault") { _, complained in
+                complained.contains("can't be read, ") ? true : nil
+            }
+
+            gateway.child.signal(SIGUSR1)
+            try gateway.waitUntil("a store that is read again", admin) {
+                $0["store_degraded"] == 0
+            }
+            _ = try gateway.child.wait(for: "the end of the fault") { _, complained in
+                complained.contains("reads again") ? true : nil
+            }
+            #expect(gateway.complaints(of: "can't be read") == 1)
+            #expect(try admin.send("GET", "/readyz").status == 200)
+            #expect(try client.send(raw: raw("/v1/bare", &keys[0])).status == 200)
+            #expect(try client.send(raw: raw("/v1/bare", &keys[1])).reason == "key-revoked")
+            #expect(try gateway.stop() == 0)
+        }
+
+        /// The first revocation of a store, on an ext4 without a free block.
+        @Test func `a key that is revoked on a full disk is refused, and nobody dies`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            guard let disk = try FullDisk(scenario) else { return }
+            try scenario.configure(
+                origin: "127.0.0.1:\(origin.port)",
+                rules: Self.rules,
+                store: "disk/portcullis.db"
+            )
+            let gateway = try scenario.serve(within: disk.words)
+            let client = gateway.client()
+            var keys = (0..<8).map { _ in Scenario.device.makeKey() }
+            for key in keys { #expect(try gateway.enrol(key, client).status == 201) }
+            try disk.restartLog(gateway)
+            try disk.fill(gateway)
+            let program = try #require(Scenario.program)
+            var obeyed = 0
+            for number in keys.indices {
+                let words = ["keys", "revoke", "--config", "portcullis.yaml"]
+                let id = keys[number].keyID.base64
+                let result = try disk.run(gateway, program, words + [id])
+                #expect(result.status == 0 || result.status == 1, "\(result)")
+                let answer = try client.send(raw: raw("/v1/bare", &keys[number]))
+                guard result.status == 0 else { continue }
+                obeyed += 1
+                #expect(answer.reason == "key-revoked", "\(answer.status)")
+            }
+            #expect(obeyed > 0)
+            try disk.empty(gateway)
+            let key = Scenario.device.makeKey()
+            let admin = try gateway.adminClient()
+            try gateway.waitUntil("a disk with room", admin) { $0["store_degraded"] == 0 }
+            #expect(try gateway.enrol(key, client).status == 201)
+            #expect(try gateway.stop() == 0)
+        }
+    }
+}
+
+/// A small ext4 of the gateway's own, in a file of the scenario's folder.
+private struct FullDisk {
+    /// What starts a program that sees it.
+    let words: [String]
+    private let scenario: Scenario
+    private let python: String
+
+    /// `nil`, with a message, where no file system can be mounted.
+    init?(_ scenario: Scenario) throws {
+        self.scenario = scenario
+        guard let program = Scenario.tool("mkfs.ext4"), let python = Scenario.tool("python3") else {
+            return nil
+        }
+        self.python = python
+        let (image, folder) = (scenario.path("disk.img"), scenario.path("disk"))
+        try scenario.write("disk.img", "")
+        #expect(truncate(image, 8 << 20) == 0)
+        try FileManager.default.createDirectory(
+            atPath: folder,
+            withIntermediateDirectories: false
+        )
+        // No block is kept for root, who runs this.
+        let made = try scenario.run(program, ["-q", "-m", "0", image])
+        #expect(made.status == 0, "\(made)")
+        guard let words = try scenario.onMount("-o loop \(image)", folder) else { return nil }
+        self.words = words
+    }
+
+    /// The folder in the gateway's view of the file system.
+    private func path(_ gateway: GatewayProcess, _ name: String) -> String {
+        "/proc/\(gateway.child.identifier)/root\(scenario.path("disk"))/\(name)"
+    }
+
+    /// Makes the log of transactions begin anew, so that the next commits need no room in it.
+    func restartLog(_ gateway: GatewayProcess) throws {
+        let script = """
+            import sqlite3
+            database = sqlite3.connect("disk/portcullis.db")
+            print(database.execute("PRAGMA wal_checkpoint(RESTART)").fetchone())
+            """
+        let result = try run(gateway, python, ["-c", script])
+        #expect(result.printed.hasPrefix("(0, "), "\(result)")
+    }
+
+    func fill(_ gateway: GatewayProcess) throws {
+        let file = open(path(gateway, "ballast"), O_WRONLY | O_CREAT, 0o600)
+        guard file >= 0 else { throw Socket.Failure("ballast") }
+        for count in [65_536, 4_096, 1_024, 1] {
+            let block = [UInt8](repeating: 0, count: count)
+            while write(file, block, count) > 0 {}
+        }
+        #expect(errno == ENOSPC)
+        close(file)
+    }
+
+    func empty(_ gateway: GatewayProcess) throws {
+        #expect(unlink(path(gateway, "ballast")) == 0)
+    }
+
+    /// Runs a program that sees what the gateway sees.
+    func run(
+        _ gateway: GatewayProcess,
+        _ program: String,
+        _ words: [String]
+    ) throws -> Scenario.Result {
+        let mounts = "--mount=/proc/\(gateway.child.identifier)/ns/mnt"
+        let place = "cd \(scenario.folder.path) && exec \"$0\" \"$@\""
+        return try scenario.run(
+            "/usr/bin/env",
+            ["nsenter", mounts, "sh", "-c", place, program] + words
+        )
+    }
+}
