@@ -50,7 +50,7 @@ import Testing
     }
 
     private func isUnavailable(_ table: KeyTable) -> Bool {
-        if case .unavailable = table.find(key.keyID) { true } else { false }
+        if case .outdated = table.find(key.keyID) { true } else { false }
     }
 
     @Test func `a command that the gateway does not answer fails, and the gateway sees the change`()

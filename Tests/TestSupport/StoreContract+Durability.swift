@@ -49,6 +49,7 @@ extension StoreContract {
             (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
+            #expect(bench.use(key.keyID, 1).isAdmitted)
             bench.journal.failChanges(JournalError(.unusable, "test"))
             #expect(bench.table.readFault == JournalError(.unusable, ""))
             try bench.lab.revoke(key.keyID)
