@@ -27,6 +27,8 @@ extension AdminSnapshot {
             out.sample("responses_total", [("status", String(status))], count)
         }
         writeRules(into: &out)
+        out.gauge("held_memory_bytes", held.memoryBytes, "Bytes of held content in memory.")
+        out.gauge("held_disk_bytes", held.diskBytes, "Bytes of held content in files.")
         out.distributions(of: tally)
         writeStore(into: &out)
         out.counter(
@@ -84,6 +86,18 @@ extension AdminSnapshot {
             let ruleLabels = [("rule", rule.id), ("mode", rule.mode)]
             for (labels, count) in verdicts(of: number) {
                 out.sample("verdicts_total", ruleLabels + labels, count)
+            }
+        }
+        let cutShort = "bodies_cut_short_total"
+        out.metric(
+            cutShort,
+            type: "counter",
+            help: "Bodies of which an origin got the head and not the end, by what it was told."
+        )
+        for (number, rule) in rules.enumerated() {
+            for (isPassed, word) in [(true, "pass"), (false, "other")] {
+                let labels = [("rule", rule.id), ("mode", rule.mode), ("verdict", word)]
+                out.sample(cutShort, labels, tally.cutShort(rule: number, isPassed: isPassed))
             }
         }
     }

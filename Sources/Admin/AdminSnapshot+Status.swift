@@ -81,6 +81,10 @@ extension AdminSnapshot {
                     out.member("mode", rule.mode)
                     out.member("rollout", rule.rollout)
                     out.member("origin", rule.origin)
+                    out.member(
+                        "bodies_cut_short_after_pass",
+                        tally.cutShort(rule: number, isPassed: true)
+                    )
                     out.array("verdicts") { out in
                         for (labels, count) in verdicts(of: number) {
                             out.object { out in

@@ -25,6 +25,8 @@ package struct AdminSnapshot: Sendable {
     /// The labels of a verdict slot, each name once: verdict, reason, enforced, environment.
     package var verdictLabels: @Sendable (Int) -> [(String, String)]
     package var store: StoreFacts
+    /// Content that is held now, on all lanes.
+    package var held = HeldFacts()
     package var drainState: DrainState
     /// Lines of the access log that were dropped.
     package var droppedLogLines: UInt64

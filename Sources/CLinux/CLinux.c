@@ -79,11 +79,16 @@ void clinux_reset_on_close(int fd) {
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 
-// Two pieces in one call; never raises SIGPIPE.
+void clinux_end_on_close(int fd) {
+    struct linger later = { .l_onoff = 0, .l_linger = 0 };
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &later, sizeof later);
+}
+
 int clinux_open_unnamed(const char *folder) {
     return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
+// Two pieces in one call; never raises SIGPIPE.
 ptrdiff_t clinux_send(int fd, const void *a, size_t alen, const void *b, size_t blen) {
     if (blen == 0) return send(fd, a, alen, MSG_NOSIGNAL);
     struct iovec pieces[2] = { { (void *)a, alen }, { (void *)b, blen } };

@@ -26,6 +26,9 @@ extension ConfigurationDraft {
         if let spillFolder { require(folder: spillFolder, files: files) }
 
         guard let fallback, let set = ruleSet(rules, apps: apps, log: log) else { return nil }
+        validateHeld(zip(rules + [fallback], set.rules))
+        validateStreamed(zip(rules + [fallback], set.rules))
+        let spills = chosenSpillFolder(set, files: files)
         return GatewayConfiguration(
             listeners: listeners,
             admin: admin?.value,
@@ -42,7 +45,7 @@ extension ConfigurationDraft {
             log: self.log,
             process: process,
             endpointsPath: endpoints?.value ?? "/.well-known/app-attest",
-            spillFolder: spillFolder?.value ?? "/tmp",
+            spillFolder: spills,
             rules: set,
             rulePlaces: rules.map(\.reader.place) + [fallback.reader.place]
         )

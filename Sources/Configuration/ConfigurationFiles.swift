@@ -29,6 +29,12 @@ package protocol ConfigurationFiles {
     func names(in folder: String) throws(FileFault) -> [String]
     /// The permission bits of a file that can be read.
     func permissions(of path: String) throws(FileFault) -> UInt16
+    /// The number of the file system on which a file or folder is.
+    func device(of path: String) throws(FileFault) -> UInt64
+}
+
+extension ConfigurationFiles {
+    package func device(of path: String) throws(FileFault) -> UInt64 { throw .missing }
 }
 
 /// The files of this host: the only place of this module that reads any.
@@ -70,5 +76,12 @@ package struct DiskFiles: ConfigurationFiles {
         let attributes = try? FileManager.default.attributesOfItem(atPath: file)
         let permissions = attributes?[.posixPermissions] as? NSNumber
         return permissions?.uint16Value ?? 0
+    }
+
+    package func device(of path: String) throws(FileFault) -> UInt64 {
+        // Foundation leaves the number out of a file's attributes.
+        var facts = stat()
+        guard stat(path.isEmpty ? "." : path, &facts) == 0 else { throw .missing }
+        return UInt64(facts.st_dev)
     }
 }

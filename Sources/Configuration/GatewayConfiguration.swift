@@ -29,7 +29,9 @@ package struct GatewayConfiguration: Sendable {
     package let process: ProcessSettings
     /// `endpoints`: under which path the gateway answers itself. Default /.well-known/app-attest.
     package let endpointsPath: String
-    /// `spill_folder`: where held content goes that is too large for memory. Default /tmp.
+    /// `spill_folder`: where held content goes that is too large for memory. Default: the first of
+    /// /tmp, /var/tmp and /dev/shm that is on another file system than the store; /tmp when none
+    /// is.
     package let spillFolder: String
     /// `rules` and `default`.
     package let rules: RuleSet

@@ -9,9 +9,16 @@ package struct LimitSettings: Hashable, Sendable {
     package var target = ByteCount.kibibytes(8)
     /// `trailers`: octets of a trailer section. Default 4KiB, 0B…64KiB.
     package var trailers = ByteCount.kibibytes(4)
-    /// `held_memory`: octets of held content in memory, of all requests of a lane; more goes into
-    /// files. Default 64MiB, 1MiB…64GiB.
+    /// `held_memory`: bytes of held content in memory, of all requests; more goes into files.
+    /// Default 64MiB, 1MiB…64GiB.
     package var heldMemory = ByteCount.mebibytes(64)
+    /// `held_disk`: bytes of held content in files of `spill_folder`, of all requests; more is
+    /// answered 503. Default 1GiB, 0B…1TiB.
+    package var heldDisk = ByteCount.gibibytes(1)
+    /// `address_held`: bytes of held content, in memory and in files, of one client address; more
+    /// is answered 429. Default 256MiB, 64KiB…1TiB: a fourth of `held_disk`, so that one address
+    /// can't use it up.
+    package var addressHeld = ByteCount.mebibytes(256)
     /// `drain`: octets that are read away after an early answer. Default 256KiB, 0B…1GiB.
     package var drain = ByteCount.kibibytes(256)
     /// `endpoint_body`: octets of content for the gateway's own endpoints. Default 16KiB,
@@ -25,7 +32,7 @@ package struct LimitSettings: Hashable, Sendable {
     package var pooled = 256
     /// `interim_responses`: 1xx responses to one request. Default 16, 0…1000.
     package var interimResponses = 16
-    /// `addresses`: client addresses that are told apart, 40 octets each. Default 65536,
+    /// `addresses`: client addresses that are told apart, 48 bytes each. Default 65536,
     /// 1024…16777216.
     package var addresses = 65_536
     /// `address_connections`: connections of one address, on all lanes. Default 16384, 1…1000000 or
@@ -58,6 +65,8 @@ package struct LimitSettings: Hashable, Sendable {
         ("target", \.target, ByteCount(256)...ByteCount.mebibytes(1)),
         ("trailers", \.trailers, ByteCount(0)...ByteCount.kibibytes(64)),
         ("held_memory", \.heldMemory, .mebibytes(1)...ByteCount.gibibytes(64)),
+        ("held_disk", \.heldDisk, ByteCount(0)...ByteCount.gibibytes(1024)),
+        ("address_held", \.addressHeld, .kibibytes(64)...ByteCount.gibibytes(1024)),
         ("drain", \.drain, ByteCount(0)...ByteCount.gibibytes(1)),
         ("endpoint_body", \.endpointBody, .kibibytes(4)...ByteCount.mebibytes(1)),
     ]

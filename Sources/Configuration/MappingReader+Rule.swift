@@ -203,16 +203,35 @@ extension MappingReader {
         guard let node = node(key) else { return nil }
         var draft = RuleDraft.BodyDraft()
         if case .text = node.content {
-            guard let digest = word(key, RuleDraft.BodyDraft.Digest.self) else { return nil }
+            guard let digest = digest(key) else { return nil }
             draft.digest = digest
             return Located(value: draft, place: node.place, keyPath: path(key))
         }
         let keys = ["digest", "limit", "memory"]
         guard let inner = MappingReader(node, path(key), keys: keys, log: log) else { return nil }
-        draft.digest = inner.word("digest")
+        draft.digest = inner.digest("digest")
         draft.limit = inner.bytes("limit", in: ByteCount(1)...ByteCount.gibibytes(1 << 20))
         draft.memory = inner.bytes("memory", in: ByteCount(0)...ByteCount.gibibytes(1))
         return Located(value: draft, place: node.place, keyPath: path(key))
+    }
+
+    /// How content is treated. A file of before 2026-11-22 may say `declared`, which let the origin
+    /// see content before it was verified: its author has to choose.
+    private func digest(_ key: String) -> Located<RuleDraft.BodyDraft.Digest>? {
+        guard case .text("declared") = node(key)?.content else { return word(key) }
+        log.error(
+            place(of: key),
+            path(key),
+            found: "declared, which is no longer offered",
+            use: """
+                held (the origin sees nothing before all content is verified) or streamed (as \
+                declared was: content goes to the origin while it arrives, and the connection is \
+                reset when it is not what was signed; only for origins that discard incomplete \
+                requests)
+                """
+        )
+        // What else is wrong with the section is judged as it was meant.
+        return Located(value: .streamed, place: place(of: key), keyPath: path(key))
     }
 
     /// Names of the fields to look in. Not those that frame the message, nor those that the gateway

@@ -57,9 +57,14 @@ extension BodyRule {
     var text: String? {
         switch self {
         case .none: nil
-        case .declared(let limit): "content with a declared digest, at most \(limit.text)"
         case .held(let limit, let memory):
             "content held, at most \(limit.text), \(memory.text) of it in memory"
+        case .streamed(let limit):
+            """
+            content streamed, at most \(limit.text): relies on the origin to discard incomplete \
+            requests, which gunicorn, uvicorn and hypercorn (as WSGI servers), granian, cheroot, \
+            mod_wsgi and mod_php don't; held is for any origin
+            """
         }
     }
 }

@@ -21,7 +21,7 @@ struct RuleDraft {
     /// What `body` may say.
     struct BodyDraft {
         enum Digest: String, CaseIterable {
-            case none, declared, held
+            case none, held, streamed
         }
 
         var digest: Located<Digest>?

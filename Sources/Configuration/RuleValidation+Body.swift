@@ -2,8 +2,8 @@ import RequestBinding
 import Rules
 
 extension RuleValidation {
-    /// The most octets of declared content where a rule does not say: 1GiB.
-    static let declaredLimit = ByteCount.gibibytes(1)
+    /// The most bytes of streamed content where a rule does not say: 1GiB.
+    static let streamedLimit = ByteCount.gibibytes(1)
     /// The most octets of held content where a rule does not say: 10MiB.
     static let heldLimit = ByteCount.mebibytes(10)
     /// The octets of one held content in memory where a rule does not say: 256KiB.
@@ -94,23 +94,23 @@ extension RuleValidation {
             return .none
         }
         let isContent = signing == .content
-        let chosen = digest?.value ?? (isContent ? .held : .declared)
+        let chosen = digest?.value ?? .held
         if let digest {
             checkDigest(digest, isContent: isContent)
         }
         switch chosen {
         case .none:
             return .none
-        case .declared:
+        case .streamed:
             if let memory = body?.memory {
                 log.error(
                     memory.place,
                     memory.keyPath,
-                    found: "it with digest: declared, where it has no effect",
+                    found: "it with digest: streamed, where it has no effect",
                     use: "digest: held, or no memory"
                 )
             }
-            return .declared(limit: body?.limit?.value ?? Self.declaredLimit)
+            return .streamed(limit: body?.limit?.value ?? Self.streamedLimit)
         case .held:
             let limit = body?.limit?.value ?? Self.heldLimit
             let memory = body?.memory?.value ?? min(limit, Self.heldMemory)
@@ -129,12 +129,12 @@ extension RuleValidation {
     private func checkDigest(_ digest: Located<RuleDraft.BodyDraft.Digest>, isContent: Bool) {
         switch digest.value {
         case .held: break
-        case .declared:
+        case .streamed:
             guard isContent else { return }
             log.error(
                 digest.place,
                 digest.keyPath,
-                found: "declared with sign: content",
+                found: "streamed with sign: content",
                 use: "held: the content itself is signed, and must be there to be judged"
             )
         case .none:
@@ -143,7 +143,7 @@ extension RuleValidation {
                 digest.place,
                 digest.keyPath,
                 found: "none with \(sign)",
-                use: isContent ? "held" : "declared | held, or a sign without body"
+                use: isContent ? "held" : "held | streamed, or a sign without body"
             )
         }
     }

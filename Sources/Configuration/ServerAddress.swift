@@ -54,6 +54,9 @@ package enum ServerAddress: Hashable, Sendable {
         }
     }
 
+    /// Whether it is a socket in the file system.
+    var isUnix: Bool { if case .unix = self { true } else { false } }
+
     /// Whether only processes of this host can reach it.
     package var isLocal: Bool {
         switch self {

@@ -31,6 +31,20 @@ package struct AddressEntry: Sendable {
         _ = rate.take(from: row.slots[way].failures, now: now)
     }
 
+    /// Counts bytes of content that are to be held for this address; `false` when they would be
+    /// more than `max`. Give them back with ``giveBack(_:)`` before ``release(now:)``.
+    package func take(_ count: Int, max: Int) -> Bool {
+        let held = row.slots[way].held.wrappingAdd(count, ordering: .relaxed).newValue
+        guard held > max else { return true }
+        giveBack(count)
+        return false
+    }
+
+    /// So many bytes are held no longer.
+    package func giveBack(_ count: Int) {
+        row.slots[way].held.wrappingSubtract(count, ordering: .relaxed)
+    }
+
     /// Holds the entry no longer.
     package func release(now: UInt64) {
         row.slots[way].usedAt.store(now, ordering: .relaxed)

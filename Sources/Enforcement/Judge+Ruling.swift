@@ -21,10 +21,79 @@ extension Judge {
         length: BodyFraming
     ) -> Ruling {
         var ruling = Ruling(.pass, keyID: proof.keyID)
+        guard let (verified, builds) = verify(proof, clientDataHash, rule, length, &ruling) else {
+            return ruling
+        }
+        consume(verified, proof, builds, rule: rule, now: now, &ruling)
+        return ruling
+    }
+
+    /// What was found out about a request whose content is still to come.
+    enum Examination {
+        case refused(Ruling)
+        /// Counter and challenge are good now; ``admit(_:_:rule:now:)`` consumes them.
+        case good(VerifiedAssertion)
+    }
+
+    /// Checks the same and consumes nothing: the content has not come yet.
+    mutating func examine(
+        _ proof: Proof,
+        _ clientDataHash: SHA256Digest,
+        rule: Rule,
+        now: UnixTime,
+        length: BodyFraming
+    ) -> Examination {
+        var ruling = Ruling(.pass, keyID: proof.keyID)
+        guard let (verified, builds) = verify(proof, clientDataHash, rule, length, &ruling) else {
+            return .refused(ruling)
+        }
+        let serial = check(verified, proof, builds, rule: rule, now: now, &ruling)
+        guard ruling.verdict == .pass else { return .refused(ruling) }
+        let outcome = keys.peek(
+            proof.keyID,
+            counter: verified.counter,
+            rule: rule.counter.store,
+            challenge: serial,
+            issuer: challenges
+        )
+        // What a failing store can't say now is asked again when the content is there.
+        let isFailing = outcome == .unavailable && rule.onError == .forward
+        guard !isFailing, let verdict = Self.verdict(of: outcome) else { return .good(verified) }
+        ruling.verdict = verdict
+        return .refused(ruling)
+    }
+
+    /// Admits a request that was examined: its content has come since and is what was signed. The
+    /// key may have been revoked meanwhile, the challenge have expired or been spent.
+    mutating func admit(
+        _ verified: VerifiedAssertion,
+        _ proof: Proof,
+        rule: Rule,
+        now: UnixTime
+    ) -> Ruling {
+        var ruling = Ruling(.pass, keyID: proof.keyID)
+        ruling.standing = .signed
         guard let key = find(proof.keyID, rule, &ruling) else { return ruling }
+        guard admits(key.stored.environment, key.app) else {
+            ruling.verdict = .refuse(.environmentMismatch)
+            return ruling
+        }
+        consume(verified, proof, key.app.builds, rule: rule, now: now, &ruling)
+        return ruling
+    }
+
+    /// The checks before counter and challenge; `nil` and a verdict when one fails.
+    private mutating func verify(
+        _ proof: Proof,
+        _ clientDataHash: SHA256Digest,
+        _ rule: Rule,
+        _ length: BodyFraming,
+        _ ruling: inout Ruling
+    ) -> (VerifiedAssertion, BuildPolicy)? {
+        guard let key = find(proof.keyID, rule, &ruling) else { return nil }
         guard mayVerify else {
             ruling.verdict = .refuse(.addressThrottled)
-            return ruling
+            return nil
         }
         let verified: VerifiedAssertion
         do throws(AssertionRefusal) {
@@ -38,19 +107,18 @@ extension Judge {
             ruling.verdict = .refuse(Refusal(error.reason))
             // The App ID is checked behind the signature.
             if error.reason == .appMismatch { ruling.standing = .signed }
-            return ruling
+            return nil
         }
         ruling.standing = .signed
         guard admits(key.stored.environment, key.app) else {
             ruling.verdict = .refuse(.environmentMismatch)
-            return ruling
+            return nil
         }
         if isTooLong(length, rule) {
             ruling.verdict = .refuse(.contentTooLarge)
-            return ruling
+            return nil
         }
-        consume(verified, proof, key.app.builds, rule: rule, now: now, &ruling)
-        return ruling
+        return (verified, key.app.builds)
     }
 
     /// What can be said before content is held: the key, the announced length, and whether counter
@@ -165,14 +233,16 @@ extension Judge {
         }
     }
 
-    private func consume(
+    /// Challenge and build. The verdict stays `pass`, or the counter is looked at, not taken, and
+    /// the first fault in the order of the steps becomes the verdict.
+    private func check(
         _ verified: VerifiedAssertion,
         _ proof: Proof,
         _ builds: BuildPolicy,
         rule: Rule,
         now: UnixTime,
         _ ruling: inout Ruling
-    ) {
+    ) -> ChallengeSerial? {
         let challenge = examine(proof.challenge, rule: rule, now: now)
         let serial: ChallengeSerial? =
             if case .success(let serial) = challenge { serial } else { nil }
@@ -184,7 +254,6 @@ extension Judge {
         }
         if case .failure(let earlier) = challenge { fault = earlier.refusal }
         if let fault {
-            // Something behind the counter fails: the counter is looked at, not taken.
             let outcome = keys.peek(
                 proof.keyID,
                 counter: verified.counter,
@@ -194,8 +263,21 @@ extension Judge {
             )
             let verdict = outcome == .unavailable ? nil : Self.verdict(of: outcome)
             ruling.verdict = verdict ?? .refuse(fault)
-            return
         }
+        return serial
+    }
+
+    /// Steps 5 and 6 and what stands behind them, and takes counter and challenge.
+    private func consume(
+        _ verified: VerifiedAssertion,
+        _ proof: Proof,
+        _ builds: BuildPolicy,
+        rule: Rule,
+        now: UnixTime,
+        _ ruling: inout Ruling
+    ) {
+        let serial = check(verified, proof, builds, rule: rule, now: now, &ruling)
+        guard ruling.verdict == .pass else { return }
         let outcome = keys.consume(
             proof.keyID,
             counter: verified.counter,

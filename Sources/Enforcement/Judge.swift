@@ -43,20 +43,24 @@ package struct Judge {
     /// Judges what a head shows, for a rule that observes or enforces.
     ///
     /// Checked in this order: presence of assertion, key id and challenge; their syntax; the
-    /// declared digest; the key; then, unless the content must be held, what
-    /// ``close(_:content:text:rule:now:)`` checks. A client that keeps its content back until it is
-    /// asked for it is told beforehand when counter or challenge are of no use.
+    /// syntax of Content-Digest; the key; then, as far as the content is here or its digest is
+    /// stated, all that ``rule(_:_:rule:now:length:)`` checks. Content that must be held is asked
+    /// for only when nothing speaks against it: with a stated digest that includes the signature,
+    /// so that a worthless assertion holds nothing. A client that keeps its content back until it
+    /// is asked for it is told beforehand when counter or challenge are of no use.
     ///
     /// - `octets`: the head's octets.
     /// - `now`: the wall clock.
     /// - `mayVerify`: whether the client's address has verifications left; without, what would
     ///   need one is refused.
+    /// - `content`: all of the content, where it came together with the head; empty otherwise.
     package mutating func open(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
         rule: Rule,
         now: UnixTime,
-        mayVerify: Bool = true
+        mayVerify: Bool = true,
+        content: Span<UInt8> = Span()
     ) -> Opening {
         self.mayVerify = mayVerify
         let fields = ProofFields(head.fields, octets, names: rule.fields)
@@ -83,17 +87,17 @@ package struct Judge {
         case .malformed: return .ruled(Ruling(.refuse(.digestMissing), keyID: keyID))
         }
         let hasContent = head.framing != .none && head.framing != .length(0)
-        let isStreamed = if case .held = rule.body { false } else { true }
+        let isHeld = if case .held = rule.body { true } else { false }
         if !hasContent, rule.challenge == .required, rule.challengeSource != .field {
             return .ruled(Ruling(.refuse(.challengeMissing), keyID: keyID))
         }
-        if hasContent, isStreamed, rule.signing.coversBody, declared == nil {
+        if hasContent, !isHeld, rule.signing.coversBody, declared == nil {
             return .ruled(Ruling(.refuse(.digestMissing), keyID: keyID))
         }
         if !hasContent, let declared, declared != Self.emptyDigest {
             return .ruled(Ruling(.refuse(.digestMismatch), keyID: keyID))
         }
-        var proof = Proof(
+        let proof = Proof(
             keyID: keyID,
             assertion: assertion,
             challenge: challenge.map { Self.copy(octets.extracting($0)) },
@@ -101,12 +105,36 @@ package struct Judge {
             linesBefore: [],
             linesBehind: []
         )
-        guard hasContent, !isStreamed else {
+        if !content.isEmpty, rule.signing.coversBody {
+            return .ruled(ruleWhole(proof, head, octets, content, rule: rule, now: now))
+        }
+        guard hasContent, isHeld else {
             let digest = hasContent ? declared : Self.emptyDigest
             let hash = clientDataHash(head, octets, rule, digest, proof.challenge)
             var ruling = self.rule(proof, hash, rule: rule, now: now, length: head.framing)
             if hasContent, rule.signing.coversBody { ruling.expectedDigest = declared }
             return .ruled(ruling)
+        }
+        return hold(proof, head, octets, rule: rule, now: now)
+    }
+
+    /// Judges what a head shows of a request whose content has to be held.
+    private mutating func hold(
+        _ proof: Proof,
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        rule: Rule,
+        now: UnixTime
+    ) -> Opening {
+        var proof = proof
+        if let declared = proof.declared, case .lines = rule.signing {
+            let hash = clientDataHash(head, octets, rule, declared, proof.challenge)
+            switch examine(proof, hash, rule: rule, now: now, length: head.framing) {
+            case .refused(let ruling): return .ruled(ruling)
+            case .good(let verified):
+                proof.verified = verified
+                return .hold(proof)
+            }
         }
         let ruling = lookAhead(
             proof,
@@ -120,6 +148,30 @@ package struct Judge {
             proof = split(head, octets, parts, headers, proof)
         }
         return .hold(proof)
+    }
+
+    /// Judges a request whose content came together with its head: nothing needs to be kept.
+    private mutating func ruleWhole(
+        _ proof: Proof,
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        _ content: Span<UInt8>,
+        rule: Rule,
+        now: UnixTime
+    ) -> Ruling {
+        let digest = SHA256.digest(content)
+        if let declared = proof.declared, declared != digest {
+            return Ruling(.refuse(.digestMismatch), keyID: proof.keyID)
+        }
+        var proof = proof
+        if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {
+            proof.challenge = pointer.string(in: content)
+            if proof.challenge == nil, rule.challenge == .required {
+                return Ruling(.refuse(.challengeMissing), keyID: proof.keyID)
+            }
+        }
+        let hash = clientDataHash(head, octets, rule, digest, proof.challenge)
+        return self.rule(proof, hash, rule: rule, now: now, length: head.framing)
     }
 
     /// Judges content that was held.
@@ -138,6 +190,9 @@ package struct Judge {
         self.mayVerify = mayVerify
         if let declared = proof.declared, declared != content {
             return Ruling(.refuse(.digestMismatch), keyID: proof.keyID)
+        }
+        if let verified = proof.verified {
+            return admit(verified, proof, rule: rule, now: now)
         }
         var challenge = proof.challenge
         if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {

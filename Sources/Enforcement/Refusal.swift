@@ -35,6 +35,9 @@ package enum Refusal: String, CaseIterable, Sendable {
     case storeUnavailable = "store-unavailable"
     case noRule = "no-rule"
     case challengesExhausted = "challenges-exhausted"
+    case addressHeld = "address-held"
+    case heldFull = "held-full"
+    case spillFailed = "spill-failed"
 }
 
 extension Refusal {
@@ -123,6 +126,11 @@ extension Refusal {
             Row(503, .gateway, .retryLater, "Too many challenges were spent at once.")
         case .storeUnavailable: Row(503, .gateway, .retryLater, "The key store can't be used now.")
         case .noRule: Row(404, .client, .fixClient, "Nothing is served under this address.")
+        // Not 413: the content is within the route's limit, and fits when others have ended.
+        case .addressHeld:
+            Row(429, .client, .retryLater, "Too much content of this address is under way.")
+        case .heldFull: Row(503, .gateway, .retryLater, "There is no room for the content now.")
+        case .spillFailed: Row(503, .gateway, .retryLater, "The content can't be stored now.")
         }
     }
 }

@@ -53,10 +53,16 @@ package enum Opening: Sendable {
 package struct Proof: Sendable {
     package let keyID: KeyID
     let assertion: UnverifiedAssertion
-    let challenge: [UInt8]?
+    var challenge: [UInt8]?
     /// What the client declares the content to hash to, where it does.
     let declared: SHA256Digest?
     /// The line form's client data before and behind the digest line; empty in the other forms.
     let linesBefore: [UInt8]
     let linesBehind: [UInt8]
+    /// The assertion, where the stated digest was enough to verify it: the content need only have
+    /// that digest.
+    var verified: VerifiedAssertion?
+
+    /// Whether a signature was verified for it.
+    package var isVerified: Bool { verified != nil }
 }

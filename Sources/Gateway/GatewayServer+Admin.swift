@@ -28,7 +28,7 @@ extension GatewayServer: AdminSource {
         if !lanes.isEmpty { lanes[0].tally.add(.challengesIssued, issued) }
         let statistics = keys.committer.statistics
         let readFault = keys.readFault
-        return AdminSnapshot(
+        var snapshot = AdminSnapshot(
             version: Self.version,
             startedAtSeconds: startedAt,
             uptime: .nanoseconds(Int64(clamping: MonotonicClock.nanoseconds &- startedAtTick)),
@@ -61,6 +61,8 @@ extension GatewayServer: AdminSource {
             drainState: isDraining ? .draining(left: drainLeft) : .serving,
             droppedLogLines: logWriter?.dropped ?? 0
         )
+        snapshot.held = HeldFacts(memoryBytes: held.memoryBytes, diskBytes: held.diskBytes)
+        return snapshot
     }
 
     private var drainLeft: Duration {

@@ -47,6 +47,8 @@ package final class GatewayServer: @unchecked Sendable {
     let startedAtTick = MonotonicClock.nanoseconds
     let keys: KeyTable
     let issuer: ChallengeIssuer
+    /// Content that is held, on all lanes.
+    let held = HeldLedger()
     let units: [LaneUnit]
     /// What is listened on, with real ports.
     package let addresses: [String]
@@ -140,6 +142,7 @@ package final class GatewayServer: @unchecked Sendable {
                 enrolment: enrolment,
                 keys: keys,
                 addresses: addresses,
+                held: held,
                 writeLog: { writer?.write($0) }
             )
             units.append(LaneUnit(lane, proxy))

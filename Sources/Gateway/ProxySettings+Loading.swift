@@ -76,6 +76,8 @@ extension ProxyLimits {
         pooledMax = settings.pooled
         interimResponsesMax = settings.interimResponses
         heldMemoryMax = settings.heldMemory.rawValue
+        heldDiskMax = settings.heldDisk.rawValue
+        addressHeldMax = settings.addressHeld.rawValue
         drainBytesMax = settings.drain.rawValue
         endpointBodyMax = settings.endpointBody.rawValue
         addressConnectionsMax = settings.addressConnections

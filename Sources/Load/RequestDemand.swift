@@ -18,7 +18,7 @@ struct RequestDemand: Sendable {
         signing = rule.signing
         challenge = rule.challenge == .required ? rule.challengeSource : nil
         fields = rule.fields
-        declaresDigest = if case .declared = rule.body { rule.signing.coversBody } else { false }
+        declaresDigest = if case .lines = rule.signing { rule.signing.coversBody } else { false }
         switch rule.counter {
         case .strict: self.underWayMax = 1
         // Of n under way the oldest is at most n − 1 below the highest.

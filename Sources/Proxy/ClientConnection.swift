@@ -72,7 +72,8 @@ final class ClientConnection: Connection {
     override func close() {
         guard !isClosed else { return }
         super.close()
-        proxy.clientClosed(self)
+        // What an exchange holds is counted with the address, which is let go behind it.
+        defer { proxy.clientClosed(self) }
         switch phase {
         case .exchange(let exchange): exchange.clientClosed()
         // Also when what waits for the client can't be sent: nobody else ends the other side.

@@ -12,10 +12,7 @@ extension Exchange {
         guard let client else { return }
         addressEntry = client.addressEntry
         holdsEntry = false
-        let limits = settings.limits
         guard addressEntry == nil, clientAddress != client.peerAddress,
-            limits.addressRequests != nil || limits.addressCalls != nil
-                || limits.addressFailures != nil,
             !settings.isTrusted(clientAddress),
             case .held(let entry) = proxy.hold(clientAddress, max: nil)
         else { return }

@@ -57,18 +57,22 @@ extension Exchange {
         // An idle connection may be closed by the origin in the moment it is taken. The request may
         // be sent once more if that does no harm and all of it is still here (RFC 9112 §9.3.1,
         // RFC 9110 §9.2.2); the verdict is not made again.
-        let isUntouched = connection.isReused && connection.inbox.isEmpty && interimCount == 0
+        let isUntouched = connection.inbox.isEmpty && interimCount == 0
         let isWhole = if case .abandoned = upload { false } else { true }
-        guard isUntouched, isWhole, method.isIdempotent, !hasRetried, !hasStreamed else {
-            return fail(.originClosed)
-        }
+        guard isUntouched, isWhole, mayRepeat(on: connection) else { return fail(.originClosed) }
         retry()
+    }
+
+    /// Whether a request that has reached a server may be sent once more.
+    func mayRepeat(on connection: OriginConnection) -> Bool {
+        connection.isReused && method.isIdempotent && !hasRetried && !hasStreamed
     }
 
     private func retry() {
         hasRetried = true
         proxy.tally.add(.retries)
         releaseOrigin(reusable: false)
+        wasCutShort = false
         switch upload {
         case .streaming: upload = .waiting
         case .replaying: upload = .replaying(offset: 0)

@@ -45,6 +45,7 @@ extension Exchange {
     /// Tells the origin the verdict. Every copy that the client sent was dropped.
     func writeVerdict() {
         guard rule.mode != .off, isHeadOpen else { return }
+        toldPass = ruling.verdict == .pass
         HeadWriter.field("App-Attest-Verdict", text: ruling.verdict.word, into: &originHead)
         let reason = ruling.verdict.reason
         if !reason.isEmpty {
@@ -64,6 +65,9 @@ extension Exchange {
         if isHeadOpen {
             HeadWriter.endHead(into: &originHead)
             isHeadOpen = false
+            // A request that is sent once more is sent with it.
+            originHead += arrived
+            arrived = []
         }
         let pool = pools[originPlace]
         guard let server = pool.server(now: lane.now, after: tried) else {
@@ -142,7 +146,7 @@ extension Exchange {
         connection.sentNothing = true
         // What bounded the connect, or the time in the pool, says nothing about the request.
         connection.setDeadline(milliseconds: nil)
-        switch connection.write(originHead.span) {
+        switch writeHead(to: connection) {
         case .sent: break
         case .queued: watchOrigin()
         case .failed: return originWriteFailed(connection)
@@ -154,15 +158,40 @@ extension Exchange {
             upload = .streaming
             beginUpload()
         case .replaying:
-            upload = .replaying(offset: 0)
             replayHeld()
         case .holding, .collecting, .streaming, .abandoned:
             preconditionFailure("Exchange: connected to an origin while \(upload)")
         }
     }
 
+    /// Sends the head, and with it what is in memory of content that was held.
+    ///
+    /// Where content is to follow, the connection ends with a reset from here until all of it is
+    /// out, even if the process dies.
+    private func writeHead(to connection: OriginConnection) -> Connection.WriteOutcome {
+        let head = originHead
+        switch upload {
+        case .replaying:
+            guard let held else { preconditionFailure("Exchange: nothing held is replayed") }
+            let isPlain = originFraming != .chunked
+            let first = isPlain ? min(held.memory.count, Lane.inputBytes) : 0
+            connection.resetsOnClose = first < held.count || releasesHeld
+            upload = .replaying(offset: first)
+            let content = held.memory
+            return connection.write(head.span, content.span.extracting(first: first))
+        case .waiting:
+            let here = UInt64(client?.inbox.count ?? 0)
+            let isHere =
+                if case .length(let length) = body.framing { length <= here } else { false }
+            connection.resetsOnClose = !isHere
+        case .done, .holding, .collecting, .streaming, .abandoned: break
+        }
+        return connection.write(head.span)
+    }
+
     /// The request is out; the response must begin in time.
     func awaitResponse() {
+        if let origin, isSent(to: origin) { origin.resetsOnClose = false }
         guard let origin, !hasResponse else { return }
         origin.setDeadline(
             milliseconds: settings.origins[originPlace].firstByteTimeout

@@ -6,14 +6,54 @@ import Transport
 
 // Content that is held until it was judged.
 extension Exchange {
+    /// So much content that came whole with the head is copied behind the head for the origin. It
+    /// is not counted as held: the head isn't either, and may be larger.
+    private static let arrivedMax = 1024
+
+    /// Takes the content off the client's octets where all of it came with the head: it is judged
+    /// where it lies, and goes to the origin together with the head. Chunked content never takes
+    /// this way.
+    func takeArrived() {
+        guard case .waiting = upload, case .length(let length) = body.framing, let client,
+            length <= UInt64(client.inbox.count),
+            length <= UInt64(rule.body.limit?.rawValue ?? .max)
+        else { return }
+        // It is no more than the inbox has.
+        let count = Int(length)
+        let content = client.inbox.count == count ? client.inbox : Array(client.inbox[..<count])
+        if count <= Self.arrivedMax {
+            arrived = content
+        } else {
+            guard case .held(_, let memory) = rule.body else { return }
+            held = HeldBody(bounds(memory: memory.rawValue), whole: content)
+        }
+        if client.inbox.count == count {
+            client.inbox = []
+        } else {
+            client.inbox.removeFirst(count)
+        }
+        body.finishLength()
+        proxy.tally.add(.uploadBytes, length)
+        upload = .done
+    }
+
+    private func bounds(memory: Int) -> HeldBody.Bounds {
+        HeldBody.Bounds(
+            ledger: proxy.held,
+            limits: settings.limits,
+            entry: addressEntry,
+            memoryMax: memory,
+            folder: settings.spillFolder
+        )
+    }
+
     /// Begins to hold.
     func hold() {
         guard case .held(_, let memory) = rule.body else {
             preconditionFailure("Exchange: holds content although the rule doesn't")
         }
         proxy.tally.add(.bodiesHeld)
-        let room = max(settings.limits.heldMemoryMax - proxy.heldMemory, 0)
-        held = HeldBody(memoryMax: min(memory.rawValue, room), folder: settings.spillFolder)
+        held = HeldBody(bounds(memory: memory.rawValue))
         if case .done = upload { return heldIsComplete() }
         upload = .holding
         beginUpload()
@@ -22,17 +62,25 @@ extension Exchange {
     /// Holds a piece; `false` when the exchange took another turn.
     func hold(_ piece: Span<UInt8>) -> Bool {
         guard let held else { return false }
-        let before = (memory: held.memory.count, isSpilled: held.isSpilled)
-        do throws(SocketError) {
+        if releasesHeld {
+            held.appendUnheld(piece)
+            return true
+        }
+        let wasSpilled = held.isSpilled
+        do throws(HeldBody.Fault) {
             try held.append(piece)
         } catch {
-            problem = "spill: \(error)"
-            upload = .abandoned
-            answer(.error(status: 503, reason: "spill-failed"))
+            if case .failed(let fault) = error { problem = "spill: \(fault)" }
+            changeVerdict(.refuse(error.refusal))
+            guard isEnforced else {
+                releasesHeld = true
+                held.appendUnheld(piece)
+                return true
+            }
+            abandonOrigin(error.refusal)
             return false
         }
-        proxy.heldMemory += held.memory.count - before.memory
-        if held.isSpilled, !before.isSpilled { proxy.tally.add(.bodiesSpilled) }
+        if held.isSpilled, !wasSpilled { proxy.tally.add(.bodiesSpilled) }
         return true
     }
 
@@ -76,7 +124,7 @@ extension Exchange {
                 problem = "spill: \(error)"
                 releaseOrigin(reusable: false)
                 upload = .abandoned
-                return hasResponse ? cutOff() : answer(.error(status: 503, reason: "spill-failed"))
+                return hasResponse ? cutOff() : refuse(.spillFailed)
             }
             upload = .replaying(offset: offset + out.count)
             if originFraming == .chunked {
@@ -92,10 +140,16 @@ extension Exchange {
             }
         }
     }
+
     /// All that was held is with the origin.
     private func heldIsSent() {
         guard releasesHeld, let origin else {
             upload = .done
+            // Kept only as long as the request may have to be sent once more.
+            if let origin, !mayRepeat(on: origin) {
+                hasStreamed = true
+                dropHeld()
+            }
             return responseMayEnd()
         }
         // It can't be held again, so the request can't be repeated.

@@ -10,6 +10,7 @@ import Transport
 extension Exchange {
     /// Judges what the head shows, then forwards, refuses, or holds the content.
     func judge(_ octets: Span<UInt8>) {
+        takeArrived()
         switch rule.mode {
         case .off:
             writeOriginHead(octets, framing: body.framing)
@@ -18,12 +19,14 @@ extension Exchange {
         case .observe, .enforce: break
         }
         let before = (proxy.judge.verifications, MonotonicClock.nanoseconds)
+        let content = held?.memory ?? arrived
         let opening = proxy.judge.open(
             proxy.requestHead,
             octets,
             rule: rule,
             now: UnixTime(seconds: proxy.wallSeconds),
-            mayVerify: mayVerify(now: before.1)
+            mayVerify: mayVerify(now: before.1),
+            content: content.span
         )
         switch opening {
         case .ruled(let ruling):
@@ -33,6 +36,7 @@ extension Exchange {
             if expectedDigest != nil { digest = SHA256.Stream() }
             decide(ruling)
         case .hold(let proof):
+            countVerifications(since: before)
             writeOriginHead(octets, framing: nil)
             self.proof = proof
             // Nothing is verified so far: whose key it is, is not known.
@@ -46,6 +50,7 @@ extension Exchange {
         guard let proof else { preconditionFailure("Exchange: content held without a proof") }
         self.proof = nil
         let before = (proxy.judge.verifications, MonotonicClock.nanoseconds)
+        let wasVerified = proof.isVerified
         let ruling = proxy.judge.close(
             proof,
             content: held.digest(),
@@ -55,6 +60,7 @@ extension Exchange {
             mayVerify: mayVerify(now: before.1)
         )
         count(ruling, since: before)
+        if wasVerified, case .refuse = ruling.verdict { addFailure(now: before.1) }
         HeadWriter.field("Content-Length", UInt64(held.count), into: &originHead)
         originFraming = .length(UInt64(held.count))
         decide(ruling)
@@ -66,14 +72,20 @@ extension Exchange {
         if ruling.verdict == .refuse(.addressThrottled) {
             proxy.tally.add(.addressVerificationsRefused)
         }
-        let done = proxy.judge.verifications &- before.count
-        guard done > 0 else { return }
+        guard countVerifications(since: before) > 0 else { return }
         if case .refuse = ruling.verdict { addFailure(now: before.nanoseconds) }
+    }
+
+    @discardableResult
+    private func countVerifications(since before: (count: UInt64, nanoseconds: UInt64)) -> UInt64 {
+        let done = proxy.judge.verifications &- before.count
+        guard done > 0 else { return 0 }
         proxy.tally.add(.verifications, done)
         proxy.tally.add(
             .verification,
             nanoseconds: MonotonicClock.nanoseconds &- before.nanoseconds
         )
+        return done
     }
 
     /// Mode × rollout × verdict.
@@ -92,6 +104,14 @@ extension Exchange {
             proxy.tally.add(.commitWaits)
             proxy.commitQueue.wait(for: ticket, self, now: MonotonicClock.nanoseconds)
         }
+    }
+
+    /// The content changes the verdict, or makes it before all of it was judged.
+    func changeVerdict(_ verdict: Verdict) {
+        if !isJudged, let proof { ruling = Ruling(verdict, keyID: proof.keyID) }
+        isJudged = true
+        ruling.verdict = verdict
+        countVerdict()
     }
 
     /// Counts the verdict as it stands.
@@ -138,7 +158,7 @@ extension Exchange {
 
     /// Answers with the problem document of a refusal.
     func refuse(_ refusal: Refusal) {
-        problem = refusal.rawValue
+        if problem.isEmpty { problem = refusal.rawValue }
         let challenge =
             refusal.row.nextStep == .signAgain
             ? proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds) : nil

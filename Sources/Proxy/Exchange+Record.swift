@@ -13,6 +13,8 @@ extension Exchange {
         let duration = MonotonicClock.nanoseconds &- startedAt
         proxy.tally.add(.request, nanoseconds: duration)
         if status > 0 { proxy.tally.addStatus(status) }
+        let isCutShort = isCutShort
+        if isCutShort { proxy.tally.addCutShort(rule: rule.index, isPassed: toldPass) }
         guard settings.logsAccess else { return }
         proxy.log.begin()
         proxy.log.member("time_ms", lane.wallMilliseconds)
@@ -28,6 +30,7 @@ extension Exchange {
             proxy.log.member("mode", rule.mode.rawValue)
         }
         if isJudged { recordVerdict() }
+        if isCutShort { proxy.log.member("content", "cut-short") }
         if !problem.isEmpty { proxy.log.member("problem", problem) }
         proxy.log.member("duration_us", duration / 1000)
         proxy.log.member("request_bytes", body.contentCount)

@@ -109,6 +109,8 @@ extension Exchange {
         hasResponse = true
         response = BodyReader(proxy.responseHead.framing, limits: settings.limits.responseHead)
         keepsOrigin = proxy.responseHead.isPersistent
+        // The request will not be sent once more.
+        if case .done = upload { dropHeld() }
         clientFraming = framingForClient(proxy.responseHead.framing)
         acceptsTrailers = acceptsTrailers && proxy.responseHead.fields.mayHaveTrailers
         if clientFraming == .untilClose { closesClient = true }
@@ -202,9 +204,8 @@ extension Exchange {
     /// Ends the exchange when the response is complete; an unfinished request is not waited for.
     func responseMayEnd() {
         guard hasResponse, response.isFinished else { return awaitResponse() }
-        let isUploaded = if case .done = upload { true } else { false }
-        if !isUploaded { upload = .abandoned }
-        releaseOrigin(reusable: keepsOrigin && isUploaded && (origin?.unsentBytes == 0))
+        if case .done = upload {} else { upload = .abandoned }
+        releaseOrigin(reusable: keepsOrigin)
         finish()
     }
 

@@ -149,14 +149,13 @@ extension Exchange {
         }
     }
 
-    /// Compares the content with the declared digest.
+    /// Compares streamed content with the digest that the head states.
     private func digestAgrees() -> Bool {
         guard let expected = expectedDigest else { return true }
         expectedDigest = nil
         guard digest.digest() != expected else { return true }
         proxy.tally.add(.digestMismatches)
-        ruling.verdict = .refuse(.digestMismatch)
-        countVerdict()
+        changeVerdict(.refuse(.digestMismatch))
         guard isEnforced else { return true }
         abandonOrigin(.digestMismatch)
         return false
@@ -164,7 +163,7 @@ extension Exchange {
 
     /// The origin never sees the end of this request; the client is told why, if that is possible.
     func abandonOrigin(_ refusal: Refusal) {
-        problem = refusal.rawValue
+        if problem.isEmpty { problem = refusal.rawValue }
         upload = .abandoned
         if hasResponse { return cutOff() }
         releaseOrigin(reusable: false)
@@ -174,8 +173,7 @@ extension Exchange {
     /// - Returns: whether the content is forwarded all the same.
     private func contentIsTooLarge() -> Bool {
         if ruling.verdict != .refuse(.contentTooLarge) {
-            ruling.verdict = .refuse(.contentTooLarge)
-            countVerdict()
+            changeVerdict(.refuse(.contentTooLarge))
         }
         guard isEnforced else {
             if case .holding = upload { releasesHeld = true }

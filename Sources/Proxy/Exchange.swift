@@ -57,10 +57,15 @@ final class Exchange {
     var addressWait: UInt64 = 0
     var body = BodyReader(.none, limits: HeadLimits())
     var upload = Upload.done
+    /// Content that came whole with the head and waits to be sent with it.
+    var arrived: [UInt8] = []
     var held: HeldBody?
-    /// More came than the rule holds, and the client is only observed: what is held goes on
-    /// unjudged.
+    /// More came than can be held, and the client is only observed: what is held goes on unjudged.
     var releasesHeld = false
+    /// The origin was told `pass`.
+    var toldPass = false
+    /// The origin was given the head and not all of the content; its connection was reset.
+    var wasCutShort = false
     var collected: [UInt8] = []
     var endpoint: Endpoint?
     /// How the content goes to the origin.
@@ -68,7 +73,7 @@ final class Exchange {
     /// The head for the origin; kept until the response begins, for a retry.
     var originHead: [UInt8] = []
     var isHeadOpen = false
-    /// The declared digest and what the content has so far.
+    /// The digest that streamed content must have, and what it has so far.
     var expectedDigest: SHA256Digest?
     var digest = SHA256.Stream()
     var proof: Proof?
@@ -138,6 +143,8 @@ final class Exchange {
         hasConnectTimedOut = false
         hasStreamed = false
         releasesHeld = false
+        toldPass = false
+        wasCutShort = false
         hasResponse = false
         response = BodyReader(.none, limits: settings.limits.responseHead)
         interimCount = 0
@@ -160,18 +167,21 @@ final class Exchange {
     private func end() {
         client = nil
         origin = nil
-        releaseAddress()
+        // It is counted with the address: before that is let go.
         dropHeld()
+        // A signature was verified, and nothing was admitted.
+        if let proof, proof.isVerified { addFailure(now: MonotonicClock.nanoseconds) }
         proof = nil
+        releaseAddress()
         endpoint = nil
         collected = []
         proxy.recycle(self)
     }
 
     func dropHeld() {
-        guard let held else { return }
-        proxy.heldMemory -= held.memory.count
-        self.held = nil
+        held?.release()
+        held = nil
+        arrived = []
     }
 
     /// The response is complete: the client's connection goes on or ends.
@@ -220,12 +230,30 @@ final class Exchange {
         guard let origin else { return }
         self.origin = nil
         // An end or octets that came with the response are no news for an idle connection.
+        // RFC 9112 §8: an incomplete request must not look complete. Some servers run the
+        // application on what came before an orderly end; none does after a reset.
+        guard isSent(to: origin) else {
+            if case .busy = origin.state { wasCutShort = true }
+            return origin.reset()
+        }
+        origin.resetsOnClose = false
         guard reusable, origin.isFit, !proxy.isDraining else { return origin.close() }
         origin.state = .idle
         origin.isReused = true
         origin.flow = 0
         origin.setDeadline(milliseconds: settings.timeouts.poolIdle)
         origin.server.keep(origin, max: settings.limits.pooledMax, round: lane.round)
+    }
+
+    /// Whether a server has been sent all of the request.
+    func isSent(to origin: OriginConnection) -> Bool {
+        if case .done = upload { origin.unsentBytes == 0 } else { false }
+    }
+
+    /// Whether an origin was given the head and will not be given all of the content.
+    var isCutShort: Bool {
+        if let origin, case .busy = origin.state, !isSent(to: origin) { return true }
+        return wasCutShort
     }
 
     // MARK: Events of the client's connection

@@ -17,6 +17,7 @@ package final class ProxyLane {
     private(set) var enrolment: Enrolment
     let keys: KeyTable
     let addresses: AddressTable
+    let held: HeldLedger
     private(set) var pools: [OriginPool]
     /// Requests that wait until their counter is on disk, in the order of their tickets.
     var commitQueue = CommitQueue()
@@ -31,8 +32,6 @@ package final class ProxyLane {
 
     /// Client connections that are open.
     private(set) var clientCount = 0
-    /// Octets of held content in memory.
-    var heldMemory = 0
     /// The gateway ends: connections close after their request.
     private(set) var isDraining = false
     private var emptied: (() -> Void)?
@@ -49,6 +48,7 @@ package final class ProxyLane {
         enrolment: Enrolment,
         keys: KeyTable,
         addresses: AddressTable,
+        held: HeldLedger,
         writeLog: @escaping @Sendable ([UInt8]) -> Void
     ) {
         self.lane = lane
@@ -57,6 +57,7 @@ package final class ProxyLane {
         self.enrolment = enrolment
         self.keys = keys
         self.addresses = addresses
+        self.held = held
         self.writeLog = writeLog
         tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
         pools = settings.origins.map(OriginPool.init)

@@ -13,9 +13,12 @@ package struct ProxyLimits: Sendable {
     package var pooledMax = 256
     /// Interim (1xx) responses to one request. One more makes the response malformed.
     package var interimResponsesMax = 16
-    /// Octets of held content that one lane keeps in memory, all requests together; more is put in
-    /// files at once.
+    /// Bytes of held content in memory, all requests of all lanes together; more is put in files.
     package var heldMemoryMax = 64 << 20
+    /// Bytes of held content in files, all requests of all lanes together; more is refused.
+    package var heldDiskMax = 1 << 30
+    /// Bytes of held content of one address, in memory and in files; more is refused.
+    package var addressHeldMax = 256 << 20
     /// Octets that are read away after an early answer before the connection is closed.
     package var drainBytesMax = 256 << 10
     /// Octets of content the gateway's own endpoints read.

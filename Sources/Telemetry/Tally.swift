@@ -8,6 +8,8 @@ package struct Tally: Sendable {
         count: Distribution.allCases.count
     )
     private var verdicts: [UInt64]
+    /// Two for each rule: bodies cut short after `pass`, and after anything else.
+    private var cutShort: [UInt64]
     private var statuses = [UInt64](repeating: 0, count: 600)
 
     /// - Parameters:
@@ -16,6 +18,7 @@ package struct Tally: Sendable {
     package init(ruleCount: Int, verdictSlots: Int) {
         self.verdictSlots = verdictSlots
         verdicts = Array(repeating: 0, count: ruleCount * verdictSlots)
+        cutShort = Array(repeating: 0, count: ruleCount * 2)
     }
 
     package mutating func add(_ counter: Counter, _ amount: UInt64 = 1) {
@@ -37,6 +40,14 @@ package struct Tally: Sendable {
         verdicts[index] &+= 1
     }
 
+    /// Counts a request whose origin was given the head and not all of the content. `isPassed` says
+    /// that the head told the origin `pass`.
+    package mutating func addCutShort(rule: Int, isPassed: Bool) {
+        let index = rule * 2 + (isPassed ? 0 : 1)
+        guard cutShort.indices.contains(index) else { return }
+        cutShort[index] &+= 1
+    }
+
     /// Counts a response to a client by its status code.
     package mutating func addStatus(_ status: Int) {
         guard statuses.indices.contains(status) else { return }
@@ -56,6 +67,11 @@ package struct Tally: Sendable {
             }
         }
         verdicts = moved
+        cutShort = places.flatMap { place in
+            [true, false].map { isPassed in
+                place.map { self.cutShort(rule: $0, isPassed: isPassed) } ?? 0
+            }
+        }
     }
 
     package mutating func merge(_ other: Tally) {
@@ -67,6 +83,9 @@ package struct Tally: Sendable {
         let missing = other.verdicts.count - verdicts.count
         if missing > 0 { verdicts.append(contentsOf: repeatElement(0, count: missing)) }
         for index in other.verdicts.indices { verdicts[index] &+= other.verdicts[index] }
+        let absent = other.cutShort.count - cutShort.count
+        if absent > 0 { cutShort.append(contentsOf: repeatElement(0, count: absent)) }
+        for index in other.cutShort.indices { cutShort[index] &+= other.cutShort[index] }
     }
 
     package subscript(_ counter: Counter) -> UInt64 { counters[counter.rawValue] }
@@ -77,6 +96,11 @@ package struct Tally: Sendable {
     package func verdicts(rule: Int, slot: Int) -> UInt64 {
         let index = rule * verdictSlots + slot
         return verdicts.indices.contains(index) ? verdicts[index] : 0
+    }
+
+    package func cutShort(rule: Int, isPassed: Bool) -> UInt64 {
+        let index = rule * 2 + (isPassed ? 0 : 1)
+        return cutShort.indices.contains(index) ? cutShort[index] : 0
     }
 
     /// Responses by status code; codes that never occurred are left out.

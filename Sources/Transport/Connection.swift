@@ -55,6 +55,18 @@ open class Connection: Endpoint {
     /// Whether the kernel has taken no octet since this was set.
     package final var sentNothing = true
 
+    /// Whether the peer sees a reset however the connection ends, also by the end of the process.
+    package final var resetsOnClose = false {
+        didSet {
+            guard resetsOnClose != oldValue, !isClosed else { return }
+            if resetsOnClose {
+                clinux_reset_on_close(descriptor)
+            } else {
+                clinux_end_on_close(descriptor)
+            }
+        }
+    }
+
     /// How many octets wait in memory to be sent.
     package final var unsentBytes: Int { unsent.count - unsentStart }
 
@@ -168,8 +180,7 @@ open class Connection: Endpoint {
 
     /// Drops the connection so that the peer sees a reset, never an orderly end.
     package final func reset() {
-        guard !isClosed else { return }
-        clinux_reset_on_close(descriptor)
+        resetsOnClose = true
         close()
     }
 

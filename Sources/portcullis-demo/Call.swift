@@ -44,6 +44,15 @@ struct Call {
         return chunks + [Array("0\r\n\r\n".utf8)]
     }
 
+    /// Sends all but the last octet, then ends, and waits until the gateway has ended too.
+    func sendTruncated(to port: UInt16) throws(DemoError) {
+        let socket = try Socket.connected(to: port)
+        try socket.write(head)
+        try socket.write(content.dropLast())
+        socket.endOutput()
+        while try !socket.read().isEmpty {}
+    }
+
     /// Sends the request on a connection of its own and reads the answer. `betweenPieces` is called
     /// before each piece of content but the first, with its number.
     func send(

@@ -19,12 +19,12 @@ enum DemoConfiguration {
             mode: enforce
             apps: [\(Phone.appID)]
             sign: [method, target, body, challenge]
-            body: { digest: declared, limit: 1MiB }
+            body: { digest: held, limit: 1MiB }  # verified whole before the origin sees any of it
           - id: upload-photo
             match: { method: [PUT], path: /v1/photos/* }
             mode: enforce
             apps: [\(Phone.appID)]
-            body: { digest: declared, limit: 64MiB }
+            body: { digest: streamed, limit: 64MiB }   # the origin discards what breaks off
           - id: checkout
             match: { method: [POST], path: /v1/checkout }
             mode: enforce

@@ -45,7 +45,7 @@ final class Narrator {
 
     /// What the origin saw.
     func originSaw(_ sighting: Sighting) {
-        let end = sighting.isComplete ? "complete" : "ABORTED"
+        let end = sighting.isComplete ? "complete" : sighting.wasReset ? "RESET" : "ABORTED"
         let size = Self.size(sighting.contentCount)
         say("   origin saw: \(sighting.requestLine) (\(size) of content, \(end))")
         for field in sighting.head.fields where field.name.lowercased().hasPrefix("app-attest-") {

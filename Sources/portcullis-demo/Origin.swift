@@ -68,7 +68,7 @@ final class Origin: Sendable {
         let reply = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nok\n"
         do throws(DemoError) {
             while let head = try reader.head() {
-                guard try take(head, reader) else { return }
+                guard try take(head, reader, socket) else { return }
                 try socket.write(reply.utf8)
             }
         } catch {
@@ -82,7 +82,8 @@ final class Origin: Sendable {
     /// - Returns: whether it was complete.
     private func take(
         _ head: MessageReader.Head,
-        _ reader: MessageReader
+        _ reader: MessageReader,
+        _ socket: Socket
     ) throws(DemoError) -> Bool {
         var digest = SHA256.Stream()
         var count = 0
@@ -97,7 +98,8 @@ final class Origin: Sendable {
             head: head,
             contentCount: count,
             digest: digest.digest(),
-            isComplete: isComplete
+            isComplete: isComplete,
+            wasReset: socket.wasReset
         )
         record.withLock { $0.sightings.append(sighting) }
         news.signal()

@@ -7,8 +7,10 @@ struct Sighting: Sendable {
     let contentCount: Int
     /// SHA-256 of what came of the content.
     let digest: SHA256Digest
-    /// Whether its end came. An origin acts on complete requests only.
+    /// Whether its end came. This origin acts on complete requests only; many others don't.
     let isComplete: Bool
+    /// Whether a reset came in place of it.
+    let wasReset: Bool
 
     /// Method and target.
     var requestLine: String {

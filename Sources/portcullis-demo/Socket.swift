@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// A blocking TCP socket on the loopback interface. Whoever waits longer than ``patience`` has met
 /// a bug.
@@ -7,6 +8,10 @@ final class Socket: Sendable {
     private static let patience = 10
 
     private let descriptor: Int32
+    private let resetSeen = Atomic<Bool>(false)
+
+    /// Whether the peer has reset the connection.
+    var wasReset: Bool { resetSeen.load(ordering: .relaxed) }
 
     private init(_ descriptor: Int32) {
         self.descriptor = descriptor
@@ -68,6 +73,9 @@ final class Socket: Sendable {
         }
     }
 
+    /// Says that nothing more will be sent.
+    func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
+
     /// What has come, at least one octet; empty when the peer has ended or is gone.
     func read() throws(DemoError) -> [UInt8] {
         var failure: Int32 = 0
@@ -78,6 +86,7 @@ final class Socket: Sendable {
             count = max(received, 0)
         }
         guard failure != EAGAIN else { throw DemoError("nothing came for \(Self.patience) s") }
+        if failure == ECONNRESET { resetSeen.store(true, ordering: .relaxed) }
         return octets
     }
 

@@ -18,6 +18,11 @@ extension Stage {
             return
         }
         narrator.say("   a line of the access log:\n     \(line)")
+        let cutShort = log.split(separator: "\n").filter { $0.contains(#""content":"cut-short""#) }
+        narrator.claim(
+            "one line says that content was cut short: that of the damaged upload",
+            cutShort.count == 1 && cutShort[0].contains("upload-photo")
+        )
         let secrets = admitted.fields.filter { $0.name.hasPrefix("App-Attest-") }.map(\.value)
         narrator.claim(
             "no line holds a key id, a challenge or an assertion",

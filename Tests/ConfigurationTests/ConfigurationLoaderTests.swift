@@ -16,7 +16,7 @@ import Testing
          "default":{"origin":"app","mode":"off"},
          "rules":[{"id":"bench","match":{"path":"/**"},"origin":"app","mode":"enforce",
                    "sign":["method","target","body"],"challenge":"none","counter":"strict",
-                   "body":{"digest":"declared","limit":"64GiB"}}]}
+                   "body":{"digest":"streamed","limit":"64GiB"}}]}
         """
 
     @Test func `JSON is YAML`() throws {
@@ -33,7 +33,7 @@ import Testing
         #expect(rule.signing == .lines([.method, .target, .body], headers: []))
         #expect(rule.challenge == .none)
         #expect(!rule.sendsNextChallenge)
-        #expect(rule.body == .declared(limit: .gibibytes(64)))
+        #expect(rule.body == .streamed(limit: .gibibytes(64)))
         #expect(configuration.rules.fallback.mode == .off)
     }
 
@@ -42,7 +42,7 @@ import Testing
         #expect(rule.signing == .lines(.all, headers: []))
         #expect(rule.challenge == .required)
         #expect(rule.counter == .strict)
-        #expect(rule.body == .declared(limit: .gibibytes(1)))
+        #expect(rule.body == .held(limit: .mebibytes(10), memory: .kibibytes(256)))
         #expect(rule.onError == .refuse)
         #expect(rule.unsupported == .refuse)
         #expect(rule.fields == .standard)

@@ -221,16 +221,36 @@ extension InvalidConfigurationTests {
         ),
         .rule(
             "mode: enforce, sign: [body], body: none",
-            "p.yaml:7: rules[0].body: found none with a sign with body; use declared | held"
+            "p.yaml:7: rules[0].body: found none with a sign with body; use held | streamed"
         ),
         .rule(
-            "mode: enforce, sign: content, body: declared",
-            "p.yaml:7: rules[0].body: found declared with sign: content; use held"
+            "mode: enforce, sign: content, body: streamed",
+            "p.yaml:7: rules[0].body: found streamed with sign: content; use held"
         ),
         .rule(
-            "mode: enforce, body: { digest: declared, memory: 1KiB }",
+            "mode: enforce, body: declared",
             """
-            p.yaml:7: rules[0].body.memory: found it with digest: declared, where it has no \
+            p.yaml:7: rules[0].body: found declared, which is no longer offered; use held (the \
+            origin sees nothing before all content is verified) or streamed (as declared was: \
+            content goes to the origin while it arrives, and the connection is reset when it is \
+            not what was signed; only for origins that discard incomplete requests)
+            """
+        ),
+        .rule(
+            "mode: enforce, body: { digest: declared, limit: 1GiB }",
+            "p.yaml:7: rules[0].body.digest: found declared, which is no longer offered; use held"
+        ),
+        .rule(
+            "mode: enforce, body: { limit: 257MiB }",
+            """
+            p.yaml:7: rules[0].body.limit: found a limit of 257MiB with limits.address_held of \
+            256MiB; use a limit of at most 256MiB, or a larger limits.address_held
+            """
+        ),
+        .rule(
+            "mode: enforce, body: { digest: streamed, memory: 1KiB }",
+            """
+            p.yaml:7: rules[0].body.memory: found it with digest: streamed, where it has no \
             effect; use digest: held
             """
         ),

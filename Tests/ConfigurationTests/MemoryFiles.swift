@@ -6,6 +6,8 @@ struct MemoryFiles: ConfigurationFiles {
     var files: [String: String] = [:]
     var permissions: [String: UInt16] = [:]
     var unreadable: Set<String> = []
+    /// The numbers of file systems, by folder.
+    var devices: [String: UInt64] = [:]
 
     func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8] {
         _ = try permissions(of: path)
@@ -16,11 +18,18 @@ struct MemoryFiles: ConfigurationFiles {
 
     /// The folders are those of the files, and the one where the test is.
     func names(in folder: String) throws(FileFault) -> [String] {
-        guard !folder.isEmpty, folder != "/tmp" else { return [] }
+        guard !folder.isEmpty, !["/tmp", "/var/tmp", "/dev/shm"].contains(folder) else {
+            return []
+        }
         let prefix = folder.hasSuffix("/") ? folder : folder + "/"
         let names = files.keys.filter { $0.hasPrefix(prefix) }.map { $0.dropFirst(prefix.count) }
         guard !names.isEmpty else { throw .missing }
         return names.filter { !$0.contains("/") }.map(String.init)
+    }
+
+    func device(of path: String) throws(FileFault) -> UInt64 {
+        guard let device = devices[path] else { throw .missing }
+        return device
     }
 
     func permissions(of path: String) throws(FileFault) -> UInt16 {

@@ -7,7 +7,7 @@ import SoftwareAuthenticator
 import Testing
 
 extension Scenarios {
-    /// Content that streams past its declared digest.
+    /// Content that streams past the digest that was signed.
     @Suite struct Digests {
         enum Framing: String, CaseIterable, Sendable { case length, chunked }
 
@@ -50,17 +50,17 @@ extension Scenarios {
               match: { path: /v1/enforced }
               mode: enforce
               sign: [method, target, body]
-              body: { digest: declared, limit: 200MiB }
+              body: { digest: streamed, limit: 200MiB }
             - id: watched
               match: { path: /v1/observed }
               mode: observe
               sign: [method, target, body]
-              body: { digest: declared, limit: 200MiB }
+              body: { digest: streamed, limit: 200MiB }
             - id: small
               match: { path: /v1/small }
               mode: enforce
               sign: [method, target, body]
-              body: { digest: declared, limit: 64KiB }
+              body: { digest: streamed, limit: 64KiB }
             - id: held
               match: { path: /v1/held }
               mode: enforce
@@ -141,14 +141,17 @@ extension Scenarios {
             )
             #expect(answer.status == 400)
             #expect(answer.reason == "digest-mismatch")
-            let seen = try origin.seen(1)[0]
-            #expect(!seen.isComplete)
-            // In chunks all octets may have gone out before the end that is withheld.
-            if framing == .length { #expect(seen.count < size.count) }
+            // What comes with the head is compared before anything goes out.
+            let before = size.count == 1 && framing == .length ? 0 : 1
+            for seen in before > 0 ? try origin.seen(1) : origin.seen {
+                #expect(!seen.isComplete && seen.wasReset)
+                // In chunks all octets may have gone out before the end that is withheld.
+                if framing == .length { #expect(seen.count < size.count) }
+            }
             // The gateway is as good as before, on a fresh connection to the origin.
             let right = try upload(client, &key, "/v1/enforced", size, framing, digest: digest)
             #expect(right.status == 200)
-            let next = try origin.seen(2)[1]
+            let next = try #require(try origin.seen(before + 1).last)
             #expect(next.isComplete)
             #expect(next.count == size.count)
             #expect(next.digest == digest)

@@ -13,9 +13,9 @@ import Testing
         $0.body = .held(limit: .kibibytes(1), memory: .kibibytes(1))
     }
 
-    // MARK: Declared
+    // MARK: Streamed
 
-    @Test func `a declared digest is expected of the content`() throws {
+    @Test func `streamed content must have the digest that was signed`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
         let request = try trial.request()
@@ -136,6 +136,18 @@ import Testing
         early: Early,
         clientWaits: Bool
     ) throws {
+        try keepsContent(early, clientWaits: clientWaits, hasDigest: false)
+    }
+
+    @Test(arguments: Early.all, [false, true])
+    func `with a digest in the head, whatever speaks against it is said before content is held`(
+        early: Early,
+        clientWaits: Bool
+    ) throws {
+        try keepsContent(early, clientWaits: clientWaits, hasDigest: true)
+    }
+
+    private func keepsContent(_ early: Early, clientWaits: Bool, hasDigest: Bool) throws {
         var trial = try Trial()
         var key = early.key(trial)
         var request = try trial.request(content: String(repeating: "x", count: early.count))
@@ -143,12 +155,13 @@ import Testing
         let proof = key.proof(of: request, signing: Self.held.signing)
         var wire = Wire(request, proof)
         if clientWaits { wire.set("Expect", "100-continue") }
+        if !hasDigest { wire.remove("Content-Digest") }
         switch try trial.open(wire, Self.held) {
         case .ruled(let ruling):
             #expect(ruling.verdict == .refuse(early.refusal))
-            #expect(clientWaits || !early.isForWaiting)
+            #expect(clientWaits || hasDigest || !early.isForWaiting)
         case .hold:
-            #expect(!clientWaits && early.isForWaiting)
+            #expect(!clientWaits && !hasDigest && early.isForWaiting)
             #expect(try trial.judge(wire, Self.held).verdict == .refuse(early.refusal))
         }
     }
@@ -187,6 +200,78 @@ import Testing
             ).verdict
         }
         #expect(verdicts == [.pass, .refuse(.counterReplayed)])
+    }
+
+    @Test func `with a digest in the head a worthless assertion holds nothing`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        let request = try trial.request()
+        let proof = key.proof(of: request, signing: Self.held.signing, damage: .signature)
+        guard case .ruled(let ruling) = try trial.open(Wire(request, proof), Self.held) else {
+            Issue.record("held")
+            return
+        }
+        #expect(ruling.verdict == .refuse(.signatureMismatch))
+        #expect(trial.judge.verifications == 1)
+    }
+
+    @Test func `a signature that the head shows is verified once`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        #expect(try trial.send(try trial.request(), by: &key, Self.held).verdict == .pass)
+        #expect(trial.judge.verifications == 1)
+    }
+
+    @Test func `a key that is revoked while its content is held is refused`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        let request = try trial.request()
+        let wire = Wire(request, key.proof(of: request, signing: Self.held.signing))
+        guard case .hold(let proof) = try trial.open(wire, Self.held) else {
+            Issue.record("not held")
+            return
+        }
+        _ = trial.journal.revoke(key.keyID, at: 1)
+        let ruling = trial.judge.close(
+            proof,
+            content: SHA256.digest(of: wire.content),
+            text: { [] },
+            rule: Self.held,
+            now: trial.now
+        )
+        #expect(ruling.verdict == .refuse(.keyRevoked))
+    }
+
+    @Test(arguments: [Self.held, Trial.rule(), Self.inside(.required), Self.inside(.optional)])
+    func `content that came with the head is judged at once, as if it had been held`(
+        rule: Rule
+    ) throws {
+        for (removesDigest, changes) in [
+            (false, false), (false, true), (true, false), (true, true),
+        ] {
+            var trial = try Trial()
+            var key = trial.enrolledKey()
+            let content = #"{"auth":{"challenge":"\#(try trial.challenge())"}}"#
+            let request = try trial.request(content: content)
+            var wire = Wire(request, key.proof(of: request, signing: rule.signing))
+            if removesDigest { wire.remove("Content-Digest") }
+            if changes { wire.content[wire.content.count - 1] ^= 1 }
+            guard case .ruled(let ruling) = try trial.open(wire, rule, content: wire.content) else {
+                Issue.record("held")
+                continue
+            }
+            #expect(ruling.expectedDigest == nil)
+            let held: Verdict
+            switch (removesDigest, changes) {
+            case (true, _) where rule.body.isStreamed: held = .refuse(.digestMissing)
+            case (false, true): held = .refuse(.digestMismatch)
+            case (true, true) where rule.challengeSource != .field && rule.challenge == .required:
+                held = .refuse(.challengeMissing)
+            case (true, true): held = .refuse(.signatureMismatch)
+            case (_, false): held = .pass
+            }
+            #expect(ruling.verdict == held, "digest removed: \(removesDigest), changed: \(changes)")
+        }
     }
 
     // MARK: A challenge inside the content
@@ -257,4 +342,8 @@ import Testing
         let again = try trial.send(request, by: &key, rule)
         #expect(again.verdict == .refuse(.challengeSpent))
     }
+}
+
+extension BodyRule {
+    fileprivate var isStreamed: Bool { if case .streamed = self { true } else { false } }
 }

@@ -28,8 +28,9 @@ import Testing
                 "device-flagged", "unsupported",
             ]
         ),
-        (413, ["content-too-large"]), (429, ["enrolment-throttled", "address-throttled"]),
-        (503, ["store-unavailable", "challenges-exhausted"]), (404, ["no-rule"]),
+        (413, ["content-too-large"]), (404, ["no-rule"]),
+        (429, ["enrolment-throttled", "address-throttled", "address-held"]),
+        (503, ["store-unavailable", "challenges-exhausted", "held-full", "spill-failed"]),
     ]
 
     @Test(arguments: statuses)

@@ -14,7 +14,7 @@ import Testing
         Trial.rule { demands in
             demands.signing = .lines(parts, headers: headers)
             demands.challenge = parts.contains(.challenge) ? .required : .none
-            demands.body = parts.contains(.body) ? .declared(limit: .mebibytes(1)) : .none
+            demands.body = parts.contains(.body) ? .streamed(limit: .mebibytes(1)) : .none
         }
     }
 

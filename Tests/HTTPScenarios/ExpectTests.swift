@@ -33,7 +33,7 @@ extension Scenarios {
             #expect(try client.readResponse().status == 200)
         }
 
-        @Test(arguments: ["none", "declared", "held"])
+        @Test(arguments: ["none", "streamed", "held"])
         func `a refused client gets the refusal and no 100`(_ digest: String) throws {
             let origin = try TestOrigin()
             defer { origin.stop() }

@@ -63,6 +63,29 @@ extension Scenarios {
             #expect(bench.origin.requests.map(\.target) == ["/", "/second", "/second"])
         }
 
+        @Test(arguments: [1, 1024, 100_000])
+        func `a PUT that meets the end of a reused connection is sent once more with its content`(
+            count: Int
+        ) throws {
+            let bench = try Bench { connection in
+                // Reads the head of the second request alone.
+                while let head = try connection.nextHead() {
+                    if connection.number == 0, head.target == "/second" { return }
+                    let request = try connection.finish(head)
+                    try connection.answer(200, body: "\(request.body.count)", to: request)
+                }
+            }
+            defer { bench.stop() }
+            #expect(try bench.gateway.ask(Self.get).text == "0")
+            let content = String(repeating: "x", count: count)
+            let second =
+                "PUT /second HTTP/1.1\r\nHost: a\r\nContent-Length: \(count)\r\n\r\n\(content)"
+            let response = try bench.gateway.ask(second, method: "PUT")
+            // More than that is not kept for a second attempt.
+            #expect(response.status == (count <= 1024 ? 200 : 502))
+            if count <= 1024 { #expect(response.text == "\(count)") }
+        }
+
         @Test func `it is not sent a third time`() throws {
             let bench = try Bench { connection in
                 while let request = try connection.nextRequest() {

@@ -37,6 +37,7 @@ void clinux_share_port(int fd);            // SO_REUSEADDR, SO_REUSEPORT
 void clinux_bound_unsent(int fd, int octets);  // TCP_NOTSENT_LOWAT
 void clinux_accept_both_families(int fd);  // IPV6_V6ONLY off
 void clinux_reset_on_close(int fd);        // SO_LINGER, 0 seconds
+void clinux_end_on_close(int fd);          // SO_LINGER off
 int clinux_socket_error(int fd);           // SO_ERROR, or -1
 int clinux_unacknowledged(int fd);         // octets sent and not acknowledged: SIOCOUTQ, or 0
 

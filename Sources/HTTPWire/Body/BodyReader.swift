@@ -83,6 +83,13 @@ package struct BodyReader: Sendable {
         return .content(range)
     }
 
+    /// All content of a message with a length is here, and was taken.
+    package mutating func finishLength() {
+        contentCount &+= remaining
+        remaining = 0
+        isFinished = true
+    }
+
     /// The sender closed its side.
     ///
     /// Throws `body-truncated` when the message had not ended (RFC 9112 §8).

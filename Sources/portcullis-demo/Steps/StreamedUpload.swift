@@ -3,6 +3,8 @@ import Cryptography
 /// Large content is signed by its digest and streams.
 struct StreamedUpload: Step {
     let title = "A chunked upload streams and is verified"
+    private static let cutShort =
+        #"portcullis_bodies_cut_short_total{rule="upload-photo",mode="enforce",verdict="pass"}"#
 
     func play(on stage: Stage) throws(DemoError) {
         let photo = (0..<8 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 7) }
@@ -43,9 +45,16 @@ struct StreamedUpload: Step {
         let sighting = try stage.origin.next()
         stage.narrator.originSaw(sighting)
         stage.narrator.claim(
-            "refused with 400 digest-mismatch; the origin never saw the end",
+            "refused with 400 digest-mismatch; the origin saw a reset and never the end",
             answer.status == 400 && answer.problem("reason") == "digest-mismatch"
-                && !sighting.isComplete && sighting.contentCount < photo.count
+                && !sighting.isComplete && sighting.wasReset && sighting.contentCount < photo.count
+        )
+        let page = try Call("GET", "/metrics").send(to: stage.adminPort).text
+        let line = page.split(separator: "\n").first { $0.hasPrefix(Self.cutShort) }
+        stage.narrator.say("   \(line ?? "")")
+        stage.narrator.claim(
+            "it is counted apart from good ones, since the origin had been told pass",
+            line?.hasSuffix(" 1") == true
         )
     }
 

@@ -9,6 +9,7 @@ struct TamperedRequest: Step {
         let forged = Array(#"{"item":"yacht"}"#.utf8)
         try changeDigestToo(forged, stage)
         try changeContent(forged, stage)
+        try keepBack(forged, stage)
     }
 
     private func changeDigestToo(_ forged: [UInt8], _ stage: Stage) throws(DemoError) {
@@ -21,7 +22,7 @@ struct TamperedRequest: Step {
         }
         let answer = try stage.exchange(call)
         stage.narrator.claim(
-            "refused with 403 signature-mismatch, from the head alone",
+            "refused with 403 signature-mismatch",
             answer.status == 403 && answer.problem("reason") == "signature-mismatch"
         )
         stage.claimOriginSawNothing()
@@ -36,12 +37,17 @@ struct TamperedRequest: Step {
             "refused with 400 digest-mismatch",
             answer.status == 400 && answer.problem("reason") == "digest-mismatch"
         )
-        let sighting = try stage.origin.next()
-        stage.narrator.originSaw(sighting)
-        stage.narrator.claim(
-            "the origin saw a request that broke off, never a complete one",
-            !sighting.isComplete
-        )
+        stage.claimOriginSawNothing()
+    }
+
+    /// The rule holds content: what is not all there can't be judged, and goes nowhere.
+    private func keepBack(_ forged: [UInt8], _ stage: Stage) throws(DemoError) {
+        stage.narrator.say("   the content is changed, and its last octet is never sent:")
+        var call = try signedOrder(stage)
+        call.content = forged
+        stage.narrator.sent(call)
+        try call.sendTruncated(to: stage.port)
+        stage.claimOriginSawNothing()
     }
 
     private func signedOrder(_ stage: Stage) throws(DemoError) -> Call {

@@ -101,7 +101,7 @@ def idling(chosen, stand, systems):
 
 
 def uploading(chosen, stand):
-    say(f"uploads of {chosen.upload >> 20} MiB with a declared digest")
+    say(f"uploads of {chosen.upload >> 20} MiB, streamed")
     with open(stand.path("uploads.tsv")) as file:
         proofs = [line.split() for line in file]
     zeros = stand.path("zeros")

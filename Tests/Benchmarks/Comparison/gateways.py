@@ -149,7 +149,7 @@ class Stand:
              "sign": ["method", "target"], **signed},
             {"id": "upload", "match": {"path": "/upload"}, "origin": "sink",
              "sign": ["method", "target", "body"],
-             "body": {"digest": "declared", "limit": "64GiB"}, **signed},
+             "body": {"digest": "streamed", "limit": "64GiB"}, **signed},
         ]
         for suffix in ("", "-wal", "-shm", ".generation"):
             if os.path.exists(self.path("portcullis.db" + suffix)):

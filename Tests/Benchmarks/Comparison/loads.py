@@ -80,7 +80,7 @@ def idle(pid, port, count):
 
 
 def upload(pid, port, file, size, proof):
-    """Sends zeros with a declared digest; gives throughput, CPU and growth of the gateway."""
+    """Sends zeros, streamed; gives throughput, CPU and growth of the gateway."""
     key, assertion, digest = proof
     head = (
         f"PUT /upload HTTP/1.1\r\nHost: bench.test\r\nContent-Length: {size}\r\n"

@@ -15,10 +15,14 @@ final class RecordingOrigin: @unchecked Sendable {
         let digest: SHA256Digest
         /// Whether its end came.
         let isComplete: Bool
+        /// Whether a reset came in place of it.
+        let wasReset: Bool
     }
 
     private let condition = NSCondition()
     private var requests: [Seen] = []
+    private var accepted = 0
+    private var begun = 0
     private var listener: LoopbackListener?
 
     init() throws {
@@ -31,10 +35,16 @@ final class RecordingOrigin: @unchecked Sendable {
     func end() { listener?.end() }
 
     private func serve(_ reader: MessageReader) throws {
+        condition.withLock { accepted += 1 }
         while let head = try reader.head() {
+            condition.withLock {
+                begun += 1
+                condition.broadcast()
+            }
             var count = 0
             var stream = SHA256.Stream()
             let isComplete: Bool
+            var wasReset = false
             do {
                 isComplete = try reader.content(of: head, untilEnd: false) { piece in
                     count += piece.count
@@ -42,6 +52,7 @@ final class RecordingOrigin: @unchecked Sendable {
                 }
             } catch {
                 isComplete = false
+                wasReset = (error as? Socket.Failure)?.code == ECONNRESET
             }
             let words = head.startLine.split(separator: " ").map(String.init)
             let seen = Seen(
@@ -50,7 +61,8 @@ final class RecordingOrigin: @unchecked Sendable {
                 head: head,
                 count: count,
                 digest: stream.digest(),
-                isComplete: isComplete
+                isComplete: isComplete,
+                wasReset: wasReset
             )
             condition.withLock {
                 requests.append(seen)
@@ -58,6 +70,21 @@ final class RecordingOrigin: @unchecked Sendable {
             }
             guard isComplete else { return }
             try reader.socket.send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n")
+        }
+    }
+
+    /// Connections that were made to it.
+    var connectionCount: Int { condition.withLock { accepted } }
+
+    /// Waits until so many heads have come.
+    func awaitHeads(_ count: Int) throws {
+        let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
+        try condition.withLock {
+            while begun < count {
+                guard condition.wait(until: deadline) else {
+                    throw ChildProcess.Failure(description: "the origin saw \(begun) heads")
+                }
+            }
         }
     }
 

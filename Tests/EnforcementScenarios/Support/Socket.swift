@@ -6,8 +6,10 @@ import Glibc
 final class Socket {
     struct Failure: Error, CustomStringConvertible {
         let description: String
+        let code: Int32
 
         init(_ what: String, _ code: Int32 = errno) {
+            self.code = code
             description = "\(what): \(String(cString: strerror(code)))"
         }
     }

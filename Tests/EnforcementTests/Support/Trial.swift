@@ -48,7 +48,7 @@ struct Trial {
         return policy
     }
 
-    /// A rule of the line form over everything, with a required challenge and a declared digest.
+    /// A rule of the line form over everything, with a required challenge, whose content streams.
     static func rule(
         _ mode: Mode = .enforce,
         _ edit: (inout Rule.Demands) -> Void = { _ in }
@@ -56,7 +56,7 @@ struct Trial {
         var demands = Rule.Demands(salt: "place-order")
         demands.signing = .lines(.all, headers: [])
         demands.challenge = .required
-        demands.body = .declared(limit: .mebibytes(1))
+        demands.body = .streamed(limit: .mebibytes(1))
         edit(&demands)
         return Rule(
             id: "place-order",
@@ -124,12 +124,20 @@ struct Trial {
     mutating func open(
         _ wire: Wire,
         _ rule: Rule,
-        mayVerify: Bool = true
+        mayVerify: Bool = true,
+        content: [UInt8] = []
     ) throws -> Opening {
         var head = RequestHead()
         let octets = wire.head
         try head.read(octets.span, isSecure: false, limits: HeadLimits())
-        return judge.open(head, octets.span, rule: rule, now: now, mayVerify: mayVerify)
+        return judge.open(
+            head,
+            octets.span,
+            rule: rule,
+            now: now,
+            mayVerify: mayVerify,
+            content: content.span
+        )
     }
 
     /// Judges a request to the end, its content held where the judge asks for it.

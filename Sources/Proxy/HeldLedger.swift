@@ -1,0 +1,36 @@
+import Synchronization
+
+/// How much content is held, in all lanes together: in memory and in files.
+///
+/// Bytes are taken before they are written and given back when memory and file are gone. Counts may
+/// run over for the moment in which one that is too many is taken back; another lane's bytes may be
+/// refused then, never too many be held.
+package final class HeldLedger: Sendable {
+    private let inMemory = Atomic<Int>(0)
+    private let onDisk = Atomic<Int>(0)
+
+    package init() {}
+
+    /// Bytes that are held in memory now.
+    package var memoryBytes: Int { inMemory.load(ordering: .relaxed) }
+    /// Bytes that are held in files now.
+    package var diskBytes: Int { onDisk.load(ordering: .relaxed) }
+
+    /// Takes memory; `false` when there would be more than `max` bytes of it.
+    func takeMemory(_ count: Int, max: Int) -> Bool {
+        guard inMemory.wrappingAdd(count, ordering: .relaxed).newValue > max else { return true }
+        giveBackMemory(count)
+        return false
+    }
+
+    /// Takes room in files; `false` when there would be more than `max` bytes of it.
+    func takeDisk(_ count: Int, max: Int) -> Bool {
+        guard onDisk.wrappingAdd(count, ordering: .relaxed).newValue > max else { return true }
+        giveBackDisk(count)
+        return false
+    }
+
+    func giveBackMemory(_ count: Int) { inMemory.wrappingSubtract(count, ordering: .relaxed) }
+
+    func giveBackDisk(_ count: Int) { onDisk.wrappingSubtract(count, ordering: .relaxed) }
+}

@@ -1,0 +1,223 @@
+import Cryptography
+import Foundation
+import RequestBinding
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// How much content is held before it was judged, and what happens when that is too much.
+    @Suite struct HeldContent {
+        private static let rules = """
+            - id: held
+              match: { path: /held }
+              mode: enforce
+              sign: [method, target, body]
+              body: { digest: held, limit: 1MiB, memory: 64KiB }
+            - id: watched
+              match: { path: /watched }
+              mode: observe
+              sign: [method, target, body]
+              body: { digest: held, limit: 1MiB, memory: 64KiB }
+            """
+
+        private struct Bench {
+            let gateway: GatewayProcess
+            let origin: RecordingOrigin
+            let admin: HTTPClient
+            var key: SoftwareKey
+        }
+
+        private func start(
+            _ scenario: Scenario,
+            more: String,
+            within outer: [String] = []
+        ) throws -> Bench {
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules, more: more)
+            let key = try scenario.imported()[0]
+            let gateway = try scenario.serve(within: outer)
+            return Bench(
+                gateway: gateway,
+                origin: origin,
+                admin: try gateway.adminClient(),
+                key: key
+            )
+        }
+
+        private static func content(_ count: Int) -> [UInt8] {
+            (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
+        }
+
+        /// A client that has sent the beginning of content under an assertion that is worth
+        /// nothing, and without its digest, so that only the whole content can show it.
+        private func worthless(
+            _ bench: inout Bench,
+            count: Int,
+            from address: String? = nil
+        ) throws -> Socket {
+            let request = SoftwareKey.Request(method: "POST", target: "/held", content: [1])
+            let signing = SigningForm.lines([.method, .target, .body], headers: [])
+            var fields = bench.key.proof(of: request, signing: signing).fields
+            fields.removeAll { $0.name.lowercased() == "content-digest" }
+            fields.append(("Content-Length", String(1 << 20)))
+            if let address { fields.append(("X-Forwarded-For", address)) }
+            let socket = try Socket(port: bench.gateway.port)
+            try socket.send(HTTPClient.head("POST", "/held", fields) + "\r\n")
+            // Who is refused may be closed to before all of it is sent.
+            try? socket.send(Self.content(count))
+            return socket
+        }
+
+        /// A request as an app sends it.
+        private func good(
+            _ bench: inout Bench,
+            target: String = "/held",
+            count: Int = 900_000,
+            from address: String? = nil
+        ) throws -> Answer {
+            let request = SoftwareKey.Request(
+                method: "POST",
+                target: target,
+                content: Self.content(count)
+            )
+            let signing = SigningForm.lines([.method, .target, .body], headers: [])
+            let proof = bench.key.proof(of: request, signing: signing)
+            let more = address.map { [(name: "X-Forwarded-For", value: $0)] } ?? []
+            return try bench.gateway.client().send(request, proof, more: more)
+        }
+
+        private func awaitNothingHeld(_ bench: Bench) throws {
+            try bench.gateway.waitUntil("nothing held", bench.admin) {
+                $0["held_memory_bytes"] == 0 && $0["held_disk_bytes"] == 0
+            }
+        }
+
+        @Test func `sixty clients with a worthless assertion fill no disk`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var bench = try start(scenario, more: "limits: { held_memory: 1MiB, held_disk: 1MiB }")
+            var sockets: [Socket] = []
+            for _ in 0..<60 { sockets.append(try worthless(&bench, count: 200_000)) }
+            // Eleven find room, if none was refused for others that were refused in turn.
+            try bench.gateway.waitUntil("49 refusals", bench.admin) { $0["verdicts_total"] >= 49 }
+            let metrics = try Metrics(bench.admin)
+            #expect((0...Double(1 << 20)).contains(metrics["held_disk_bytes"]))
+            #expect((0...Double(1 << 20)).contains(metrics["held_memory_bytes"]))
+            let line = try bench.gateway.line(about: "/held")
+            #expect(line["status"] as? Int == 503)
+            #expect(line["reason"] as? String == "held-full")
+            for socket in sockets { socket.close() }
+            try awaitNothingHeld(bench)
+            #expect(try good(&bench).status == 200)
+            try awaitNothingHeld(bench)
+            #expect(bench.origin.seen.count == 1)
+        }
+
+        /// Addresses that count as one, and one that doesn't.
+        struct Neighbours: Sendable, CustomTestStringConvertible {
+            let one: [String]
+            let other: String
+            var testDescription: String { one[0] }
+
+            static let all = [
+                Neighbours(one: ["203.0.113.7"], other: "203.0.113.8"),
+                Neighbours(
+                    one: ["2001:db8:0:1::1", "2001:db8:0:1:ffff::2"],
+                    other: "2001:db8:0:2::1"
+                ),
+            ]
+        }
+
+        @Test(arguments: Neighbours.all)
+        func `one address can't take the room of the others`(neighbours: Neighbours) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var bench = try start(
+                scenario,
+                more: """
+                    trusted_proxies: [127.0.0.0/8]
+                    limits: { held_disk: 64MiB, address_held: 1MiB }
+                    """
+            )
+            var sockets: [Socket] = []
+            for number in 0..<8 {
+                let address = neighbours.one[number % neighbours.one.count]
+                sockets.append(try worthless(&bench, count: 300_000, from: address))
+            }
+            try bench.gateway.waitUntil("5 refusals", bench.admin) { $0["verdicts_total"] >= 5 }
+            let line = try bench.gateway.line(about: "/held")
+            #expect(line["status"] as? Int == 429)
+            #expect(line["reason"] as? String == "address-held")
+            #expect(try good(&bench, from: neighbours.other).status == 200)
+            for socket in sockets { socket.close() }
+            try awaitNothingHeld(bench)
+            // All of it was given back, also of requests that were broken off.
+            for address in neighbours.one {
+                #expect(try good(&bench, from: address).status == 200)
+            }
+        }
+
+        @Test func `with a digest in the head a worthless assertion is refused unheld`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var bench = try start(scenario, more: "")
+            let request = SoftwareKey.Request(method: "POST", target: "/held", content: [1, 2])
+            let signing = SigningForm.lines([.method, .target, .body], headers: [])
+            let proof = bench.key.proof(of: request, signing: signing, damage: .signature)
+            let socket = try Socket(port: bench.gateway.port)
+            let fields = proof.fields + [("Content-Length", "2")]
+            try socket.send(HTTPClient.head("POST", "/held", fields) + "\r\n")
+            let head = try #require(try MessageReader(socket).head())
+            #expect(head.startLine.hasPrefix("HTTP/1.1 403"))
+            #expect(try Metrics(bench.admin)["bodies_held_total"] == 0)
+        }
+
+        /// Files may grow to 512 KiB; behind that, writes fail as on a full disk.
+        private static let bounded = ["/bin/sh", "-c", #"ulimit -f 1024 && exec "$0" "$@""#]
+
+        @Test func `a full disk is an answer, and the gateway goes on`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var bench = try start(scenario, more: "", within: Self.bounded)
+            for _ in 0..<2 {
+                let answer = try good(&bench)
+                #expect(answer.status == 503)
+                #expect(answer.reason == "spill-failed")
+            }
+            try awaitNothingHeld(bench)
+            #expect(bench.origin.connectionCount == 0)
+            #expect(try good(&bench, count: 400_000).status == 200)
+        }
+
+        @Test(arguments: [false, true])
+        func `who is only observed is forwarded whole when there is no room to hold`(
+            isDiskFull: Bool
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var bench = try start(
+                scenario,
+                more: isDiskFull
+                    ? "" : "limits: { held_memory: 1MiB, held_disk: 1MiB, address_held: 1MiB }",
+                within: isDiskFull ? Self.bounded : []
+            )
+            var sockets: [Socket] = []
+            if !isDiskFull {
+                // Takes up the address's room.
+                sockets.append(try worthless(&bench, count: 800_000))
+                try bench.gateway.waitUntil("content held", bench.admin) {
+                    $0["held_disk_bytes"] + $0["held_memory_bytes"] >= 800_000
+                }
+            }
+            #expect(try good(&bench, target: "/watched").status == 200)
+            let seen = try bench.origin.seen(1)[0]
+            #expect(seen.isComplete && seen.count == 900_000)
+            #expect(seen.digest == SHA256.digest(of: Self.content(900_000)))
+            #expect(seen.head.value("App-Attest-Verdict") == "refuse")
+            let reason = isDiskFull ? "spill-failed" : "address-held"
+            #expect(seen.head.value("App-Attest-Reason") == reason)
+            for socket in sockets { socket.close() }
+            try awaitNothingHeld(bench)
+        }
+    }
+}
