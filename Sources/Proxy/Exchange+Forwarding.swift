@@ -34,6 +34,7 @@ extension Exchange {
         let host = pool.host ?? (proxy.requestHead.authority.isEmpty ? Array(pool.name.utf8) : nil)
         if host != nil { options.dropping.insert(FieldKindSet(.host)) }
         options.framing = originFraming
+        options.closes = isolatesContent
         options.forwardsUpgrade = asksUpgrade
         options.acceptsTrailers = acceptsTrailers
         HeadWriter.beginRequest(proxy.requestHead, octets, options, into: &originHead)

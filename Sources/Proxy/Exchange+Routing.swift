@@ -52,6 +52,8 @@ extension Exchange {
         asksUpgrade = head.asksForWebSocket(octets)
         body = BodyReader(head.framing, limits: settings.limits.requestHead)
         upload = body.isFinished ? .done : .waiting
+        isolatesContent = !body.isFinished && !method.usuallyHasContent
+        if isolatesContent { asksUpgrade = false }
     }
 
     /// Chooses the rule; answers what can't be matched in one way.

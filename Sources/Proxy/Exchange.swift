@@ -62,6 +62,9 @@ final class Exchange {
     var held: HeldBody?
     /// More came than can be held, and the client is only observed: what is held goes on unjudged.
     var releasesHeld = false
+    /// The origin may leave the content unread and take it for another request: its connection
+    /// carries this one last.
+    var isolatesContent = false
     /// The origin was told `pass`.
     var toldPass = false
     /// The origin was given the head and not all of the content; its connection was reset.
@@ -143,6 +146,7 @@ final class Exchange {
         hasConnectTimedOut = false
         hasStreamed = false
         releasesHeld = false
+        isolatesContent = false
         toldPass = false
         wasCutShort = false
         hasResponse = false

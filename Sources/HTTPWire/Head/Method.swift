@@ -34,6 +34,15 @@ package enum Method: UInt8, Sendable {
         }
     }
 
+    /// Whether requests with this method usually have content. Origins that expect none of others
+    /// may leave it unread, and then take it for the next request of the connection.
+    package var usuallyHasContent: Bool {
+        switch self {
+        case .post, .put, .patch: true
+        case .get, .head, .delete, .options, .connect, .trace, .other: false
+        }
+    }
+
     private static func matches(
         _ octets: Span<UInt8>,
         _ range: Range<Int>,

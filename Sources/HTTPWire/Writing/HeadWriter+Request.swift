@@ -9,6 +9,8 @@ extension HeadWriter {
         package var names = FieldNameSet()
         /// How the content goes to the origin; usually the head's own framing.
         package var framing: BodyFraming = .none
+        /// Tell the origin that the connection ends with this request. Wins over `forwardsUpgrade`.
+        package var closes = false
         /// Ask the origin for what the client's Upgrade asks for.
         package var forwardsUpgrade = false
         /// Tell the origin that trailers are taken.
@@ -81,8 +83,12 @@ extension HeadWriter {
         _ options: RequestOptions,
         into out: inout [UInt8]
     ) {
-        let upgrade = options.forwardsUpgrade ? head.upgrade : nil
-        if let upgrade {
+        let upgrade = options.forwardsUpgrade && !options.closes ? head.upgrade : nil
+        if options.closes {
+            out.append(
+                options.acceptsTrailers ? "Connection: close, TE\r\n" : "Connection: close\r\n"
+            )
+        } else if let upgrade {
             field("Upgrade", octets, upgrade, into: &out)
             out.append(
                 options.acceptsTrailers
