@@ -188,7 +188,7 @@ final class ClientConnection: Connection {
                 if isInbox || !rest.isEmpty {
                     inbox = rest.withUnsafeBufferPointer { Array($0) }
                 }
-                let exchange = proxy.makeExchange(for: self)
+                let exchange = Exchange(proxy, for: self)
                 phase = .exchange(exchange)
                 exchange.begin(octets.extracting(range))
             }

@@ -10,7 +10,6 @@ struct CommitQueue {
         /// When the wait began, monotonic nanoseconds.
         let since: UInt64
         fileprivate let ticket: CommitTicket
-        fileprivate let generation: UInt64
     }
 
     private var waiting: Deque<Waiting> = []
@@ -20,12 +19,7 @@ struct CommitQueue {
     /// Adds a request that waits from `now` on, monotonic nanoseconds.
     mutating func wait(for ticket: CommitTicket, _ exchange: Exchange, now: UInt64) {
         waiting.append(
-            Waiting(
-                exchange: exchange,
-                since: now,
-                ticket: ticket,
-                generation: exchange.generation
-            )
+            Waiting(exchange: exchange, since: now, ticket: ticket)
         )
     }
 
@@ -33,7 +27,7 @@ struct CommitQueue {
     mutating func next(through ticket: CommitTicket) -> Waiting? {
         while let first = waiting.first, first.ticket <= ticket {
             waiting.removeFirst()
-            if first.exchange.isCurrent(first.generation) { return first }
+            if first.exchange.isUnderWay { return first }
         }
         return nil
     }

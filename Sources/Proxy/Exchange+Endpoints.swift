@@ -81,13 +81,12 @@ extension Exchange {
             if problem.status == 429 { proxy.tally.add(.enrolmentsThrottled) }
             answer(LocalAnswer(problem))
         case .store(let record):
-            let generation = generation
             let lane = lane
             let waiting = LaneBound(self)
             proxy.keys.enrol(record) { outcome in
                 lane.perform {
                     let exchange = waiting.value(on: lane)
-                    guard exchange.isCurrent(generation) else { return }
+                    guard exchange.isUnderWay else { return }
                     exchange.enrolled(outcome)
                 }
             }

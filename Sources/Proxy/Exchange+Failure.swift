@@ -89,11 +89,10 @@ extension Exchange {
             // Not one octet of the request was taken: any method may be sent again.
             return retry()
         }
-        let generation = generation
         if case .streaming = upload { upload = .abandoned }
         connection.expectInput()
         originReadable(connection)
-        guard isCurrent(generation), origin === connection, !hasResponse else { return }
+        guard isUnderWay, origin === connection, !hasResponse else { return }
         originBroke(connection)
     }
 

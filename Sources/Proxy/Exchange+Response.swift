@@ -14,9 +14,8 @@ extension Exchange {
     /// Reads the origin when the client takes what comes: once, then it is the turn of the lane's
     /// other connections.
     func originReadable(_ connection: OriginConnection) {
-        let generation = generation
         var hasRead = false
-        while isCurrent(generation), origin === connection, let client, client.unsentBytes == 0 {
+        while isUnderWay, origin === connection, let client, client.unsentBytes == 0 {
             if hasRead { return connection.resumeReading() }
             hasRead = true
             switch connection.read() {

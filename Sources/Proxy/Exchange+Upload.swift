@@ -41,9 +41,8 @@ extension Exchange {
     /// Reads content when there is some and somebody takes it: once, then it is the turn of the
     /// lane's other connections.
     func pumpUpload() {
-        let generation = generation
         var hasRead = false
-        while isCurrent(generation), isReadingUpload, let client {
+        while isUnderWay, isReadingUpload, let client {
             if case .streaming = upload, let origin, origin.unsentBytes > 0 { return }
             if !client.inbox.isEmpty {
                 let octets = client.inbox

@@ -7,9 +7,9 @@ import Transport
 
 /// One request and its response: head → rule → verdict → decision → relay.
 ///
-/// Lives on one lane from the request's head to the response's end, then serves another request.
-/// Its topics are in extensions: routing, judging, forwarding, upload, response, failure,
-/// endpoints.
+/// Lives on one lane from the request's head to the response's end, and serves no other request:
+/// nothing of one request can be seen in the next, whatever properties are added here. Its topics
+/// are in extensions: routing, judging, forwarding, upload, response, failure, endpoints.
 final class Exchange {
     /// What happens with the request's content.
     enum Upload {
@@ -31,14 +31,13 @@ final class Exchange {
     }
 
     let proxy: ProxyLane
-    /// Changes with every request, so that what arrives late for an earlier one is told apart.
-    private(set) var generation: UInt64 = 0
+    /// `nil` as soon as the request is over.
     private(set) var client: ClientConnection?
     var origin: OriginConnection?
-    private(set) var settings: ProxySettings
+    let settings: ProxySettings
     /// The lane's when the request came, in the order of `settings.origins`: a reload may leave the
     /// lane with others.
-    private(set) var pools: [OriginPool]
+    let pools: [OriginPool]
     var rule: Rule
 
     // The request.
@@ -74,7 +73,7 @@ final class Exchange {
     /// How the content goes to the origin.
     var originFraming = BodyFraming.none
     /// The head for the origin; kept until the response begins, for a retry.
-    var originHead: [UInt8] = []
+    var originHead: [UInt8]
     var isHeadOpen = false
     /// The digest that streamed content must have, and what it has so far.
     var expectedDigest: SHA256Digest?
@@ -115,59 +114,22 @@ final class Exchange {
     /// When the window began over which the client's rate is measured, and what had come by then.
     var rateCount: UInt64 = 0
 
-    init(_ proxy: ProxyLane) {
+    init(_ proxy: ProxyLane, for client: ClientConnection) {
         self.proxy = proxy
+        self.client = client
         settings = proxy.settings
         pools = proxy.pools
         rule = proxy.settings.rules.fallback
+        originHead = proxy.takeHead()
     }
 
-    /// Forgets the last request.
-    func prepare(_ client: ClientConnection) {
-        generation &+= 1
-        self.client = client
-        if settings !== proxy.settings {
-            settings = proxy.settings
-            pools = proxy.pools
-        }
-        rule = settings.rules.fallback
-        asksUpgrade = false
-        awaitsContinue = false
-        acceptsTrailers = false
-        upload = .done
-        originHead.removeAll(keepingCapacity: originHead.capacity <= 32 << 10)
-        isHeadOpen = false
-        expectedDigest = nil
-        ruling = Ruling(.pass)
-        isEnforced = false
-        isJudged = false
-        answeredBytes = 0
-        hasRetried = false
-        hasConnectTimedOut = false
-        hasStreamed = false
-        releasesHeld = false
-        isolatesContent = false
-        toldPass = false
-        wasCutShort = false
-        hasResponse = false
-        response = BodyReader(.none, limits: settings.limits.responseHead)
-        interimCount = 0
-        status = 0
-        keepsOrigin = false
-        closesClient = false
-        problem = ""
-        isDropped = false
-        servedBy = nil
-        rateCount = 0
-        if !tried.isEmpty { tried = [] }
-    }
-
-    /// Whether this is still the request that somebody remembers.
-    func isCurrent(_ generation: UInt64) -> Bool { self.generation == generation && client != nil }
+    /// Whether the request has not ended yet. What arrives later finds it over.
+    var isUnderWay: Bool { client != nil }
 
     var lane: Lane { proxy.lane }
 
-    /// The request is over and its client's connection has been dealt with.
+    /// The request is over and its client's connection has been dealt with. Lets go of what others
+    /// share; the rest goes with the exchange.
     private func end() {
         client = nil
         origin = nil
@@ -177,9 +139,7 @@ final class Exchange {
         if let proof, proof.isVerified { addFailure(now: MonotonicClock.nanoseconds) }
         proof = nil
         releaseAddress()
-        endpoint = nil
-        collected = []
-        proxy.recycle(self)
+        proxy.giveBack(head: &originHead)
     }
 
     func dropHeld() {

@@ -38,7 +38,8 @@ package final class ProxyLane {
     private var clients: [ObjectIdentifier: ClientConnection] = [:]
     private var dateSecond: Int64 = -1
     private var dateOctets: [UInt8] = []
-    private var idleExchanges: [Exchange] = []
+    /// Empty arrays for the heads that go to origins: their memory is used again.
+    private var spareHeads: [[UInt8]] = []
 
     /// `writeLog` takes finished lines of the access log; it is called on the lane's queue.
     package init(
@@ -188,18 +189,21 @@ package final class ProxyLane {
         swap(&used, &output)
     }
 
-    func makeExchange(for client: ClientConnection) -> Exchange {
-        let exchange = idleExchanges.popLast() ?? Exchange(self)
-        exchange.prepare(client)
-        return exchange
-    }
+    /// An empty array for a head that goes to an origin; give it back with ``giveBack(head:)``.
+    func takeHead() -> [UInt8] { spareHeads.popLast() ?? [] }
 
-    /// The most exchanges kept for reuse.
-    private static let idleExchangesMax = 256
+    /// The most heads that are kept, and the most memory of one.
+    private static let spareHeadsMax = 256
+    private static let spareHeadBytesMax = 32 << 10
 
-    func recycle(_ exchange: Exchange) {
-        guard idleExchanges.count < Self.idleExchangesMax else { return }
-        idleExchanges.append(exchange)
+    /// Taken out of the caller's variable, as by ``giveBack(_:)``.
+    func giveBack(head: inout [UInt8]) {
+        var taken: [UInt8] = []
+        swap(&taken, &head)
+        guard taken.capacity <= Self.spareHeadBytesMax, spareHeads.count < Self.spareHeadsMax
+        else { return }
+        taken.removeAll(keepingCapacity: true)
+        spareHeads.append(taken)
     }
 
     /// The wall clock in seconds since 1970.
@@ -229,9 +233,8 @@ package final class ProxyLane {
     /// No client is left, and the last lines of the log are out.
     private func end(_ emptied: () -> Void) {
         self.emptied = nil
-        // Both hold this one.
+        // It holds this one.
         lane.turnEnded = nil
-        idleExchanges = []
         emptied()
     }
 }

@@ -198,6 +198,23 @@ struct RequestHeadTests {
         #expect(head.fields.fields.map(\.isNominated) == [false, false, false, true])
     }
 
+    @Test func `a head that is rejected shows nothing of the one before`() throws {
+        var head = RequestHead()
+        let good = Array(
+            ("POST http://a/x?y HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"
+                + "Expect: 100-continue\r\n\r\n").utf8
+        )
+        try head.read(good.span, isSecure: false, limits: HeadLimits())
+        #expect(head.framing == .length(5))
+        let bad = Array("GET\r\n\r\n".utf8)
+        #expect(throws: Malformed.self) {
+            try head.read(bad.span, isSecure: false, limits: HeadLimits())
+        }
+        #expect(head.framing == .none)
+        #expect(head.authority.isEmpty && head.path.isEmpty && head.methodRange.isEmpty)
+        #expect(!head.expectsContinue && head.fields.fields.isEmpty)
+    }
+
     @Test func `a request that passed here before is known by its Via`() throws {
         func passed(_ via: String) throws -> Bool {
             let source = "GET / HTTP/1.1\r\nHost: a\r\nVia: \(via)\r\n\r\n"

@@ -97,6 +97,7 @@ extension RequestHead {
         guard octets.count <= limits.headBytesMax else {
             throw Malformed(.headTooLong, at: limits.headBytesMax)
         }
+        forget()
         count = octets.count
         let lineEnd = OctetScan.control(in: octets, from: 0, to: octets.count)
         guard lineEnd + 1 < octets.count, octets[lineEnd] == Octet.carriageReturn,
@@ -117,6 +118,16 @@ extension RequestHead {
         }
         framing = try BodyFraming(requestFields: fields, octets, version: line.version)
         try readExpectation(octets)
+    }
+
+    /// A head that is rejected half-way must not be mistaken for the one before.
+    private mutating func forget() {
+        line = RequestLine()
+        fields.removeAll()
+        framing = .none
+        authority = 0..<0
+        expectsContinue = false
+        firstFieldStart = 0
     }
 
     /// RFC 9112 §3.2 ¶¶5–6, §3.2.2.

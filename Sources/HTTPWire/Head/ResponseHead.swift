@@ -59,6 +59,7 @@ extension ResponseHead {
         guard octets.count <= limits.headBytesMax else {
             throw Malformed(.headTooLong, at: limits.headBytesMax)
         }
+        forget()
         count = octets.count
         let lineEnd = OctetScan.control(in: octets, from: 0, to: octets.count)
         guard lineEnd + 1 < octets.count, octets[lineEnd] == Octet.carriageReturn,
@@ -84,10 +85,18 @@ extension ResponseHead {
             status: status,
             to: method
         )
-        contentLength = nil
         if let field = fields.first(.contentLength) {
             contentLength = try ContentLength.read(octets, field.value)
         }
+    }
+
+    /// A head that is rejected half-way must not be mistaken for the one before.
+    private mutating func forget() {
+        line = StatusLine()
+        fields.removeAll()
+        framing = .none
+        contentLength = nil
+        firstFieldStart = 0
     }
 
     private func switchesToWebSocket(_ octets: Span<UInt8>) -> Bool {
