@@ -87,6 +87,7 @@ extension ConfigurationDraft {
             name: origin.name.value,
             servers: origin.servers.map(\.value),
             host: origin.host?.value,
+            keptFields: origin.keptFields.map(\.value),
             connectTimeout: origin.connectTimeout?.value ?? timeouts.connect,
             firstByteTimeout: origin.firstByteTimeout?.value ?? timeouts.firstByte
         )

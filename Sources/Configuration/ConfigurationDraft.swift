@@ -27,6 +27,7 @@ struct ConfigurationDraft {
         let name: Located<String>
         let servers: [Located<ServerAddress>]
         let host: Located<String?>?
+        let keptFields: [Located<String>]
         let connectTimeout: Located<Duration>?
         let firstByteTimeout: Located<Duration>?
     }
@@ -141,7 +142,7 @@ struct ConfigurationDraft {
             reader.log.error(node.place, "origins", found: node.found, use: use)
             return []
         }
-        let keys = ["servers", "host", "connect_timeout", "first_byte_timeout"]
+        let keys = ["servers", "host", "keep_fields", "connect_timeout", "first_byte_timeout"]
         return members.compactMap { member in
             let keyPath = "origins.\(member.key)"
             let inner = MappingReader(member.value, keyPath, keys: keys, log: reader.log)
@@ -160,10 +161,21 @@ struct ConfigurationDraft {
                 name: Located(value: member.key, place: member.place, keyPath: keyPath),
                 servers: servers ?? [],
                 host: host,
+                keptFields: keptFields(inner),
                 connectTimeout: inner.duration("connect_timeout", in: range),
                 firstByteTimeout: inner.duration("first_byte_timeout", in: range)
             )
         }
+    }
+
+    private static func keptFields(_ reader: MappingReader) -> [Located<String>] {
+        let use =
+            "fields that are deleted by default, such as X-HTTP-Method-Override or "
+            + "CF-Connecting-IP; the README lists them"
+        let names: [Located<String>]? = reader.list("keep_fields", of: use) { text in
+            FieldNameText.lowerCase(text).flatMap { KeptFields.isKeepable($0) ? $0 : nil }
+        }
+        return names ?? []
     }
 
     /// `nil` for a text that is neither the word nor a host; otherwise what to send, if anything.

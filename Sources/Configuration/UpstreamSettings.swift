@@ -5,6 +5,9 @@ package struct UpstreamSettings: Hashable, Sendable {
     package let servers: [ServerAddress]
     /// What is sent as `Host`; `nil` (`client`, the default) for what the client sent.
     package let host: String?
+    /// Names, in lower case, of fields that the origin gets although they are deleted by default;
+    /// default none.
+    package let keptFields: [String]
     /// Default `timeouts.connect`.
     package let connectTimeout: Duration
     /// Default `timeouts.first_byte`.

@@ -15,6 +15,26 @@ extension Judge {
         return try? UnverifiedAssertion(octets: octets)
     }
 
+    /// Refuses a signed field that came in more than one line. What is signed would be the lines
+    /// joined (RFC 9110 §5.3), but some origins read the first one, and some the last.
+    static func repetition(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        _ rule: Rule,
+        _ keyID: KeyID
+    ) -> Ruling? {
+        guard case .lines(_, let headers) = rule.signing else { return nil }
+        for name in headers {
+            let name = Array(name.utf8)
+            var count = 0
+            for field in head.fields.fields where ProofFields.equal(octets, field.name, name) {
+                count += 1
+            }
+            if count > 1 { return Ruling(.refuse(.signedFieldRepeated), keyID: keyID) }
+        }
+        return nil
+    }
+
     /// Reads all lines of Content-Digest as one (RFC 9110 §5.3).
     static func declaredDigest(
         _ head: borrowing RequestHead,
@@ -88,6 +108,8 @@ extension Judge {
         lines.begin()
         lines.part(parts.contains(.method) ? octets.extracting(head.methodRange) : nil)
         guard parts.contains(.target) else { return lines.part(nil) }
+        // What the origin gets of an absolute-form target without path and query, too.
+        guard !head.isForServer else { return lines.part([UInt8(ascii: "*")].span) }
         switch head.form {
         case .absolute where head.path.isEmpty:
             lines.target(behindSlash: octets.extracting(head.query))

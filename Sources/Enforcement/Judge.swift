@@ -42,12 +42,13 @@ package struct Judge {
 
     /// Judges what a head shows, for a rule that observes or enforces.
     ///
-    /// Checked in this order: presence of assertion, key id and challenge; their syntax; the
-    /// syntax of Content-Digest; the key; then, as far as the content is here or its digest is
-    /// stated, all that ``rule(_:_:rule:now:length:)`` checks. Content that must be held is asked
-    /// for only when nothing speaks against it: with a stated digest that includes the signature,
-    /// so that a worthless assertion holds nothing. A client that keeps its content back until it
-    /// is asked for it is told beforehand when counter or challenge are of no use.
+    /// Checked in this order: presence of assertion, key id and challenge; their syntax; that no
+    /// signed field is repeated; the syntax of Content-Digest; the key; then, as far as the content
+    /// is here or its digest is stated, all that ``rule(_:_:rule:now:length:)`` checks. Content that
+    /// must be held is asked for only when nothing speaks against it: with a stated digest that
+    /// includes the signature, so that a worthless assertion holds nothing. A client that keeps its
+    /// content back until it is asked for it is told beforehand when counter or challenge are of no
+    /// use.
     ///
     /// - `octets`: the head's octets.
     /// - `now`: the wall clock.
@@ -65,9 +66,7 @@ package struct Judge {
         self.mayVerify = mayVerify
         let fields = ProofFields(head.fields, octets, names: rule.fields)
         guard let keyText = fields.keyID, let assertionText = fields.assertion else {
-            return .ruled(
-                Self.unproven(rule, isUnsupported: fields.isUnsupported, named(fields, octets))
-            )
+            return .ruled(Self.unproven(rule, fields, named(fields, octets)))
         }
         // Where the challenge is part of the content, a copy in the head is nobody's business.
         let isInHead = rule.challenge != .none && rule.challengeSource == .field
@@ -78,6 +77,7 @@ package struct Judge {
         guard !fields.isAmbiguous, let keyID = KeyID(base64: octets.extracting(keyText)),
             let assertion = Self.assertion(octets.extracting(assertionText))
         else { return .ruled(Ruling(.refuse(.assertionMalformed), keyID: named(fields, octets))) }
+        if let ruling = Self.repetition(head, octets, rule, keyID) { return .ruled(ruling) }
 
         // Content that nobody signs is not compared with anything.
         var declared: SHA256Digest?
@@ -233,8 +233,8 @@ package struct Judge {
     }
 
     /// A request without an assertion.
-    private static func unproven(_ rule: Rule, isUnsupported: Bool, _ keyID: KeyID?) -> Ruling {
-        guard isUnsupported else { return Ruling(.refuse(.assertionMissing), keyID: keyID) }
+    private static func unproven(_ rule: Rule, _ fields: ProofFields, _ keyID: KeyID?) -> Ruling {
+        guard fields.isUnsupported else { return Ruling(.refuse(.assertionMissing), keyID: keyID) }
         var ruling = Ruling(.refuse(.unsupported), keyID: keyID)
         ruling.isExcused = rule.unsupported == .forward
         return ruling

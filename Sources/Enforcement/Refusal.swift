@@ -9,6 +9,7 @@ package enum Refusal: String, CaseIterable, Sendable {
     case counterReplayed = "counter-replayed"
     case keyUnknown = "key-unknown"
     case assertionMalformed = "assertion-malformed"
+    case signedFieldRepeated = "signed-field-repeated"
     case digestMissing = "digest-missing"
     case digestMismatch = "digest-mismatch"
     case attestationMalformed = "attestation-malformed"
@@ -87,6 +88,8 @@ extension Refusal {
         case .keyUnknown: Row(401, .client, .enrol, "The key is not enrolled here.")
         case .assertionMalformed:
             Row(400, .client, .fixClient, "The key id, challenge or assertion can't be read.")
+        case .signedFieldRepeated:
+            Row(400, .client, .fixClient, "A signed field came in more than one line.")
         case .digestMissing:
             Row(400, .client, .fixClient, "Content-Digest with sha-256 is asked for and absent.")
         case .digestMismatch:

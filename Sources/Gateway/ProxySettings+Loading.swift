@@ -45,6 +45,7 @@ extension OriginSettings {
         }
         self.init(name: upstream.name, servers: servers, timeouts: timeouts)
         host = upstream.host.map { Array($0.utf8) }
+        keptFields = KeptFields(upstream.keptFields)
         connectTimeout = upstream.connectTimeout.milliseconds
         firstByteTimeout = upstream.firstByteTimeout.milliseconds
     }

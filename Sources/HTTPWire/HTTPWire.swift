@@ -11,7 +11,7 @@
 //   TargetView      the one view of a path that is matched; tells what can't be viewed in one way
 //   BodyReader      length, chunked or until close: ranges of content, its exact end, its trailers
 //   HeadWriter      forwarded heads and local answers, appended to a reusable array
-//   ClientAddress   who the client is behind trusted proxies
+//   ClientAddress   who the client is behind trusted proxies, and which of them are believed
 //   ProvenanceWriter  the fields that say so to the origin
 //
 // Life of a request on one lane, without allocation in steady state:

@@ -6,9 +6,10 @@ extension Malformed.Reason {
             .methodSyntax, .methodTooLong, .requestLineSyntax, .targetOctet, .targetFragment,
             .targetForm, .targetAuthority, .targetUserinfo, .targetScheme, .versionSyntax,
             .obsoleteFold, .fieldNameSyntax, .colonMissing, .fieldRepeated, .underscoreTwin,
-            .hostMissing, .hostInvalid, .hostDiffers, .connectionOption, .contentLengthSyntax,
-            .contentLengthOverflow, .contentLengthRepeated, .transferEncodingSyntax,
-            .transferEncodingRepeated, .transferEncodingVersion, .twoFramings, .pathEscape,
+            .hostMissing, .hostInvalid, .hostDiffers, .connectionOption, .connectionNomination,
+            .contentLengthSyntax, .contentLengthOverflow, .contentLengthRepeated,
+            .transferEncodingSyntax, .transferEncodingRepeated, .transferEncodingVersion,
+            .twoFramings, .pathEscape,
             .pathDotSegment, .pathControl, .pathBackslash, .pathEncodedSlash,
             .pathEncodedBackslash, .pathEncoding, .chunkSizeSyntax, .chunkSizeOverflow,
             .chunkExtensionSyntax, .chunkExtensionsTooLong, .chunkDataEnd, .bodyTruncated:
@@ -68,6 +69,7 @@ extension Malformed.Reason {
         case .hostInvalid: "Host is not a host and port"
         case .hostDiffers: "Host differs from the request target"
         case .connectionOption: "Connection is not a list of tokens"
+        case .connectionNomination: "Connection names a field that is not of one hop"
         case .expectation: "only 100-continue can be expected"
         case .contentLengthSyntax: "Content-Length is not a number"
         case .contentLengthOverflow: "Content-Length is too large"

@@ -54,6 +54,7 @@ extension Malformed {
         case hostInvalid = "host-invalid"
         case hostDiffers = "host-differs"
         case connectionOption = "connection-option"
+        case connectionNomination = "connection-nomination"
         case expectation = "expectation"
         // Framing.
         case contentLengthSyntax = "content-length-syntax"

@@ -32,10 +32,12 @@ final class ClientConnection: Connection {
     private static let pauseMilliseconds: UInt64 = 1_000
     let isSecure: Bool
     let peerAddress: IPAddress
-    /// What the peer's address has used of its limits; `nil` where none apply to it.
-    let addressEntry: AddressEntry?
+    /// What the peer's address has used of its limits; `nil` where it has none of its own.
+    private(set) var addressEntry: AddressEntry?
     /// Says to origins who the client is.
-    let provenance: ProvenanceWriter
+    private(set) var provenance: ProvenanceWriter
+    /// Of the settings by which it was decided whether the peer is trusted.
+    private var settingsNumber: UInt32
 
     init(
         _ descriptor: Int32,
@@ -48,12 +50,8 @@ final class ClientConnection: Connection {
         isSecure = tls != nil
         peerAddress = peer.ipAddress
         addressEntry = entry
-        provenance = ProvenanceWriter(
-            peer: peer.ipAddress,
-            peerIsTrusted: proxy.settings.isTrusted(peer.ipAddress),
-            isSecure: tls != nil,
-            writesForwarded: proxy.settings.writesForwarded
-        )
+        provenance = Self.provenance(of: peer, isSecure: tls != nil, proxy.settings)
+        settingsNumber = proxy.settingsNumber
         scanner = HeadScanner(.request(isSecure: tls != nil))
         super.init(
             descriptor: descriptor,
@@ -62,6 +60,37 @@ final class ClientConnection: Connection {
             tls: tls,
             on: proxy.lane
         )
+    }
+
+    private static func provenance(
+        of peer: SocketAddress,
+        isSecure: Bool,
+        _ settings: ProxySettings
+    ) -> ProvenanceWriter {
+        ProvenanceWriter(
+            peer: peer.ipAddress,
+            peerIsTrusted: settings.isTrusted(peer.ipAddress),
+            isSecure: isSecure,
+            writesForwarded: settings.writesForwarded
+        )
+    }
+
+    /// Decides anew whether the peer is trusted, where a reload came since the last request: what
+    /// was a proxy then may be a stranger now.
+    func settle() {
+        guard settingsNumber != proxy.settingsNumber else { return }
+        settingsNumber = proxy.settingsNumber
+        provenance = Self.provenance(of: peer, isSecure: isSecure, proxy.settings)
+        let address = proxy.ownAddress(of: peer)
+        switch (address, addressEntry) {
+        case (nil, let entry?):
+            entry.release(now: MonotonicClock.nanoseconds)
+            addressEntry = nil
+        case (let address?, nil):
+            // The connection is there already, so the limit of connections does not count.
+            if case .held(let entry) = proxy.hold(address, max: nil) { addressEntry = entry }
+        case (nil, nil), (_?, _?): break
+        }
     }
 
     /// Waits for the first head.

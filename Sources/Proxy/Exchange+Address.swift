@@ -6,14 +6,17 @@ import Transport
 
 // The limits of the client's address.
 extension Exchange {
-    /// Finds whose limits the request counts against: the peer's, or those of the client that a
-    /// trusted proxy names. Where it names none, or one that is trusted itself, nobody's.
+    /// Finds whose limits the request counts against: those of the client's address. Behind a
+    /// trusted proxy that is the one that it names, or else its own: never nobody's, so that no
+    /// spelling lifts a limit. Only the peer of a Unix socket that is not trusted has no address.
     private func findAddressEntry() {
         guard let client else { return }
-        addressEntry = client.addressEntry
-        holdsEntry = false
-        guard addressEntry == nil, clientAddress != client.peerAddress,
-            !settings.isTrusted(clientAddress),
+        if clientAddress == client.peerAddress {
+            addressEntry = client.addressEntry
+            guard addressEntry == nil, !client.peer.isUnix || client.provenance.peerIsTrusted
+            else { return }
+        }
+        guard
             case .held(let entry) = proxy.hold(clientAddress, max: nil)
         else { return }
         addressEntry = entry

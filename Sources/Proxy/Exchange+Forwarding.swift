@@ -24,7 +24,6 @@ extension Exchange {
         guard let client else { return }
         originFraming = framing ?? .none
         var options = HeadWriter.RequestOptions()
-        options.dropping.formUnion(client.provenance.dropped)
         // The proof is the gateway's business. A rule with field names of its own is for an app
         // whose origin may still read them.
         if rule.mode != .off { options.dropping.formUnion(FieldKindSet.proof) }
@@ -33,13 +32,23 @@ extension Exchange {
         // one.
         let host = pool.host ?? (proxy.requestHead.authority.isEmpty ? Array(pool.name.utf8) : nil)
         if host != nil { options.dropping.insert(FieldKindSet(.host)) }
+        let isProxy = client.provenance.peerIsTrusted
+        options.keeping = isProxy ? pool.keptFields.fromProxies : pool.keptFields.fromAll
+        if rule.mode != .off { options.guarding = rule.guardedFields }
         options.framing = originFraming
         options.closes = isolatesContent
         options.forwardsUpgrade = asksUpgrade
         options.acceptsTrailers = acceptsTrailers
         HeadWriter.beginRequest(proxy.requestHead, octets, options, into: &originHead)
         if let host { HeadWriter.field("Host", host, into: &originHead) }
-        client.provenance.write(proxy.requestHead, octets, into: &originHead)
+        client.provenance.write(
+            proxy.requestHead,
+            octets,
+            proxy.address,
+            keepsHost: isProxy && pool.keptFields.keepsHost
+                && proxy.requestHead.fields.contains(.xForwardedHost),
+            into: &originHead
+        )
         isHeadOpen = true
     }
 

@@ -107,7 +107,10 @@ extension Exchange {
         if status == 101 { return beginTunnel(head, octets, from: start, connection) }
         hasResponse = true
         response = BodyReader(proxy.responseHead.framing, limits: settings.limits.responseHead)
-        keepsOrigin = proxy.responseHead.isPersistent && !isolatesContent
+        authenticatesConnection =
+            authenticatesConnection || proxy.responseHead.fields.authenticatesConnection(head)
+        keepsOrigin =
+            proxy.responseHead.isPersistent && !isolatesContent && !authenticatesConnection
         // The request will not be sent once more.
         if case .done = upload { dropHeld() }
         clientFraming = framingForClient(proxy.responseHead.framing)

@@ -10,6 +10,7 @@ extension Exchange {
     func begin(_ octets: Span<UInt8>) {
         guard let client else { return }
         startedAt = MonotonicClock.nanoseconds
+        client.settle()
         clientAddress = client.peerAddress
         proxy.tally.add(.requests)
         do throws(Malformed) {
@@ -37,6 +38,7 @@ extension Exchange {
             return collect(for: endpoint)
         }
         guard route(octets) else { return }
+        guard !nominatesGuarded(octets) else { return malformed(.connectionNomination) }
         judge(octets)
     }
 
@@ -48,6 +50,7 @@ extension Exchange {
         isPersistent = head.version == .http11 && head.isPersistent && !proxy.isDraining
         awaitsContinue = head.expectsContinue
         acceptsTrailers = head.acceptsTrailers(octets)
+        authenticatesConnection = head.fields.authenticatesConnection(octets)
         // No other protocol: behind `h2c` the client would send requests that nobody judges.
         asksUpgrade = head.asksForWebSocket(octets)
         body = BodyReader(head.framing, limits: settings.limits.requestHead)
@@ -83,17 +86,31 @@ extension Exchange {
         return true
     }
 
+    /// Whether Connection names a field that the rule signs or reads: it would end here, after it
+    /// was verified.
+    private func nominatesGuarded(_ octets: Span<UInt8>) -> Bool {
+        guard rule.mode != .off, proxy.requestHead.fields.connection.nominations > 0 else {
+            return false
+        }
+        for field in proxy.requestHead.fields.fields
+        where field.isNominated && rule.guardedFields.contains(octets, field.name) {
+            return true
+        }
+        return false
+    }
+
     /// Who the client is, where trusted proxies say so.
     private func findClient(_ octets: Span<UInt8>) {
         guard let client else { return }
         let settings = settings
-        clientAddress = ClientAddress.find(
+        proxy.address.read(
             proxy.requestHead.fields,
             octets,
             source: settings.addressSource,
             peer: client.peerAddress,
             isTrusted: { settings.isTrusted($0) }
         )
+        clientAddress = proxy.address.client
     }
 
     /// What the log will say, copied before the head's octets are gone.

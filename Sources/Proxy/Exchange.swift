@@ -47,6 +47,9 @@ final class Exchange {
     var asksUpgrade = false
     var awaitsContinue = false
     var acceptsTrailers = false
+    /// Whether request or response authenticate the connection to the origin, which then is for no
+    /// other client.
+    var authenticatesConnection = false
     var clientAddress = IPAddress.v4(0)
     /// What the client's address has used of its limits; `nil` where none apply to it.
     var addressEntry: AddressEntry?

@@ -12,6 +12,8 @@ package import Transport
 package final class ProxyLane {
     package let lane: Lane
     private(set) var settings: ProxySettings
+    /// Counts the reloads.
+    private(set) var settingsNumber: UInt32 = 0
     var tally: Tally
     var judge: Judge
     private(set) var enrolment: Enrolment
@@ -27,6 +29,7 @@ package final class ProxyLane {
     // Scratch, used by one event at a time.
     var requestHead = RequestHead()
     var responseHead = ResponseHead()
+    var address = ClientAddress()
     var view = TargetView()
     private var output: [UInt8] = []
 
@@ -74,6 +77,7 @@ package final class ProxyLane {
         )
         tally.renumber(settings.rules.rules.map { before[$0.id] })
         self.settings = settings
+        settingsNumber &+= 1
         self.judge = judge
         self.enrolment = enrolment
         for pool in pools { pool.closeIdle() }
@@ -124,7 +128,7 @@ package final class ProxyLane {
 
     /// The peer's address, where it is the client's. Behind a trusted proxy the address that counts
     /// is told with each request; the peer of a Unix socket has none.
-    private func ownAddress(of peer: SocketAddress) -> IPAddress? {
+    func ownAddress(of peer: SocketAddress) -> IPAddress? {
         peer.isUnix || settings.isTrusted(peer.ipAddress) ? nil : peer.ipAddress
     }
 

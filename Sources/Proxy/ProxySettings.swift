@@ -20,6 +20,8 @@ package struct OriginSettings: Sendable {
     package var servers: [OriginServerSettings]
     /// What the origin gets as Host instead of what the client sent.
     package var host: [UInt8]?
+    /// What it gets of the fields that are deleted by default.
+    package var keptFields = KeptFields()
     /// In milliseconds; see ``Timeouts``.
     package var connectTimeout: UInt64
     package var firstByteTimeout: UInt64

@@ -45,6 +45,9 @@ package final class Rule: Sendable {
     /// What its paths may hold although it has no single reading.
     package let allowEncoded: PathConstructs
     package let demands: Demands
+    /// Fields that the origin gets exactly as they were verified: signed ones, and those that the
+    /// rule names itself. Standard names are guarded by their ``FieldKind`` everywhere.
+    package let guardedFields: FieldNameSet
 
     package init(
         id: String,
@@ -61,7 +64,16 @@ package final class Rule: Sendable {
         self.origin = origin
         self.mode = mode
         self.allowEncoded = allowEncoded
-        self.demands = demands ?? Demands(salt: id)
+        let demands = demands ?? Demands(salt: id)
+        self.demands = demands
+        var guarded = FieldNameSet()
+        if case .lines(_, let headers) = demands.signing {
+            for name in headers { guarded.insert(Array(name.utf8)) }
+        }
+        if demands.fields != .standard {
+            for name in demands.fields.all { guarded.insert(name) }
+        }
+        guardedFields = guarded
     }
 
     package var rollout: Rollout { demands.rollout }

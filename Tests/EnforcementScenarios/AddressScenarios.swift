@@ -98,9 +98,121 @@ extension Scenarios {
             }
             #expect(try send(&key, client, from: "192.0.2.1").status == 429)
             #expect(try send(&key, client, from: "192.0.2.2").status == 200)
-            // Nobody is named: nobody's failures are counted.
-            for _ in 0..<5 { #expect(try send(&key, client, damage: .signature).status == 403) }
-            #expect(try send(&key, client).status == 200)
+            // Nobody is named: they are the proxy's own.
+            for name in [nil, "unknown"] {
+                #expect(try send(&key, client, damage: .signature, from: name).status == 403)
+            }
+            #expect(try send(&key, client, from: "_hidden").status == 429)
+            #expect(try send(&key, client, from: "192.0.2.2").status == 200)
+            #expect(try gateway.stop() == 0)
+        }
+
+        /// Behind a proxy that appends the client's address, here 192.0.2.1.
+        @Test(arguments: [
+            #"""#, #"\"#, "unknown", "_x", "127.0.0.1", "127.0.0.1:80", "[::ffff:127.0.0.1]:80",
+            ",",
+        ])
+        func `no spelling in X-Forwarded-For lifts the limits of an address`(_ written: String)
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(
+                origin,
+                rules: Self.rules,
+                more: "trusted_proxies: [127.0.0.1]\nlimits: { address_failures: 2/m }"
+            )
+            var key = try scenario.imported()[0]
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            let line = "\(written), 192.0.2.1"
+            for _ in 0..<2 {
+                #expect(try send(&key, client, damage: .signature, from: line).status == 403)
+            }
+            #expect(try send(&key, client, from: line).status == 429)
+            #expect(try send(&key, client, from: "192.0.2.1").status == 429)
+            #expect(try send(&key, client, from: "192.0.2.2").status == 200)
+            // And nothing of it is told to the origin, which may read either end of the list.
+            let head = try origin.seen(1)[0].head
+            #expect(head.all("X-Forwarded-For") == ["192.0.2.2, 127.0.0.1"])
+            #expect(try gateway.stop() == 0)
+        }
+
+        @Test(arguments: [false, true])
+        func `behind an nginx that appends, a quote lifts no limit`(_ forwarded: Bool) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            let source = forwarded ? "forwarded" : "x-forwarded-for"
+            try scenario.configure(
+                origin,
+                rules: "[]",
+                more: """
+                    trusted_proxies: [127.0.0.1]
+                    client_address: \(source)
+                    limits: { address_requests: 1/s, address_burst: 3 }
+                    """
+            )
+            let gateway = try scenario.serve()
+            guard let front = try NginxFront(scenario, before: gateway, forwarded: forwarded) else {
+                return
+            }
+            let name = forwarded ? "Forwarded" : "X-Forwarded-For"
+            let written = forwarded ? ["for=\"", "for=127.0.0.1"] : ["\"", "127.0.0.1"]
+            let flood = HTTPClient(port: front.port, from: 2)
+            let statuses = try (0..<12).map { _ in
+                try flood.send("GET", "/flood", [(name, written[0])]).status
+            }
+            #expect(statuses.prefix(3).allSatisfy { $0 == 200 })
+            #expect(statuses.contains(429))
+            let other = HTTPClient(port: front.port, from: 3)
+            #expect(try other.send("GET", "/other", [(name, written[0])]).status == 200)
+            let seen = try #require(origin.seen.first { $0.target == "/other" })
+            #expect(seen.head.all("X-Forwarded-For") == ["127.0.0.3, 127.0.0.1"])
+            if forwarded {
+                let elements = seen.head.all("Forwarded").joined(separator: ", ")
+                #expect(elements.hasPrefix("for=127.0.0.3;proto=http, for=127.0.0.1;"))
+            }
+            #expect(try gateway.stop() == 0)
+        }
+
+        @Test func `a connection of a proxy that a reload no longer trusts is a stranger's`() throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            let limits = "limits: { address_requests: 1000/s, address_burst: 1000 }"
+            try scenario.configure(
+                origin,
+                rules: "[]",
+                more: "trusted_proxies: [127.0.0.1]\n\(limits)"
+            )
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            func told(_ count: Int) throws -> [String] {
+                #expect(
+                    try client.send("GET", "/", [("X-Forwarded-For", "192.0.2.1")]).status == 200
+                )
+                return try origin.seen(count)[count - 1].head.all("X-Forwarded-For")
+            }
+            func reload(_ more: String, _ count: Int) throws {
+                try scenario.configure(origin, rules: "[]", more: more)
+                gateway.child.signal(SIGHUP)
+                _ = try gateway.child.wait(for: "reload") { _, complained in
+                    let done = complained.components(separatedBy: "reloaded").count - 1
+                    return done >= count ? true : nil
+                }
+            }
+            #expect(try told(1) == ["192.0.2.1, 127.0.0.1"])
+            try reload(limits, 1)
+            #expect(try told(2) == ["127.0.0.1"])
+            // And the other way round, with the address's entry given back.
+            try reload("trusted_proxies: [127.0.0.1]\n\(limits)", 2)
+            #expect(try told(3) == ["192.0.2.1, 127.0.0.1"])
+            try reload("limits: { address_requests: 1/s, address_burst: 1 }", 3)
+            #expect(try told(4) == ["127.0.0.1"])
+            #expect(try client.send("GET", "/").status == 429)
             #expect(try gateway.stop() == 0)
         }
 

@@ -238,11 +238,11 @@ extension BuildPolicy {
             .nonceMismatch, .keyIDMismatch, .accessControlMismatch, .counterNotZero,
             .receiptRefused, .enrolmentThrottled,
         ]
-        // Judged where the content ends or is held, where the store fails, by what the address did
-        // before, by the rule alone, or not at all so far.
+        // Judged where the content ends or is held, where the store fails, where fields are signed,
+        // by what the address did before, by the rule alone, or not at all so far.
         let elsewhere: Set<Refusal> = [
-            .storeUnavailable, .addressThrottled, .noRule, .riskExceeded, .deviceFlagged,
-            .challengesExhausted, .addressHeld, .heldFull, .spillFailed,
+            .storeUnavailable, .signedFieldRepeated, .addressThrottled, .noRule, .riskExceeded,
+            .deviceFlagged, .challengesExhausted, .addressHeld, .heldFull, .spillFailed,
         ]
         let tried = Set(RefusedCase.all.map(\.refusal))
         #expect(Set(Refusal.allCases).subtracting(tried) == ofEnrolment.union(elsewhere))

@@ -54,15 +54,51 @@ extension FuzzTarget {
         if let network = IPNetwork(text) {
             demand(network.contains(network.address), "a network holds its own address")
         }
-        for name in ["X-Forwarded-For", "Forwarded"] {
-            let head =
-                Array("GET / HTTP/1.1\r\nHost: a\r\n\(name): ".utf8) + octets
-                + Array("\r\n\r\n".utf8)
-            var read = RequestHead()
-            guard (try? read.read(head.span, isSecure: false, limits: HeadLimits())) != nil else {
+        let sources: [(String, ClientAddress.Source)] = [
+            ("X-Forwarded-For", .xForwardedFor), ("Forwarded", .forwarded),
+        ]
+        for (name, source) in sources {
+            let line = Array("\(name): ".utf8) + octets
+            var head = RequestHead()
+            guard let all = read(line, into: &head) else { continue }
+            find(head, all, source)
+            findAppended(to: line, name, source)
+        }
+    }
+
+    /// The octets of a head with this line, if it can be read.
+    private static func read(_ line: [UInt8], into head: inout RequestHead) -> [UInt8]? {
+        let all =
+            Array("GET / HTTP/1.1\r\nHost: a\r\n".utf8) + line + Array("\r\n\r\n".utf8)
+        guard (try? head.read(all.span, isSecure: false, limits: HeadLimits())) != nil else {
+            return nil
+        }
+        return all
+    }
+
+    /// Whatever a client has written, the address is read that a trusted proxy appends, in the same
+    /// line or in one of its own.
+    private static func findAppended(
+        to line: [UInt8],
+        _ name: String,
+        _ source: ClientAddress.Source
+    ) {
+        let entry =
+            source == .xForwardedFor
+            ? "[2001:db8::7]:443"
+            : #"proto=https;for="[2001:db8::7]:443";host="a,\"b;for=x\\""#
+        let peer = IPAddress.v4(0x7F00_0001)
+        for separator in [", ", ",", "\r\n\(name): "] {
+            var head = RequestHead()
+            guard let all = read(line + Array((separator + entry).utf8), into: &head) else {
                 continue
             }
-            find(read, head, name == "Forwarded" ? .forwarded : .xForwardedFor)
+            var address = ClientAddress()
+            address.read(head.fields, all.span, source: source, peer: peer) { $0 == peer }
+            demand(
+                address.client == IPAddress("2001:db8::7"),
+                "what a proxy appends is read, whatever stands before it"
+            )
         }
     }
 
@@ -73,12 +109,15 @@ extension FuzzTarget {
     ) {
         let peer = IPAddress.v4(0x7F00_0001)
         var asked: [IPAddress] = []
+        var address = ClientAddress()
         func client(trusts: (IPAddress) -> Bool) -> IPAddress {
             asked = []
-            return ClientAddress.find(head.fields, octets.span, source: source, peer: peer) {
+            address.read(head.fields, octets.span, source: source, peer: peer) {
                 asked.append($0)
                 return trusts($0)
             }
+            demand(address.hops == asked, "what is believed is what was asked about")
+            return address.client
         }
         demand(client { _ in false } == peer, "the word of a stranger does not count")
         // The list may name the peer once more, so its place counts and not its address.

@@ -10,9 +10,9 @@ struct FieldKindTests {
     @Test(
         arguments: [
             ("Date", .date), ("dATE", .date), ("Dat", .other), ("Dates", .other),
-            ("X-Forwarded-For", .xForwardedFor), ("X-Forwarded-", .xForwardedOther),
-            ("X-Forwarded-Something-Very-Long-Indeed", .xForwardedOther),
-            ("X-Forwarded", .xForwardedOther), ("X-Forwarde", .other),
+            ("X-Forwarded-For", .xForwardedFor), ("X-Forwarded-", .hopStatement),
+            ("X-Forwarded-Something-Very-Long-Indeed", .hopStatement),
+            ("X-Forwarded", .hopStatement), ("X-Forwarde", .other),
             ("App.Attest.Verdict", .disguised), ("X~Forwarded-For", .disguised),
             ("X.Forwarded.Something-Very-Long-Indeed", .disguised), ("X.Y", .other),
             ("App-Attest-Key-ID", .appAttestKeyID), ("App-Attest-Anything", .appAttestOther),
@@ -22,6 +22,14 @@ struct FieldKindTests {
             ("X-HTTP-Method-Override", .methodOverride),
             ("Proxy-Authorization", .proxyAuthorization), ("Server", .server), ("Servers", .other),
             ("Host~", .other), ("Proxy", .proxy), ("C^te", .other),
+            ("X-HTTP-Host-Override", .targetOverride), ("X-Envoy-Original-Path", .targetOverride),
+            ("x-envoy-original-dst-host", .targetOverride), ("X-Envoy", .other),
+            ("X-Envoy-External-Address", .clientAddress), ("Fastly-Client-IP", .clientAddress),
+            ("WL-Proxy-Client-IP", .clientAddress), ("X-Azure-ClientIP", .clientAddress),
+            ("X.Azure.ClientIP", .disguised), ("X_Azure_ClientIP", .underscored),
+            ("X-MS-Client-Principal", .hopStatement), ("x-ms-CLIENT-principal-id", .hopStatement),
+            ("X-MS-Client-Princip", .other), ("X-MS-Client-Request-Id", .other),
+            ("CloudFront-Forwarded-Proto", .hopStatement), ("CloudFront-Viewer", .other),
         ] as [(String, FieldKind)]
     )
     func `a name is known in any case and only as a whole`(_ name: String, _ kind: FieldKind) throws
@@ -42,6 +50,70 @@ struct FieldKindTests {
         let answers = [0..<5, 5..<11, 0..<1].map { set.contains(octets.span, $0) }
         #expect(answers == [true, false, false])
         #expect(FieldNameSet().isEmpty && !set.isEmpty)
+    }
+
+    @Test func `a name is the twin of one in the set only if CGI makes one variable of both`() {
+        let set = FieldNameSet(["X-One", "x.two"])
+        func isTwin(_ name: String) -> Bool {
+            let octets = Array(name.utf8)
+            return set.containsTwin(octets.span, of: 0..<octets.count)
+        }
+        for name in ["X.One", "x_one", "X^ONE", "x-two", "X|Two"] {
+            #expect(isTwin(name), "\(name)")
+        }
+        for name in ["x-one", "X.TWO", "X1One", "XXOne", "X-Ones", ""] {
+            #expect(!isTwin(name), "\(name)")
+        }
+    }
+
+    @Test func `what is written by the gateway can't be kept, nor what is forwarded anyway`() {
+        for name in [
+            "x-real-ip", "X-Forwarded-Host", "X-Forwarded-Prefix", "X-Host", "X-HTTP-Method",
+        ] {
+            #expect(KeptFields.isKeepable(name), "\(name)")
+        }
+        let others = [
+            "X-Forwarded-For", "X-Forwarded-Proto", "Forwarded", "Proxy", "Connection", "Accept",
+            "Host", "App-Attest-Verdict", "App-Attest-Assertion", "X_Real_IP", "X.Real.IP",
+            "Content-Length", "Expect",
+        ]
+        for name in others { #expect(!KeptFields.isKeepable(name), "\(name)") }
+        let kept = KeptFields(["x-real-ip", "x-host"])
+        let octets = Array("X-HostX-Real-IP".utf8)
+        let answers = [0..<6, 6..<15].map {
+            [kept.fromAll.contains(octets.span, $0), kept.fromProxies.contains(octets.span, $0)]
+        }
+        #expect(answers == [[true, true], [false, true]])
+        #expect(!kept.keepsHost && KeptFields(["x-forwarded-host"]).keepsHost)
+    }
+
+    @Test(arguments: [
+        ("Authorization: NTLM TlRM", true), ("Authorization: negotiate YII=", true),
+        ("Authorization: Negotiate", true), ("Authorization: Basic bmVnb3RpYXRl", false),
+        ("Authorization: Bearer ntlm", false), ("Authorization:", false), ("X: NTLM", false),
+    ])
+    func `authentication of a connection is known by its scheme`(_ line: String, _ is: Bool) throws
+    {
+        let text = "GET / HTTP/1.1\r\nHost: a\r\n\(line)\r\n\r\n"
+        let octets = Array(text.utf8)
+        let head = try RequestHead.reading(text)
+        #expect(head.fields.authenticatesConnection(octets.span) == `is`)
+    }
+
+    @Test(arguments: [
+        ("WWW-Authenticate: NTLM", true),
+        ("WWW-Authenticate: Basic realm=\"a, b\", Negotiate", true),
+        ("WWW-Authenticate: Basic realm=x\r\nWWW-Authenticate: negotiate oYG2MIGz", true),
+        ("WWW-Authenticate: Basic realm=\"NTLMv2\"", false), ("WWW-Authenticate: AppAttest", false),
+    ])
+    func `an answer that authenticates a connection is known too`(
+        _ lines: String,
+        _ is: Bool
+    ) throws {
+        let text = "HTTP/1.1 401 x\r\n\(lines)\r\n\r\n"
+        let octets = Array(text.utf8)
+        let head = try ResponseHead.reading(text)
+        #expect(head.fields.authenticatesConnection(octets.span) == `is`)
     }
 
     @Test func `kinds are found, first and only`() throws {

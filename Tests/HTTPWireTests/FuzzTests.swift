@@ -147,4 +147,40 @@ struct FuzzTests {
             }
         }
     }
+
+    private static let lists = [
+        "1.1.1.1, 2.2.2.2", "\", \"\\", "for=\"[::1]:80\";by=_x, for=\"a,b\\\"c\"", "for=\"",
+        "[2001:db8::1]:443,unknown", "for=1.1.1.1;for=2.2.2.2;host=\"x;y\",;=,",
+    ]
+
+    @Test func `whatever stands in a list of addresses, what a proxy appends is read`() throws {
+        var mutator = Mutator(state: 5)
+        let peer = IPAddress.v4(0x7F00_0001)
+        let appended: [(ClientAddress.Source, String, String)] = [
+            (.xForwardedFor, "X-Forwarded-For", "198.51.100.7"),
+            (.xForwardedFor, "X-Forwarded-For", "[2001:db8::7]:443"),
+            (.forwarded, "Forwarded", "for=198.51.100.7"),
+            (.forwarded, "Forwarded", #"by="a,\"b";for="[2001:db8::7]:443";proto=https"#),
+        ]
+        var address = ClientAddress()
+        var read = 0
+        for _ in 0..<4_000 {
+            let list = mutator.mutated(Array(Self.lists[mutator.index(Self.lists.count)].utf8))
+            for (source, name, entry) in appended {
+                let octets =
+                    Array("GET / HTTP/1.1\r\nHost: a\r\n\(name): ".utf8) + list
+                    + Array(", \(entry)\r\n\r\n".utf8)
+                var head = RequestHead()
+                // A line end in the list makes other fields of it, or no head at all.
+                guard !list.contains(13), !list.contains(10),
+                    (try? head.read(octets.span, isSecure: false, limits: HeadLimits())) != nil
+                else { continue }
+                address.read(head.fields, octets.span, source: source, peer: peer) { $0 == peer }
+                let expected = entry.contains("2001") ? "2001:db8::7" : "198.51.100.7"
+                #expect(address.client.text == expected, "\(text(list, 0..<list.count))")
+                read += 1
+            }
+        }
+        #expect(read > 4_000)
+    }
 }

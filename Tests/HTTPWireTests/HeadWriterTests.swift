@@ -63,13 +63,13 @@ struct HeadWriterTests {
         ("GET http://b.test:80?q HTTP/1.1", "GET /?q HTTP/1.1"),
         ("OPTIONS http://b.test:80 HTTP/1.1", "OPTIONS * HTTP/1.1"),
     ])
-    func `an absolute-form target becomes origin-form, with its authority as Host`(
+    func `an absolute-form target becomes origin-form, and Host stays as it was signed`(
         _ line: String,
         _ forwarded: String
     ) throws {
         let out = try Self.request("\(line)\r\nHost: B.test\r\nX: y\r\n\r\n")
         #expect(
-            out == "\(forwarded)\r\nHost: b.test:80\r\nX: y\r\nVia: 1.1 portcullis\r\n\r\n"
+            out == "\(forwarded)\r\nHost: B.test\r\nX: y\r\nVia: 1.1 portcullis\r\n\r\n"
         )
     }
 
@@ -82,13 +82,31 @@ struct HeadWriterTests {
         #expect(star.hasPrefix("OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 2\r\n"))
     }
 
-    @Test func `names and kinds can be dropped, and Host replaced`() throws {
-        let source = "GET / HTTP/1.1\r\nHost: a\r\nX-One: 1\r\nx-TWO: 2\r\nCookie: c\r\n\r\n"
+    @Test func `kinds can be dropped, names of them kept`() throws {
+        let source =
+            "GET / HTTP/1.1\r\nHost: a\r\nX-One: 1\r\nX-HOST: b\r\nX_Host: c\r\nX.Host: d\r\n"
+            + "X-Original-URL: /\r\nCookie: c\r\n\r\n"
         let out = try Self.request(source) {
-            $0.names = FieldNameSet(["X-Two", "Y"])
+            $0.keeping = FieldNameSet(["x-host", "Y"])
             $0.dropping.formUnion(FieldKindSet([.cookie, .host]))
         }
-        #expect(out == "GET / HTTP/1.1\r\nX-One: 1\r\nVia: 1.1 portcullis\r\n\r\n")
+        #expect(
+            out == "GET / HTTP/1.1\r\nX-One: 1\r\nX-HOST: b\r\nVia: 1.1 portcullis\r\n\r\n"
+        )
+    }
+
+    @Test func `what CGI can't tell from a guarded field ends here`() throws {
+        let source =
+            "GET / HTTP/1.1\r\nHost: a\r\nIdempotency-KEY: 1\r\nIdempotency.Key: 2\r\n"
+            + "idempotency~key: 3\r\nIdempotency_Key: 4\r\nIdempotency-Keys: 5\r\n"
+            + "X.Y: 6\r\nX-Y: 7\r\nX1Y: 8\r\n\r\n"
+        let out = try Self.request(source) {
+            $0.guarding = FieldNameSet(["idempotency-key", "x.y"])
+        }
+        #expect(
+            out == "GET / HTTP/1.1\r\nHost: a\r\nIdempotency-KEY: 1\r\nIdempotency-Keys: 5\r\n"
+                + "X.Y: 6\r\nX1Y: 8\r\nVia: 1.1 portcullis\r\n\r\n"
+        )
     }
 
     @Test func `an upgrade is written anew when asked for`() throws {

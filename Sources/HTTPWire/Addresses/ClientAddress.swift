@@ -1,140 +1,116 @@
-/// Finds who the client is when trusted proxies stand between.
+/// Who the client is, and by which trusted proxies its request came.
 ///
-/// A proxy's statement is believed when the proxy is trusted: from the peer on, the list is walked
-/// from its right end as long as the address that spoke is trusted. The first untrusted address is
-/// the client; what it wrote itself, further left, is never looked at (RFC 7239 §8.1).
-package enum ClientAddress {
+/// A proxy's statement is believed when the proxy is trusted: from the peer on, the list is read
+/// from its right end, entry by entry, as long as the address that was read last is trusted. The
+/// first untrusted address is the client; what it wrote itself, further left, is never looked at
+/// (RFC 7239 §8.1). So nothing that a client writes can change how an entry behind it is read: the
+/// end of an entry is known, and its beginning is looked for from there.
+///
+/// Reading stops at an entry that is no address (`unknown`, `_hidden`, an empty one, a broken one).
+/// The client then is the last address that was read, at worst the peer, and never nobody.
+///
+/// Reusable: ``read(_:_:source:peer:isTrusted:)`` forgets the last request and keeps the memory.
+package struct ClientAddress: Sendable {
     /// The field that the trusted proxies write. One of them only: a proxy that writes one passes
     /// on the other as the client sent it.
     package enum Source: Sendable {
         case xForwardedFor, forwarded
+
+        var kind: FieldKind { self == .xForwardedFor ? .xForwardedFor : .forwarded }
     }
 
-    /// The most hops that are walked.
+    /// The most entries that are read.
     private static var hopsMax: Int { 16 }
 
-    /// The address of the client, or of the outermost trusted proxy when it does not say.
+    /// The addresses that are believed, the nearest first: the peer, then what the entries name.
+    package private(set) var hops: [IPAddress] = []
+    /// The first octet of the outermost entry that is believed, in the head; `nil` without one.
+    private(set) var firstEntry: Int?
+
+    package init() {}
+
+    /// The client: the outermost address that is believed.
+    package var client: IPAddress { hops.last ?? .v4(0) }
+
+    /// Finds the client of a request.
     ///
-    /// `isTrusted`: asked for `peer` first.
-    package static func find(
+    /// `isTrusted`: asked for `peer` first, then for each address that was read.
+    package mutating func read(
         _ fields: FieldSection,
         _ octets: Span<UInt8>,
         source: Source,
         peer: IPAddress,
         isTrusted: (IPAddress) -> Bool
-    ) -> IPAddress {
-        let kind = source == .xForwardedFor ? FieldKind.xForwardedFor : .forwarded
-        guard fields.contains(kind), isTrusted(peer) else { return peer }
-        var client = peer
-        var hops = 0
-        for index in fields.fields.indices.reversed() where fields.fields[index].kind == kind {
-            let value = fields.fields[index].value
-            var remaining = memberCount(octets, value)
-            while remaining > 0, hops < hopsMax {
-                remaining -= 1
-                hops += 1
-                guard let member = member(remaining, octets, value),
-                    let node = source == .forwarded ? forParameter(octets, member) : member,
-                    let address = address(octets, node)
-                else { return client }
-                client = address
-                guard isTrusted(client) else { return client }
-            }
-            guard hops < hopsMax else { return client }
-        }
-        return client
-    }
-
-    /// How many members a list has, commas in quoted strings aside.
-    private static func memberCount(_ octets: Span<UInt8>, _ value: Range<Int>) -> Int {
-        var count = 1
-        walk(octets, value) { octet, _ in
-            if octet == UInt8(ascii: ",") { count += 1 }
-            return true
-        }
-        return count
-    }
-
-    /// A member of a list, without the white space around it; `nil` when it is empty.
-    private static func member(
-        _ number: Int,
-        _ octets: Span<UInt8>,
-        _ value: Range<Int>
-    ) -> Range<Int>? {
-        var seen = 0
-        var start = value.lowerBound
-        var end = value.upperBound
-        walk(octets, value) { octet, index in
-            guard octet == UInt8(ascii: ",") else { return true }
-            if seen == number {
-                end = index
-                return false
-            }
-            seen += 1
-            start = index + 1
-            return true
-        }
-        let member = OctetScan.trimmed(octets, start..<end)
-        return member.isEmpty ? nil : member
-    }
-
-    /// Visits the octets outside of quoted strings until `visit` answers false.
-    private static func walk(
-        _ octets: Span<UInt8>,
-        _ range: Range<Int>,
-        visit: (UInt8, Int) -> Bool
     ) {
-        var index = range.lowerBound
-        var isQuoted = false
-        while index < range.upperBound {
-            let octet = octets[index]
-            if octet == UInt8(ascii: "\"") {
-                isQuoted.toggle()
-            } else if isQuoted {
-                if octet == UInt8(ascii: "\\") { index += 1 }
-            } else if !visit(octet, index) {
-                return
+        hops.removeAll(keepingCapacity: true)
+        firstEntry = nil
+        hops.append(peer)
+        guard fields.contains(source.kind), isTrusted(peer) else { return }
+        for index in fields.fields.indices.reversed()
+        where fields.fields[index].kind == source.kind {
+            let value = fields.fields[index].value
+            var end = value.upperBound
+            while true {
+                let start: Int
+                let node: Range<Int>
+                switch source {
+                case .xForwardedFor:
+                    start = Self.start(octets, value.lowerBound..<end)
+                    node = OctetScan.trimmed(octets, start..<end)
+                case .forwarded:
+                    let list = value.lowerBound..<end
+                    guard let element = ForwardedElement(octets, endOf: list) else { return }
+                    start = element.start
+                    node = element.node
+                }
+                guard hops.count <= Self.hopsMax, let address = Self.address(octets, node) else {
+                    return
+                }
+                hops.append(address)
+                firstEntry = start
+                guard isTrusted(address) else { return }
+                guard start > value.lowerBound else { break }
+                // The comma.
+                end = start - 1
             }
-            index += 1
         }
     }
 
-    /// The node of the `for` parameter of a member (RFC 7239 §4), without quotes.
-    private static func forParameter(
-        _ octets: Span<UInt8>,
-        _ member: Range<Int>
-    ) -> Range<Int>? {
-        var found: Range<Int>?
-        var start = member.lowerBound
-        func take(_ pair: Range<Int>) {
-            let pair = OctetScan.trimmed(octets, pair)
-            guard pair.count > 4,
-                OctetScan.equal(octets, pair.lowerBound..<pair.lowerBound + 4, "for=")
-            else { return }
-            found = pair.lowerBound + 4..<pair.upperBound
-        }
-        walk(octets, member) { octet, index in
-            guard octet == UInt8(ascii: ";") else { return true }
-            take(start..<index)
-            start = index + 1
-            return true
-        }
-        take(start..<member.upperBound)
-        guard let node = found else { return nil }
-        guard octets[node.lowerBound] == UInt8(ascii: "\"") else { return node }
-        guard node.count > 2, octets[node.upperBound - 1] == UInt8(ascii: "\"") else { return nil }
-        return node.lowerBound + 1..<node.upperBound - 1
+    /// Where the last entry of a list begins, behind a comma or at the beginning. X-Forwarded-For
+    /// knows no quotes.
+    private static func start(_ octets: Span<UInt8>, _ list: Range<Int>) -> Int {
+        var index = list.upperBound
+        while index > list.lowerBound, octets[index - 1] != UInt8(ascii: ",") { index -= 1 }
+        return index
     }
 
-    /// An address with or without brackets and port; `nil` for `unknown` and `_hidden` nodes.
+    /// An address: `192.0.2.1`, `2001:db8::1`, or in brackets; the last and IPv4 also with a port.
     private static func address(_ octets: Span<UInt8>, _ node: Range<Int>) -> IPAddress? {
         if let address = IPAddress(octets, node) { return address }
-        // host and port.
-        guard let authority = Authority(octets, node) else { return nil }
-        var host = authority.host
-        if octets[host.lowerBound] == UInt8(ascii: "[") {
-            host = host.lowerBound + 1..<host.upperBound - 1
+        guard !node.isEmpty else { return nil }
+        var end = node.upperBound
+        while end > node.lowerBound, Octet.isDigit(octets[end - 1]) { end -= 1 }
+        let hasPort =
+            (1...5).contains(node.upperBound - end) && end > node.lowerBound
+            && octets[end - 1] == UInt8(ascii: ":")
+        let host = node.lowerBound..<(hasPort ? end - 1 : node.upperBound)
+        guard host.count > 2, octets[host.lowerBound] == UInt8(ascii: "["),
+            octets[host.upperBound - 1] == UInt8(ascii: "]")
+        else {
+            // Behind a bare IPv6 address nobody can tell a port from a group.
+            guard hasPort, let address = IPAddress(octets, host), case .v4 = address,
+                !octets.contains(UInt8(ascii: ":"), in: host)
+            else { return nil }
+            return address
         }
-        return IPAddress(octets, host)
+        let inner = host.lowerBound + 1..<host.upperBound - 1
+        return octets.contains(UInt8(ascii: ":"), in: inner) ? IPAddress(octets, inner) : nil
+    }
+}
+
+extension Span<UInt8> {
+    fileprivate func contains(_ octet: UInt8, in range: Range<Int>) -> Bool {
+        for index in range where self[index] == octet { return true }
+        return false
     }
 }

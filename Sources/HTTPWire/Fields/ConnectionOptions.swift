@@ -3,11 +3,8 @@ package struct ConnectionOptions: Sendable, Equatable {
     package private(set) var close = false
     package private(set) var keepAlive = false
     package private(set) var upgrade = false
-    /// An option names a field that Connection can't remove, as `Connection: Authorization` does.
-    /// The option is ignored; nobody sends it in good faith.
-    package internal(set) var namesProtectedField = false
     /// How many options name fields.
-    var nominations = 0
+    package internal(set) var nominations = 0
 
     /// Takes an option that is no field name, or names a field that is never forwarded anyway.
     mutating func insert(_ octets: Span<UInt8>, _ option: Range<Int>) -> Bool {

@@ -18,11 +18,12 @@ package enum FieldKind: UInt8, CaseIterable, Sendable {
     case expect, maxForwards, via, date
     // What the hop before says of the client.
     case forwarded, xForwardedFor, xForwardedProto, xForwardedHost, xForwardedPort
-    /// Any other `X-Forwarded-…`.
-    case xForwardedOther
+    /// Any other `X-Forwarded-…`, `Front-End-Https`, `X-MS-Client-Principal-…` and their like.
+    case hopStatement
     /// `X-Real-IP`, `Client-IP`, `X-Cluster-Client-IP` and their like.
     case clientAddress
-    /// `X-Original-URL`, `X-Rewrite-URL`, `X-Host` and their like: some origins route by them.
+    /// `X-Original-URL`, `X-HTTP-Host-Override`, `X-Envoy-…` and their like: some origins route by
+    /// them.
     case targetOverride
     /// `X-HTTP-Method-Override`, `X-Method-Override`, `X-HTTP-Method`: some origins obey them.
     case methodOverride
@@ -69,7 +70,7 @@ extension FieldKindSet {
     /// What says who the client is; believed from trusted proxies only (RFC 7239 §8).
     package static let provenance = FieldKindSet([
         .forwarded, .xForwardedFor, .xForwardedProto, .xForwardedHost, .xForwardedPort,
-        .xForwardedOther, .clientAddress,
+        .hopStatement, .clientAddress,
     ])
 
     /// By which a client makes some origins see another request than the one that was matched.
@@ -86,9 +87,11 @@ extension FieldKindSet {
         .appAttestKeyID, .appAttestAssertion, .appAttestChallenge, .appAttestUnsupported,
     ])
 
-    /// Never forwarded from a client, whoever it is: the set to begin with.
+    /// Never forwarded from a client, whoever it is: the set to begin with. Of what a trusted proxy
+    /// says of the client, ``ProvenanceWriter`` writes anew what is believed.
     package static let neverToOrigin: FieldKindSet = [
-        hopByHop, overrides, verdict, FieldKindSet([.underscored, .disguised, .expect]),
+        hopByHop, provenance, overrides, verdict,
+        FieldKindSet([.underscored, .disguised, .expect]),
     ]
 
     /// Never forwarded from an origin: the client must not take an origin's statement for the
@@ -97,14 +100,12 @@ extension FieldKindSet {
         hopByHop, verdict, FieldKindSet([.appAttestChallenge]),
     ]
 
-    /// What a client can't have removed by naming it in Connection (RFC 9110 §7.6.1 ¶9): such an
-    /// option is ignored.
+    /// What can't be removed by naming it in Connection (RFC 9110 §7.6.1 ¶9).
     static let endToEnd: FieldKindSet = [
         provenance, verdict, proof,
         FieldKindSet([
-            .host, .contentLength, .transferEncoding, .trailer, .expect, .maxForwards, .via, .date,
-            .contentDigest, .contentType, .contentEncoding, .authorization, .cookie, .setCookie,
-            .wwwAuthenticate, .connection,
+            .host, .contentLength, .transferEncoding, .maxForwards, .via, .date, .contentDigest,
+            .contentType, .contentEncoding, .authorization, .cookie, .setCookie, .wwwAuthenticate,
         ]),
     ]
 
@@ -115,6 +116,6 @@ extension FieldKindSet {
     /// Trailer fields that are dropped: framing, routing, credentials, and what decisions rest on
     /// (RFC 9110 §6.5.1).
     package static let forbiddenInTrailers: FieldKindSet = [
-        hopByHop, endToEnd, overrides, FieldKindSet([.underscored, .disguised]),
+        hopByHop, endToEnd, overrides, FieldKindSet([.underscored, .disguised, .expect]),
     ]
 }

@@ -29,6 +29,40 @@ package struct FieldNameSet: Sendable {
         return false
     }
 
+    /// Whether a name is not in the set, but CGI makes the same variable of it and of one that is:
+    /// there, all but letters and digits become an underscore (lighttpd, `php -S`, older Apache).
+    package func containsTwin(_ octets: Span<UInt8>, of name: Range<Int>) -> Bool {
+        guard lengths & Self.bit(name.count) != 0 else { return false }
+        var isTwin = false
+        for candidate in names {
+            guard Self.isOneVariable(octets, name, candidate) else { continue }
+            if OctetScan.equal(octets, name, candidate.span, 0..<candidate.count) { return false }
+            isTwin = true
+        }
+        return isTwin
+    }
+
+    private static func isOneVariable(
+        _ octets: Span<UInt8>,
+        _ name: Range<Int>,
+        _ other: [UInt8]
+    ) -> Bool {
+        guard name.count == other.count else { return false }
+        for step in 0..<other.count {
+            let octet = OctetScan.folded(octets[name.lowerBound + step])
+            guard octet == other[step] || isSpecial(octet) && isSpecial(other[step]) else {
+                return false
+            }
+        }
+        return true
+    }
+
+    /// Whether an octet of a name is neither a letter nor a digit.
+    private static func isSpecial(_ octet: UInt8) -> Bool {
+        let isLetter = OctetScan.folded(octet) &- UInt8(ascii: "a") < 26
+        return !isLetter && !Octet.isDigit(octet)
+    }
+
     @inline(__always)
     private static func bit(_ count: Int) -> UInt64 { 1 &<< UInt64(min(count, 63)) }
 }

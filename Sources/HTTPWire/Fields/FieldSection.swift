@@ -73,7 +73,7 @@ package struct FieldSection: Sendable {
             guard fields.count < fieldsMax else { throw Malformed(.fieldsTooMany, at: index) }
             index = try readLine(octets, from: index, role: role, nameBytesMax: nameBytesMax)
         }
-        if kinds.contains(.connection) { try readConnection(octets) }
+        if kinds.contains(.connection) { try readConnection(octets, role) }
     }
 
     /// Reads one line and answers the start of the next.
@@ -195,26 +195,37 @@ package struct FieldSection: Sendable {
 extension FieldSection {
     /// Reads all Connection lines before anything is forwarded (RFC 9110 §7.6.1), and marks the
     /// fields that they name.
-    private mutating func readConnection(_ octets: Span<UInt8>) throws(Malformed) {
+    private mutating func readConnection(
+        _ octets: Span<UInt8>,
+        _ role: Role
+    ) throws(Malformed) {
         for index in fields.indices where fields[index].kind == .connection {
             var list = TokenList(fields[index].value)
             while let option = try list.next(octets) {
-                if !connection.insert(octets, option) { try nominate(octets, option) }
+                if !connection.insert(octets, option) { try nominate(octets, option, role) }
             }
         }
     }
 
-    /// Marks the fields of a name that Connection lists, unless the field is one that the client
-    /// may not have removed.
+    /// Marks the fields of a name that Connection lists.
+    ///
+    /// A request must not name a field that is meant for more than one hop (RFC 9110 §7.6.1 ¶9):
+    /// nobody does in good faith. In a response such an option is ignored: the origin is ours, and
+    /// its field goes to the client.
     private mutating func nominate(
         _ octets: Span<UInt8>,
-        _ option: Range<Int>
+        _ option: Range<Int>,
+        _ role: Role
     ) throws(Malformed) {
         let kind = KnownFieldNames.kind(octets, option)
         guard !FieldKindSet.endToEnd.contains(kind) else {
-            connection.namesProtectedField = true
+            guard role != .request else {
+                throw Malformed(.connectionNomination, at: option.lowerBound)
+            }
             return
         }
+        // Never forwarded anyway.
+        guard !FieldKindSet.hopByHop.contains(kind) else { return }
         connection.nominations += 1
         guard connection.nominations <= Self.nominationsMax else {
             throw Malformed(.connectionOption, at: option.lowerBound)

@@ -90,70 +90,22 @@ struct KnownFieldNames: Sendable {
         // The words are the prefixes' octets, the first octet lowest.
         let second = name.second
         switch name.first {
+        case 0x2D79_6F76_6E65_2D78:  // "x-envoy-"
+            return .targetOverride
+        case 0x696C_632D_736D_2D78:  // "x-ms-cli", then "ent-prin", "cipal"
+            return second == 0x6E69_7270_2D74_6E65 && name.third & 0xFF_FFFF_FFFF == 0x6C_6170_6963
+                ? .hopStatement : .other
+        case 0x6F72_6664_756F_6C63:  // "cloudfro", then "nt-forwa", "rded-pro"
+            return second == 0x6177_726F_662D_746E && name.third == 0x6F72_702D_6465_6472
+                ? .hopStatement : .other
         case 0x6574_7461_2D70_7061:  // "app-atte", then "st-"
             return second & 0xFF_FFFF == 0x2D_7473 ? .appAttestOther : .other
         case 0x7461_2D70_7061_2D78:  // "x-app-at", then "test-"
             return second & 0xFF_FFFF_FFFF == 0x2D_7473_6574 ? .appAttestOther : .other
         case 0x7261_7772_6F66_2D78:  // "x-forwar", then "ded-"
-            return second & 0xFFFF_FFFF == 0x2D64_6564 ? .xForwardedOther : .other
+            return second & 0xFFFF_FFFF == 0x2D64_6564 ? .hopStatement : .other
         default:
             return .other
         }
     }
-
-    private static let names: [(StaticString, FieldKind)] = [
-        ("host", .host),
-        ("content-length", .contentLength),
-        ("transfer-encoding", .transferEncoding),
-        ("trailer", .trailer),
-        ("connection", .connection),
-        ("keep-alive", .keepAlive),
-        ("proxy-connection", .proxyConnection),
-        ("te", .te),
-        ("upgrade", .upgrade),
-        ("http2-settings", .http2Settings),
-        ("proxy-authenticate", .proxyAuthenticate),
-        ("proxy-authorization", .proxyAuthorization),
-        ("expect", .expect),
-        ("max-forwards", .maxForwards),
-        ("via", .via),
-        ("date", .date),
-        ("forwarded", .forwarded),
-        ("x-forwarded-for", .xForwardedFor),
-        ("x-forwarded-proto", .xForwardedProto),
-        ("x-forwarded-host", .xForwardedHost),
-        ("x-forwarded-port", .xForwardedPort),
-        ("x-real-ip", .clientAddress),
-        ("x-client-ip", .clientAddress),
-        ("true-client-ip", .clientAddress),
-        ("cf-connecting-ip", .clientAddress),
-        ("client-ip", .clientAddress),
-        ("x-cluster-client-ip", .clientAddress),
-        ("x-forwarded", .xForwardedOther),
-        ("forwarded-for", .xForwardedOther),
-        ("x-original-url", .targetOverride),
-        ("x-original-uri", .targetOverride),
-        ("x-rewrite-url", .targetOverride),
-        ("x-original-host", .targetOverride),
-        ("x-host", .targetOverride),
-        ("x-http-method-override", .methodOverride),
-        ("x-method-override", .methodOverride),
-        ("x-http-method", .methodOverride),
-        ("proxy", .proxy),
-        ("app-attest-key-id", .appAttestKeyID),
-        ("app-attest-assertion", .appAttestAssertion),
-        ("app-attest-challenge", .appAttestChallenge),
-        ("app-attest-unsupported", .appAttestUnsupported),
-        ("app-attest-verdict", .appAttestVerdict),
-        ("app-attest-reason", .appAttestReason),
-        ("app-attest-app-id", .appAttestAppID),
-        ("content-digest", .contentDigest),
-        ("content-type", .contentType),
-        ("content-encoding", .contentEncoding),
-        ("authorization", .authorization),
-        ("cookie", .cookie),
-        ("set-cookie", .setCookie),
-        ("www-authenticate", .wwwAuthenticate),
-        ("server", .server),
-    ]
 }

@@ -5,8 +5,10 @@ extension HeadWriter {
         /// ``FieldKindSet/neverToOrigin``. Framing fields and Connection's nominations end here in
         /// any case.
         package var dropping: FieldKindSet = .neverToOrigin
-        /// More names that end here.
-        package var names = FieldNameSet()
+        /// Fields that stay although their kind ends here.
+        package var keeping = FieldNameSet()
+        /// Fields whose twins end here: what CGI can't tell from them.
+        package var guarding = FieldNameSet()
         /// How the content goes to the origin; usually the head's own framing.
         package var framing: BodyFraming = .none
         /// Tell the origin that the connection ends with this request. Wins over `forwardsUpgrade`.
@@ -22,7 +24,9 @@ extension HeadWriter {
     /// Appends request line and fields; own fields and ``endHead(into:)`` follow.
     ///
     /// The target is forwarded as received, in origin-form (RFC 9110 §7.7); of an absolute-form
-    /// OPTIONS without path `*` is left (RFC 9112 §3.2.4). The version is always 1.1.
+    /// OPTIONS without path `*` is left (RFC 9112 §3.2.4). The version is always 1.1. Host is
+    /// forwarded as received, as it may be signed: it names what an absolute-form target names
+    /// (RFC 9112 §3.2.2), or the head would have been rejected.
     package static func beginRequest(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
@@ -36,12 +40,9 @@ extension HeadWriter {
             start = firstLine
             requestLine(head, octets, into: &out)
         }
-        if head.form == .absolute {
-            // RFC 9112 §3.2.2 ¶3: Host is generated from the target.
-            dropping.insert(FieldKindSet(.host))
-            if !options.dropping.contains(.host) {
-                field("Host", octets, head.authority, into: &out)
-            }
+        if head.form == .absolute, !head.fields.contains(.host), !options.dropping.contains(.host) {
+            // Of an HTTP/1.0 client.
+            field("Host", octets, head.authority, into: &out)
         }
         let hops = head.maxForwards(octets)
         if hops != nil { dropping.insert(FieldKindSet(.maxForwards)) }
@@ -51,7 +52,8 @@ extension HeadWriter {
             from: start,
             firstLine: firstLine,
             dropping: dropping,
-            names: options.names,
+            keeping: options.keeping,
+            guarding: options.guarding,
             into: &out
         )
         // RFC 9110 §7.6.2. Zero never comes here: such a request is answered by the gateway.
@@ -68,7 +70,7 @@ extension HeadWriter {
     ) {
         out.append(octets, head.methodRange)
         out.append(Octet.space)
-        if head.form == .asterisk || head.isOptionsOfServer {
+        if head.isForServer {
             out.append(UInt8(ascii: "*"))
         } else {
             if head.path.isEmpty { out.append(UInt8(ascii: "/")) }
@@ -102,8 +104,10 @@ extension HeadWriter {
 }
 
 extension RequestHead {
-    /// Whether the target is `OPTIONS http://host` without path and query, which means `*`.
-    var isOptionsOfServer: Bool {
-        form == .absolute && method == .options && path.isEmpty && query.isEmpty
+    /// Whether the request is for the server and no resource of it: `OPTIONS *`, which is also what
+    /// `OPTIONS http://host` without path and query means (RFC 9112 §3.2.4).
+    package var isForServer: Bool {
+        form == .asterisk
+            || form == .absolute && method == .options && path.isEmpty && query.isEmpty
     }
 }

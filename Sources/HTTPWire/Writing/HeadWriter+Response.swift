@@ -4,8 +4,6 @@ extension HeadWriter {
         /// The kinds of the origin's fields that end here; begin with
         /// ``FieldKindSet/neverToClient``.
         package var dropping: FieldKindSet = .neverToClient
-        /// More names that end here.
-        package var names = FieldNameSet()
         /// How the content goes to the client. `none` for interim responses and what never has
         /// content; then Content-Length is passed on where it speaks of another message (HEAD,
         /// 304).
@@ -54,7 +52,6 @@ extension HeadWriter {
             from: start,
             firstLine: firstLine,
             dropping: options.dropping.union(.hopByHop),
-            names: options.names,
             into: &out
         )
         if options.framing == .none {

@@ -133,16 +133,16 @@ package enum HeadWriter {
         from start: Int,
         firstLine: Int,
         dropping kinds: FieldKindSet,
-        names: FieldNameSet,
+        keeping: FieldNameSet = FieldNameSet(),
+        guarding: FieldNameSet = FieldNameSet(),
         into out: inout [UInt8]
     ) {
         var runStart = start
         var runEnd = firstLine
-        let hasNames = !names.isEmpty
         for index in section.fields.indices {
             let field = section.fields[index]
-            if kinds.contains(field.kind) || field.isNominated
-                || hasNames && names.contains(octets, field.name)
+            if field.isNominated || guarding.containsTwin(octets, of: field.name)
+                || kinds.contains(field.kind) && !keeping.contains(octets, field.name)
             {
                 continue
             }

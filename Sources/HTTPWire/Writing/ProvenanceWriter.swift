@@ -1,11 +1,12 @@
 /// Appends the fields that tell the origin who the client is; one value a client connection.
 ///
-/// What an untrusted peer says of itself is dropped, what a trusted one says is continued
-/// (RFC 7239 §8). The lines that are the same for all requests of a connection are made once.
+/// What an untrusted peer says of itself is dropped; of what a trusted one says, what is believed
+/// is written anew (RFC 7239 §8). So the first address that an origin reads there is the client's
+/// as the gateway knows it, the last one is the peer's, and nothing of it was written by the
+/// client. The lines that are the same for all requests of a connection are made once.
 package struct ProvenanceWriter: Sendable {
-    /// The fields of a head that are not believed, or are written anew: to be dropped.
-    package let dropped: FieldKindSet
-    private let peerIsTrusted: Bool
+    /// Whether what the peer says of its clients is believed.
+    package let peerIsTrusted: Bool
     private let isSecure: Bool
     private let writesForwarded: Bool
     private let peerText: [UInt8]
@@ -37,61 +38,80 @@ package struct ProvenanceWriter: Sendable {
         } else {
             peerText = text
         }
-        if peerIsTrusted {
-            var kinds = FieldKindSet(.xForwardedFor)
-            if writesForwarded { kinds.insert(FieldKindSet(.forwarded)) }
-            dropped = kinds
-        } else {
-            dropped = .provenance
-        }
     }
 
-    /// Appends the fields.
+    /// Appends the fields. The client's own copies are to be dropped: ``FieldKindSet/provenance``.
     ///
-    /// A trusted peer's lists are continued, each in one line; its scheme and host stay as it sent
-    /// them, so they are written only where it sent none.
+    /// - `address`: who the client is, for a trusted peer; unused for another.
+    /// - `keepsHost`: the peer's X-Forwarded-Host stays, so none is written beside it.
     package func write(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
+        _ address: ClientAddress,
+        keepsHost: Bool = false,
         into out: inout [UInt8]
     ) {
-        let fields = head.fields
-        if peerIsTrusted, !fields.kinds.isDisjoint(with: .provenance) {
-            continueLines(fields, octets, into: &out)
+        if peerIsTrusted {
+            believedLines(head.fields, octets, address, into: &out)
         } else {
             out += ownLines
         }
-        if !head.authority.isEmpty, !peerIsTrusted || !fields.contains(.xForwardedHost) {
+        // The host by which the rule was chosen: a proxy that sets no X-Forwarded-Host passes on
+        // the client's.
+        if !head.authority.isEmpty, !keepsHost {
             HeadWriter.field("X-Forwarded-Host", octets, head.authority, into: &out)
         }
-        if writesForwarded { forwarded(head, octets, into: &out) }
+        if writesForwarded { forwarded(head, octets, address, into: &out) }
     }
 
     private static func protocolLine(_ isSecure: Bool) -> StaticString {
         isSecure ? "X-Forwarded-Proto: https\r\n" : "X-Forwarded-Proto: http\r\n"
     }
 
-    private func continueLines(
+    /// X-Forwarded-For with all addresses that are believed, the client's first; and the scheme
+    /// that the peer saw.
+    private func believedLines(
         _ fields: FieldSection,
         _ octets: Span<UInt8>,
+        _ address: ClientAddress,
         into out: inout [UInt8]
     ) {
         out.append("X-Forwarded-For: ")
-        append(fields, octets, .xForwardedFor, into: &out)
-        // An IPv6 address is neither quoted nor in brackets there.
-        out +=
-            peerText.first == UInt8(ascii: "\"") ? peerText[2..<peerText.count - 2] : peerText[...]
+        for index in address.hops.indices.reversed() {
+            address.hops[index].append(to: &out)
+            if index > 0 { out.append(", ") }
+        }
         out.appendLineEnd()
-        if !fields.contains(.xForwardedProto) { out.append(Self.protocolLine(isSecure)) }
+        guard let scheme = Self.scheme(fields, octets) else {
+            return out.append(Self.protocolLine(isSecure))
+        }
+        HeadWriter.field("X-Forwarded-Proto", octets, scheme, into: &out)
+    }
+
+    /// The last scheme that X-Forwarded-Proto names: the nearest proxy's word.
+    private static func scheme(_ fields: FieldSection, _ octets: Span<UInt8>) -> Range<Int>? {
+        guard fields.contains(.xForwardedProto),
+            let field = fields.fields.last(where: { $0.kind == .xForwardedProto })
+        else { return nil }
+        var start = field.value.upperBound
+        while start > field.value.lowerBound, octets[start - 1] != UInt8(ascii: ",") { start -= 1 }
+        let scheme = OctetScan.trimmed(octets, start..<field.value.upperBound)
+        let isKnown =
+            OctetScan.equal(octets, scheme, "https") || OctetScan.equal(octets, scheme, "http")
+            || OctetScan.equal(octets, scheme, "wss") || OctetScan.equal(octets, scheme, "ws")
+        return isKnown ? scheme : nil
     }
 
     private func forwarded(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
+        _ address: ClientAddress,
         into out: inout [UInt8]
     ) {
         out.append("Forwarded: ")
-        if peerIsTrusted { append(head.fields, octets, .forwarded, into: &out) }
+        if peerIsTrusted, let first = address.firstEntry {
+            believed(head.fields, octets, from: first, into: &out)
+        }
         out.append("for=")
         out += peerText
         out.append(isSecure ? ";proto=https" : ";proto=http")
@@ -103,16 +123,18 @@ package struct ProvenanceWriter: Sendable {
         out.appendLineEnd()
     }
 
-    /// Appends the values of all lines of a kind, a comma after each.
-    private func append(
+    /// Appends the elements of Forwarded from the first one that is believed, a comma after each
+    /// line's.
+    private func believed(
         _ fields: FieldSection,
         _ octets: Span<UInt8>,
-        _ kind: FieldKind,
+        from first: Int,
         into out: inout [UInt8]
     ) {
-        guard fields.contains(kind) else { return }
-        for field in fields.fields where field.kind == kind && !field.value.isEmpty {
-            out.append(octets, field.value)
+        for field in fields.fields where field.kind == .forwarded {
+            guard field.value.upperBound > first else { continue }
+            let start = max(field.value.lowerBound, first)
+            out.append(octets, OctetScan.trimmed(octets, start..<field.value.upperBound))
             out.append(", ")
         }
     }

@@ -25,7 +25,7 @@ struct Answer {
 /// A client that keeps its connection as long as the gateway does.
 final class HTTPClient {
     private enum Place {
-        case port(UInt16)
+        case port(UInt16, from: UInt8)
         case path(String)
     }
 
@@ -34,7 +34,8 @@ final class HTTPClient {
     private let place: Place
     private var reader: MessageReader?
 
-    init(port: UInt16) { place = .port(port) }
+    /// From 127.0.0.`host`.
+    init(port: UInt16, from host: UInt8 = 1) { place = .port(port, from: host) }
 
     init(path: String) { place = .path(path) }
 
@@ -42,7 +43,7 @@ final class HTTPClient {
         if let reader { return reader }
         let made =
             switch place {
-            case .port(let port): MessageReader(try Socket(port: port))
+            case .port(let port, let host): MessageReader(try Socket(port: port, from: host))
             case .path(let path): MessageReader(try Socket(path: path))
             }
         reader = made

@@ -7,6 +7,8 @@ import Foundation
 final class RecordingOrigin: @unchecked Sendable {
     /// A request as it arrived.
     struct Seen {
+        /// The number of its connection, from zero.
+        let connection: Int
         let method: String
         let target: String
         let head: MessageReader.Head
@@ -23,9 +25,12 @@ final class RecordingOrigin: @unchecked Sendable {
     private var requests: [Seen] = []
     private var accepted = 0
     private var begun = 0
+    private let fields: String
     private var listener: LoopbackListener?
 
-    init() throws {
+    /// - `fields`: lines for each answer.
+    init(fields: String = "") throws {
+        self.fields = fields
         listener = try LoopbackListener { [self] reader in try serve(reader) }
     }
 
@@ -35,7 +40,10 @@ final class RecordingOrigin: @unchecked Sendable {
     func end() { listener?.end() }
 
     private func serve(_ reader: MessageReader) throws {
-        condition.withLock { accepted += 1 }
+        let connection = condition.withLock {
+            accepted += 1
+            return accepted - 1
+        }
         while let head = try reader.head() {
             condition.withLock {
                 begun += 1
@@ -56,6 +64,7 @@ final class RecordingOrigin: @unchecked Sendable {
             }
             let words = head.startLine.split(separator: " ").map(String.init)
             let seen = Seen(
+                connection: connection,
                 method: words[0],
                 target: words.count > 1 ? words[1] : "",
                 head: head,
@@ -69,7 +78,7 @@ final class RecordingOrigin: @unchecked Sendable {
                 condition.broadcast()
             }
             guard isComplete else { return }
-            try reader.socket.send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n")
+            try reader.socket.send("HTTP/1.1 200 OK\r\n\(fields)Content-Length: 3\r\n\r\nok\n")
         }
     }
 

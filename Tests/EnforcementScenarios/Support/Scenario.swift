@@ -74,8 +74,8 @@ final class Scenario {
         try text.write(to: folder.appending(path: name), atomically: true, encoding: .utf8)
     }
 
-    func origin() throws -> RecordingOrigin {
-        let origin = try RecordingOrigin()
+    func origin(fields: String = "") throws -> RecordingOrigin {
+        let origin = try RecordingOrigin(fields: fields)
         origins.append(origin)
         return origin
     }

@@ -27,11 +27,21 @@ final class Socket {
         setsockopt(descriptor, 6, TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
     }
 
-    /// Connects to a port of this machine.
-    convenience init(port: UInt16) throws {
+    /// Connects to a port of this machine, from 127.0.0.`host`.
+    convenience init(port: UInt16, from host: UInt8 = 1) throws {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw Failure("socket") }
         self.init(descriptor: descriptor)
+        if host != 1 {
+            var own = Self.loopback(0)
+            own.sin_addr.s_addr = UInt32(0x7F00_0000 | UInt32(host)).bigEndian
+            let status = withUnsafePointer(to: &own) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+            guard status == 0 else { throw Failure("bind to 127.0.0.\(host)") }
+        }
         var address = Self.loopback(port)
         let status = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {

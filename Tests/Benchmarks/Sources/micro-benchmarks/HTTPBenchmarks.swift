@@ -69,14 +69,13 @@ enum HTTPBenchmarks {
         let octets = Array(browser.utf8)
         var head = RequestHead()
         _ = read(octets, into: &head)
-        var options = HeadWriter.RequestOptions()
-        options.dropping = options.dropping.union(provenance.dropped)
+        let options = HeadWriter.RequestOptions()
         var out: [UInt8] = []
         return [
             Benchmark(group: "request head", name: "written for the origin") { _ in
                 out.removeAll(keepingCapacity: true)
                 HeadWriter.beginRequest(head, octets.span, options, into: &out)
-                provenance.write(head, octets.span, into: &out)
+                provenance.write(head, octets.span, ClientAddress(), into: &out)
                 HeadWriter.endHead(into: &out)
                 return out.count > octets.count / 2
             }

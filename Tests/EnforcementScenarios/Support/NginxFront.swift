@@ -1,0 +1,78 @@
+import Foundation
+
+/// nginx as a proxy in front of the gateway, which appends the client's address to what the client
+/// says.
+struct NginxFront {
+    /// At which clients reach it.
+    let port: UInt16
+
+    /// `nil` where there is no nginx. `forwarded`: it writes Forwarded instead of X-Forwarded-For.
+    init?(_ scenario: Scenario, before gateway: GatewayProcess, forwarded: Bool) throws {
+        guard let nginx = Scenario.tool("nginx") else { return nil }
+        let field =
+            forwarded
+            ? #"Forwarded "$http_forwarded, for=$remote_addr;proto=http""#
+            : "X-Forwarded-For $proxy_add_x_forwarded_for"
+        // nginx can't choose a port by itself; one that was free a moment ago may be taken.
+        for _ in 0..<10 {
+            let port = try Self.freePort()
+            let child = try Self.start(nginx, scenario, port, gateway.port, field)
+            let isServing = try child.wait(for: "start of nginx") { _, complained in
+                if complained.contains("bind() to") { return false }
+                return complained.contains("using the") ? true : nil
+            }
+            guard isServing else { continue }
+            self.port = port
+            return
+        }
+        throw ChildProcess.Failure(description: "nginx found no port")
+    }
+
+    private static func freePort() throws -> UInt16 {
+        let listener = try LoopbackListener { _ in }
+        defer { listener.end() }
+        return listener.port
+    }
+
+    private static func start(
+        _ nginx: String,
+        _ scenario: Scenario,
+        _ port: UInt16,
+        _ gateway: UInt16,
+        _ field: String
+    ) throws -> ChildProcess {
+        let file = "front-\(port).conf"
+        try scenario.write(
+            file,
+            """
+            daemon off;
+            master_process off;
+            pid front.pid;
+            error_log stderr notice;
+            events { worker_connections 256; }
+            http {
+                access_log off;
+                client_body_temp_path body;
+                proxy_temp_path proxy;
+                fastcgi_temp_path fastcgi;
+                uwsgi_temp_path uwsgi;
+                scgi_temp_path scgi;
+                server {
+                    listen 127.0.0.1:\(port);
+                    location / {
+                        proxy_pass http://127.0.0.1:\(gateway);
+                        proxy_http_version 1.1;
+                        proxy_set_header Connection "";
+                        proxy_set_header \(field);
+                    }
+                }
+            }
+
+            """
+        )
+        return try scenario.start(
+            nginx,
+            ["-p", scenario.folder.path, "-c", file, "-e", "stderr"]
+        )
+    }
+}
