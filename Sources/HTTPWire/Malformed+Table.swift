@@ -3,18 +3,21 @@ extension Malformed.Reason {
     package var status: Int {
         switch self {
         case .bareLineFeed, .bareCarriageReturn, .controlOctet, .emptyLinesBeforeHead,
-            .methodSyntax, .methodTooLong, .requestLineSyntax, .targetOctet, .targetFragment,
-            .targetForm, .targetAuthority, .targetUserinfo, .targetScheme, .versionSyntax,
+            .methodSyntax, .methodTooLong, .methodCase, .requestLineSyntax, .targetOctet,
+            .targetFragment, .targetForm, .targetAuthority, .targetUserinfo, .targetScheme,
+            .versionSyntax,
             .obsoleteFold, .fieldNameSyntax, .colonMissing, .fieldRepeated, .underscoreTwin,
             .hostMissing, .hostInvalid, .hostDiffers, .connectionOption, .connectionNomination,
             .contentLengthSyntax, .contentLengthOverflow, .contentLengthRepeated,
             .transferEncodingSyntax, .transferEncodingRepeated, .transferEncodingVersion,
             .twoFramings, .pathEscape,
             .pathDotSegment, .pathControl, .pathBackslash, .pathEncodedSlash,
-            .pathEncodedBackslash, .pathEncoding, .chunkSizeSyntax, .chunkSizeOverflow,
-            .chunkExtensionSyntax, .chunkExtensionsTooLong, .chunkDataEnd, .bodyTruncated:
+            .pathEncodedBackslash, .pathEncoding, .pathAmbiguous, .chunkSizeSyntax,
+            .chunkSizeOverflow, .chunkExtensionSyntax, .chunkExtensionsTooLong, .chunkDataEnd,
+            .bodyTruncated:
             // RFC 9112 §2.2 ¶9, §3 ¶3, §5.1, §6.3. A method beyond its bound is here too: RFC 9112
-            // §3 would have 501 for one longer than any known, but it was not read to its end.
+            // §3 would have 501 for one longer than any known, but it was not read to its end. RFC
+            // 9110 §9.1 has `post` for a method of its own; see RegisteredMethod.
             400
         case .targetTooLong:
             // RFC 9112 §3 ¶4.
@@ -48,6 +51,7 @@ extension Malformed.Reason {
         case .methodSyntax: "the method is not a token"
         case .methodTooLong: "the method is too long"
         case .methodRefused: "CONNECT and TRACE are not served"
+        case .methodCase: "the method is not written in upper case"
         case .requestLineSyntax: "the request line is not: method, target, version"
         case .targetOctet: "an octet that no request target has"
         case .targetFragment: "the request target has a fragment"
@@ -86,6 +90,7 @@ extension Malformed.Reason {
         case .pathEncodedSlash: "an encoded slash in the path"
         case .pathEncodedBackslash: "an encoded backslash in the path"
         case .pathEncoding: "the path is not UTF-8 once decoded"
+        case .pathAmbiguous: "servers differ on what the path is"
         case .chunkSizeSyntax: "a chunk size is not a hexadecimal number"
         case .chunkSizeOverflow: "a chunk size is too large"
         case .chunkExtensionSyntax: "a malformed chunk extension"

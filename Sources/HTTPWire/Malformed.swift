@@ -32,6 +32,7 @@ extension Malformed {
         case methodSyntax = "method-syntax"
         case methodTooLong = "method-too-long"
         case methodRefused = "method-refused"
+        case methodCase = "method-case"
         case requestLineSyntax = "request-line-syntax"
         case targetOctet = "target-octet"
         case targetFragment = "target-fragment"
@@ -73,6 +74,7 @@ extension Malformed {
         case pathEncodedSlash = "path-encoded-slash"
         case pathEncodedBackslash = "path-encoded-backslash"
         case pathEncoding = "path-encoding"
+        case pathAmbiguous = "path-ambiguous"
         // Body.
         case chunkSizeSyntax = "chunk-size-syntax"
         case chunkSizeOverflow = "chunk-size-overflow"

@@ -27,8 +27,8 @@ extension Scenarios {
         ) throws {
             let cases = HTTPCase.all.filter { $0.direction == "request" && $0.category != "slow" }
             #expect(HTTPCase.given.count == 582, "Cases/cases.jsonl is incomplete")
-            #expect(HTTPCase.more.count == 1525, "Cases/more-cases.jsonl is incomplete")
-            #expect(cases.count == 532 + 1278)
+            #expect(HTTPCase.more.count == 1538, "Cases/more-cases.jsonl is incomplete")
+            #expect(cases.count == 532 + 1291)
             let more = delivery == .pooled ? "" : "limits: { pooled: 0 }"
             let faults = try Bench.play(cases) {
                 try Bench(isSecure: delivery == .tls, more: more)

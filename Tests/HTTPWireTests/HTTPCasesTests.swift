@@ -18,6 +18,7 @@ struct HTTPCasesTests {
         "own-conn-09": "as own-conn-03",
         "own-conn-10": "as own-conn-03",
         "own-rsp-fold": "obs-fold in a response is answered 502, the other way of RFC 9112 §5.2 ¶4",
+        "own-rl-lowercase-method": "get is refused: servers that turn it into GET pass rules by",
     ]
 
     @Test(arguments: HTTPCase.all("request"))

@@ -7,8 +7,10 @@ struct Authority {
 
     /// Reads `uri-host [ ":" port ]` (RFC 9110 §7.2, RFC 3986 §3.2).
     ///
-    /// Narrower than the grammar: a name has unreserved octets only (``OctetSet/hostName``), an
-    /// address in brackets is IPv6 without zone, a port is at most 65535. `nil` for anything else.
+    /// Narrower than the grammar: a name has unreserved octets only (``OctetSet/hostName``) and no
+    /// empty label but for the root's dot at its end, an address in brackets is IPv6 without zone,
+    /// a port is at most 65535. `nil` for anything else. `api.example.com..` is no host in DNS, and
+    /// some servers take it for `api.example.com`.
     init?(_ octets: Span<UInt8>, _ range: Range<Int>) {
         var index = range.lowerBound
         let end = range.upperBound
@@ -19,7 +21,14 @@ struct Authority {
             guard IPAddress.isIPv6(octets, range.lowerBound + 1..<index) else { return nil }
             index += 1
         } else {
-            while index < end, OctetSet.hostName.contains(octets[index]) { index += 1 }
+            // A label has to come, at the beginning and behind each dot that another dot follows.
+            var isLabelEmpty = true
+            while index < end, OctetSet.hostName.contains(octets[index]) {
+                let isDot = octets[index] == UInt8(ascii: ".")
+                guard !isDot || !isLabelEmpty else { return nil }
+                isLabelEmpty = isDot
+                index += 1
+            }
             guard index > range.lowerBound else { return nil }
         }
         host = range.lowerBound..<index

@@ -1,6 +1,7 @@
 /// The methods that framing or forwarding treat differently; all others are `other` and forwarded.
 ///
-/// Methods are compared with case (RFC 9110 §9.1): `get` is another method than `GET`.
+/// Methods are compared with case (RFC 9110 §9.1). `get` is another method than `GET`, and refused;
+/// see ``RegisteredMethod``.
 package enum Method: UInt8, Sendable {
     case get, head, post, put, delete, options, patch, connect, trace, other
 

@@ -66,6 +66,9 @@ struct RequestLine {
         guard method != .connect, method != .trace else {
             throw Malformed(.methodRefused, at: line.lowerBound)
         }
+        if method == .other, RegisteredMethod.isMisspelt(octets, methodRange) {
+            throw Malformed(.methodCase, at: line.lowerBound)
+        }
         let pathEnd = queryStart < 0 ? target.upperBound : queryStart
         query = pathEnd..<target.upperBound
         try readForm(octets, pathEnd: pathEnd, isSecure: isSecure)
