@@ -39,7 +39,8 @@ package struct Check: Sendable {
         if let admin = configuration.admin { lines.append("admin    \(admin.text)") }
         for origin in configuration.origins {
             let servers = origin.servers.map(\.text).joined(separator: ", ")
-            lines.append("origin   \(origin.name): \(servers)")
+            let paths = origin.paths.settingText.map { "; paths \($0)" } ?? ""
+            lines.append("origin   \(origin.name): \(servers)\(paths)")
         }
         for app in configuration.apps {
             let environments =

@@ -79,7 +79,27 @@ extension ConfigurationDraft {
         let places = drafts.map { $0.match?.place ?? $0.reader.place } + [fallback.reader.place]
         validator.findSharedHosts(built + [last], places, apps)
         guard !log.hasErrors else { return nil }
-        return RuleSet(built, default: last)
+        let set = RuleSet(built, default: last, origins: origins.map(\.paths))
+        if let set { findAmbiguities(drafts, set) }
+        return set
+    }
+
+    /// Rules whose own requests their origin may take for those of another rule.
+    private func findAmbiguities(_ drafts: [RuleDraft], _ set: RuleSet) {
+        for (draft, rule) in zip(drafts, set.rules) {
+            guard let match = draft.match, let rival = set.rival(of: rule) else { continue }
+            let steps = rival.reading.involved.map { "\($0.key): \($0.word)" }
+            let origin = rule.origin.map { origins[$0.rawValue].name.value } ?? ""
+            let path = String(decoding: rival.path, as: UTF8.self)
+            reader.log.error(
+                match.place,
+                match.keyPath,
+                found: "only requests that meet rule \(rival.rule.id) too: servers that "
+                    + "\(rival.reading.text) read their path as \(path)",
+                use: "one rule for both; or paths: { \(steps.joined(separator: ", ")) } for the "
+                    + "origin \(origin), if it does not do that"
+            )
+        }
     }
 
     private func validated(_ origin: OriginDraft) -> UpstreamSettings {
@@ -89,7 +109,8 @@ extension ConfigurationDraft {
             host: origin.host?.value,
             keptFields: origin.keptFields.map(\.value),
             connectTimeout: origin.connectTimeout?.value ?? timeouts.connect,
-            firstByteTimeout: origin.firstByteTimeout?.value ?? timeouts.firstByte
+            firstByteTimeout: origin.firstByteTimeout?.value ?? timeouts.firstByte,
+            paths: origin.paths
         )
     }
 

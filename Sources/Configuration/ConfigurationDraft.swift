@@ -30,6 +30,7 @@ struct ConfigurationDraft {
         let keptFields: [Located<String>]
         let connectTimeout: Located<Duration>?
         let firstByteTimeout: Located<Duration>?
+        let paths: PathReading
     }
 
     static let keys = [
@@ -142,7 +143,9 @@ struct ConfigurationDraft {
             reader.log.error(node.place, "origins", found: node.found, use: use)
             return []
         }
-        let keys = ["servers", "host", "keep_fields", "connect_timeout", "first_byte_timeout"]
+        let keys = [
+            "servers", "host", "keep_fields", "paths", "connect_timeout", "first_byte_timeout",
+        ]
         return members.compactMap { member in
             let keyPath = "origins.\(member.key)"
             let inner = MappingReader(member.value, keyPath, keys: keys, log: reader.log)
@@ -163,7 +166,8 @@ struct ConfigurationDraft {
                 host: host,
                 keptFields: keptFields(inner),
                 connectTimeout: inner.duration("connect_timeout", in: range),
-                firstByteTimeout: inner.duration("first_byte_timeout", in: range)
+                firstByteTimeout: inner.duration("first_byte_timeout", in: range),
+                paths: inner.paths("paths") ?? .all
             )
         }
     }
@@ -190,7 +194,7 @@ struct ConfigurationDraft {
 
     private static func plainPath(_ text: String) -> String? {
         guard let pattern = try? PathPattern(text), !pattern.hasRest, text != "/",
-            !text.contains("*"), !text.contains("%"), pattern.segments == pattern.mergedSegments
+            !text.contains("*"), !text.contains("%"), !text.contains(";"), !text.hasSuffix("/")
         else { return nil }
         return text
     }

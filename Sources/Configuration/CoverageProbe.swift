@@ -164,7 +164,7 @@ struct CoverageProbe {
     private static func host(_ pattern: HostPattern) -> String {
         switch pattern {
         case .any: otherHost
-        case .exact: pattern.text
+        case .exact, .address: pattern.text
         case .under: "any-other" + pattern.text.dropFirst()
         }
     }

@@ -10,8 +10,10 @@ extension Explanation {
             let target = origin.map { " → \($0)" } ?? ""
             lines.append("  rule \(rule.id) (\(place)): \(rule.modeText)\(target)")
         }
-        if let rival {
-            lines.append("  but \(rival.id) for servers that merge slashes or strip parameters")
+        for rival in rivals {
+            let path = rival.path.filter { $0 >= " " && $0 != "\u{7F}" }
+            lines.append("  but \(rival.id) (\(rival.place)) for servers that read it as \(path):")
+            lines.append("    they \(rival.reading.text); see paths of the origin")
         }
         if let refusal { lines.append("  refused with \(refusal.status): \(refusal.reason)") }
         if let rule, refusal == nil {
@@ -63,7 +65,16 @@ extension Explanation {
                 ("asks", .array(rule.demandLines.map(JSONText.string))),
             ]
         }
-        if let rival { members.append(("rival", .string(rival.id))) }
+        if let rival = rivals.first {
+            let rivals = rivals.map { rival in
+                JSONText.object([
+                    ("rule", .string(rival.id)), ("place", .string(rival.place)),
+                    ("path", .string(rival.path)),
+                    ("reading", .array(rival.reading.names.map(JSONText.string))),
+                ])
+            }
+            members += [("rival", .string(rival.id)), ("readings", .array(rivals))]
+        }
         if let refusal {
             let inner: [(String, JSONText)] = [
                 ("status", .number(refusal.status)), ("reason", .string(refusal.reason)),

@@ -21,12 +21,22 @@ package struct Explanation: Sendable {
         let isEnforced: Bool
     }
 
+    /// A rule that the path meets in other readings than as written.
+    struct Rival: Sendable {
+        let id: String
+        let place: String
+        /// The path in the first of these readings.
+        let path: String
+        /// What servers do that read it so.
+        let reading: PathReading
+    }
+
     let request: String
     let refusal: (status: Int, reason: String)?
     let isEndpoint: Bool
     let passed: [Passed]
     let rule: Rule?
-    let rival: Rule?
+    let rivals: [Rival]
     let place: String?
     let origin: String?
     /// The client data, line by line, with `<…>` where the sketch does not say; empty when nothing
@@ -47,7 +57,18 @@ package struct Explanation: Sendable {
         let trial = RequestTrial(sketch, configuration)
         request = "\(sketch.method) \(sketch.url)"
         rule = trial.rule
-        rival = trial.rival
+        var rivals: [Rival] = []
+        for other in trial.rivals where !rivals.contains(where: { $0.id == other.rule.id }) {
+            rivals.append(
+                Rival(
+                    id: other.rule.id,
+                    place: configuration.rulePlaces[other.rule.index].text,
+                    path: String(decoding: other.path, as: UTF8.self),
+                    reading: other.reading
+                )
+            )
+        }
+        self.rivals = rivals
         var refusal: (status: Int, reason: String)?
         var isEndpoint = false
         switch trial.outcome {

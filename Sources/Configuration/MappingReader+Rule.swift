@@ -41,7 +41,7 @@ extension MappingReader {
     /// Method names; a single one may stand without brackets.
     private func methods(_ key: String) -> [String]? {
         let use = "method names in upper case, such as [GET, POST]"
-        let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
+        let known = RegisteredMethod.names.filter { !["CONNECT", "TRACE", "PRI"].contains($0) }
         func method(_ text: String) -> String? {
             guard FieldNameText.lowerCase(text) != nil, !["CONNECT", "TRACE"].contains(text) else {
                 return nil  // The gateway answers these itself.
@@ -71,7 +71,8 @@ extension MappingReader {
                 case .noLeadingSlash: "a path that begins with a slash: \(example)"
                 case .partialWildcard: "* only as a whole segment: \(example)"
                 case .restBeforeEnd: "** only at the end: \(example)"
-                case .character: "a path without query, fragment, space and %2A, in US-ASCII"
+                case .character: "a path without query, fragment, space, %2A and %3B, in US-ASCII"
+                case .emptySegment: "a path without empty segments: no // and no /;"
                 case .construct: "a path without dot segments, backslashes, %2F, %5C and %00"
                 case .tooManySegments: "at most \(PathPattern.segmentsMax) segments"
                 }

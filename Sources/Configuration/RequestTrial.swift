@@ -62,8 +62,9 @@ struct RequestTrial: ~Copyable {
     let outcome: Outcome
     /// The rule that was found, also where the request is refused afterwards.
     let rule: Rule?
-    /// The other rule of a path that can be read in two ways.
-    let rival: Rule?
+    /// The other readings of a path that can be read in several ways, where they lead to another
+    /// rule.
+    let rivals: [RuleSet.Reading]
 
     init(_ sketch: RequestSketch, _ configuration: GatewayConfiguration) {
         let (octets, isSecure) = sketch.head
@@ -81,46 +82,40 @@ struct RequestTrial: ~Copyable {
             self.view = view
             outcome = .refused(status: error.reason.status, reason: error.reason.rawValue)
             rule = nil
-            rival = nil
+            rivals = []
             return
         }
         self.head = head
         view.read(self.head, octets.span)
-        self.view = view
         let endpoints = Array((configuration.endpointsPath + "/").utf8)
         guard !octets[self.head.path].starts(with: endpoints) else {
+            self.view = view
             outcome = .endpoint
             rule = nil
-            rival = nil
+            rivals = []
             return
         }
-        let route = configuration.rules.route(
-            method: octets.span.extracting(self.head.methodRange),
-            host: octets.span.extracting(self.head.authority),
-            view: view
-        )
-        switch route {
+        let method = octets.span.extracting(self.head.methodRange)
+        let host = octets.span.extracting(self.head.authority)
+        let rules = configuration.rules
+        var rivals: [RuleSet.Reading] = []
+        switch rules.route(method: method, host: host, view: &view) {
         case .rule(let rule):
             self.rule = rule
-            rival = nil
-            let reason = view.refusal(allowing: rule.allowEncoded)
-            if let reason {
-                outcome = .refused(status: reason.status, reason: reason.rawValue)
-            } else if rule.mode == .deny {
-                // As Enforcement's table of refusals has it.
-                outcome = .refused(status: 404, reason: "no-rule")
-            } else {
-                outcome = .rule(rule)
-            }
-        case .disputed(let rule, let rival):
+            // As Enforcement's table of refusals has it.
+            outcome =
+                rule.mode == .deny ? .refused(status: 404, reason: "no-rule") : .rule(rule)
+        case .malformed(let reason, let rule):
             self.rule = rule
-            self.rival = rival
-            let reason = view.refusal(allowing: rule.allowEncoded)
-            outcome = .refused(
-                status: reason?.status ?? 400,
-                reason: reason?.rawValue ?? "path-ambiguous"
-            )
+            outcome = .refused(status: reason.status, reason: reason.rawValue)
+        case .disputed(let rule, _):
+            self.rule = rule
+            let reason = Malformed.Reason.pathAmbiguous
+            outcome = .refused(status: reason.status, reason: reason.rawValue)
+            rivals = rules.readings(method: method, host: host, view: &view).filter(\.isRival)
         }
+        self.rivals = rivals
+        self.view = view
     }
 
     var method: String { text(head.methodRange) }
@@ -137,12 +132,11 @@ struct RequestTrial: ~Copyable {
     }
 
     /// Why the rule does not match, in words; `nil` when it does.
-    func mismatch(_ rule: Rule, _ reading: TargetView.Reading = .exact) -> String? {
+    func mismatch(_ rule: Rule) -> String? {
         let mismatch = rule.match.mismatch(
             method: octets.span.extracting(head.methodRange),
             host: octets.span.extracting(head.authority),
-            view: view,
-            reading: reading
+            view: view
         )
         switch mismatch {
         case .none: return nil

@@ -1,3 +1,5 @@
+package import HTTPWire
+
 /// One origin: the servers behind a name that rules refer to.
 package struct UpstreamSettings: Hashable, Sendable {
     package let name: String
@@ -12,4 +14,7 @@ package struct UpstreamSettings: Hashable, Sendable {
     package let connectTimeout: Duration
     /// Default `timeouts.first_byte`.
     package let firstByteTimeout: Duration
+    /// `paths`: what this origin may do to a path before it chooses what runs. Default: whatever
+    /// servers do.
+    package let paths: PathReading
 }

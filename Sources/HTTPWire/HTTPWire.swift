@@ -8,7 +8,8 @@
 //                   at once what can never become a head
 //   RequestHead     a complete request head, read strictly: RFC 9112 §§2–6, RFC 9110 §§5–7
 //   ResponseHead    the same for what an origin answers
-//   TargetView      the one view of a path that is matched; tells what can't be viewed in one way
+//   TargetView      the view of a path that is matched; tells what can't be viewed in one way
+//   PathReading     what servers do to a path besides: the other ways in which it is looked up
 //   BodyReader      length, chunked or until close: ranges of content, its exact end, its trailers
 //   HeadWriter      forwarded heads and local answers, appended to a reusable array
 //   ClientAddress   who the client is behind trusted proxies, and which of them are believed

@@ -39,6 +39,33 @@ enum OctetScan {
         return end
     }
 
+    /// Whether there is an upper-case letter of US-ASCII, and whether there is a dot.
+    static func letters(in octets: Span<UInt8>) -> (hasUpperCase: Bool, hasDot: Bool) {
+        let bytes = octets.bytes
+        var upper: UInt64 = 0
+        var dots: UInt64 = 0
+        var index = 0
+        while octets.count - index >= 8 {
+            // Bounds-checked despite its name; the order of the octets does not matter.
+            let word = bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+            // No carry: each octet has seven bits here, and the sums are at most 0xBE.
+            let low = word & ~tops
+            upper |= ((low &+ ones &* 0x3F) ^ (low &+ ones &* 0x25)) & ~word & tops
+            let other = word ^ (ones &* 0x2E)
+            dots |= ~(((other & ~tops) &+ ~tops) | other) & tops
+            index += 8
+        }
+        var hasUpperCase = upper != 0
+        var hasDot = dots != 0
+        while index < octets.count {
+            let octet = octets[index]
+            if octet &- 0x41 < 26 { hasUpperCase = true }
+            if octet == UInt8(ascii: ".") { hasDot = true }
+            index += 1
+        }
+        return (hasUpperCase, hasDot)
+    }
+
     /// Whether two runs of octets are equal, letters compared without case.
     static func equal(
         _ one: Span<UInt8>,

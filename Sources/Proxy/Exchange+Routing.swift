@@ -64,26 +64,19 @@ extension Exchange {
         proxy.view.read(proxy.requestHead, octets)
         let method = octets.extracting(proxy.requestHead.methodRange)
         let host = octets.extracting(proxy.requestHead.authority)
-        let disputed: Bool
-        switch settings.rules.route(method: method, host: host, view: proxy.view) {
+        switch settings.rules.route(method: method, host: host, view: &proxy.view) {
         case .rule(let found):
             rule = found
-            disputed = false
-        case .disputed(let found, _):
+            return true
+        case .malformed(let reason, let found):
             rule = found
-            disputed = true
-        }
-        if let reason = proxy.view.refusal(allowing: rule.allowEncoded) {
             malformed(reason)
-            return false
+        case .disputed(let found, _):
+            // Nobody can say for which of the rules the origin will take the path.
+            rule = found
+            malformed(.pathAmbiguous)
         }
-        // Servers differ on empty segments and path parameters. Where another rule is for the other
-        // reading, nobody can say which one the origin will serve.
-        if disputed {
-            malformed(status: 400, reason: "path-ambiguous")
-            return false
-        }
-        return true
+        return false
     }
 
     /// Whether Connection names a field that the rule signs or reads: it would end here, after it
@@ -125,13 +118,9 @@ extension Exchange {
 
     /// Answers a request that is none, and ends the connection: its framing is not to be trusted.
     func malformed(_ reason: Malformed.Reason) {
-        malformed(status: reason.status, reason: reason.rawValue)
-    }
-
-    private func malformed(status: Int, reason: String) {
         proxy.tally.add(.malformedRequests)
         isPersistent = false
         if case .done = upload {} else { upload = .abandoned }
-        answer(.error(status: status, reason: reason))
+        answer(.error(status: reason.status, reason: reason.rawValue))
     }
 }

@@ -123,6 +123,7 @@ extension HostPattern {
     fileprivate var covering: [HostPattern] {
         switch self {
         case .any: return [.any]
+        case .address: return [.any, self]
         case .exact(let name), .under(let name):
             let dots = name.indices.filter { name[$0] == UInt8(ascii: ".") }
             return [.any, self] + dots.map { .under(Array(name[($0 + 1)...])) }

@@ -1,10 +1,13 @@
-import HTTPWire
+package import HTTPWire
 
-/// Which hosts a rule is for. Names are compared without case, port and final dot.
+/// Which hosts a rule is for. Names are compared without case, port and final dot; addresses are
+/// compared by value, in whatever spelling.
 package enum HostPattern: Hashable, Sendable {
     case any
     /// One host, in lower case.
     case exact([UInt8])
+    /// One address. `[::ffff:192.0.2.1]` is the IPv4 address.
+    case address(IPAddress)
     /// `*.example.com`: every host with one label or more in front. Holds `example.com`.
     case under([UInt8])
 
@@ -20,7 +23,11 @@ package enum HostPattern: Hashable, Sendable {
         let isUnder = octets.starts(with: [UInt8(ascii: "*"), UInt8(ascii: ".")])
         if isUnder { octets.removeFirst(2) }
         if octets.last == UInt8(ascii: ".") { octets.removeLast() }
-        guard Self.isAddress(octets) && !isUnder || Self.isName(octets) else { return nil }
+        if !isUnder, let address = Self.address(octets.span, end: octets.count) {
+            self = .address(address)
+            return
+        }
+        guard Self.isName(octets) else { return nil }
         self = isUnder ? .under(octets) : .exact(octets)
     }
 
@@ -30,6 +37,8 @@ package enum HostPattern: Hashable, Sendable {
         case .any: "*"
         case .exact(let name): String(decoding: name, as: UTF8.self)
         case .under(let name): "*." + String(decoding: name, as: UTF8.self)
+        case .address(.v4(let address)): IPAddress.v4(address).text
+        case .address(let address): "[\(address.text)]"
         }
     }
 
@@ -44,6 +53,7 @@ package enum HostPattern: Hashable, Sendable {
             let start = end - name.count
             return start >= 2 && host[start - 1] == UInt8(ascii: ".")
                 && Self.agrees(name.span, with: host, from: start)
+        case .address(let address): return Self.address(host, end: end) == address
         }
     }
 
@@ -51,11 +61,28 @@ package enum HostPattern: Hashable, Sendable {
     package func covers(_ other: HostPattern) -> Bool {
         switch (self, other) {
         case (.any, _): return true
-        case (_, .any), (.exact, .under): return false
-        case (.exact, .exact): return self == other
+        case (_, .any), (.exact, _), (.address, _): return self == other
         case (.under, .exact(let name)): return matches(name.span)
+        case (.under, .address): return false
         case (.under(let outer), .under(let inner)):
             return outer == inner || matches(inner.span)
+        }
+    }
+
+    /// The address that a host is, its end being where ``end(of:)`` says; `nil` for a name.
+    static func address(_ host: Span<UInt8>, end: Int) -> IPAddress? {
+        guard end > 0 else { return nil }
+        switch host[0] {
+        case UInt8(ascii: "["):
+            guard end > 2, host[end - 1] == UInt8(ascii: "]") else { return nil }
+            // An IPv4 address has no brackets.
+            guard host.extracting(1..<end - 1).contains(UInt8(ascii: ":")) else { return nil }
+            return IPAddress(host, 1..<end - 1)
+        case UInt8(ascii: "0")...UInt8(ascii: "9"):
+            let address = IPAddress(host, 0..<end)
+            guard case .v4 = address else { return nil }
+            return address
+        default: return nil
         }
     }
 
@@ -111,14 +138,11 @@ package enum HostPattern: Hashable, Sendable {
                 }
         }
     }
+}
 
-    /// `[2001:db8::1]`: compared as text, so a rule writes it as clients do.
-    private static func isAddress(_ octets: [UInt8]) -> Bool {
-        guard octets.count > 4, octets.first == UInt8(ascii: "["),
-            octets.last == UInt8(ascii: "]")
-        else { return false }
-        let text = String(decoding: octets.dropFirst().dropLast(), as: UTF8.self)
-        guard case .v6 = IPAddress(text) else { return false }
-        return true
+extension Span<UInt8> {
+    fileprivate func contains(_ octet: UInt8) -> Bool {
+        for index in indices where self[index] == octet { return true }
+        return false
     }
 }

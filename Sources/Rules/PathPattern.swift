@@ -19,6 +19,8 @@ package struct PathPattern: Hashable, Sendable {
         case restBeforeEnd
         /// A query, a fragment, a space, an octet outside of US-ASCII, or an encoded `*`.
         case character
+        /// Two slashes in a row, or nothing before a `;`: no request can meet it in all readings.
+        case emptySegment
         /// A construct that no request may have or that has no single reading.
         case construct(PathConstructs.RawValue)
         case tooManySegments
@@ -27,23 +29,33 @@ package struct PathPattern: Hashable, Sendable {
     /// The most segments a pattern may have.
     package static let segmentsMax = 64
 
-    /// The segments as a request's are read exactly.
+    /// The pattern as servers have it that read paths in one of these ways.
+    struct Spelling: Hashable, Sendable {
+        let segments: [Segment]
+        /// The ``PathReading/spellingBit`` of each reading.
+        var readings: UInt32
+    }
+
+    /// The segments as a request's are read as written.
     package let segments: [Segment]
-    /// The segments as a request's are read by servers that merge slashes and strip parameters.
-    package let mergedSegments: [Segment]
+    /// The segments in all readings. The masks of all spellings together have every bit.
+    let spellings: [Spelling]
+    /// The steps of readings that make other segments of it.
+    let odd: PathReading
     /// Whether it ends in `**`: then any rest matches, also none, so that `/v1/**` takes `/v1`.
     package let hasRest: Bool
     /// The pattern as the rule writes it.
     package let text: String
 
     /// Every target. `*` of `OPTIONS *` is viewed as `/`.
-    package static let all = PathPattern(segments: [], merged: [], hasRest: true, text: "/**")
+    package static let all = PathPattern(segments: [], spellings: nil, hasRest: true, text: "/**")
 
-    private init(segments: [Segment], merged: [Segment], hasRest: Bool, text: String) {
+    private init(segments: [Segment], spellings: [Spelling]?, hasRest: Bool, text: String) {
         self.segments = segments
-        self.mergedSegments = merged
+        self.spellings = spellings ?? [Spelling(segments: segments, readings: .max)]
         self.hasRest = hasRest
         self.text = text
+        odd = Self.odd(self.spellings)
     }
 
     /// Reads a pattern as a rule writes it.
@@ -65,8 +77,12 @@ package struct PathPattern: Hashable, Sendable {
         }
         guard
             octets.allSatisfy({ (0x21...0x7E).contains($0) && !Array("?#".utf8).contains($0) }),
-            !text.lowercased().contains("%2a")
+            !text.lowercased().contains("%2a"), !text.lowercased().contains("%3b")
         else { throw .character }
+        let semicolon = UInt8(ascii: ";")
+        guard !parts.dropLast(hasRest ? 0 : 1).contains(where: \.isEmpty),
+            !parts.contains(where: { $0.first == semicolon })
+        else { throw .emptySegment }
 
         // Whatever views requests views the pattern, so that both are cut and decoded alike.
         let path = parts.reduce(into: [UInt8]()) { $0 += [UInt8(ascii: "/")] + $1 }
@@ -75,50 +91,80 @@ package struct PathPattern: Hashable, Sendable {
         guard view.findings.isSubset(of: .readingDependent) else {
             throw .construct(view.findings.rawValue)
         }
-        func segments(_ reading: TargetView.Reading) -> [Segment] {
-            (0..<view.segmentCount(reading)).map { place in
-                let literal = Array(view.octets[view.segment(place, reading)])
-                return literal == Array(one) ? .one : .literal(literal)
-            }
-        }
+        let texts = (0..<view.segmentCount).map { Array(view.octets[view.segment($0)]) }
         self.init(
-            segments: segments(.exact),
-            merged: segments(.merged),
+            segments: Self.segments(texts),
+            spellings: Self.spellings(of: view),
             hasRest: hasRest,
             text: text
         )
     }
 
-    func segments(_ reading: TargetView.Reading) -> [Segment] {
-        switch reading {
-        case .exact: segments
-        case .merged: mergedSegments
-        }
+    private static func segments(_ texts: [[UInt8]]) -> [Segment] {
+        texts.map { $0 == [UInt8(ascii: "*")] ? .one : .literal($0) }
     }
 
-    /// Whether this path is one of them.
-    package func matches(_ view: TargetView, _ reading: TargetView.Reading) -> Bool {
-        let segments = segments(reading)
-        let count = view.segmentCount(reading)
-        guard hasRest ? count >= segments.count : count == segments.count else { return false }
-        for (place, segment) in segments.enumerated() {
-            switch segment {
-            case .one:
-                guard !view.segment(place, reading).isEmpty else { return false }
-            case .literal(let literal):
-                guard view.segment(place, reading, equals: literal) else { return false }
+    /// The pattern in each reading that can make another of it; `nil` when none does.
+    private static func spellings(of view: TargetView) -> [Spelling]? {
+        guard !view.steps(of: .all).isEmpty else { return nil }
+        var spellings: [Spelling] = []
+        for bits in 0...PathReading.ofPatterns.rawValue {
+            let reading = PathReading(rawValue: bits)
+            for path in view.paths(in: reading) {
+                let segments = segments(path)
+                if let place = spellings.firstIndex(where: { $0.segments == segments }) {
+                    spellings[place].readings |= reading.spellingBit
+                } else {
+                    spellings.append(Spelling(segments: segments, readings: reading.spellingBit))
+                }
             }
         }
-        return true
+        return spellings
     }
 
-    /// Whether every path of the other pattern is one of this pattern, in both readings.
+    /// The steps on which it depends which of the spellings there are.
+    private static func odd(_ spellings: [Spelling]) -> PathReading {
+        var odd: PathReading = []
+        guard spellings.count > 1 else { return odd }
+        for place in 0..<PathReading.ofPatterns.rawValue.nonzeroBitCount {
+            let step = PathReading(rawValue: 1 << UInt16(place))
+            for bits in 0...PathReading.ofPatterns.rawValue {
+                let reading = PathReading(rawValue: bits).subtracting(step)
+                let other = reading.union(step)
+                if spellings.contains(where: {
+                    ($0.readings & reading.spellingBit == 0)
+                        != ($0.readings & other.spellingBit == 0)
+                }) {
+                    odd.insert(step)
+                }
+            }
+        }
+        return odd
+    }
+
+    /// Whether a path's segments are some of this pattern's, in a reading.
+    ///
+    /// Slow and obvious, for explanations and tests. Lanes ask ``RouteIndex``.
+    package func matches(_ path: [[UInt8]], _ reading: PathReading = .asWritten) -> Bool {
+        spellings.contains { spelling in
+            let segments = spelling.segments
+            guard spelling.readings & reading.spellingBit != 0,
+                hasRest ? path.count >= segments.count : path.count == segments.count
+            else { return false }
+            return zip(segments, path).allSatisfy { segment, text in
+                switch segment {
+                case .one: !text.isEmpty
+                case .literal(let literal): text == literal
+                }
+            }
+        }
+    }
+
+    /// Whether every path of the other pattern is one of this pattern, as written.
+    ///
+    /// A rule is found by what is written, so that other readings don't matter here.
     package func covers(_ other: PathPattern) -> Bool {
-        covers(other, .exact) && covers(other, .merged)
-    }
-
-    private func covers(_ other: PathPattern, _ reading: TargetView.Reading) -> Bool {
-        let (segments, theirSegments) = (segments(reading), other.segments(reading))
+        let theirSegments = other.segments
         for (place, segment) in segments.enumerated() {
             guard place < theirSegments.count else { return false }
             switch (segment, theirSegments[place]) {

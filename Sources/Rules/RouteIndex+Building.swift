@@ -1,10 +1,10 @@
 import HTTPWire
 
 extension RouteIndex {
-    /// An index over the matches in their order, for one reading of paths.
+    /// An index over the matches in their order, for all readings of paths.
     ///
     /// `nil` when they name more than ``methodsMax`` methods together.
-    init?(_ matches: [RouteMatch], _ reading: TargetView.Reading) {
+    init?(_ matches: [RouteMatch]) {
         let names = matches.reduce(into: [String]()) { names, match in
             for name in match.methods ?? [] where !names.contains(name) { names.append(name) }
         }
@@ -20,10 +20,23 @@ extension RouteIndex {
             for (place, name) in names.enumerated() where match.methods?.contains(name) == true {
                 methods |= 1 << UInt64(place)
             }
-            let entry = Entry(rule: Int32(clamping: rule), methods: methods)
-            tree.add(entry, match, reading)
+            for spelling in match.path.spellings {
+                let entry = Entry(
+                    rule: Int32(clamping: rule),
+                    readings: spelling.readings,
+                    methods: methods
+                )
+                tree.add(entry, match, spelling.segments)
+                depth = max(depth, spelling.segments.count)
+            }
+            odd.formUnion(match.path.odd)
+        }
+        // HEAD is asked for by whoever names it, and by whoever names GET.
+        for (place, name) in names.enumerated() where name == "GET" {
+            methodOfGet = 1 << UInt64(place)
         }
         hasHostSuffixes = !tree.nodes[Int(Self.hostSuffixes)].literals.isEmpty
+        addresses = tree.addresses
         flatten(tree)
     }
 
@@ -38,16 +51,18 @@ extension RouteIndex {
         }
 
         var nodes = [Node](repeating: Node(), count: 3)
+        var addresses: [IPAddress: Int32] = [:]
 
-        mutating func add(_ entry: Entry, _ match: RouteMatch, _ reading: TargetView.Reading) {
+        mutating func add(_ entry: Entry, _ match: RouteMatch, _ segments: [PathPattern.Segment]) {
             var node =
                 switch match.host {
                 case .any: RouteIndex.anyHost
                 case .exact(let name): child(of: RouteIndex.exactHosts, name)
                 case .under(let name): child(of: RouteIndex.hostSuffixes, name)
+                case .address(let address): root(of: address)
                 }
             note(entry.rule, at: node)
-            for segment in match.path.segments(reading) {
+            for segment in segments {
                 switch segment {
                 case .literal(let literal): node = child(of: node, literal)
                 case .one: node = one(of: node)
@@ -63,6 +78,14 @@ extension RouteIndex {
 
         private mutating func note(_ rule: Int32, at node: Int32) {
             nodes[Int(node)].least = min(nodes[Int(node)].least, rule)
+        }
+
+        private mutating func root(of address: IPAddress) -> Int32 {
+            if let root = addresses[address] { return root }
+            let root = Int32(clamping: nodes.count)
+            addresses[address] = root
+            nodes.append(Node())
+            return root
         }
 
         private mutating func child(of node: Int32, _ literal: [UInt8]) -> Int32 {
@@ -110,6 +133,7 @@ extension RouteIndex {
         for octet in from < Self.anyHost ? label.reversed() : label { hash.add(octet) }
         let start = Int32(clamping: labels.count)
         labels.append(contentsOf: label)
+        if from >= Self.anyHost { labelBytesMax = max(labelBytesMax, label.count) }
         let mask = edges.count - 1
         var place = Self.place(from, hash.value) & mask
         while edges[place] != nil { place = (place + 1) & mask }

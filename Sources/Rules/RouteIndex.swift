@@ -8,6 +8,9 @@ import HTTPWire
 /// are the literal segments that go on from there. Hosts are edges too, from two nodes that exist
 /// for them.
 ///
+/// A pattern stands in the tree once for each way in which servers may spell it; most have one. An
+/// entry says for which readings of a path it stands there, so one tree serves all of them.
+///
 /// A look-up visits at most the nodes whose patterns meet the path, and of those only the ones
 /// that hold a rule earlier than the best so far. The hash table is filled from the rules alone;
 /// what strangers send is looked up and never inserted.
@@ -24,6 +27,8 @@ struct RouteIndex: Sendable {
 
     struct Entry: Sendable {
         let rule: Int32
+        /// The ``PathReading/spellingBit`` of each reading for which it stands here.
+        let readings: UInt32
         let methods: UInt64
     }
 
@@ -38,7 +43,7 @@ struct RouteIndex: Sendable {
     static let hostSuffixes: Int32 = 1
     static let anyHost: Int32 = 2
     /// The bit of every method that no rule names.
-    private static let otherMethod: UInt64 = 1 << 63
+    static let otherMethod: UInt64 = 1 << 63
     /// The most method names that all rules may name together.
     static let methodsMax = 63
 
@@ -50,24 +55,53 @@ struct RouteIndex: Sendable {
     var methodNames: [UInt8] = []
     var methodRanges: [Range<Int>] = []
     var hasHostSuffixes = false
+    /// The trees of the rules for one address.
+    var addresses: [IPAddress: Int32] = [:]
+    /// The bit of GET, which is also for HEAD; none when no rule names GET.
+    var methodOfGet: UInt64 = 0
+    /// The most segments that a pattern has.
+    var depth = 0
+    /// The most octets of a segment that a pattern names.
+    var labelBytesMax = 0
+    /// The steps of readings that make another pattern of some pattern.
+    var odd: PathReading = []
 
-    /// The lowest number of a match that the request meets, or `nil`.
-    func first(
-        method: Span<UInt8>,
-        host: Span<UInt8>,
-        view: borrowing TargetView,
-        _ reading: TargetView.Reading
-    ) -> Int? {
-        var search = Search(methods: bit(of: method), reading: reading)
-        visit(Self.anyHost, view, at: 0, &search)
-        visitHosts(host, view, &search)
-        return search.best == .max ? nil : Int(search.best)
+    /// A search for the first rule that a request meets in one reading of its path.
+    struct Search {
+        /// The bits of the request's method.
+        let methods: UInt64
+        private(set) var reading: UInt32
+        private(set) var foldsCase = false
+        /// The lowest number of a rule so far; `Int32.max` before there is one.
+        var best = Int32.max
+        /// Whether the answer may be another one in a reading that has the same path.
+        var dependsOnReading = false
+
+        init(methods: UInt64) {
+            self.methods = methods
+            reading = PathReading.asWritten.spellingBit
+        }
+
+        /// Makes it a search in another reading.
+        mutating func begin(_ reading: PathReading) {
+            self.reading = reading.spellingBit
+            foldsCase = reading.contains(.foldsCase)
+            best = .max
+            dependsOnReading = false
+        }
     }
 
-    private struct Search {
-        let methods: UInt64
-        let reading: TargetView.Reading
-        var best = Int32.max
+    /// Finds the lowest number of a match that the request meets.
+    ///
+    /// `ends`: the end of each of the path's segments in `octets`.
+    func find(
+        _ search: inout Search,
+        host: Span<UInt8>,
+        _ octets: Span<UInt8>,
+        _ ends: Span<UInt32>
+    ) {
+        visit(Self.anyHost, octets, ends, at: 0, &search)
+        visitHosts(host, octets, ends, &search)
     }
 
     /// Visits the trees of the host itself and of all `*.` patterns above it.
@@ -76,26 +110,32 @@ struct RouteIndex: Sendable {
     /// every suffix on its way.
     private func visitHosts(
         _ host: Span<UInt8>,
-        _ view: borrowing TargetView,
+        _ octets: Span<UInt8>,
+        _ ends: Span<UInt32>,
         _ search: inout Search
     ) {
         let end = HostPattern.end(of: host)
+        if !addresses.isEmpty, let address = HostPattern.address(host, end: end) {
+            visit(addresses[address] ?? -1, octets, ends, at: 0, &search)
+        }
         var hash = SegmentHash()
         var index = end
         while index > 0 {
             index -= 1
             if hasHostSuffixes, index > 0, index < end - 1, host[index] == UInt8(ascii: ".") {
                 let suffix = hostEdge(Self.hostSuffixes, hash, host, from: index + 1, to: end)
-                visit(suffix, view, at: 0, &search)
+                visit(suffix, octets, ends, at: 0, &search)
             }
             hash.add(HostPattern.lowerCase(host[index]))
         }
-        visit(hostEdge(Self.exactHosts, hash, host, from: 0, to: end), view, at: 0, &search)
+        let exact = hostEdge(Self.exactHosts, hash, host, from: 0, to: end)
+        visit(exact, octets, ends, at: 0, &search)
     }
 
     private func visit(
         _ number: Int32,
-        _ view: borrowing TargetView,
+        _ octets: Span<UInt8>,
+        _ ends: Span<UInt32>,
         at place: Int,
         _ search: inout Search
     ) {
@@ -103,17 +143,31 @@ struct RouteIndex: Sendable {
         let node = nodes[Int(number)]
         guard node.least < search.best else { return }
         take(node.rests, &search)
-        guard place < view.segmentCount(search.reading) else {
+        guard place < ends.count else {
             take(node.ends, &search)
             return
         }
-        let range = view.segment(place, search.reading)
-        let segment = view.octets.span.extracting(range)
+        let start = place == 0 ? 0 : Int(ends[place - 1])
+        let segment = octets.extracting(start..<Int(ends[place]))
+        if segment.count <= labelBytesMax {
+            let literal = child(of: number, segment, foldsCase: search.foldsCase)
+            visit(literal, octets, ends, at: place + 1, &search)
+        }
+        if !segment.isEmpty { visit(node.one, octets, ends, at: place + 1, &search) }
+    }
+
+    /// The node behind a literal segment, or -1.
+    @inline(__always)
+    private func child(of node: Int32, _ segment: Span<UInt8>, foldsCase: Bool) -> Int32 {
         var hash = SegmentHash()
+        guard !foldsCase else {
+            for index in 0..<segment.count { hash.add(HostPattern.lowerCase(segment[index])) }
+            return edge(node, hash.value) { label in
+                label.count == segment.count && HostPattern.agrees(label, with: segment, from: 0)
+            }
+        }
         for index in 0..<segment.count { hash.add(segment[index]) }
-        let literal = edge(number, hash.value) { RouteMatch.isSame($0, segment) }
-        visit(literal, view, at: place + 1, &search)
-        if !range.isEmpty { visit(node.one, view, at: place + 1, &search) }
+        return edge(node, hash.value) { RouteMatch.isSame($0, segment) }
     }
 
     /// Entries are in the order of the rules, so the first that meets the method is the best.
@@ -121,19 +175,27 @@ struct RouteIndex: Sendable {
         for place in range {
             let entry = entries[Int(place)]
             guard entry.rule < search.best else { return }
-            if entry.methods & search.methods != 0 {
+            guard entry.methods & search.methods != 0 else { continue }
+            if entry.readings != .max { search.dependsOnReading = true }
+            if entry.readings & search.reading != 0 {
                 search.best = entry.rule
                 return
             }
         }
     }
 
-    private func bit(of method: Span<UInt8>) -> UInt64 {
+    /// The bits of a method; `nil` for the name of a rule's method in another case.
+    ///
+    /// Servers such as Django's turn methods into upper case, and would run what a rule is for.
+    func methods(_ method: Span<UInt8>) -> UInt64? {
+        let get = RouteMatch.isHead(method) ? methodOfGet : 0
         for (place, range) in methodRanges.enumerated()
         where RouteMatch.isSame(methodNames.span.extracting(range), method) {
-            return 1 << UInt64(place)
+            return 1 << UInt64(place) | get
         }
-        return Self.otherMethod
+        for range in methodRanges
+        where RouteMatch.isFolded(method, methodNames.span.extracting(range)) { return nil }
+        return Self.otherMethod | get
     }
 
     private func hostEdge(

@@ -88,3 +88,27 @@ package final class Rule: Sendable {
     package var apps: AppScope { demands.apps }
     package var sendsNextChallenge: Bool { demands.sendsNextChallenge }
 }
+
+extension Rule {
+    /// Whether a request gets the same treatment by the other rule: the same origin, and the same
+    /// is asked of it.
+    ///
+    /// Then it does not matter which of the two a path meets.
+    package func decidesLike(_ other: Rule) -> Bool {
+        guard origin == other.origin, mode == other.mode, allowEncoded == other.allowEncoded else {
+            return false
+        }
+        guard mode.verifies else { return true }
+        var mine = demands
+        // Where everyone or nobody is enforced, no bucket is asked for.
+        if !dependsOnBucket, demands.rollout.schedule == other.demands.rollout.schedule {
+            mine.rollout = other.demands.rollout
+        }
+        return mine == other.demands
+    }
+
+    /// Whether the rule treats requests differently by their bucket.
+    var dependsOnBucket: Bool {
+        mode == .enforce && ![.fixed(.whole), .fixed(.none)].contains(demands.rollout.schedule)
+    }
+}

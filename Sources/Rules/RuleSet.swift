@@ -7,17 +7,25 @@ package final class RuleSet: Sendable {
     /// What a request's host, method and path lead to.
     package enum Route: Sendable {
         case rule(Rule)
-        /// The path can be read in two ways, and they lead to different rules: exact, then merged.
+        /// The request is malformed, though it meets this rule.
+        case malformed(Malformed.Reason, Rule)
+        /// The path can be read in several ways, and they lead to rules that differ: the rule as
+        /// written, then the other one; `nil` where there are too many readings to look them up.
         ///
         /// Such a request is refused: whatever the origin does with its path, one of the two
         /// rules would be passed by.
-        case disputed(Rule, Rule)
+        case disputed(Rule, Rule?)
     }
 
     /// The rules by their number; the last is the default, which every request meets.
     package let rules: [Rule]
-    private let exact: RouteIndex
-    private let merged: RouteIndex
+    private let index: RouteIndex
+    /// For each rule the lowest number of a rule that decides like it.
+    private let decisions: [Int32]
+    /// For each rule what its origin may do to a path.
+    private let readings: [PathReading]
+    /// Whether there are rules that decide differently at all.
+    private let isMixed: Bool
 
     /// `nil` when the rules name more than 63 methods together, or when a rule's number is not its
     /// place.
@@ -25,32 +33,158 @@ package final class RuleSet: Sendable {
     /// - Parameters:
     ///   - rules: in order, numbered from 0.
     ///   - fallback: the default, numbered behind them.
-    package init?(_ rules: [Rule], default fallback: Rule) {
-        let matches = rules.map(\.match)
-        guard let exact = RouteIndex(matches, .exact), let merged = RouteIndex(matches, .merged)
-        else { return nil }
-        self.exact = exact
-        self.merged = merged
-        self.rules = rules + [fallback]
-        guard self.rules.indices.allSatisfy({ self.rules[$0].index == $0 }) else { return nil }
+    ///   - origins: what each origin may do to a path; whatever servers do for one that is missing.
+    package init?(_ rules: [Rule], default fallback: Rule, origins: [PathReading] = []) {
+        guard let index = RouteIndex(rules.map(\.match)) else { return nil }
+        let all = rules + [fallback]
+        guard all.indices.allSatisfy({ all[$0].index == $0 }) else { return nil }
+        self.index = index
+        self.rules = all
+        decisions = Self.decisions(all)
+        isMixed = decisions.contains { $0 != 0 }
+        readings = all.map { rule in
+            // A rule that denies has no origin, and nothing gets by it.
+            guard let place = rule.origin?.rawValue else { return .asWritten }
+            return origins.indices.contains(place) ? origins[place] : .all
+        }
     }
 
     /// The rule for requests that no other rule is for.
     package var fallback: Rule { rules[rules.count - 1] }
 
-    /// The first rule that the request meets.
+    /// The first rule that the request meets, in all readings of its path.
     ///
     /// The method is as in the request line; the host is that of the target or of the `Host` field,
-    /// with a port or without.
+    /// with a port or without. The path is looked up as written; where it has a construct that
+    /// servers read in more than one way, or where a pattern on its way has, also in each reading
+    /// that the origin of that rule may make. A plain path costs one look-up. The view is changed
+    /// only in the storage that it keeps for readings.
     package func route(
         method: Span<UInt8>,
         host: Span<UInt8>,
-        view: borrowing TargetView
+        view: inout TargetView
     ) -> Route {
-        let fallback = rules.count - 1
-        let found = exact.first(method: method, host: host, view: view, .exact) ?? fallback
-        if view.findings.isDisjoint(with: .readingDependent) { return .rule(rules[found]) }
-        let other = merged.first(method: method, host: host, view: view, .merged) ?? fallback
-        return found == other ? .rule(rules[found]) : .disputed(rules[found], rules[other])
+        let methods = index.methods(method)
+        var search = RouteIndex.Search(methods: methods ?? RouteIndex.otherMethod)
+        index.find(&search, host: host, view.octets.span, view.ends.span)
+        let found = number(search)
+        let rule = rules[found]
+        guard methods != nil else { return .malformed(.methodCase, rule) }
+        if let reason = view.refusal(allowing: rule.allowEncoded) {
+            return .malformed(reason, rule)
+        }
+        guard isMixed else { return .rule(rule) }
+        var steps = view.steps(of: readings[found])
+        if steps.isEmpty, !search.dependsOnReading { return .rule(rule) }
+        let odd = index.odd.intersection(readings[found])
+        steps.formUnion(odd)
+        var rival = found
+        let walk = view.visitReadings(steps, odd: odd, depth: index.depth) {
+            search.begin($0)
+            index.find(&search, host: host, $1, $2)
+            rival = number(search)
+            return decisions[rival] == decisions[found]
+        }
+        switch walk {
+        case .complete: return .rule(rule)
+        case .stopped: return .disputed(rule, rules[rival])
+        case .tooMany: return .disputed(rule, nil)
+        }
+    }
+
+    private func number(_ search: RouteIndex.Search) -> Int {
+        search.best == .max ? rules.count - 1 : Int(search.best)
+    }
+
+    /// Groups the rules by what they decide.
+    private static func decisions(_ rules: [Rule]) -> [Int32] {
+        // Those that surely differ are not compared.
+        struct Kind: Hashable {
+            let origin: OriginIndex?
+            let mode: Mode
+            let salt: String?
+        }
+        var groups: [Kind: [Int]] = [:]
+        return rules.indices.map { place in
+            let rule = rules[place]
+            let kind = Kind(
+                origin: rule.origin,
+                mode: rule.mode,
+                salt: rule.dependsOnBucket ? rule.demands.rollout.salt : nil
+            )
+            let first = groups[kind]?.first { rules[$0].decidesLike(rule) }
+            if first == nil { groups[kind, default: []].append(place) }
+            return Int32(clamping: first ?? place)
+        }
+    }
+}
+
+extension RuleSet {
+    /// A reading of a path, and where it leads.
+    package struct Reading: Sendable {
+        package let reading: PathReading
+        /// The path in this reading, each segment behind a slash.
+        package let path: [UInt8]
+        package let rule: Rule
+        /// Whether the rule decides otherwise than the one that the path meets as written.
+        package let isRival: Bool
+    }
+
+    /// Every reading that is looked up for this request, in the order in which it is; as written
+    /// comes first. For explanations.
+    package func readings(
+        method: Span<UInt8>,
+        host: Span<UInt8>,
+        view: inout TargetView
+    ) -> [Reading] {
+        var search = RouteIndex.Search(methods: index.methods(method) ?? RouteIndex.otherMethod)
+        index.find(&search, host: host, view.octets.span, view.ends.span)
+        let found = number(search)
+        let odd = index.odd.intersection(readings[found])
+        let steps = view.steps(of: readings[found]).union(odd)
+        var all = [
+            Reading(
+                reading: .asWritten,
+                path: Self.path(.asWritten, view.octets.span, view.ends.span),
+                rule: rules[found],
+                isRival: false
+            )
+        ]
+        _ = view.visitReadings(steps, odd: odd, depth: index.depth) { reading, octets, ends in
+            search.begin(reading)
+            index.find(&search, host: host, octets, ends)
+            let rule = rules[number(search)]
+            all.append(
+                Reading(
+                    reading: reading,
+                    path: Self.path(reading, octets, ends),
+                    rule: rule,
+                    isRival: decisions[rule.index] != decisions[found]
+                )
+            )
+            return true
+        }
+        return all
+    }
+
+    private static func path(
+        _ reading: PathReading,
+        _ octets: Span<UInt8>,
+        _ ends: Span<UInt32>
+    ) -> [UInt8] {
+        guard !ends.isEmpty else { return [UInt8(ascii: "/")] }
+        var path: [UInt8] = []
+        var start = 0
+        for place in ends.indices {
+            path.append(UInt8(ascii: "/"))
+            for index in start..<Int(ends[place]) {
+                let octet = octets[index]
+                path.append(
+                    reading.contains(.foldsCase) ? HostPattern.foldedCase(octet) : octet
+                )
+            }
+            start = Int(ends[place])
+        }
+        return path
     }
 }

@@ -12,11 +12,10 @@
 // specificity: what is written first wins, and a rule that can never be reached is refused when
 // the file is loaded (`RouteMatch.covers`).
 //
-// One view of the path, HTTPWire's `TargetView`: segments, percent-decoded once. Where servers
-// differ although no encoding is involved (`//admin`, `/admin/`, `/admin;x=1`), both readings are
-// looked up, and a request for which different rules come out has no route
-// (`RuleSet.Route.disputed`). In the merging reading patterns are merged too, so that a rule for
-// `/v1/` can be met.
+// A path is looked up as written, and besides in every reading that its origin may make of it:
+// HTTPWire's `PathReading`. Patterns are read in the same way, so that a rule for `/V1/Orders` is
+// met by `/v1/orders` at an origin that ignores case. A request for which rules come out that
+// decide differently has no route (`RuleSet.Route.disputed`).
 //
 // Nothing here reads a clock, a file or a socket. Matching allocates nothing, and its cost grows
 // with the length of the path and not with the number of rules.

@@ -24,24 +24,20 @@ extension FuzzTarget {
         let (method, host, path) = (Array(method.utf8), Array(host.utf8), Array(path.utf8))
         var view = TargetView()
         view.read(path.span, 0..<path.count)
-        func first(_ reading: TargetView.Reading) -> Int {
-            let found = set.rules.dropLast().first {
-                $0.match.mismatch(
-                    method: method.span,
-                    host: host.span,
-                    view: view,
-                    reading: reading
-                ) == nil
-            }
-            return (found ?? set.fallback).index
+        let found = set.rules.dropLast().first {
+            $0.match.mismatch(method: method.span, host: host.span, view: view) == nil
         }
-        let (exact, merged) = (first(.exact), first(.merged))
-        switch set.route(method: method.span, host: host.span, view: view) {
+        let first = (found ?? set.fallback).index
+        let readings = set.readings(method: method.span, host: host.span, view: &view)
+        demand(readings.first?.rule.index == first, "the index finds the first rule")
+        let rivals = readings.filter(\.isRival).map(\.rule.index)
+        switch set.route(method: method.span, host: host.span, view: &view) {
         case .rule(let rule):
-            demand(rule.index == exact && exact == merged, "the index finds the first rule")
+            demand(rule.index == first && rivals.isEmpty, "who has a rule has it in all readings")
         case .disputed(let one, let other):
-            demand(one.index == exact && other.index == merged, "the index finds both rules")
-            demand(exact != merged, "rules that are the same are not disputed")
+            demand(one.index == first, "the first rule is that of the path as written")
+            demand(other.map { rivals.contains($0.index) } ?? true, "a rival is met")
+        case .malformed: break
         }
     }
 
@@ -72,8 +68,9 @@ extension FuzzTarget {
         var view = TargetView()
         view.read(path.span, 0..<path.count)
         guard let one = paths[0], let other = paths[1], one.covers(other) else { return }
-        for reading in [TargetView.Reading.exact, .merged] where other.matches(view, reading) {
-            demand(one.matches(view, reading), "who covers a path pattern meets its paths")
+        let segments = (0..<view.segmentCount).map { Array(view.octets[view.segment($0)]) }
+        if other.matches(segments) {
+            demand(one.matches(segments), "who covers a path pattern meets its paths")
         }
     }
 

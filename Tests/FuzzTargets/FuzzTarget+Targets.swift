@@ -17,7 +17,7 @@ extension FuzzTarget {
             return
         }
         // Every octet of every segment escaped: another spelling of the same path.
-        var spelled = [UInt8](view.segmentCount() == 0 ? "/".utf8 : "".utf8)
+        var spelled = [UInt8](view.segmentCount == 0 ? "/".utf8 : "".utf8)
         for segment in first.exact {
             spelled.append(UInt8(ascii: "/"))
             for octet in segment {
@@ -27,21 +27,31 @@ extension FuzzTarget {
         }
         var again = TargetView()
         again.read(spelled.span, 0..<spelled.count)
-        demand(first == Viewed(again), "escaping octets does not change what rules match")
+        demand(
+            first.exact == Viewed(again).exact,
+            "escaping octets does not change what rules match"
+        )
     }
 
     /// What rules see of a path.
     private struct Viewed: Equatable {
         let exact: [[UInt8]]
-        let merged: [[UInt8]]
         let findings: PathConstructs
+        var readings: [[UInt8]] = []
 
         init(_ view: TargetView) {
-            exact = (0..<view.segmentCount(.exact)).map { Array(view.octets[view.segment($0)]) }
-            merged = (0..<view.segmentCount(.merged)).map {
-                Array(view.octets[view.segment($0, .merged)])
-            }
+            var view = view
+            exact = (0..<view.segmentCount).map { Array(view.octets[view.segment($0)]) }
             findings = view.findings
+            var readings: [[UInt8]] = []
+            let steps = view.steps(of: .all)
+            _ = view.visitReadings(steps, odd: [], depth: 8) { reading, octets, ends in
+                readings.append(octets.withUnsafeBufferPointer { Array($0) })
+                demand(ends.indices.allSatisfy { Int(ends[$0]) <= octets.count }, "ends fit")
+                demand(reading != .asWritten, "as written is no other reading")
+                return true
+            }
+            self.readings = readings
         }
     }
 

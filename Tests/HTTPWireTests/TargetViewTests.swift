@@ -9,14 +9,9 @@ struct TargetViewTests {
         return view
     }
 
-    private static func segments(
-        _ path: String,
-        _ reading: TargetView.Reading = .exact
-    ) -> [String] {
+    private static func segments(_ path: String) -> [String] {
         let view = view(path)
-        return (0..<view.segmentCount(reading)).map {
-            text(view.octets, view.segment($0, reading))
-        }
+        return (0..<view.segmentCount).map { text(view.octets, view.segment($0)) }
     }
 
     @Test(
@@ -29,19 +24,6 @@ struct TargetViewTests {
     func `segments are decoded once`(_ path: String, _ segments: [String]) {
         #expect(Self.segments(path) == segments)
         #expect(Self.view(path).refusal() == nil)
-    }
-
-    @Test(
-        arguments: [
-            ("/a//b/", ["a", "b"]), ("/a;x=1/b", ["a", "b"]), ("/;x/b", ["b"]), ("/a%3bx", ["a"]),
-            ("/a/b", ["a", "b"]), ("//", []),
-        ] as [(String, [String])]
-    )
-    func `the merged reading has neither empty segments nor parameters`(
-        _ path: String,
-        _ segments: [String]
-    ) {
-        #expect(Self.segments(path, .merged) == segments)
     }
 
     @Test(
@@ -81,6 +63,8 @@ struct TargetViewTests {
         #expect(Self.view("//a").findings == .emptySegment)
         #expect(Self.view("/a/").findings == .trailingSlash)
         #expect(Self.view("/a;b").findings == .pathParameter)
+        #expect(Self.view("/a%3Bb").findings == [.encodedParameter, .escape])
+        #expect(Self.view("/a%20b").findings == .escape)
         #expect(Self.view("/a/b").findings == [])
         #expect(Self.view("/").findings == [])
     }
@@ -89,7 +73,7 @@ struct TargetViewTests {
         var view = Self.view("/a%2f/../;/x")
         let octets = Array("/b".utf8)
         view.read(octets.span, 0..<2)
-        #expect(view.findings == [] && view.segmentCount() == 1)
+        #expect(view.findings == [] && view.segmentCount == 1)
         #expect(view.segment(0, equals: Array("b".utf8)))
         #expect(!view.segment(0, equals: Array("B".utf8)))
     }

@@ -16,92 +16,169 @@ private struct Seeded: RandomNumberGenerator {
 }
 
 @Suite struct RuleSetTests {
-    private static let words = ["v1", "v2", "orders", "users", "a", "b", "c", "items", "me", ""]
+    /// Segments of patterns.
+    private static let words = [
+        "v1", "v2", "orders", "Orders", "users", "a", "b", "pay.php", "PAY.php", "x.cgi", "o;v=1",
+        "caf%C3%A9", "a%20b", "*", "*",
+    ]
+    /// Segments of paths, besides.
+    private static let oddWords = [
+        "", "", "%6Frders", "%4Frders", "users;x", ";x", "v1%3By", "a%2Fb", "v1%2f", "v1%5Ca",
+        "v1\\orders", "pay%2Ephp", "a%2fpay.php;x%2Fb", "ME", "caf%c3%a9",
+    ]
     private static let hosts = [
         "api.example.com", "example.com", "www.example.com", "a.api.example.com", "other.org",
     ]
     private static let methods = ["GET", "POST", "PUT", "PURGE"]
 
-    private func ruleSet(_ matches: [RouteMatch]) throws -> RuleSet {
-        let rules = matches.enumerated().map { index, match in
-            Rule(id: "r\(index)", index: index, match: match, origin: OriginIndex(0), mode: .off)
+    /// Rules that each decide otherwise than the others.
+    private func ruleSet(
+        _ matches: [RouteMatch],
+        origins: [PathReading] = []
+    ) throws -> RuleSet {
+        let rules = (matches + [.all]).enumerated().map { index, match in
+            Rule(
+                id: index == matches.count ? "default" : "r\(index)",
+                index: index,
+                match: match,
+                origin: OriginIndex(index),
+                mode: .off,
+                allowEncoded: .allowable
+            )
         }
-        let fallback = Rule(
-            id: "default",
-            index: rules.count,
-            match: .all,
-            origin: OriginIndex(0),
-            mode: .off
+        return try #require(
+            RuleSet(rules.dropLast(), default: rules[matches.count], origins: origins)
         )
-        return try #require(RuleSet(rules, default: fallback))
     }
 
+    /// The rule, and the other one where there are two; -1 where there are too many readings.
     private func found(_ set: RuleSet, _ method: String, _ host: String, _ path: String) -> [Int] {
         let method = Array(method.utf8)
         let host = Array(host.utf8)
-        switch set.route(method: method.span, host: host.span, view: view(path)) {
+        var view = view(path)
+        switch set.route(method: method.span, host: host.span, view: &view) {
         case .rule(let rule): return [rule.index]
-        case .disputed(let rule, let rival): return [rule.index, rival.index]
+        case .disputed(let rule, let rival): return [rule.index, rival?.index ?? -1]
+        case .malformed: return []
         }
     }
 
     private static func pattern(_ random: inout Seeded) throws -> PathPattern {
-        let count = Int.random(in: 0...4, using: &random)
-        var parts = (0..<count).map { place -> String in
-            if Int.random(in: 0..<5, using: &random) == 0 { return "*" }
-            let word = words.randomElement(using: &random) ?? "a"
-            return word.isEmpty && place < count - 1 ? "c" : word
+        var parts = (0..<Int.random(in: 0...4, using: &random)).map { _ in
+            words.randomElement(using: &random) ?? "a"
         }
-        if Int.random(in: 0..<4, using: &random) == 0 { parts.append("**") }
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0, 1: parts.append("**")
+        case 2: parts.append("")
+        default: break
+        }
         return try PathPattern("/" + parts.joined(separator: "/"))
+    }
+
+    /// A path that one of the patterns may have in some reading: the pattern, changed a few times.
+    private static func path(of patterns: [RouteMatch], _ random: inout Seeded) -> String {
+        let start = patterns.randomElement(using: &random)?.path.text ?? "/v1/orders"
+        var segments = start.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+            .map { $0.contains("*") ? "users" : String($0) }
+        for _ in 0..<Int.random(in: 0...4, using: &random) {
+            let place = Int.random(in: 0...segments.count, using: &random)
+            let word = (words.filter { $0 != "*" } + oddWords).randomElement(using: &random) ?? ""
+            guard segments.indices.contains(place) else {
+                segments.append(word)
+                continue
+            }
+            let segment = segments[place]
+            switch Int.random(in: 0..<7, using: &random) {
+            case 0: segments[place] = segment.uppercased().replacing("%C3%A9", with: "%c3%a9")
+            case 1: segments.insert("", at: place)
+            case 2: segments[place] += ";x=1"
+            case 3: segments.insert(contentsOf: ["", "host"], at: 0)
+            case 4: segments.insert(word, at: place)
+            case 5:
+                guard let first = segment.utf8.first, first != UInt8(ascii: "%") else { continue }
+                segments[place] = "%" + String(first, radix: 16) + segment.dropFirst()
+            default:
+                guard place + 1 < segments.count else { continue }
+                let next = segments.remove(at: place + 1)
+                segments[place] +=
+                    (["%2F", "%5c", "\\"].randomElement(using: &random) ?? "") + next
+            }
+        }
+        return "/" + segments.joined(separator: "/")
     }
 
     private static func match(_ random: inout Seeded) throws -> RouteMatch {
         let host: HostPattern? =
-            switch Int.random(in: 0..<4, using: &random) {
+            switch Int.random(in: 0..<9, using: &random) {
             case 0: HostPattern(text: hosts.randomElement(using: &random) ?? "")
             case 1: HostPattern(text: "*." + (hosts.randomElement(using: &random) ?? ""))
             default: .any
             }
-        let some = methods.filter { _ in Bool.random(using: &random) }
+        let isForAll = Int.random(in: 0..<3, using: &random) > 0
+        let some = isForAll ? [] : methods.filter { _ in Bool.random(using: &random) }
         let path = try pattern(&random)
         return RouteMatch(host: host ?? .any, methods: some.isEmpty ? nil : some, path: path)
     }
 
-    @Test(arguments: [0, 1, 2, 10, 100, 1000])
-    func `the index finds what asking every rule in order finds`(count: Int) throws {
-        var random = Seeded(state: UInt64(count) + 17)
-        let matches = try (0..<count).map { _ in try Self.match(&random) }
-        let set = try ruleSet(matches)
-        for _ in 0..<2000 {
-            let method = (Self.methods + ["DELETE"]).randomElement(using: &random) ?? "GET"
-            let host =
-                (Self.hosts + ["x.y.example.com", "EXAMPLE.com:80"])
-                .randomElement(using: &random) ?? ""
-            let segments = (0..<Int.random(in: 0...5, using: &random)).map { _ in
-                Self.words.randomElement(using: &random) ?? "a"
-            }
-            let path = "/" + segments.joined(separator: "/")
-            let methodOctets = Array(method.utf8)
-            let hostOctets = Array(host.utf8)
-            func first(_ reading: TargetView.Reading) -> Int {
-                matches.firstIndex { match in
-                    match.mismatch(
-                        method: methodOctets.span,
-                        host: hostOctets.span,
-                        view: view(path),
-                        reading: reading
-                    ) == nil
-                } ?? count
-            }
-            var expected = [first(.exact)]
-            if !view(path).findings.isDisjoint(with: .readingDependent),
-                first(.merged) != expected[0]
-            {
-                expected.append(first(.merged))
-            }
-            #expect(found(set, method, host, path) == expected, "\(path)")
+    /// What asking each rule in order finds in every reading, as written first.
+    private func reference(
+        _ matches: [RouteMatch],
+        _ patterns: [ReferencePattern],
+        _ made: PathReading?,
+        _ method: String,
+        _ host: String,
+        _ path: String
+    ) -> [Int] {
+        let (methodOctets, hostOctets) = (Array(method.utf8), Array(host.utf8))
+        let meeting = matches.indices.filter { place in
+            matches[place].host.matches(hostOctets.span)
+                && matches[place].takes(method: methodOctets.span)
         }
+        let readings = made.map(ReferenceReadings.all) ?? [.asWritten]
+        var found: [Int] = []
+        for reading in readings {
+            for segments in ReferenceReadings.segments(of: path, reading) {
+                let first = meeting.first {
+                    patterns[$0].matches(segments, reading)
+                }
+                if !found.contains(first ?? matches.count) { found.append(first ?? matches.count) }
+            }
+        }
+        return found
+    }
+
+    @Test(arguments: [0, 1, 2, 5, 10, 40, 200])
+    func `a request has a rule when every reading that its origin makes meets it, and only then`(
+        count: Int
+    ) throws {
+        var random = Seeded(state: UInt64(count) + 17)
+        var disputes = 0
+        for _ in 0..<3 {
+            let matches = try (0..<count).map { _ in try Self.match(&random) }
+            let origins = (0...count).map { _ in
+                Bool.random(using: &random)
+                    ? .all : PathReading(rawValue: UInt16.random(in: 0..<2048, using: &random))
+            }
+            let set = try ruleSet(matches, origins: origins)
+            let patterns = matches.map { ReferencePattern($0.path.text) }
+            for _ in 0..<40 {
+                let method =
+                    (Self.methods + ["DELETE", "HEAD"]).randomElement(using: &random) ?? ""
+                let host =
+                    (Self.hosts + ["x.y.example.com", "EXAMPLE.com:80"])
+                    .randomElement(using: &random) ?? ""
+                let path = Self.path(of: matches, &random)
+                let found = found(set, method, host, path)
+                let asWritten = reference(matches, patterns, nil, method, host, path)
+                try #require(found.first == asWritten[0], "\(path)")
+                let all = reference(matches, patterns, origins[asWritten[0]], method, host, path)
+                if all.count > 1 { disputes += 1 }
+                guard found.last != -1 else { continue }
+                #expect((found.count == 1) == (all.count == 1), "\(path) \(found) \(all)")
+                #expect(found.allSatisfy(all.contains), "\(path) \(found) \(all)")
+            }
+        }
+        #expect(count == 0 || disputes > 2)
     }
 
     @Test func `the first rule in order decides, not the most specific one`() throws {
@@ -113,19 +190,151 @@ private struct Seeded: RandomNumberGenerator {
         #expect(found(set, "GET", "h", "/v2") == [2])
     }
 
-    @Test(arguments: ["/admin/", "//admin", "/admin;x=1", "/admin;/"])
-    func `a path that servers read in two ways is disputed where rules differ`(path: String) throws
-    {
-        let set = try ruleSet([RouteMatch(path: try PathPattern("/admin"))])
-        #expect(found(set, "GET", "h", path) == [1, 0])
+    /// A rule for a path of one origin, everything else at another, and a request that one kind of
+    /// server takes for that path: pattern, path, and who reads it so.
+    static let bypasses: [(pattern: String, path: String, steps: PathReading)] = [
+        ("/admin", "/admin/", .dropsTrailingSlash),
+        ("/admin/", "/admin", .dropsTrailingSlash),
+        ("/admin", "//admin", .mergesSlashes),
+        ("/v1/admin", "/v1//admin", .mergesSlashes),
+        ("/admin", "/admin;x=1", .removesParameters),
+        ("/admin;x=1", "/admin", .removesParameters),
+        ("/admin", "/admin%3Bx", [.removesParameters, .removesEncodedParameters]),
+        ("/v1/admin", "/v1;a/admin;b", .removesParameters),
+        ("/v1/orders", "/v1/Orders", .foldsCase),
+        ("/v1/Orders", "/v1/orders", .foldsCase),
+        ("/V1/Orders", "/v1/oRDERS", .foldsCase),
+        ("/v1/orders", "//x/v1/orders", .removesNetworkPath),
+        ("/v1/orders", "///x/v1/orders", .removesNetworkPath),
+        ("/", "//x", .removesNetworkPath),
+        ("/", "//x/", .removesNetworkPath),
+        ("/files/private/x", "/files/private%2Fx", .splitsAtEncodedSlash),
+        ("/files/private/x", "/files/private%5Cx", .splitsAtEncodedBackslash),
+        ("/files/private/x", "/files/private\\x", .splitsAtBackslash),
+        ("/api/pay.php", "/api/pay.php/x", .cutsPathInfo),
+        ("/api/pay.php/x", "/api/pay.php", .cutsPathInfo),
+        ("/api/pay.php/x", "/api/pay.php/y", .cutsPathInfo),
+        ("/a.cgi/pay.php", "/a.cgi/pay.php/x", .cutsPathInfo),
+        ("/v1/caf%C3%A9", "/v1/caf%c3%a9", .keepsEscapes),
+        ("/v1/a:b", "/v1/a%3Ab", .keepsEscapes),
+        // Several steps of one server.
+        ("/v1/orders", "/V1//Orders/", [.foldsCase, .mergesSlashes, .dropsTrailingSlash]),
+        ("/api/pay.php", "//api//PAY.PHP/x", [.foldsCase, .mergesSlashes, .cutsPathInfo]),
+        ("/api/pay.php", "/api/pay.php;a/x", [.removesParameters, .cutsPathInfo]),
+        ("/api/pay.php", "/api/pay.php%2Fx", [.splitsAtEncodedSlash, .cutsPathInfo]),
+        ("/v1/orders", "//x;y/V1/orders", [.removesNetworkPath, .foldsCase]),
+        ("/v1/orders", "/;a/x/v1/orders", [.removesParameters, .removesNetworkPath]),
+        ("/b", "/;a/b", [.removesParameters, .mergesSlashes]),
+        ("/a/c", "/a;x%2Fb/c", [.removesParameters]),
+        (
+            "/a/c", "/a;x%2Fc",
+            [
+                .removesParameters, .removesEncodedParameters, .splitsAtEncodedSlash,
+            ]
+        ),
+    ]
+
+    @Test(arguments: bypasses)
+    func `a path that some server takes for another rule's is disputed, unless it can't`(
+        row: (pattern: String, path: String, steps: PathReading)
+    ) throws {
+        let match = RouteMatch(path: try PathPattern(row.pattern))
+        func found(_ made: PathReading) throws -> Int {
+            try self.found(ruleSet([match], origins: [made, made]), "GET", "h", row.path).count
+        }
+        #expect(try found(.all) == 2)
+        #expect(try found(row.steps) == 2)
+        // It takes each of the steps.
+        for bit in 0..<PathReading.all.rawValue.nonzeroBitCount {
+            let step = PathReading(rawValue: 1 << UInt16(bit))
+            guard row.steps.contains(step) else { continue }
+            #expect(try found(row.steps.subtracting(step)) == 1, "\(step)")
+        }
+        // Where every path meets one rule, nothing is disputed.
         let all = try ruleSet([RouteMatch(path: try PathPattern("/**"))])
-        #expect(found(all, "GET", "h", path) == [0])
+        #expect(self.found(all, "GET", "h", row.path) == [0])
     }
 
-    @Test func `a rule for a trailing slash can be met`() throws {
-        let set = try ruleSet([RouteMatch(path: try PathPattern("/admin/"))])
-        #expect(found(set, "GET", "h", "/admin/") == [0])
-        #expect(found(set, "GET", "h", "/admin") == [1])
+    @Test func `an undecoded path is looked up where only an undecoded segment has a rule`() throws
+    {
+        let set = try ruleSet([
+            RouteMatch(path: try PathPattern("/v1/orders")),
+            RouteMatch(path: try PathPattern("/v1/*")),
+        ])
+        #expect(found(set, "GET", "h", "/v1/%6Frders") == [0, 1])
+        #expect(found(set, "GET", "h", "/v1/orders") == [0])
+        #expect(found(set, "GET", "h", "/v1/a%20b") == [1])
+    }
+
+    @Test(arguments: [
+        "/v1/users/JohnDoe", "/v1/users/a%20b%2Fc", "/v1/users/x;y=1", "/v1/users/joe@example.pl",
+        "/v1/files/A//B/", "/v1/files/x.php/y", "/v1/files/My%20Photo;v=2.JPG/", "/v1/files",
+        "/v1/users/a%3Bb", "/v1/users/%C3%A4%c3%b6", "/v1/files/a\\b%5Cc",
+    ])
+    func `what lies in a wildcard is nobody else's`(path: String) throws {
+        let set = try ruleSet([
+            RouteMatch(path: try PathPattern("/v1/orders")),
+            RouteMatch(path: try PathPattern("/v1/files/**")),
+            RouteMatch(path: try PathPattern("/v1/users/**")),
+        ])
+        #expect(found(set, "GET", "h", path).count == 1)
+    }
+
+    @Test func `rules that decide alike do not dispute a path`() throws {
+        func set(_ other: Mode, at origin: Int) throws -> RuleSet {
+            let match = RouteMatch(path: try PathPattern("/admin"))
+            let origin = OriginIndex(origin)
+            let rule = Rule(id: "a", index: 0, match: match, origin: OriginIndex(0), mode: .off)
+            let last = Rule(id: "d", index: 1, match: .all, origin: origin, mode: other)
+            return try #require(RuleSet([rule], default: last))
+        }
+        #expect(try found(set(.off, at: 0), "GET", "h", "/Admin/") == [1])
+        #expect(try found(set(.off, at: 1), "GET", "h", "/Admin/") == [1, 0])
+        #expect(try found(set(.observe, at: 0), "GET", "h", "/Admin/") == [1, 0])
+    }
+
+    @Test func `a path with more readings than are looked up is disputed`() throws {
+        let words = (0..<60).map { "a\($0).php" }.joined(separator: "/")
+        let set = try ruleSet([RouteMatch(path: try PathPattern("/b/" + words))])
+        #expect(found(set, "GET", "h", "//x%20Y;a%3Bb/" + words + "/") == [1, -1])
+    }
+
+    @Test func `GET takes in HEAD unless an earlier rule names HEAD`() throws {
+        let path = try PathPattern("/a")
+        let set = try ruleSet([RouteMatch(methods: ["GET"], path: path)])
+        #expect(found(set, "HEAD", "h", "/a") == [0])
+        #expect(found(set, "POST", "h", "/a") == [1])
+        let named = [["HEAD"], ["GET"]].map { RouteMatch(methods: $0, path: path) }
+        #expect(found(try ruleSet(named), "HEAD", "h", "/a") == [0])
+        #expect(found(try ruleSet(named), "GET", "h", "/a") == [1])
+        #expect(found(try ruleSet(named.reversed()), "HEAD", "h", "/a") == [0])
+        #expect(!named[0].covers(named[1]) && named[1].covers(named[0]))
+    }
+
+    @Test func `the name of a rule's method in another case is malformed`() throws {
+        let set = try ruleSet([RouteMatch(methods: ["PURGE"])])
+        #expect(found(set, "PURGE", "h", "/a") == [0])
+        for method in ["purge", "Purge", "pURGE"] {
+            #expect(found(set, method, "h", "/a") == [], "\(method)")
+        }
+        #expect(found(set, "purg", "h", "/a") == [1])
+    }
+
+    @Test(arguments: [
+        ("/v1/Orders", "/v1/orders", 1), ("/v1/orders/", "/v1/orders", 1),
+        ("/v1/orders", "/v1/orders/", 1), ("/a.php", "/a.php/x", 1), ("/v1/x", "/v1/*", nil),
+        ("/v1/Users/*", "/v1/users/*", 1), ("/v1/a", "/v1/b", nil),
+    ])
+    func `a rule whose own paths are taken for another's is found`(
+        first: String,
+        second: String,
+        disputed: Int?
+    ) throws {
+        let matches = try [first, second].map { RouteMatch(path: try PathPattern($0)) }
+        let set = try ruleSet(matches)
+        #expect(set.rules.dropLast().first { set.rival(of: $0) != nil }?.index == disputed)
+        let exact = try ruleSet(matches, origins: [[], [], []])
+        #expect(exact.rules.allSatisfy { exact.rival(of: $0) == nil })
     }
 
     @Test func `more method names than the index can hold are refused`() throws {

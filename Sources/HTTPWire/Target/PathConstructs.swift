@@ -28,15 +28,23 @@ package struct PathConstructs: OptionSet, Sendable {
     /// slashes of any kind. Never allowed.
     package static let dotSegment = PathConstructs(rawValue: 64)
 
-    /// Two slashes in a row. Not malformed; see ``TargetView/Reading``.
+    /// Two slashes in a row. Not malformed, but see ``PathReading``; as all below.
     package static let emptySegment = PathConstructs(rawValue: 128)
-    /// A semicolon. Not malformed; see ``TargetView/Reading``.
+    /// A semicolon.
     package static let pathParameter = PathConstructs(rawValue: 256)
-    /// A slash at the end of a path that has segments. Not malformed; see ``TargetView/Reading``.
+    /// A slash at the end of a path that has segments.
     package static let trailingSlash = PathConstructs(rawValue: 512)
+    /// A percent-encoding, of whatever octet.
+    package static let escape = PathConstructs(rawValue: 1024)
+    /// `%3B`.
+    package static let encodedParameter = PathConstructs(rawValue: 2048)
 
-    /// For which the two readings of a view differ.
+    /// What is no fault, although servers read it in more than one way.
     package static let readingDependent: PathConstructs = [
-        .emptySegment, .pathParameter, .trailingSlash,
+        .emptySegment, .pathParameter, .trailingSlash, .escape, .encodedParameter,
     ]
+
+    /// What a path may have that makes other segments of it in another reading.
+    package static let unplain = readingDependent.union([.backslash, .encodedSlash])
+        .union(.encodedBackslash)
 }

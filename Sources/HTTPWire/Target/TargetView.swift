@@ -3,52 +3,40 @@
 /// A view is the path's segments, split at each `/` as received and then percent-decoded, once and
 /// completely: `/%61dmin` has the segment `admin`, as an origin sees it. What can't be viewed in
 /// one way is told in ``findings`` and refused by ``refusal(allowing:)`` once the rule is known.
-/// The query takes no part.
+/// The query takes no part. Servers that read the path otherwise are the subject of
+/// ``PathReading``.
 ///
 /// The view holds its own octets, so it outlives the buffer; its storage is reusable.
 package struct TargetView: Sendable {
-    /// How to read the three constructs on which servers differ although no encoding is involved.
-    ///
-    /// An origin may be of either kind. Where ``findings`` has one of
-    /// ``PathConstructs/readingDependent``, whoever matches should match both readings, and refuse
-    /// the request when different rules come out: `//admin` must not slip past a rule for `/admin`.
-    package enum Reading: Sendable {
-        /// Empty segments and path parameters belong to the path; a trailing slash is an empty last
-        /// segment.
-        case exact
-        /// As servers do that merge slashes and strip parameters: without empty segments, each
-        /// segment up to its first `;`.
-        case merged
-    }
-
     /// The decoded octets of all segments, without slashes.
     package private(set) var octets: [UInt8] = []
     package private(set) var findings: PathConstructs = []
     /// The end of each segment in ``octets``.
-    private var ends: [UInt32] = []
-    private var mergedSegments: [Range<Int>] = []
+    package private(set) var ends: [UInt32] = []
+    /// The path as received, without its first slash; empty where no reading needs it.
+    private(set) var raw: [UInt8] = []
+    /// The path in the reading that was visited last.
+    var spelled = SpelledPath()
+    var arranged = ArrangedPath()
     /// The first octet of the part between two separators of any kind.
     private var partStart = 0
     private var hasHighOctets = false
 
     package init() {}
 
-    /// The number of segments. `/` has none, `/a` one, `/a/` two in the exact reading.
-    package func segmentCount(_ reading: Reading = .exact) -> Int {
-        isMerged(reading) ? mergedSegments.count : ends.count
-    }
+    /// The number of segments. `/` has none, `/a` one, `/a/` two.
+    package var segmentCount: Int { ends.count }
 
     /// Where a segment is in ``octets``.
     ///
-    /// `index`: in 0..<segmentCount(reading).
-    package func segment(_ index: Int, _ reading: Reading = .exact) -> Range<Int> {
-        if isMerged(reading) { return mergedSegments[index] }
-        return (index == 0 ? 0 : Int(ends[index - 1]))..<Int(ends[index])
+    /// `index`: in 0..<segmentCount.
+    package func segment(_ index: Int) -> Range<Int> {
+        (index == 0 ? 0 : Int(ends[index - 1]))..<Int(ends[index])
     }
 
     /// Whether a segment has exactly these octets, case included.
-    package func segment(_ index: Int, _ reading: Reading = .exact, equals text: [UInt8]) -> Bool {
-        let range = segment(index, reading)
+    package func segment(_ index: Int, equals text: [UInt8]) -> Bool {
+        let range = segment(index)
         guard range.count == text.count else { return false }
         for step in 0..<range.count where octets[range.lowerBound + step] != text[step] {
             return false
@@ -72,12 +60,6 @@ package struct TargetView: Sendable {
         if left.contains(.encodedBackslash) { return .pathEncodedBackslash }
         return .pathEncoding
     }
-
-    /// The merged segments are computed only where they differ.
-    @inline(__always)
-    private func isMerged(_ reading: Reading) -> Bool {
-        reading == .merged && !findings.isDisjoint(with: .readingDependent)
-    }
 }
 
 extension TargetView {
@@ -90,7 +72,7 @@ extension TargetView {
     package mutating func read(_ source: Span<UInt8>, _ path: Range<Int>) {
         octets.removeAll(keepingCapacity: true)
         ends.removeAll(keepingCapacity: true)
-        if !mergedSegments.isEmpty { mergedSegments.removeAll(keepingCapacity: true) }
+        if !raw.isEmpty { raw.removeAll(keepingCapacity: true) }
         findings = []
         partStart = 0
         hasHighOctets = false
@@ -117,6 +99,7 @@ extension TargetView {
                     continue
                 }
                 index += 2
+                findings.insert(.escape)
                 append(decoded: high &<< 4 | low)
             case UInt8(ascii: "\\"):
                 findings.insert(.backslash)
@@ -133,7 +116,9 @@ extension TargetView {
         }
         endSegment(isLast: true)
         if hasHighOctets { checkEncoding() }
-        if !findings.isDisjoint(with: .readingDependent) { merge() }
+        if !findings.isDisjoint(with: [.escape, .pathParameter, .backslash]) {
+            raw.append(source, path.lowerBound + 1..<end)
+        }
     }
 
     /// Takes an octet that was percent-encoded.
@@ -148,7 +133,7 @@ extension TargetView {
         case 0x80...:
             hasHighOctets = true
         case UInt8(ascii: ";"):
-            findings.insert(.pathParameter)
+            findings.insert(.encodedParameter)
         default:
             break
         }
@@ -193,14 +178,5 @@ extension TargetView {
             isValid = false
         }
         if !isValid { findings.insert(.invalidEncoding) }
-    }
-
-    private mutating func merge() {
-        for index in ends.indices {
-            let range = segment(index, .exact)
-            var end = range.lowerBound
-            while end < range.upperBound, octets[end] != UInt8(ascii: ";") { end += 1 }
-            if end > range.lowerBound { mergedSegments.append(range.lowerBound..<end) }
-        }
     }
 }

@@ -17,20 +17,29 @@ final class TestGateway: Sendable {
     let server: GatewayServer
     private let ending: Ending
 
-    /// Writes a configuration and starts it. `listen` are the members of the listener, `more`
-    /// further sections of the file; `watchesSignals` says whether signals are heeded.
+    /// Writes a configuration and starts it. `listen` are the members of the listener,
+    /// `originOptions` further members of each origin behind a comma, `more` further sections of
+    /// the file; `watchesSignals` says whether signals are heeded.
     init(
         _ origins: [(name: String, servers: [String])],
         listen: String = "address: 127.0.0.1:0",
         fallback: String? = nil,
         lanes: Int = 1,
         watchesSignals: Bool = false,
+        originOptions: String = "",
         more: String = ""
     ) throws {
         folder = try TemporaryFolder.make()
         let file = folder + "/portcullis.yaml"
-        try Self.text(origins, listen: listen, fallback: fallback, lanes: lanes, more: more)
-            .write(toFile: file, atomically: true, encoding: .utf8)
+        let text = Self.text(
+            origins,
+            listen: listen,
+            fallback: fallback,
+            lanes: lanes,
+            originOptions: originOptions,
+            more: more
+        )
+        try text.write(toFile: file, atomically: true, encoding: .utf8)
         let loaded = ConfigurationLoader.load(file)
         guard let configuration = loaded.configuration else {
             throw Failure(description: loaded.problems.map(\.text).joined(separator: "\n"))
@@ -56,10 +65,11 @@ final class TestGateway: Sendable {
         listen: String,
         fallback: String? = nil,
         lanes: Int = 1,
+        originOptions: String = "",
         more: String = ""
     ) -> String {
         let lines = origins.map {
-            "  \($0.name): { servers: [\($0.servers.joined(separator: ", "))] }"
+            "  \($0.name): { servers: [\($0.servers.joined(separator: ", "))]\(originOptions) }"
         }
         return """
             listen:

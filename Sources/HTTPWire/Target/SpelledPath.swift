@@ -1,0 +1,126 @@
+/// A path cut into segments as one reading has it: the first step of a reading.
+struct SpelledPath: Sendable {
+    /// The octets of all segments, without what separates them.
+    private(set) var octets: [UInt8] = []
+    /// The end of each segment in ``octets``.
+    private(set) var ends: [UInt32] = []
+    /// Whether the path has more segments than were read.
+    private(set) var isCutShort = false
+
+    /// Reads a path without its first slash.
+    ///
+    /// `reading`: of ``PathReading/spelling``; the rest has no effect. `depth`: the most segments
+    /// with octets to read.
+    mutating func read(_ path: Span<UInt8>, _ reading: PathReading, depth: Int) {
+        octets.removeAll(keepingCapacity: true)
+        ends.removeAll(keepingCapacity: true)
+        isCutShort = false
+        var isInParameter = false
+        var filled = 0
+        var index = 0
+        while index < path.count {
+            var octet = path[index]
+            var isEncoded = false
+            if octet == UInt8(ascii: "%"), !reading.contains(.keepsEscapes), index + 2 < path.count,
+                let high = Octet.hexadecimal(path[index + 1]),
+                let low = Octet.hexadecimal(path[index + 2])
+            {
+                octet = high &<< 4 | low
+                isEncoded = true
+                index += 2
+            }
+            index += 1
+            // Who removes parameters first and decodes then has no encoded separator within one.
+            let isHidden =
+                isInParameter && isEncoded && !reading.contains(.removesEncodedParameters)
+            if !isHidden, reading.splits(at: octet, isEncoded: isEncoded) {
+                if octets.count > Int(ends.last ?? 0) { filled += 1 }
+                ends.append(UInt32(truncatingIfNeeded: octets.count))
+                isInParameter = false
+                guard filled < depth else {
+                    isCutShort = true
+                    return
+                }
+                continue
+            }
+            if octet == UInt8(ascii: ";"), reading.removesParameter(isEncoded: isEncoded) {
+                isInParameter = true
+            }
+            if !isInParameter { octets.append(octet) }
+        }
+        ends.append(UInt32(truncatingIfNeeded: octets.count))
+    }
+}
+
+extension PathReading {
+    fileprivate func splits(at octet: UInt8, isEncoded: Bool) -> Bool {
+        switch octet {
+        case UInt8(ascii: "/"): !isEncoded || contains(.splitsAtEncodedSlash)
+        case UInt8(ascii: "\\"):
+            contains(isEncoded ? .splitsAtEncodedBackslash : .splitsAtBackslash)
+        default: false
+        }
+    }
+
+    fileprivate func removesParameter(isEncoded: Bool) -> Bool {
+        contains(isEncoded ? .removesEncodedParameters : .removesParameters)
+    }
+}
+
+/// The segments that a reading leaves of a path: its second step.
+struct ArrangedPath: Sendable {
+    /// The end of each segment that is left, counted from ``start``.
+    private(set) var ends: [UInt32] = []
+    /// The first octet of the first segment that is left.
+    private(set) var start = 0
+
+    /// Leaves out what the reading leaves out, and answers which of its steps did so.
+    ///
+    /// `source`: the end of each segment. `isCutShort`: whether the path goes on behind them.
+    /// `depth`: the number of segments at the beginning that matter.
+    mutating func arrange(
+        _ source: Span<UInt32>,
+        isCutShort: Bool,
+        _ reading: PathReading,
+        depth: Int
+    ) -> PathReading {
+        ends.removeAll(keepingCapacity: true)
+        start = 0
+        var done: PathReading = []
+        var index = 0
+        var before: UInt32 = 0
+        if reading.contains(.removesNetworkPath) {
+            // The WHATWG parser skips any number of slashes before the host. Others end at the
+            // second one, and what they make of `///x` is what merging makes of it.
+            while index < source.count, source[index] == 0 { index += 1 }
+            guard index > 0, index < source.count else { return [] }
+            before = source[index]
+            index += 1
+            done.insert(.removesNetworkPath)
+        }
+        start = Int(before)
+        let merges = reading.contains(.mergesSlashes)
+        while index < source.count {
+            let end = source[index]
+            if merges, end == before, index < source.count - 1 {
+                done.insert(.mergesSlashes)
+            } else {
+                ends.append(end - UInt32(truncatingIfNeeded: start))
+                // With octets in it, so that no slash at the end brings the path back into reach.
+                if ends.count > depth, end != before { return done }
+            }
+            before = end
+            index += 1
+        }
+        guard !isCutShort else { return done }
+        if reading.contains(.dropsTrailingSlash) {
+            while let last = ends.last, last == (ends.count > 1 ? ends[ends.count - 2] : 0) {
+                ends.removeLast()
+                done.insert(.dropsTrailingSlash)
+            }
+        }
+        // A slash and nothing behind it is the root.
+        if ends.count == 1, ends[0] == 0 { ends.removeLast() }
+        return done
+    }
+}

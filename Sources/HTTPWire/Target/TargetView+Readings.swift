@@ -1,0 +1,218 @@
+// A view in other readings than as written.
+extension TargetView {
+    /// The most readings of one path that are looked up.
+    ///
+    /// A path needs five and more different constructs at once to have so many; one that has more
+    /// is refused where rules differ at all.
+    package static let readingsMax = 256
+
+    /// How a walk through the readings ended.
+    package enum Walk: Sendable {
+        /// All readings were visited.
+        case complete
+        /// The visitor wanted no more.
+        case stopped
+        /// There are more than ``readingsMax``.
+        case tooMany
+    }
+
+    /// Which of these steps may make another path of this one. None for a plain path.
+    package func steps(of made: PathReading) -> PathReading {
+        var steps: PathReading = []
+        let letters = OctetScan.letters(in: octets.span)
+        if letters.hasUpperCase { steps.insert(.foldsCase) }
+        if letters.hasDot, hasScript { steps.insert(.cutsPathInfo) }
+        if !findings.isDisjoint(with: .unplain) { steps.formUnion(unplainSteps) }
+        return steps.intersection(made)
+    }
+
+    private var unplainSteps: PathReading {
+        var steps: PathReading = []
+        if findings.contains(.encodedSlash) { steps.insert(.splitsAtEncodedSlash) }
+        if findings.contains(.encodedBackslash) { steps.insert(.splitsAtEncodedBackslash) }
+        let isSplit = !steps.isEmpty
+        if findings.contains(.backslash) { steps.insert(.splitsAtBackslash) }
+        if findings.contains(.pathParameter) { steps.insert(.removesParameters) }
+        if findings.contains(.encodedParameter) || findings.contains(.pathParameter) && isSplit {
+            steps.formUnion([.removesParameters, .removesEncodedParameters])
+        }
+        // Where segments begin and end differs, empty ones and scripts may come to light.
+        if !steps.isEmpty { steps.formUnion(.arranging.union(.cutsPathInfo)) }
+        if findings.contains(.emptySegment) { steps.insert(.mergesSlashes) }
+        if findings.contains(.emptySegment), ends.first == 0 { steps.insert(.removesNetworkPath) }
+        if findings.contains(.trailingSlash) { steps.insert(.dropsTrailingSlash) }
+        // The digits of an escape are letters.
+        if findings.contains(.escape) { steps.formUnion([.keepsEscapes, .foldsCase]) }
+        return steps
+    }
+
+    /// Whether a segment before the last one names a script.
+    private var hasScript: Bool {
+        for index in 0..<max(0, ends.count - 1)
+        where ScriptName.isScript(octets.span, segment(index)) { return true }
+        return false
+    }
+
+    /// Visits the path in each reading that a server makes of it which takes any of these steps;
+    /// not as written.
+    ///
+    /// The visitor gets the reading, the octets of the segments, the end of each segment in them,
+    /// and answers whether to go on. Letters are not folded. Allocates nothing once the storage has
+    /// grown.
+    ///
+    /// `steps`: what ``steps(of:)`` answered, and `odd`. `odd`: steps that make another pattern of
+    /// some pattern; readings that differ in these are visited even when the path is the same in
+    /// both. `depth`: the number of segments at the beginning that matter, at least.
+    package mutating func visitReadings(
+        _ steps: PathReading,
+        odd: PathReading,
+        depth: Int,
+        _ visit: (PathReading, Span<UInt8>, Span<UInt32>) -> Bool
+    ) -> Walk {
+        // Out of the view and back into it, so that the compiler sees that nothing overlaps.
+        var visitor = ReadingVisitor(odd: odd, depth: depth)
+        swap(&visitor.arranged, &arranged)
+        var spelled = SpelledPath()
+        swap(&spelled, &self.spelled)
+        defer {
+            swap(&visitor.arranged, &arranged)
+            swap(&spelled, &self.spelled)
+        }
+        var spelling: PathReading = []
+        // Counts through all subsets of the steps, the empty one left out.
+        var reading = PathReading.asWritten
+        while true {
+            reading = reading.next(in: steps)
+            if reading == .asWritten { return .complete }
+            guard makesSense(reading, odd: odd) else { continue }
+            let needed = reading.intersection(.spelling)
+            let walk: Walk
+            // A path without parameters and escapes is spelled in one way.
+            if needed.isEmpty || raw.isEmpty {
+                walk = visitor.visit(reading, octets.span, ends.span, isCutShort: false, visit)
+            } else {
+                if needed != spelling {
+                    // One segment is the host of a network path, and one tells that there are more.
+                    spelled.read(raw.span, needed, depth: depth + 2)
+                    spelling = needed
+                }
+                walk = visitor.visit(
+                    reading,
+                    spelled.octets.span,
+                    spelled.ends.span,
+                    isCutShort: spelled.isCutShort,
+                    visit
+                )
+            }
+            guard walk == .complete else { return walk }
+        }
+    }
+
+    /// Whether the steps go together, and no smaller set has the same effect.
+    private func makesSense(_ reading: PathReading, odd: PathReading) -> Bool {
+        let encoded: PathReading = [
+            .removesEncodedParameters, .splitsAtEncodedSlash, .splitsAtEncodedBackslash,
+        ]
+        if reading.contains(.keepsEscapes), !reading.isDisjoint(with: encoded) { return false }
+        guard reading.contains(.removesParameters) else {
+            return !reading.contains(.removesEncodedParameters)
+        }
+        if reading.contains(.removesEncodedParameters) {
+            return findings.contains(.encodedParameter)
+                || !reading.isDisjoint(with: [.splitsAtEncodedSlash, .splitsAtEncodedBackslash])
+        }
+        return findings.contains(.pathParameter) || odd.contains(.removesParameters)
+    }
+
+    /// The segments in a reading: one path, or where the reading cuts at scripts one for each
+    /// script; none when the reading makes no path of this one.
+    ///
+    /// Slow and with copies, for patterns and explanations.
+    package func paths(in reading: PathReading) -> [[[UInt8]]] {
+        let reading = raw.isEmpty ? reading.subtracting(.spelling) : reading
+        let spelling = reading.intersection(.spelling)
+        var text = octets
+        var arranged = ArrangedPath()
+        let done: PathReading
+        if spelling.isEmpty {
+            done = arranged.arrange(ends.span, isCutShort: false, reading, depth: .max)
+        } else {
+            var spelled = SpelledPath()
+            spelled.read(raw.span, spelling, depth: .max)
+            text = spelled.octets
+            done = arranged.arrange(spelled.ends.span, isCutShort: false, reading, depth: .max)
+        }
+        if reading.contains(.removesNetworkPath), !done.contains(.removesNetworkPath) { return [] }
+        if reading.contains(.foldsCase) { text = text.map(OctetScan.folded) }
+        var start = arranged.start
+        let segments = arranged.ends.map { end in
+            let segment = Array(text[start..<arranged.start + Int(end)])
+            start = arranged.start + Int(end)
+            return segment
+        }
+        guard reading.contains(.cutsPathInfo) else { return [segments] }
+        let scripts = segments.indices.filter {
+            let segment = segments[$0]
+            return ScriptName.isScript(segment.span, 0..<segment.count)
+        }
+        return scripts.isEmpty ? [segments] : scripts.map { Array(segments[...$0]) }
+    }
+}
+
+extension PathReading {
+    /// The subset of these steps that follows this one; after the last the empty one.
+    fileprivate func next(in steps: PathReading) -> PathReading {
+        PathReading(rawValue: (rawValue &- steps.rawValue) & steps.rawValue)
+    }
+}
+
+/// Takes the second step of readings, counts them, and leaves out those that are the same.
+private struct ReadingVisitor {
+    let odd: PathReading
+    let depth: Int
+    var arranged = ArrangedPath()
+    private var count = 0
+
+    init(odd: PathReading, depth: Int) {
+        self.odd = odd
+        self.depth = depth
+    }
+
+    mutating func visit(
+        _ reading: PathReading,
+        _ octets: Span<UInt8>,
+        _ ends: Span<UInt32>,
+        isCutShort: Bool,
+        _ visit: (PathReading, Span<UInt8>, Span<UInt32>) -> Bool
+    ) -> TargetView.Walk {
+        let done = arranged.arrange(ends, isCutShort: isCutShort, reading, depth: depth)
+        // Without effect on the path and on patterns this is a reading that was visited before.
+        guard reading.intersection(.arranging).isSubset(of: done.union(odd)) else {
+            return .complete
+        }
+        let left = octets.extracting(arranged.start..<octets.count)
+        if reading.contains(.foldsCase), !odd.contains(.foldsCase),
+            !OctetScan.letters(in: left).hasUpperCase
+        {
+            return .complete
+        }
+        guard reading.contains(.cutsPathInfo) else {
+            count += 1
+            guard count <= TargetView.readingsMax else { return .tooMany }
+            return visit(reading, left, arranged.ends.span) ? .complete : .stopped
+        }
+        var start = 0
+        for index in 0..<arranged.ends.count {
+            let end = Int(arranged.ends[index])
+            defer { start = end }
+            guard ScriptName.isScript(left, start..<end),
+                index < arranged.ends.count - 1 || odd.contains(.cutsPathInfo)
+            else { continue }
+            count += 1
+            guard count <= TargetView.readingsMax else { return .tooMany }
+            let ends = arranged.ends.span.extracting(0..<index + 1)
+            guard visit(reading, left, ends) else { return .stopped }
+        }
+        return .complete
+    }
+}

@@ -1,0 +1,56 @@
+import HTTPWire
+
+extension RuleSet {
+    /// A reading that takes every request of a rule for another rule's; `nil` when there are
+    /// requests that only this rule takes, or that another rule takes as written.
+    ///
+    /// Tried with one request for each method: the rule's own path, with a segment that no rule
+    /// names in the place of each `*`.
+    package func rival(of rule: Rule) -> Reading? {
+        var rival: Reading?
+        for method in rule.match.methods ?? ["-"] {
+            guard let found = self.rival(of: rule, method) else { return nil }
+            rival = rival ?? found
+        }
+        return rival
+    }
+
+    private func rival(of rule: Rule, _ method: String) -> Reading? {
+        let method = Array(method.utf8)
+        let host = Array(rule.match.host.sample.utf8)
+        let path = Array(rule.match.path.sample.utf8)
+        var view = TargetView()
+        view.read(path.span, 0..<path.count)
+        guard
+            case .disputed(let found, _) = route(
+                method: method.span,
+                host: host.span,
+                view: &view
+            ), found === rule
+        else { return nil }
+        let readings = readings(method: method.span, host: host.span, view: &view)
+        return readings.first(where: \.isRival)
+    }
+}
+
+extension HostPattern {
+    /// A host that is one of them; empty for any.
+    fileprivate var sample: String {
+        switch self {
+        case .any: ""
+        case .under(let name): "x." + String(decoding: name, as: UTF8.self)
+        case .exact, .address: text
+        }
+    }
+}
+
+extension PathPattern {
+    /// A path that is one of them.
+    fileprivate var sample: String {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false).map { part in
+            part == "*" ? "-0-" : String(part)
+        }
+        let path = (parts.last == "**" ? parts.dropLast() : parts[...]).joined(separator: "/")
+        return path.isEmpty ? "/" : path
+    }
+}
