@@ -40,7 +40,7 @@ import Transport
         #expect(problem["pages"] as? [String] == ["/metrics", "/status", "/healthz", "/readyz"])
     }
 
-    @Test(arguments: ["POST", "DELETE", "OPTIONS", "PURGE", "get"])
+    @Test(arguments: ["POST", "DELETE", "OPTIONS", "PURGE", "purge"])
     func `another method is 405 with Allow`(method: String) async throws {
         let text = "\(method) /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
         let response = try await Loopback().exchange(text)
