@@ -1,5 +1,6 @@
 import AppAttest
 import Foundation
+import GRDB
 import RequestBinding
 import SoftwareAuthenticator
 import Testing
@@ -144,6 +145,41 @@ extension Scenarios {
                 try end(gateway, ending)
                 #expect(try Set(counters(scenario).keys) == stored)
             }
+        }
+
+        @Test(arguments: Ending.allCases)
+        func `a backup from before a revocation does not start after the end, unless accepted`(
+            ending: Ending
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            let key = try scenario.imported()[0]
+            let gateway = try scenario.serve()
+            let files = FileManager.default
+            let (database, backup) = (scenario.path("portcullis.db"), scenario.path("backup.db"))
+            let config = scenario.path("portcullis.yaml")
+            // As a tool for backups does it: through SQLite, while the gateway runs.
+            let live = try DatabaseQueue(path: database)
+            try live.backup(to: DatabaseQueue(path: backup))
+            try live.close()
+            let id = key.keyID.base64
+            let revoked = try scenario.portcullis("keys", "revoke", "--config", config, id)
+            #expect(revoked.status == 0)
+            try end(gateway, ending)
+
+            for suffix in ["", "-wal", "-shm"] where files.fileExists(atPath: database + suffix) {
+                try files.removeItem(atPath: database + suffix)
+            }
+            try files.moveItem(atPath: backup, toPath: database)
+            let refused = try scenario.portcullis("serve", config)
+            #expect(refused.status == 1)
+            #expect(refused.complained.contains("is an older copy"), "\(refused)")
+            #expect(refused.complained.contains("keys revoked since pass"))
+            let accepted = try scenario.serve(arguments: ["--accept-older-store"])
+            #expect(accepted.complaints(of: "is an older copy") == 1)
+            #expect(try accepted.stop() == 0)
         }
     }
 }
