@@ -10,6 +10,9 @@ struct KeyDatabase: Sendable {
 
     /// How long a connection waits for another's transaction.
     private static let busySeconds = 5.0
+    /// KiB of pages that a connection keeps in memory at most: one that writes, since a commit
+    /// touches pages all over the index of key ids, and one that reads everything once.
+    private static let (writerCache, readerCache) = (32_768, 2_048)
 
     /// Opens the database and brings its tables up to date.
     ///
@@ -25,7 +28,10 @@ struct KeyDatabase: Sendable {
         let resolved = StoreFile.resolved(path)
         self.path = resolved
         do {
-            queue = try DatabaseQueue(path: resolved, configuration: Self.configuration)
+            queue = try DatabaseQueue(
+                path: resolved,
+                configuration: Self.configuration(cache: Self.writerCache)
+            )
             if let problem = try queue.writeWithoutTransaction({ try Self.setUp($0, resolved) }) {
                 throw problem
             }
@@ -40,24 +46,28 @@ struct KeyDatabase: Sendable {
         }
     }
 
-    /// Opens another connection to a database that is open.
+    /// Opens another connection to a database that is open, to read.
     init(beside database: KeyDatabase) throws(StoreProblem) {
         path = database.path
         do {
-            queue = try DatabaseQueue(path: path, configuration: Self.configuration)
+            queue = try DatabaseQueue(
+                path: path,
+                configuration: Self.configuration(cache: Self.readerCache)
+            )
         } catch {
             throw Self.problem(error, path)
         }
     }
 
-    private static var configuration: Configuration {
+    /// - `cache`: KiB.
+    private static func configuration(cache: Int) -> Configuration {
         var configuration = Configuration()
         configuration.label = "portcullis.store.sqlite"
         configuration.busyMode = .timeout(busySeconds)
         configuration.prepareDatabase { db in
             // FULL: in WAL mode, each commit is synchronised before it returns (SQLite, "PRAGMA
             // synchronous"). Both are of the connection.
-            try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -32768")
+            try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -\(cache)")
         }
         return configuration
     }
@@ -90,7 +100,12 @@ struct KeyDatabase: Sendable {
     func check() throws(StoreProblem) {
         let findings: [String]
         do {
-            findings = try queue.read { try String.fetchAll($0, sql: "PRAGMA quick_check(3)") }
+            findings = try queue.writeWithoutTransaction { db in
+                // It reads all pages once, and would leave a full cache of them.
+                try db.execute(sql: "PRAGMA cache_size = -\(Self.readerCache)")
+                defer { try? db.execute(sql: "PRAGMA cache_size = -\(Self.writerCache)") }
+                return try String.fetchAll(db, sql: "PRAGMA quick_check(3)")
+            }
         } catch {
             let problem = Self.problem(error, path)
             guard problem.reason == .damaged else { throw problem }

@@ -30,4 +30,4 @@
 //    `unavailable`. A lookup itself reads one word of the gateway's own memory.
 // 4. A stored counter never goes down: see 1.
 //
-// Memory: an entry takes 128 octets, and the index 6…12, so a million keys take about 140 MB.
+// Memory: an entry takes 128 bytes, and the index 6…12, so a million keys take about 135 MiB.
