@@ -2,6 +2,7 @@
 #include "CLinux.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -66,6 +67,20 @@ void clinux_set_no_delay(int fd) { set(fd, IPPROTO_TCP, TCP_NODELAY, 1); }
 void clinux_share_port(int fd) {
     set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
     set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+}
+
+// Byte 13 of a TCP header holds the flags (RFC 9293 §3.1): 0x02 SYN, 0x10 ACK. The kernel runs the
+// program over every segment that a listening socket gets; 0 drops the segment.
+int clinux_refuse_syn(int fd) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x12),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x02, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
+    };
+    struct sock_fprog program = { .len = 5, .filter = code };
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
 void clinux_bound_unsent(int fd, int octets) {

@@ -35,6 +35,9 @@ package struct TimeoutSettings: Hashable, Sendable {
     /// `drain`: how long requests and tunnels under way may go on after the signal to stop.
     /// Default 30s.
     package var drain: Duration = .seconds(30)
+    /// `drain_idle`: how long, after the signal to stop, a client's connection still takes a
+    /// request, and a client that has ended its own direction may wait for a response. Default 1s.
+    package var drainIdle: Duration = .seconds(1)
 
     package init() {}
 
@@ -45,6 +48,7 @@ package struct TimeoutSettings: Hashable, Sendable {
         ("first_byte", \.firstByte), ("response_idle", \.responseIdle), ("idle", \.idle),
         ("pool_idle", \.poolIdle), ("tunnel_idle", \.tunnelIdle), ("handshake", \.handshake),
         ("linger", \.linger), ("drain", \.drain),
+        ("drain_idle", \.drainIdle),
     ]
 
     typealias RateRow = (key: String, path: any WritableKeyPath<Self, ByteCount> & Sendable)

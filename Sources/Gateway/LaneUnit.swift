@@ -76,21 +76,36 @@ final class LaneUnit: Sendable {
         }
     }
 
-    /// Stops accepting; `emptied` is called once no client is left.
+    /// Stops accepting; `emptied` is called once the listeners have ended and no client is left.
     func drain(emptied: @escaping @Sendable () -> Void) {
         let (lane, bound) = (lane, bound)
         lane.perform {
             let residents = bound.value(on: lane)
-            for listener in residents.listeners { listener.close() }
-            residents.listeners = []
-            residents.proxy.drain(emptied: emptied)
+            let proxy = residents.proxy
+            // First, so that who is accepted from now on is told to go elsewhere.
+            proxy.drain()
+            var left = residents.listeners.count
+            guard left > 0 else { return proxy.whenEmptied(emptied) }
+            for listener in residents.listeners {
+                listener.endGently {
+                    left -= 1
+                    guard left == 0 else { return }
+                    residents.listeners = []
+                    proxy.whenEmptied(emptied)
+                }
+            }
         }
     }
 
     /// Ends what has not ended by itself.
     func abort() {
         let (lane, bound) = (lane, bound)
-        lane.perform { bound.value(on: lane).proxy.abort() }
+        lane.perform {
+            let residents = bound.value(on: lane)
+            // Those that still take what has begun to connect end at once.
+            for listener in residents.listeners { listener.deadlinePassed() }
+            residents.proxy.abort()
+        }
     }
 
     /// Hands over a copy of what was counted.

@@ -66,6 +66,7 @@ extension Timeouts {
         poolIdle = settings.poolIdle.milliseconds
         tunnelIdle = settings.tunnelIdle.milliseconds
         linger = settings.linger.milliseconds
+        drainIdle = settings.drainIdle.milliseconds
     }
 }
 

@@ -95,7 +95,13 @@ final class ClientConnection: Connection {
 
     /// Waits for the first head.
     func begin() {
-        setDeadline(milliseconds: proxy.settings.timeouts.handshake)
+        setDeadline(milliseconds: whileServing(proxy.settings.timeouts.handshake))
+    }
+
+    /// A time to wait for a request: a shorter one while the gateway drains.
+    private func whileServing(_ milliseconds: UInt64) -> UInt64 {
+        let timeouts = proxy.settings.timeouts
+        return proxy.isDraining ? min(milliseconds, timeouts.drainIdle) : milliseconds
     }
 
     override func close() {
@@ -116,7 +122,11 @@ final class ClientConnection: Connection {
     override func inputReady() {
         switch phase {
         case .head: readHead()
-        case .exchange(let exchange): exchange.clientReadable()
+        case .exchange(let exchange):
+            exchange.clientReadable()
+            if case .exchange(let exchange) = phase, exchange.isUploaded, unsentBytes == 0 {
+                expectNothing()
+            }
         case .lingering: drainInput()
         case .tunnel(let tunnel): tunnel.relay(from: self)
         }
@@ -159,13 +169,35 @@ final class ClientConnection: Connection {
             }
             // An idle connection is closed without a word: an answer would be taken for one to the
             // request that may be on its way (RFC 9112 §9.5).
-            guard scanner.hasBegun else { return close() }
+            guard scanner.hasBegun else { return closeIdle() }
             proxy.tally.add(.clientTimeouts)
             answerError(status: 408, reason: "head-timeout")
-        case .exchange(let exchange): exchange.clientTimedOut()
+        case .exchange(let exchange):
+            guard exchange.isUploaded else { return exchange.clientTimedOut() }
+            // An orderly end would make a whole response of one that ends with its connection.
+            if proxy.isDraining, isEnding { reset() }
         case .lingering: close()
         case .tunnel(let tunnel): tunnel.end()
         }
+    }
+
+    /// Closes an idle connection. While the gateway drains, a request that came in the last moment
+    /// is served first.
+    private func closeIdle() {
+        guard proxy.isDraining, !isEnding, !isSilent() else { return close() }
+        setDeadline(milliseconds: proxy.settings.timeouts.drainIdle)
+        expectInput()
+        lane.resume(self)
+    }
+
+    /// The request is complete, and nothing waits for the client.
+    ///
+    /// A client that has ended its own direction is served all the same, as HAProxy does by default
+    /// and nginx does not: it may wait for its response. Whether it does, or is gone, shows only when
+    /// something is sent. So while the gateway drains, its wait is bounded.
+    func expectNothing() {
+        let waits = proxy.isDraining && isEnding
+        setDeadline(milliseconds: waits ? proxy.settings.timeouts.drainIdle : nil)
     }
 
     /// Gives the client time to take what waits for it.
@@ -239,9 +271,8 @@ final class ClientConnection: Connection {
     }
 
     private func awaitHead() {
-        if proxy.isDraining, inbox.isEmpty { return linger() }
         if isPaused { return setDeadline(milliseconds: Self.pauseMilliseconds) }
-        setDeadline(milliseconds: proxy.settings.timeouts.idle)
+        setDeadline(milliseconds: whileServing(proxy.settings.timeouts.idle))
         if !inbox.isEmpty { lane.resume(self) } else { resumeReading() }
     }
 
@@ -253,10 +284,17 @@ final class ClientConnection: Connection {
         phase = .tunnel(tunnel)
     }
 
-    /// The gateway ends.
+    /// The gateway ends. What waits for a request waits a little longer: the client may have sent
+    /// one that is on its way, and is answered with `Connection: close` (RFC 9112 §9.6, §9.8).
     func drain() {
-        guard case .head = phase, !scanner.hasBegun, inbox.isEmpty, unsentBytes == 0 else { return }
-        close()
+        guard unsentBytes == 0 else { return }
+        switch phase {
+        case .head:
+            guard !scanner.hasBegun, inbox.isEmpty, !isPaused else { return }
+            setDeadline(milliseconds: proxy.settings.timeouts.drainIdle)
+        case .exchange(let exchange): if exchange.isUploaded, isEnding { expectNothing() }
+        case .lingering, .tunnel: break
+        }
     }
 
     /// The time to end by itself is over.

@@ -132,7 +132,7 @@ extension Exchange {
         releaseOrigin(reusable: false)
         answeredBytes = method == .head ? 0 : UInt64(answer.body.utf8.count)
         let isComplete = if case .done = upload { true } else { false }
-        closesClient = closesClient || !isComplete || !isPersistent
+        closesClient = closesClient || !isComplete || !isPersistent || proxy.isDraining
         var out = proxy.takeOutput()
         answer.write(into: &out, date: proxy.date, closes: closesClient, isHead: method == .head)
         let outcome = client.write(out.span)

@@ -206,6 +206,6 @@ extension Exchange {
         origin.setDeadline(
             milliseconds: settings.origins[originPlace].firstByteTimeout
         )
-        client?.setDeadline(milliseconds: nil)
+        client?.expectNothing()
     }
 }

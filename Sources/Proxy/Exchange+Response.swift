@@ -118,6 +118,7 @@ extension Exchange {
         if clientFraming == .untilClose { closesClient = true }
         // An answer before the end of the request: the rest is not waited for.
         if case .done = upload {} else { closesClient = true }
+        if proxy.isDraining { closesClient = true }
         var options = HeadWriter.ResponseOptions()
         options.framing = clientFraming
         options.date = proxy.date

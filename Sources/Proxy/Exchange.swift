@@ -131,6 +131,9 @@ final class Exchange {
 
     var lane: Lane { proxy.lane }
 
+    /// Whether the client has sent all of the request.
+    var isUploaded: Bool { if case .done = upload { true } else { false } }
+
     /// The request is over and its client's connection has been dealt with. Lets go of what others
     /// share; the rest goes with the exchange.
     private func end() {
@@ -234,7 +237,7 @@ final class Exchange {
 
     func clientDrained() {
         guard let client else { return }
-        client.setDeadline(milliseconds: nil)
+        client.expectNothing()
         if isReadingUpload { watchUpload() }
         origin?.resumeReading()
     }

@@ -152,15 +152,16 @@ package final class ProxyLane {
         tally.add(.connectionsClosed)
     }
 
-    /// Begins to end: idle connections close now, others after their request.
-    ///
-    /// - Parameter emptied: called once, at the end of a turn after which no client is left.
-    package func drain(emptied: @escaping () -> Void) {
+    /// Begins to end: every response tells its client that the connection ends, and idle clients
+    /// have ``Timeouts/drainIdle`` to send a request that is on its way.
+    package func drain() {
         isDraining = true
         for pool in pools { pool.closeIdle() }
         for client in Array(clients.values) { client.drain() }
-        self.emptied = emptied
     }
+
+    /// Calls once, at the end of a turn after which no client is left. No more are accepted.
+    package func whenEmptied(_ emptied: @escaping () -> Void) { self.emptied = emptied }
 
     /// Requests up to this ticket have their counters on disk, or have failed to.
     package func commitEnded(through ticket: CommitTicket, succeeded: Bool) {

@@ -26,6 +26,9 @@ package struct Timeouts: Sendable {
     /// After an answer that ends a connection: how long what the client still sends is read away,
     /// so that it sees the answer and no reset.
     package var linger: UInt64 = 2_000
+    /// While the gateway ends: for the next request on a client's connection, and for a client that
+    /// has ended its direction to take its response. Then it is closed.
+    package var drainIdle: UInt64 = 1_000
 
     package init() {}
 }

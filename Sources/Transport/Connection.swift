@@ -46,7 +46,7 @@ open class Connection: Endpoint {
     /// A write would be taken, as far as is known.
     final var isWritable: Bool
     /// The peer closed its direction or the connection broke: a short read is not the end of news.
-    private var isEnding = false
+    package private(set) final var isEnding = false
     private var isConnecting: Bool
     /// Octets that the kernel did not take yet.
     final var unsent: [UInt8] = []

@@ -32,6 +32,12 @@ package final class Listener: Endpoint {
     /// it were taken. 0 when it says nothing any more.
     private var lastAccepted: Int32 = 0
 
+    /// How long a listener that ends still takes connections whose handshake has begun: one round
+    /// trip of a slow mobile network.
+    package static let closingMilliseconds: UInt64 = 250
+    /// Told when the listener has ended; not `nil` while it ends.
+    private var ended: (() -> Void)?
+
     /// Connections that wait to be accepted; the system may allow fewer.
     private static let backlog: Int32 = 4096
 
@@ -94,10 +100,26 @@ package final class Listener: Endpoint {
         try lane.register(self, events: clinux_in | clinux_exclusive)
     }
 
-    override func ready(_ events: UInt32) { acceptWaiting() }
+    /// Ends without losing a connection that a client takes for established.
+    ///
+    /// Closing a listening TCP socket resets what waits to be accepted, also when others share its
+    /// port. So it ignores new clients first, who find the port closed when they try again after a
+    /// second, and takes those in the middle of a handshake for ``closingMilliseconds``.
+    ///
+    /// - Parameter ended: called once, when it is closed and the last one has been handed over.
+    package func endGently(_ ended: @escaping () -> Void) {
+        guard !isClosed, self.ended == nil else { return }
+        self.ended = ended
+        if pausedToken == nil { acceptWaiting(max: Int(Self.backlog)) }
+        // Where this fails, as for a Unix socket, clients are accepted until the end.
+        _ = clinux_refuse_syn(descriptor)
+        setDeadline(milliseconds: Self.closingMilliseconds)
+    }
 
-    private func acceptWaiting() {
-        for _ in 0..<Self.acceptsPerEventMax where !isClosed {
+    override func ready(_ events: UInt32) { acceptWaiting(max: Self.acceptsPerEventMax) }
+
+    private func acceptWaiting(max: Int) {
+        for _ in 0..<max where !isClosed {
             // Only behind one that was too high; as a rule this costs nothing.
             guard lastAccepted < descriptorsMax || hasDescriptors() else {
                 return pause(SocketError("accept4", code: EMFILE))
@@ -139,7 +161,8 @@ package final class Listener: Endpoint {
         }
         lane.unwatch(descriptor)
         self.pausedToken = token
-        setDeadline(milliseconds: Self.pauseMilliseconds)
+        // One that ends has a deadline already, and tries once more then.
+        if ended == nil { setDeadline(milliseconds: Self.pauseMilliseconds) }
     }
 
     private func shortageIsOver() {
@@ -150,11 +173,17 @@ package final class Listener: Endpoint {
 
     private var pausedToken: UInt64?
 
-    /// The pause is over.
+    /// The pause is over, or the time to end.
     override public func deadlinePassed() {
+        if let ended {
+            acceptWaiting(max: Int(Self.backlog))
+            shortageIsOver()
+            close()
+            return ended()
+        }
         guard let token = pausedToken else { return }
         pausedToken = nil
         lane.watchAgain(descriptor, events: clinux_in | clinux_exclusive, token: token)
-        acceptWaiting()
+        acceptWaiting(max: Self.acceptsPerEventMax)
     }
 }

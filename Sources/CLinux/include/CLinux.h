@@ -35,6 +35,8 @@ int clinux_socket(int family);
 void clinux_set_no_delay(int fd);
 void clinux_share_port(int fd);            // SO_REUSEADDR, SO_REUSEPORT
 void clinux_bound_unsent(int fd, int octets);  // TCP_NOTSENT_LOWAT
+// A listening TCP socket ignores requests for new connections; handshakes under way go on.
+int clinux_refuse_syn(int fd);             // SO_ATTACH_FILTER
 void clinux_accept_both_families(int fd);  // IPV6_V6ONLY off
 void clinux_reset_on_close(int fd);        // SO_LINGER, 0 seconds
 void clinux_end_on_close(int fd);          // SO_LINGER off
