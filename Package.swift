@@ -199,7 +199,11 @@ let package = Package(
         .tests("Inspection", uses: policy + stand + ["Challenges"]),
         .tests("SoftwareAuthenticator", uses: policy),
         .tests("Load", uses: policy + load + ["Challenges"]),
-        .scenarios("HTTPScenarios", uses: policy + commands + wires + ["Proxy"], data: ["Cases"]),
+        .scenarios(
+            "HTTPScenarios",
+            uses: policy + commands + wires + ["Admin", "Proxy"],
+            data: ["Cases"]
+        ),
         .scenarios("EnforcementScenarios", uses: policy + commands + stand + ["CLinux", grdb]),
     ],
     swiftLanguageModes: [.v6]

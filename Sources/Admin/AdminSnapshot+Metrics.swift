@@ -36,6 +36,11 @@ extension AdminSnapshot {
             droppedLogLines,
             "Lines of the access log that could not be written, or not fast enough."
         )
+        out.counter(
+            "log_lines_dropped_total",
+            droppedMessages,
+            "Lines of the gateway's own log that standard error did not take, or not in time."
+        )
         return out.text
     }
 
@@ -62,7 +67,7 @@ extension AdminSnapshot {
             out.gauge(
                 "configuration_last_reload_timestamp_seconds",
                 seconds,
-                "When a reload was last tried, Unix time."
+                "When the configuration was last read, with success or without, Unix time."
             )
         }
         out.counter(

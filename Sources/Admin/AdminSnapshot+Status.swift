@@ -11,6 +11,7 @@ extension AdminSnapshot {
             writeStore(into: &out)
             out.member("connections_open", openConnections)
             out.member("access_log_lines_dropped", droppedLogLines)
+            out.member("log_lines_dropped", droppedMessages)
             writeLanes(into: &out)
             writeRules(into: &out)
             writeCounts(into: &out)

@@ -30,6 +30,8 @@ package struct AdminSnapshot: Sendable {
     package var drainState: DrainState
     /// Lines of the access log that were dropped.
     package var droppedLogLines: UInt64
+    /// Lines of the gateway's own messages that were dropped.
+    package var droppedMessages: UInt64
 
     /// Merges the tallies of the lanes into ``tally``.
     package init(
@@ -42,7 +44,8 @@ package struct AdminSnapshot: Sendable {
         verdictLabels: @escaping @Sendable (Int) -> [(String, String)],
         store: StoreFacts,
         drainState: DrainState,
-        droppedLogLines: UInt64
+        droppedLogLines: UInt64,
+        droppedMessages: UInt64 = 0
     ) {
         self.version = version
         self.startedAtSeconds = startedAtSeconds
@@ -54,6 +57,7 @@ package struct AdminSnapshot: Sendable {
         self.store = store
         self.drainState = drainState
         self.droppedLogLines = droppedLogLines
+        self.droppedMessages = droppedMessages
         tally = Tally(
             ruleCount: rules.count,
             verdictSlots: lanes.first?.tally.verdictSlots ?? 0

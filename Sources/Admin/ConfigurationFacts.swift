@@ -2,7 +2,8 @@
 package struct ConfigurationFacts: Sendable {
     /// The first configuration is 1; each accepted reload adds 1.
     package var generation: UInt64
-    /// When a reload was last tried: seconds since 1970; `nil` for never.
+    /// When the configuration was last read, at the start or for a reload, accepted or refused:
+    /// seconds since 1970; `nil` when that is not known.
     package var lastReloadAtSeconds: Int64?
     /// Why the last reload was refused; `nil` when it was not. The generation before it is served
     /// on.

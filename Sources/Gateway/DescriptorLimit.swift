@@ -4,12 +4,34 @@ import Glibc
 enum DescriptorLimit {
     private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
 
+    /// What the process opens besides lanes and listeners: the standard streams, Dispatch's own
+    /// (counted: 6), the store with its journal (8), logs, and files while they are read.
+    private static let own = 24
+    /// Of each lane: what wakes it and what it watches with.
+    private static let ofLane = 2
+    /// For a client with its origin, and whoever asks the admin listener.
+    private static let ofService = 8
+
     /// Raises the soft limit to the hard one.
-    static func raise() {
+    ///
+    /// - Throws: when that is too low to serve anybody. Dispatch ends a process that has no
+    ///   descriptor left for it, without a word.
+    static func raise(lanes: Int, listeners: Int) throws(GatewayError) {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0 else { return }
         limit.rlim_cur = limit.rlim_max
         _ = setrlimit(resource, &limit)
+        // The admin listener has a lane of its own.
+        let needed = own + ofService + (lanes + 1) * ofLane + lanes * listeners + 1
+        guard current >= UInt64(needed) else {
+            throw GatewayError(
+                """
+                only \(current) descriptors may be open; lanes: \(lanes), listeners: \(listeners) \
+                need \(needed), and two more for each request under way
+                """,
+                hint: "Raise the limit (ulimit -n 1024, LimitNOFILE= in a unit), or lower lanes."
+            )
+        }
     }
 
     /// How many of them clients may take with all else; an eighth is kept for connections to

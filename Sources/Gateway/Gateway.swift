@@ -4,7 +4,10 @@
 //   LaneUnit                 one lane with its proxy and listeners
 //   ListenerSet              bound sockets; several lanes share an address
 //   ProxySettings+Loading    the configuration as the proxy takes it, names resolved
-//   LogWriter                the access log's lines on their way to a file or standard output
+//   LoadedConfiguration      what a reload replaces, made beside the control queue
+//   Resolver                 names to addresses, within a bounded time
+//   LogOutputs, LogWriter    lines on their way to files, standard output and standard error
+//   StandardStreams          descriptors 0 to 2, safe to use
 //   SignalWatch              TERM and INT drain, HUP reloads
 //   ProcessUser              whom a process becomes that root has started
 //   ProcessMemory            no core files, no looks into the memory
@@ -12,6 +15,9 @@
 // Order of a start: configuration, descriptors, certificates and keys, addresses bound; root given
 // up; store (opened, checked, locked), access log; clients let in. Whatever fails names itself and
 // the way out, and no client has been let in by then.
+//
+// Nothing on the control queue waits for a disk, a reader or a resolver: operators and signals are
+// answered there.
 //
 // A reload reads the files again. If anything is wrong the running configuration stays, the problem
 // is logged and shown by the admin listener. Listeners, lanes, store and admin address are taken at

@@ -10,9 +10,6 @@ extension GatewayConfiguration {
         if challenges != next.challenges { return "challenges" }
         if limits.addresses != next.limits.addresses { return "limits.addresses" }
         if process != next.process { return "process" }
-        if log.access != next.log.access, next.log.access != .off, log.access != .off {
-            return "log.access"
-        }
         return nil
     }
 }

@@ -34,7 +34,7 @@ extension GatewayServer: AdminSource {
             uptime: .nanoseconds(Int64(clamping: MonotonicClock.nanoseconds &- startedAtTick)),
             configuration: ConfigurationFacts(
                 generation: UInt64(generation),
-                lastReloadAtSeconds: reloadedAt,
+                lastReloadAtSeconds: reloadTriedAt,
                 lastReloadError: refusedReload,
                 refusedReloads: refusedReloads
             ),
@@ -59,7 +59,8 @@ extension GatewayServer: AdminSource {
                 commitDurations: statistics.durations
             ),
             drainState: isDraining ? .draining(left: drainLeft) : .serving,
-            droppedLogLines: logWriter?.dropped ?? 0
+            droppedLogLines: outputs.accessLosses.count,
+            droppedMessages: outputs.messageLosses.count
         )
         snapshot.held = HeldFacts(memoryBytes: held.memoryBytes, diskBytes: held.diskBytes)
         return snapshot

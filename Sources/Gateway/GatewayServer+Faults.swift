@@ -64,4 +64,28 @@ extension GatewayServer {
         case .ended: log.notice("accepting goes on; nobody waits")
         }
     }
+
+    /// Lines of the access log are dropped, or were.
+    func accessLogChanged(_ notice: LossReport.Notice) {
+        dispatchPrecondition(condition: .onQueue(control))
+        switch notice {
+        case .none: break
+        case .began:
+            log.error(
+                """
+                the access log can't be written, or not fast enough: lines are dropped; requests \
+                go on; next: look at its disk, or at what reads standard output
+                """
+            )
+        case .ended(let lines):
+            log.warning("the access log is written again; \(lines) lines were dropped")
+        }
+    }
+
+    /// Messages were dropped. That they begin to be, they can't say.
+    func messagesChanged(_ notice: LossReport.Notice) {
+        dispatchPrecondition(condition: .onQueue(control))
+        guard case .ended(let lines) = notice else { return }
+        log.warning("standard error was not read in time; \(lines) lines of this log were dropped")
+    }
 }

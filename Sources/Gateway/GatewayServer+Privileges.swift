@@ -5,19 +5,21 @@ import Logging
 
 // What the process gives up between binding its addresses and opening its store.
 extension GatewayServer {
-    /// Becomes the user of the configuration, and hides what is secret in memory.
-    ///
-    /// Called while the process has one thread: what it forbids itself here is inherited by the
-    /// threads that Dispatch starts later, and by no others.
+    /// Nothing that the process executes gains privileges. Called while it has one thread: the
+    /// threads that Dispatch starts later inherit it, and no others.
+    static func forbidNewPrivileges() {
+        guard clinux_forbid_new_privileges() == 0 else {
+            preconditionFailure("GatewayServer: PR_SET_NO_NEW_PRIVS failed, which it never does")
+        }
+    }
+
+    /// Becomes the user of the configuration, with all threads, and hides what is secret in memory.
     static func giveUpPrivileges(
         _ settings: ProcessSettings,
         _ sockets: [ListenerSet],
         _ file: String,
         _ log: Logger
     ) throws(GatewayError) {
-        guard clinux_forbid_new_privileges() == 0 else {
-            preconditionFailure("GatewayServer: PR_SET_NO_NEW_PRIVS failed, which it never does")
-        }
         if let user = try ProcessUser(settings) {
             for set in sockets { set.give(to: user) }
             try user.become()

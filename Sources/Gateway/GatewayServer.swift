@@ -10,8 +10,7 @@ import Proxy
 import Rules
 package import SQLiteStore
 package import Store
-import TLSSession
-import Transport
+package import Transport
 
 /// The running gateway.
 ///
@@ -31,6 +30,10 @@ package final class GatewayServer: @unchecked Sendable {
             path in
             Result { () throws(StoreProblem) in try SQLiteKeyJournal(path: path) }
         }
+        /// Looks names up.
+        package var lookUp: @Sendable (String, UInt16) -> [SocketAddress] = {
+            SocketAddress.resolve($0, port: $1)
+        }
         /// Whether the process is the gateway's own, so that it may give up its privileges.
         package var ownsProcess = true
 
@@ -40,9 +43,13 @@ package final class GatewayServer: @unchecked Sendable {
     /// The version that the admin pages and `--version` show.
     package static let version = "0.1.0"
 
-    var log = Logger(label: "portcullis")
+    var log: Logger
     let file: String
     let control = DispatchQueue(label: "portcullis.control")
+    /// Where reloads are read and names looked up, which may take seconds.
+    let loading = DispatchQueue(label: "portcullis.loading")
+    let resolver: Resolver
+    let outputs: LogOutputs
     let startedAt = Int64(time(nil))
     let startedAtTick = MonotonicClock.nanoseconds
     let keys: KeyTable
@@ -55,7 +62,6 @@ package final class GatewayServer: @unchecked Sendable {
     /// The same of the admin listener; `nil` when there is none.
     package let adminAddress: String?
     private let surroundings: Surroundings
-    let logWriter: LogWriter?
     private let sockets: [ListenerSet]
     private let admin: AdminUnit?
     private var signals: SignalWatch?
@@ -63,7 +69,10 @@ package final class GatewayServer: @unchecked Sendable {
     // Touched on `control`.
     var configuration: GatewayConfiguration
     var generation = 1
-    var reloadedAt: Int64
+    var accessLog: LogWriter?
+    var reloading = Reloading.none
+    /// When the configuration was last read, with success or without.
+    var reloadTriedAt: Int64
     var refusedReload: String?
     var refusedReloads: UInt64 = 0
     var isDraining = false
@@ -82,29 +91,44 @@ package final class GatewayServer: @unchecked Sendable {
         file: String,
         surroundings: Surroundings = Surroundings()
     ) throws(GatewayError) -> GatewayServer {
-        let server = try GatewayServer(configuration, file: file, surroundings)
-        server.start()
-        return server
+        let outputs = LogOutputs()
+        do throws(GatewayError) {
+            let server = try GatewayServer(configuration, file: file, surroundings, outputs)
+            server.start()
+            return server
+        } catch {
+            // What was said before the failure goes before what says it.
+            outputs.drain(nil)
+            throw error
+        }
     }
 
     private init(
         _ configuration: GatewayConfiguration,
         file: String,
-        _ surroundings: Surroundings
+        _ surroundings: Surroundings,
+        _ outputs: LogOutputs
     ) throws(GatewayError) {
+        // A peer or reader that is gone, or a file at its limit, is an error of that write.
+        for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
         self.configuration = configuration
         self.file = file
+        self.outputs = outputs
+        log = MessageStream(writer: outputs.messages).logger
         log.logLevel = Logger.Level(configuration.log.level)
         self.surroundings = surroundings
-        reloadedAt = startedAt
-        DescriptorLimit.raise()
+        reloadTriedAt = startedAt
+        if surroundings.ownsProcess { Self.forbidNewPrivileges() }
         let count = Self.count(configuration.lanes)
+        try DescriptorLimit.raise(lanes: count, listeners: configuration.listeners.count)
+        let resolver = Resolver(lookUp: surroundings.lookUp)
+        self.resolver = resolver
         sockets = try configuration.listeners.map { listener throws(GatewayError) in
-            try ListenerSet(listener.address, tls: listener.tls, lanes: count)
+            try ListenerSet(listener.address, tls: listener.tls, lanes: count, resolver)
         }
         addresses = sockets.map(\.text)
         let adminSockets = try configuration.admin.map { address throws(GatewayError) in
-            try ListenerSet(address, tls: nil, lanes: 1)
+            try ListenerSet(address, tls: nil, lanes: 1, resolver)
         }
         let bound = sockets + [adminSockets].compactMap(\.self)
         if surroundings.ownsProcess {
@@ -112,12 +136,9 @@ package final class GatewayServer: @unchecked Sendable {
         }
         keys = try StoreOpening.table(configuration, surroundings.openJournal)
         issuer = Self.issuer(configuration.challenges)
-        let settings = try ProxySettings(configuration)
-        switch configuration.log.access {
-        case .on: logWriter = LogWriter()
-        case .off: logWriter = nil
-        case .file(let file): logWriter = try LogWriter(file: file)
-        }
+        let settings = try ProxySettings(configuration, resolver)
+        let accessLog = try outputs.accessLog(configuration.log.access)
+        self.accessLog = accessLog
         let enrolment = Self.enrolment(configuration, keys, issuer)
         let addresses = AddressTable(
             capacity: configuration.limits.addresses,
@@ -125,7 +146,6 @@ package final class GatewayServer: @unchecked Sendable {
         )
         var units: [LaneUnit] = []
         for number in 0..<count {
-            let writer = logWriter
             let lane: Lane
             do throws(SocketError) {
                 lane = try Lane(number: number, wallClock: surroundings.wallClock)
@@ -143,7 +163,7 @@ package final class GatewayServer: @unchecked Sendable {
                 keys: keys,
                 addresses: addresses,
                 held: held,
-                writeLog: { writer?.write($0) }
+                writeLog: { accessLog?.write($0, dropped: $1) }
             )
             units.append(LaneUnit(lane, proxy))
         }
@@ -172,7 +192,7 @@ package final class GatewayServer: @unchecked Sendable {
         }
     }
 
-    private static func enrolment(
+    static func enrolment(
         _ configuration: GatewayConfiguration,
         _ keys: KeyTable,
         _ issuer: ChallengeIssuer
@@ -191,8 +211,12 @@ package final class GatewayServer: @unchecked Sendable {
     }
 
     private func start() {
-        // A peer that is gone, or a file at its limit, is an error of that write.
-        for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
+        outputs.accessLosses.watch { [self] notice in
+            control.async { self.accessLogChanged(notice) }
+        }
+        outputs.messageLosses.watch { [self] notice in
+            control.async { self.messagesChanged(notice) }
+        }
         keys.committer.watch { [self] error in control.async { self.storeChanged(error) } }
         keys.watchReading { [self] error in control.async { self.storeReadChanged(error) } }
         for (index, unit) in units.enumerated() {
@@ -217,48 +241,6 @@ package final class GatewayServer: @unchecked Sendable {
         log.notice(
             "\(units.count) lanes, \(configuration.rules.rules.count) rules, \(keys.count) keys"
         )
-    }
-
-    // MARK: Reload
-
-    /// Reads the configuration again; keeps the running one when anything is wrong.
-    private func reload() {
-        dispatchPrecondition(condition: .onQueue(control))
-        guard !isDraining else { return }
-        let loaded = ConfigurationLoader.load(file)
-        for problem in loaded.problems { log.warning("\(problem.text)") }
-        guard let next = loaded.configuration else { return refuse("the configuration is invalid") }
-        if let fixed = configuration.firstFixedDifference(from: next) {
-            return refuse("\(fixed) has changed, which needs a restart")
-        }
-        do throws(GatewayError) {
-            let settings = try ProxySettings(next)
-            let (keys, issuer) = (keys, issuer)
-            let enrolment = Self.enrolment(next, keys, issuer)
-            // The addresses stay; a renewed certificate is for connections from now on.
-            var loaded: [TLSContext?] = []
-            for listener in next.listeners { loaded.append(try ListenerSet.context(listener.tls)) }
-            let certificates = loaded
-            for unit in units {
-                unit.reload(settings, enrolment, certificates) {
-                    Judge(next, keys: keys, challenges: issuer)
-                }
-            }
-        } catch {
-            return refuse(error.description)
-        }
-        configuration = next
-        log.logLevel = Logger.Level(next.log.level)
-        generation += 1
-        reloadedAt = Int64(time(nil))
-        refusedReload = nil
-        log.notice("reloaded \(file): generation \(generation)")
-    }
-
-    private func refuse(_ reason: String) {
-        refusedReload = reason
-        refusedReloads += 1
-        log.error("reload refused, generation \(generation) goes on: \(reason)")
     }
 
     // MARK: Stop
@@ -292,8 +274,8 @@ package final class GatewayServer: @unchecked Sendable {
             log.error("the store could not be closed well: \(error)")
             status = 1
         }
-        logWriter?.drain()
         log.notice("ended")
+        outputs.drain(accessLog)
         surroundings.exit(status)
     }
 }

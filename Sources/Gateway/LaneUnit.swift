@@ -63,16 +63,17 @@ final class LaneUnit: Sendable {
     /// Replaces what the proxy was told. `makeJudge` is called on the lane, which keeps the judge's
     /// scratch memory.
     func reload(
-        _ settings: ProxySettings,
+        _ next: LoadedConfiguration,
         _ enrolment: Enrolment,
-        _ certificates: [TLSContext?],
         makeJudge: @escaping @Sendable () -> Judge
     ) {
         let (lane, bound) = (lane, bound)
         lane.perform {
             let residents = bound.value(on: lane)
-            residents.certificates = certificates
-            residents.proxy.reload(settings, judge: makeJudge(), enrolment: enrolment)
+            residents.certificates = next.certificates
+            residents.proxy.reload(next.settings, judge: makeJudge(), enrolment: enrolment) {
+                next.accessLog?.write($0, dropped: $1)
+            }
         }
     }
 

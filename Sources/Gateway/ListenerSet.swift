@@ -22,11 +22,12 @@ struct ListenerSet {
     init(
         _ server: ServerAddress,
         tls settings: ListenSettings.TLS?,
-        lanes: Int
+        lanes: Int,
+        _ resolver: Resolver
     ) throws(GatewayError) {
         self.address = server
         tls = try ListenerSet.context(settings)
-        guard let address = Resolver.addresses(of: server).first else {
+        guard let address = try resolver.addresses(of: [server])[server]?.first else {
             throw GatewayError(
                 "the listening address \(server.text) has no address",
                 hint: "Use an IP address, or a name that this machine resolves."

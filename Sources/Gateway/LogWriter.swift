@@ -2,28 +2,42 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Writes lines of the access log on a queue of its own, so that a slow disk or pipe stops no lane.
+/// Writes lines of a log on a queue of its own, so that a slow disk or a full pipe stops nobody.
 ///
-/// Lines beyond ``pendingMax``, and lines that can't be written, are dropped and counted: a gateway
-/// that stands still for its log would be worse.
+/// Lines beyond a limit, and lines that can't be written, are dropped, counted and told of: a
+/// gateway that stands still for its log would be worse.
 package final class LogWriter: Sendable {
-    /// Octets that wait to be written.
-    private static let pendingMax = 8 << 20
+    /// Bytes of the access log that wait to be written.
+    static let accessPendingMax = 8 << 20
+    /// Bytes of the gateway's own messages that wait to be written.
+    static let messagesPendingMax = 1 << 20
+    /// How long the end of the process waits for what is still to be written.
+    static let endPatience = Duration.seconds(2)
     private static let lineFeed = UInt8(ascii: "\n")
 
     private let descriptor: Int32
+    private let isOwned: Bool
+    private let pendingMax: Int
+    private let losses: LogLosses
     private let queue = DispatchQueue(label: "portcullis.log")
     private let pending = Atomic<Int>(0)
-    private let droppedLines = Atomic<UInt64>(0)
     /// The file ends in the middle of a line. Touched on `queue` alone.
     private let isTorn = Atomic(false)
 
-    /// Writes to standard output.
-    package init() { descriptor = 1 }
+    /// Writes to standard output or standard error.
+    init(descriptor: Int32, pendingMax: Int, losses: LogLosses) {
+        self.descriptor = descriptor
+        self.pendingMax = pendingMax
+        self.losses = losses
+        isOwned = false
+    }
 
-    /// Appends to a file, made with mode 0640.
-    package init(file: String) throws(GatewayError) {
+    /// Appends lines of the access log to a file, made with mode 0640.
+    init(file: String, losses: LogLosses) throws(GatewayError) {
         descriptor = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o640)
+        pendingMax = Self.accessPendingMax
+        self.losses = losses
+        isOwned = true
         guard descriptor >= 0 else {
             throw GatewayError(
                 "the access log \(file) can't be opened: \(String(cString: strerror(errno)))",
@@ -32,16 +46,16 @@ package final class LogWriter: Sendable {
         }
     }
 
-    /// Lines that were dropped, because the log could not keep up or could not be written.
-    package var dropped: UInt64 { droppedLines.load(ordering: .relaxed) }
+    deinit { if isOwned { close(descriptor) } }
 
-    /// Takes finished lines.
-    package func write(_ lines: [UInt8]) {
+    /// Takes finished lines, from any thread, and how many others were dropped already.
+    func write(_ lines: [UInt8], dropped: UInt64 = 0) {
+        if dropped > 0 { losses.lost(dropped) }
+        guard !lines.isEmpty else { return }
         let (_, waiting) = pending.add(lines.count, ordering: .relaxed)
-        guard waiting <= Self.pendingMax else {
+        guard waiting <= pendingMax else {
             pending.subtract(lines.count, ordering: .relaxed)
-            drop(lines[...])
-            return
+            return drop(lines[...])
         }
         queue.async { [self] in
             flush(lines)
@@ -49,8 +63,13 @@ package final class LogWriter: Sendable {
         }
     }
 
-    /// Waits until everything taken so far is written, at the end of the process.
-    package func drain() { queue.sync {} }
+    /// Waits until everything taken so far is written, at most until `deadline`: at the end of the
+    /// process, when a reader that takes nothing must not keep it.
+    func drain(until deadline: DispatchTime) {
+        let written = DispatchGroup()
+        queue.async(group: written) {}
+        _ = written.wait(timeout: deadline)
+    }
 
     private func flush(_ lines: [UInt8]) {
         // What was torn off must not run into the next line.
@@ -59,21 +78,25 @@ package final class LogWriter: Sendable {
             isTorn.store(false, ordering: .relaxed)
         }
         let written = write(all: lines)
-        guard written < lines.count else { return }
+        guard written < lines.count else { return losses.wrote() }
         isTorn.store(written > 0 && lines[written - 1] != Self.lineFeed, ordering: .relaxed)
         drop(lines[written...])
     }
 
-    /// Writes as much as can be written; how much of the octets has been.
-    private func write(all octets: [UInt8]) -> Int {
+    /// Writes as much as can be written; how much of the bytes has been.
+    private func write(all bytes: [UInt8]) -> Int {
         var written = 0
-        while written < octets.count {
+        while written < bytes.count {
             // The pointer lives for the call; the rest is not empty.
-            let count = octets.withUnsafeBytes { octets in
-                Glibc.write(descriptor, octets[written...].baseAddress, octets.count - written)
+            let count = bytes.withUnsafeBytes { bytes in
+                Glibc.write(descriptor, bytes[written...].baseAddress, bytes.count - written)
             }
             if count > 0 {
                 written += count
+            } else if errno == EAGAIN {
+                // Another process has made the pipe or terminal that it shares non-blocking.
+                var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = poll(&room, 1, -1)
             } else if errno != EINTR {
                 break
             }
@@ -82,8 +105,7 @@ package final class LogWriter: Sendable {
     }
 
     private func drop(_ lines: ArraySlice<UInt8>) {
-        let count = lines.count { $0 == Self.lineFeed }
-        droppedLines.add(UInt64(count), ordering: .relaxed)
+        losses.lost(UInt64(lines.count { $0 == Self.lineFeed }))
     }
 }
 

@@ -9,11 +9,15 @@ extension ProxySettings {
     /// The configuration as the proxy takes it.
     ///
     /// - Throws: when a server's name has no address.
-    convenience init(_ configuration: GatewayConfiguration) throws(GatewayError) {
+    convenience init(
+        _ configuration: GatewayConfiguration,
+        _ resolver: Resolver
+    ) throws(GatewayError) {
         let timeouts = Timeouts(configuration.timeouts)
+        let addresses = try resolver.addresses(of: configuration.origins.flatMap(\.servers))
         var origins: [OriginSettings] = []
         for upstream in configuration.origins {
-            origins.append(try OriginSettings(upstream, timeouts))
+            origins.append(try OriginSettings(upstream, timeouts, addresses))
         }
         self.init(
             rules: configuration.rules,
@@ -31,11 +35,14 @@ extension ProxySettings {
 }
 
 extension OriginSettings {
-    fileprivate init(_ upstream: UpstreamSettings, _ timeouts: Timeouts) throws(GatewayError) {
+    fileprivate init(
+        _ upstream: UpstreamSettings,
+        _ timeouts: Timeouts,
+        _ found: [ServerAddress: [SocketAddress]]
+    ) throws(GatewayError) {
         var servers: [OriginServerSettings] = []
         for server in upstream.servers {
-            let addresses = Resolver.addresses(of: server)
-            guard !addresses.isEmpty else {
+            guard let addresses = found[server], !addresses.isEmpty else {
                 throw GatewayError(
                     "the server \(server.text) of origin \(upstream.name) has no address",
                     hint: "Check the name, or use an IP address; names are resolved at start."

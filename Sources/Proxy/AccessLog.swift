@@ -7,7 +7,7 @@ struct AccessLog {
     static let pendingMax = 1 << 20
 
     private(set) var pending: [UInt8] = []
-    /// Lines that were dropped.
+    /// Lines that were dropped since ``take()``.
     private(set) var dropped: UInt64 = 0
 
     /// Begins a line. The other members follow, then ``end()``.
@@ -27,13 +27,14 @@ struct AccessLog {
         lineStart = pending.count
     }
 
-    /// Hands over what has gathered.
-    mutating func take() -> [UInt8] {
+    /// Hands over what has gathered, and how many lines were dropped.
+    mutating func take() -> (lines: [UInt8], dropped: UInt64) {
         defer {
             pending = []
+            dropped = 0
             lineStart = 0
         }
-        return pending
+        return (pending, dropped)
     }
 
     private var isFirst = true

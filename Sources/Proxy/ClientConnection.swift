@@ -193,8 +193,8 @@ final class ClientConnection: Connection {
     /// The request is complete, and nothing waits for the client.
     ///
     /// A client that has ended its own direction is served all the same, as HAProxy does by default
-    /// and nginx does not: it may wait for its response. Whether it does, or is gone, shows only when
-    /// something is sent. So while the gateway drains, its wait is bounded.
+    /// and nginx does not: it may wait for its response. Whether it does, or is gone, shows only
+    /// when something is sent. So while the gateway drains, its wait is bounded.
     func expectNothing() {
         let waits = proxy.isDraining && isEnding
         setDeadline(milliseconds: waits ? proxy.settings.timeouts.drainIdle : nil)

@@ -10,6 +10,9 @@ package import Transport
 ///
 /// Lives on the lane's queue. Made once; `settings` is replaced by a reload.
 package final class ProxyLane {
+    /// Takes finished lines of the access log, and how many were dropped beside them.
+    package typealias LogSink = @Sendable (_ lines: [UInt8], _ dropped: UInt64) -> Void
+
     package let lane: Lane
     private(set) var settings: ProxySettings
     /// Counts the reloads.
@@ -24,7 +27,7 @@ package final class ProxyLane {
     /// Requests that wait until their counter is on disk, in the order of their tickets.
     var commitQueue = CommitQueue()
     var log = AccessLog()
-    private let writeLog: @Sendable ([UInt8]) -> Void
+    private var writeLog: LogSink
 
     // Scratch, used by one event at a time.
     var requestHead = RequestHead()
@@ -44,7 +47,7 @@ package final class ProxyLane {
     /// Empty arrays for the heads that go to origins: their memory is used again.
     private var spareHeads: [[UInt8]] = []
 
-    /// `writeLog` takes finished lines of the access log; it is called on the lane's queue.
+    /// `writeLog` is called on the lane's queue.
     package init(
         lane: Lane,
         settings: ProxySettings,
@@ -53,7 +56,7 @@ package final class ProxyLane {
         keys: KeyTable,
         addresses: AddressTable,
         held: HeldLedger,
-        writeLog: @escaping @Sendable ([UInt8]) -> Void
+        writeLog: @escaping LogSink
     ) {
         self.lane = lane
         self.settings = settings
@@ -71,7 +74,15 @@ package final class ProxyLane {
     }
 
     /// Takes a new configuration: requests under way keep theirs, pooled connections are dropped.
-    package func reload(_ settings: ProxySettings, judge: Judge, enrolment: Enrolment) {
+    package func reload(
+        _ settings: ProxySettings,
+        judge: Judge,
+        enrolment: Enrolment,
+        writeLog: @escaping LogSink
+    ) {
+        // Lines of before go where they were meant to go.
+        passLog()
+        self.writeLog = writeLog
         let before = Dictionary(
             uniqueKeysWithValues: self.settings.rules.rules.map { ($0.id, $0.index) }
         )
@@ -224,9 +235,15 @@ package final class ProxyLane {
         return dateOctets
     }
 
+    private func passLog() {
+        guard !log.pending.isEmpty || log.dropped > 0 else { return }
+        let (lines, dropped) = log.take()
+        writeLog(lines, dropped)
+    }
+
     private func turnEnded() {
         keys.kick()
-        if !log.pending.isEmpty { writeLog(log.take()) }
+        passLog()
         tally.add(.laneTurn, nanoseconds: MonotonicClock.nanoseconds &- lane.turnBeganAt)
         if lane.turnPolls > 0 {
             tally.add(.lanePolls, UInt64(lane.turnPolls))

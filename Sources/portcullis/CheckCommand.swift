@@ -12,7 +12,7 @@ struct CheckCommand: ParsableCommand {
 
     func run() throws {
         let check = Check(ConfigurationLoader.load(file), file: file)
-        print(check.text, terminator: "")
+        StandardOutput.write(check.text)
         if check.exitStatus != 0 { throw ExitCode(check.exitStatus) }
     }
 }

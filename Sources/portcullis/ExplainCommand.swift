@@ -52,6 +52,6 @@ struct ExplainCommand: ParsableCommand {
             client: client.flatMap { IPAddress($0) },
             now: .current
         )
-        print(json ? explanation.json : explanation.text, terminator: "")
+        StandardOutput.write(json ? explanation.json : explanation.text)
     }
 }

@@ -94,7 +94,7 @@ struct InspectCommand: ParsableCommand {
             StandardError.write("portcullis: \(error.message)")
             throw ExitCode(2)
         }
-        print(text(report.json))
+        StandardOutput.write(text(report.json) + "\n")
         if report.status != .accepted { throw ExitCode(report.status.rawValue) }
     }
 }

@@ -13,7 +13,9 @@ struct KeysExportCommand: ParsableCommand {
     func run() throws {
         let (keys, _) = try store.administration()
         _ = try keys.export(filter.filter) { octets in
-            print(String(decoding: octets, as: UTF8.self), terminator: "")
+            guard StandardOutput.write(String(decoding: octets, as: UTF8.self)) else {
+                throw ExitCode(1)
+            }
         }
     }
 }

@@ -37,7 +37,9 @@ struct KeysImportCommand: ParsableCommand {
             throw ExitCode(1)
         }
         if let warning = keys.warning { StandardError.write("warning: \(warning)") }
-        print("imported: \(report.inserted), stored already: \(report.merged)")
+        StandardOutput.write(
+            "imported: \(report.inserted), stored already: \(report.merged)\n"
+        )
         if report.problemCount > 0 { throw ExitCode(1) }
     }
 }

@@ -28,9 +28,10 @@ struct KeysRevokeCommand: ParsableCommand {
                 try keys.revoke(id, now: UnixTime.current.seconds)
             }
             switch outcome {
-            case .revoked: print("\(id.base64) revoked")
+            case .revoked: StandardOutput.write("\(id.base64) revoked\n")
             case .alreadyRevoked(let second):
-                print("\(id.base64) was revoked at \(UnixTime(seconds: second).iso8601)")
+                let moment = UnixTime(seconds: second).iso8601
+                StandardOutput.write("\(id.base64) was revoked at \(moment)\n")
             case .unknown:
                 unknown += 1
                 StandardError.write("\(id.base64) is not stored")

@@ -31,7 +31,7 @@ struct KeysShowCommand: ParsableCommand {
             }
             guard let record else { continue }
             found += 1
-            print(KeyLine.text(record))
+            guard StandardOutput.write(KeyLine.text(record) + "\n") else { throw ExitCode(1) }
         }
         guard found > 0 else {
             StandardError.write("no key \(key) is stored; `portcullis keys list` shows all")

@@ -17,6 +17,7 @@ struct Portcullis: ParsableCommand {
     )
 
     static func main() {
+        StandardStreams.prepare()
         do {
             var command = try parseAsRoot()
             try command.run()
@@ -25,7 +26,7 @@ struct Portcullis: ParsableCommand {
         } catch {
             let isAsked = exitCode(for: error) == .success
             let text = fullMessage(for: error)
-            if isAsked { print(text) } else { StandardError.write(text) }
+            if isAsked { StandardOutput.write(text + "\n") } else { StandardError.write(text) }
             Glibc.exit(isAsked ? 0 : 2)
         }
     }

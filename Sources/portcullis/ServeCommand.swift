@@ -25,15 +25,15 @@ struct ServeCommand: ParsableCommand {
 
     func run() throws {
         let loaded = ConfigurationLoader.load(file)
-        for problem in loaded.problems { StandardError.write(problem.text) }
+        for problem in loaded.problems { Self.say(problem.text) }
         guard let configuration = loaded.configuration else {
-            StandardError.write("\(file): refused; nothing was started")
+            Self.say("\(file): refused; nothing was started")
             throw ExitCode(1)
         }
         do throws(GatewayError) {
             try GatewayServer.run(configuration, file: file, surroundings: surroundings)
         } catch {
-            StandardError.write("portcullis: \(error)")
+            Self.say("portcullis: \(error)")
             throw ExitCode(1)
         }
         dispatchMain()
@@ -46,12 +46,14 @@ struct ServeCommand: ParsableCommand {
             Result { () throws(StoreProblem) in
                 let journal = try SQLiteKeyJournal(path: path, age: .any)
                 let found = journal.accepted.map { "\($0.path): \($0.detail); accepted" }
-                StandardError.write(
-                    "warning: --accept-older-store: \(found ?? "nothing is older; remove it")"
-                )
+                Self.say("warning: --accept-older-store: \(found ?? "nothing is older; remove it")")
                 return journal
             }
         }
         return surroundings
+    }
+
+    private static func say(_ text: String) {
+        StandardError.write(text, patienceMillis: StandardError.startPatienceMillis)
     }
 }

@@ -16,7 +16,7 @@ struct TestCommand: ParsableCommand {
 
     func run() throws {
         let test = RouteTest(cases, try LoadedFile.configuration(file), now: .current)
-        print(test.text, terminator: "")
+        StandardOutput.write(test.text)
         if test.exitStatus != 0 { throw ExitCode(test.exitStatus) }
     }
 }

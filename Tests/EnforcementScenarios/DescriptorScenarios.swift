@@ -40,6 +40,25 @@ extension Scenarios {
             try stand.stop()
         }
 
+        @Test(arguments: [10, 20, 28, 40])
+        func `too few descriptors to serve are told of at the start`(_ limit: Int) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin: "127.0.0.1:\(origin.port)", rules: "[]", lanes: 4)
+            let program = try #require(Scenario.program)
+            let result = try scenario.run(
+                "/bin/sh",
+                [
+                    "-c", "ulimit -n \(limit); exec \"$@\"", "sh", program, "serve",
+                    scenario.path("portcullis.yaml"),
+                ]
+            )
+            #expect(result.status == 1)
+            #expect(result.complained.contains("only \(limit) descriptors may be open"))
+            #expect(result.complained.contains("Raise the limit (ulimit -n 1024, LimitNOFILE="))
+        }
+
         /// Who is connected finds the descriptors that clients could not take. When all who are
         /// want one at once, they are too few.
         private func expectOutOfDescriptors(

@@ -53,5 +53,67 @@ extension Scenarios {
             }
             #expect(lines.last?.contains(#""path":"/plain""#) == true)
         }
+
+        @Test func `a reload moves the access log, stops it and begins it`() throws {
+            let stand = try Stand(more: "log: { access: off }")
+            defer { stand.end() }
+            let (gateway, admin) = (stand.gateway, stand.admin)
+            let client = gateway.client()
+            let config = stand.scenario.path("portcullis.yaml")
+            var setting = "off"
+            var generation = 1.0
+            let moves = [
+                ("./first.log", "/first"), ("./second.log", "/second"), ("off", "/third"),
+                ("on", "/fourth"), ("off", "/fifth"), ("./second.log", "/sixth"),
+            ]
+            #expect(try client.send("GET", "/none").status == 200)
+            for (next, path) in moves {
+                let text = try String(contentsOfFile: config, encoding: .utf8)
+                try stand.scenario.write(
+                    "portcullis.yaml",
+                    text.replacing("log: { access: \(setting) }", with: "log: { access: \(next) }")
+                )
+                setting = next
+                generation += 1
+                gateway.child.signal(SIGHUP)
+                try gateway.waitUntil("generation \(generation)", admin) {
+                    $0["configuration_generation"] == generation
+                }
+                // Lanes hear of it in their own time; what they did before, they say after.
+                #expect(try client.send("GET", path).status == 200)
+            }
+            try stand.stop()
+            let logs = try ["first.log", "second.log"].map {
+                try String(contentsOfFile: stand.scenario.path($0), encoding: .utf8)
+            }
+            func paths(_ text: String) -> [String] {
+                text.split(separator: "\n").compactMap { line in
+                    line.range(of: #""path":""#).map {
+                        String(line[$0.upperBound...].prefix { $0 != "\"" })
+                    }
+                }
+            }
+            #expect(logs.map(paths) == [["/first"], ["/second", "/sixth"]])
+            #expect(paths(gateway.child.printed) == ["/fourth"])
+        }
+
+        @Test func `a reload that was refused shows when it was tried`() throws {
+            let stand = try Stand()
+            defer { stand.end() }
+            let (gateway, admin) = (stand.gateway, stand.admin)
+            let tried = "configuration_last_reload_timestamp_seconds"
+            let before = try Metrics(admin)[tried]
+            #expect(before == (try Metrics(admin)["start_time_seconds"]))
+            try gateway.waitUntil("another second", admin) { $0["uptime_seconds"] > 1.2 }
+            try stand.scenario.write("portcullis.yaml", "origins: nonsense")
+            gateway.child.signal(SIGHUP)
+            try gateway.waitUntil("refused reload", admin) {
+                $0["configuration_reloads_refused_total"] == 1
+            }
+            let metrics = try Metrics(admin)
+            #expect(metrics[tried] > before)
+            #expect(metrics["configuration_last_reload_success"] == 0)
+            #expect(metrics["log_lines_dropped_total"] == 0)
+        }
     }
 }

@@ -176,6 +176,60 @@ extension Scenarios {
             for _ in 0..<8 { #expect(try scenario.serve().stop() == 0) }
         }
 
+        /// The resolver's server is a socket of the test that reads nothing. Only root may have a
+        /// resolv.conf of its own.
+        @Test(.enabled(if: isRoot && Scenario.tool("unshare") != nil))
+        func `a resolver that does not answer holds neither operators nor a signal`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            let resolver = try Self.silentResolver()
+            defer { close(resolver.descriptor) }
+            try scenario.write("resolv.conf", "nameserver \(resolver.address)\n")
+            try scenario.configure(origin, rules: Self.rules)
+            let settings = scenario.path("resolv.conf")
+            let mounted = "mount --bind '\(settings)' /etc/resolv.conf && exec \"$@\""
+            let gateway = try scenario.serve(
+                within: [
+                    try #require(Scenario.tool("unshare")), "-m", "/bin/sh", "-c", mounted, "sh",
+                ]
+            )
+            let admin = try gateway.adminClient()
+            try scenario.configure(origin: "shop.test:80", rules: Self.rules)
+            gateway.child.signal(SIGHUP)
+            // The name is asked for.
+            var byte: UInt8 = 0
+            #expect(recv(resolver.descriptor, &byte, 1, 0) == 1)
+            #expect(try admin.send("GET", "/readyz").status == 200)
+            #expect(try gateway.client().send("GET", "/plain").status == 200)
+            let began = Date()
+            #expect(try gateway.stop() == 0)
+            // The resolver's own patience is 10 s: twice 5 s.
+            #expect(Date().timeIntervalSince(began) < 8)
+        }
+
+        /// A socket of some loopback address at the port for names.
+        private static func silentResolver() throws -> (descriptor: Int32, address: String) {
+            let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            var time = timeval(tv_sec: Int(ChildProcess.patience), tv_usec: 0)
+            let size = socklen_t(MemoryLayout<timeval>.size)
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, size)
+            for _ in 0..<100 {
+                let host = UInt32.random(in: 1..<0xFF_FFFE)
+                var address = Socket.loopback(53)
+                address.sin_addr.s_addr = (0x7F00_0000 | host).bigEndian
+                let status = withUnsafePointer(to: &address) { pointer in
+                    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                        bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                    }
+                }
+                guard status == 0 else { continue }
+                let parts = [host >> 16 & 255, host >> 8 & 255, host & 255]
+                return (descriptor, "127." + parts.map(String.init).joined(separator: "."))
+            }
+            throw Socket.Failure("no loopback address for a resolver")
+        }
+
         @Test func `a user that is not there, or is root, starts nothing`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

@@ -3,6 +3,7 @@ import Foundation
 import Gateway
 import Synchronization
 import TLSSession
+import Transport
 
 /// A gateway inside the test's process, configured by a file as any other.
 final class TestGateway: Sendable {
@@ -19,7 +20,8 @@ final class TestGateway: Sendable {
 
     /// Writes a configuration and starts it. `listen` are the members of the listener,
     /// `originOptions` further members of each origin behind a comma, `more` further sections of
-    /// the file; `watchesSignals` says whether signals are heeded.
+    /// the file; `watchesSignals` says whether signals are heeded; `lookUp` takes the place of the
+    /// system's resolver.
     init(
         _ origins: [(name: String, servers: [String])],
         listen: String = "address: 127.0.0.1:0",
@@ -27,7 +29,8 @@ final class TestGateway: Sendable {
         lanes: Int = 1,
         watchesSignals: Bool = false,
         originOptions: String = "",
-        more: String = ""
+        more: String = "",
+        lookUp: (@Sendable (String, UInt16) -> [SocketAddress])? = nil
     ) throws {
         folder = try TemporaryFolder.make()
         let file = folder + "/portcullis.yaml"
@@ -49,6 +52,7 @@ final class TestGateway: Sendable {
         var surroundings = GatewayServer.Surroundings()
         surroundings.watchesSignals = watchesSignals
         surroundings.ownsProcess = false
+        if let lookUp { surroundings.lookUp = lookUp }
         surroundings.exit = { ending.status = $0 }
         server = try GatewayServer.run(configuration, file: file, surroundings: surroundings)
         port = server.addresses.first?.split(separator: ":").last.flatMap { UInt16($0) } ?? 0

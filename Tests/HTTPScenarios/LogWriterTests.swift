@@ -1,0 +1,64 @@
+import Foundation
+import Glibc
+import Synchronization
+import Testing
+
+@testable import Gateway
+
+extension Scenarios {
+    /// Lines of a log on their way to a reader that may not read.
+    struct LogWriterTests {
+        private final class Notices: Sendable {
+            let all = Mutex<[LossReport.Notice]>([])
+        }
+
+        /// Writes until a pipe takes nothing more; how much it took.
+        private static func fill(_ descriptor: Int32) -> Int {
+            let flags = fcntl(descriptor, F_GETFL)
+            _ = fcntl(descriptor, F_SETFL, flags | O_NONBLOCK)
+            var filled = 0
+            while write(descriptor, "x", 1) == 1 { filled += 1 }
+            _ = fcntl(descriptor, F_SETFL, flags)
+            return filled
+        }
+
+        @Test func `lines that a full pipe does not take are dropped, counted and told of later`()
+            throws
+        {
+            let pipe = Pipe()
+            let output = pipe.fileHandleForWriting.fileDescriptor
+            let filled = Self.fill(output)
+            let losses = LogLosses()
+            let notices = Notices()
+            losses.watch { notice in notices.all.withLock { $0.append(notice) } }
+            let writer = LogWriter(descriptor: output, pendingMax: 100_000, losses: losses)
+            let line = [UInt8](repeating: UInt8(ascii: "x"), count: 999) + [UInt8(ascii: "\n")]
+            for _ in 0..<400 { writer.write(line) }
+            #expect(losses.count == 300)
+            #expect(notices.all.withLock { $0 } == [.began])
+            // A reader that takes nothing keeps nobody at the end.
+            writer.drain(until: .now() + .milliseconds(10))
+
+            let expected = filled + 100 * line.count
+            var read = 0
+            while read < expected { read += pipe.fileHandleForReading.availableData.count }
+            #expect(read == expected)
+            writer.drain(until: .now() + .seconds(60))
+            #expect(notices.all.withLock { $0 } == [.began, .ended(lines: losses.count)])
+        }
+
+        @Test func `losses that come and go are told of once in ten seconds`() {
+            var report = LossReport()
+            let second: UInt64 = 1_000_000_000
+            #expect(report.wrote(now: 0) == .none)
+            #expect(report.lost(2, now: second) == .began)
+            #expect(report.lost(3, now: second) == .none)
+            #expect(report.wrote(now: 2 * second) == .ended(lines: 5))
+            #expect(report.lost(1, now: 3 * second) == .none)
+            #expect(report.wrote(now: 4 * second) == .none)
+            #expect(report.lost(1, now: 11 * second) == .none)
+            #expect(report.wrote(now: 12 * second) == .ended(lines: 2))
+            #expect(report.lost(1, now: 22 * second) == .began)
+        }
+    }
+}

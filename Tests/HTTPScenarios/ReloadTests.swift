@@ -1,0 +1,122 @@
+import Admin
+import Configuration
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+import Transport
+
+@testable import Gateway
+
+extension Scenarios {
+    /// A reload that takes long, because a resolver does not answer.
+    struct ReloadTests {
+        private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+        /// A resolver that answers each look-up, with the loopback address, when the test says so.
+        private final class SlowResolver: Sendable {
+            let asked = Gate()
+            let answers = Gate()
+            let names = Mutex<[String]>([])
+
+            func lookUp(_ name: String, _ port: UInt16) -> [SocketAddress] {
+                names.withLock { $0.append(name) }
+                asked.open()
+                try? answers.pass()
+                return SocketAddress(ip: "127.0.0.1", port: port).map { [$0] } ?? []
+            }
+        }
+
+        private func configure(_ gateway: TestGateway, _ server: String) throws {
+            let text = TestGateway.text([("shop", [server])], listen: "address: 127.0.0.1:0")
+            try text.write(
+                toFile: gateway.folder + "/portcullis.yaml",
+                atomically: true,
+                encoding: .utf8
+            )
+        }
+
+        private func reload(_ server: GatewayServer) {
+            server.control.async { server.reload() }
+        }
+
+        /// What the admin listener would show.
+        private func snapshot(_ server: GatewayServer) throws -> AdminSnapshot {
+            let found = Mutex<AdminSnapshot?>(nil)
+            let gate = Gate()
+            server.gather { snapshot in
+                found.withLock { $0 = snapshot }
+                gate.open()
+            }
+            try gate.pass()
+            return try #require(found.withLock { $0 })
+        }
+
+        private func awaitGeneration(_ generation: UInt64, _ server: GatewayServer) throws {
+            for _ in 0..<10_000 {
+                if try snapshot(server).configuration.generation == generation { return }
+            }
+            Issue.record("generation \(generation) never came")
+        }
+
+        @Test func `operators are answered and a stop is obeyed while a name is looked up`() throws
+        {
+            let resolver = SlowResolver()
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let gateway = try TestGateway([("shop", [origin.address])]) {
+                resolver.lookUp($0, $1)
+            }
+            try configure(gateway, "slow.test:80")
+            reload(gateway.server)
+            try resolver.asked.pass()
+            #expect(try snapshot(gateway.server).configuration.generation == 1)
+            #expect(try gateway.ask(Self.get).status == 200)
+            gateway.beginStop()
+            #expect(gateway.exitStatus() == 0)
+            resolver.answers.open()
+        }
+
+        @Test func `of reloads that are asked for at once the newest files win, one at a time`()
+            throws
+        {
+            let resolver = SlowResolver()
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let gateway = try TestGateway([("shop", [origin.address])]) {
+                resolver.lookUp($0, $1)
+            }
+            defer { gateway.stop() }
+            try configure(gateway, "first.test:80")
+            reload(gateway.server)
+            try resolver.asked.pass()
+            // The files change while they are read, twice; each time a reload is asked for.
+            for name in ["second.test", "third.test"] {
+                try configure(gateway, "\(name):\(origin.port)")
+                reload(gateway.server)
+            }
+            _ = try snapshot(gateway.server)
+            #expect(resolver.names.withLock { $0 } == ["first.test"])
+            resolver.answers.open()
+            try resolver.asked.pass()
+            resolver.answers.open()
+            try awaitGeneration(3, gateway.server)
+            #expect(resolver.names.withLock { $0 } == ["first.test", "third.test"])
+            #expect(try gateway.ask(Self.get).status == 200)
+        }
+
+        @Test func `a resolver that does not answer is waited for as long as was said`() throws {
+            let gate = Gate()
+            var resolver = Resolver { _, _ in
+                try? gate.pass()
+                return []
+            }
+            resolver.patience = .milliseconds(50)
+            let error = #expect(throws: GatewayError.self) {
+                try resolver.addresses(of: [.name("slow.test", port: 80)])
+            }
+            #expect(error?.what.hasPrefix("slow.test:80: no answer") == true)
+            gate.open()
+        }
+    }
+}
