@@ -1,0 +1,31 @@
+<?php
+// As record.py: what the script executed goes to GARDEN_LOG.
+
+function write_line($line) {
+    $flags = JSON_INVALID_UTF8_SUBSTITUTE | JSON_UNESCAPED_SLASHES;
+    file_put_contents($_SERVER['GARDEN_LOG'] ?? getenv('GARDEN_LOG'),
+        json_encode($line, $flags) . "\n", FILE_APPEND);
+}
+
+function listed($values) {
+    return (object) array_map(fn ($value) => is_array($value) ? $value : [$value], $values);
+}
+
+function execute($handler, $path, $status = 200) {
+    $fields = [];
+    foreach ($_SERVER as $name => $value) {
+        if (str_starts_with($name, 'HTTP_')) {
+            $fields[strtolower(strtr(substr($name, 5), '_', '-'))] = $value;
+        }
+    }
+    $seen = ['handler' => $handler, 'method' => $_SERVER['REQUEST_METHOD'], 'path' => $path,
+        'query' => listed($_GET)];
+    write_line(['stage' => 'entered'] + $seen);
+    $content = file_get_contents('php://input');
+    write_line(['stage' => 'executed'] + $seen + ['form' => listed($_POST), 'fields' => (object) $fields,
+        'length' => strlen($content), 'sha256' => hash('sha256', $content),
+        'content' => substr($content, 0, 512)]);
+    http_response_code($status);
+    header('Content-Type: application/json');
+    echo json_encode(['handler' => $handler, 'query' => listed($_GET)]);
+}

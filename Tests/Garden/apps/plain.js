@@ -1,0 +1,42 @@
+// usage: node plain.js PORT; Node's http and `new URL(request.url, base)`, as its documentation has it.
+'use strict';
+const http = require('http');
+const { entered, executed, fileHandler } = require('./record.js');
+const routes = require('./routes.js');
+
+function find(method, path) {
+  for (const [route, handler, methods] of routes) {
+    if (route === path && (!methods || methods.includes(method))) return handler;
+  }
+  if (path.startsWith('/files/')) return fileHandler(decodeURIComponent(path.slice(7)));
+  return 'none';
+}
+
+const lists = (pairs) => {
+  const found = {};
+  for (const [name, value] of pairs) (found[name] = found[name] || []).push(value);
+  return found;
+};
+
+http.createServer((request, response) => {
+  let url;
+  try {
+    url = new URL(request.url, 'http://garden.test');
+  } catch {
+    response.writeHead(400).end();
+    return;
+  }
+  const handler = find(request.method, url.pathname);
+  const query = lists(url.searchParams);
+  entered(handler, request.method, url.pathname, query);
+  const chunks = [];
+  request.on('data', (chunk) => chunks.push(chunk));
+  request.on('error', () => {});
+  request.on('end', () => {
+    const content = Buffer.concat(chunks);
+    executed(handler, request.method, url.pathname, query,
+      lists(new URLSearchParams(content.toString('latin1'))), request.headers, content);
+    response.writeHead(handler === 'none' ? 404 : 200);
+    response.end(JSON.stringify({ handler, query }));
+  });
+}).listen(Number(process.argv[2]), '127.0.0.1');

@@ -1,0 +1,42 @@
+"""A server with an application in it, as the harness sees all of them."""
+import os
+import re
+import shutil
+import subprocess
+
+APPS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "apps")
+
+
+def find(name):
+    """A program's path; servers lie outside the path of users who are not root."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
+
+
+def version_of(*command):
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    found = re.search(r"\d+(\.\d+)+", done.stdout.decode("latin-1"))
+    return found.group() if found else "?"
+
+
+class Backend:
+    """What a backend has to say; `name` is unique.
+
+    `has_scripts`: that `/api/pay.php` is a script of its own, which takes a PATH_INFO.
+    """
+
+    name = ""
+    has_scripts = False
+
+    def version(self):
+        """The server's version, or None where it is not installed."""
+        raise NotImplementedError
+
+    def commands(self, port, folder):
+        """The commands that start it, the one that listens on the port last."""
+        raise NotImplementedError
+
+    def environment(self):
+        return {}

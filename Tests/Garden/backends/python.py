@@ -1,0 +1,35 @@
+"""Servers written for Python, in the interpreter that runs the harness."""
+import importlib.metadata
+import os
+import sys
+
+from backends.backend import APPS, Backend
+
+
+class PythonServer(Backend):
+    def __init__(self, name, package, arguments):
+        self.name = name
+        self.package = package
+        self.arguments = arguments
+
+    def version(self):
+        try:
+            return importlib.metadata.version(self.package)
+        except importlib.metadata.PackageNotFoundError:
+            return None
+
+    def commands(self, port, folder):
+        yield [sys.executable, *(word.replace("{port}", str(port)) for word in self.arguments)]
+
+    def environment(self):
+        return {"PYTHONPATH": APPS}
+
+
+class Script(PythonServer):
+    """What comes with Python."""
+
+    def __init__(self, name, kind):
+        super().__init__(name, None, [os.path.join(APPS, "serve.py"), kind, "{port}"])
+
+    def version(self):
+        return "Python " + sys.version.split()[0]

@@ -1,0 +1,145 @@
+"""A backend behind a gateway of its own, and what the two were asked and did."""
+import itertools
+import json
+import os
+import re
+import socket
+import threading
+import time
+
+from client import Client, head
+from device import digest_member, request_lines
+from gateway import Gateway, free_port
+from processes import Processes
+
+
+TOKEN = re.compile(r"t\d{4}z")
+
+
+class Promise:
+    """What was signed: the one request that may be executed for a token, once."""
+
+    def __init__(self, method, target, content, fields=(), streamed=False):
+        self.method = method
+        self.target = target
+        self.content = content
+        self.fields = dict(fields)
+        self.streamed = streamed
+        # Set for requests whose content is sent broken: those that must not be executed.
+        self.broken = False
+
+
+class Stand:
+    """Tokens tell attacks apart: each request of an attack carries its token in the query or the
+    content, so that attacks run side by side and each line in the log has its owner.
+    """
+
+    def __init__(self, backend, program, folder, devices):
+        self.backend = backend
+        self.folder = os.path.join(folder, re.sub("[^a-z]", "", backend.name.lower()))
+        os.mkdir(self.folder)
+        os.chmod(self.folder, 0o777)
+        self.log = os.path.join(self.folder, "log")
+        with open(self.log, "w", encoding="utf-8"):
+            os.chmod(self.log, 0o666)
+        self.numbers = itertools.count(1)
+        self.promises = {}
+        self.spare = list(devices)
+        self.test_device = self.spare.pop()
+        self.challenges = []
+        self.lock = threading.Lock()
+        self.gateway = None
+        self.processes = Processes(os.path.join(self.folder, "output"))
+        try:
+            self.begin(program, devices)
+        except Exception:
+            self.stop()
+            raise
+
+    def begin(self, program, devices):
+        self.port = free_port()
+        environment = self.backend.environment() | {"GARDEN_LOG": self.log}
+        for command in self.backend.commands(self.port, self.folder):
+            self.processes.start(command, environment)
+        self.processes.wait(self.port, self.backend.name)
+        self.gateway = Gateway(program, self.folder, self.port, devices)
+        self.gateway.wait()
+
+    def stop(self):
+        if self.gateway:
+            self.gateway.stop()
+        self.processes.stop()
+
+    # What attacks use
+
+    def token(self):
+        with self.lock:
+            return f"t{next(self.numbers):04}z"
+
+    def device(self):
+        """A key that signed nothing yet, so that no counter stands in another's way."""
+        with self.lock:
+            return self.spare.pop()
+
+    def challenge(self):
+        with self.lock:
+            if not self.challenges:
+                self.challenges = self.gateway.challenges(32)
+            return self.challenges.pop()
+
+    def connect(self):
+        return self.gateway.connect()
+
+    def direct(self):
+        """A connection to the server itself, past the gateway."""
+        return Client(socket.create_connection(("127.0.0.1", self.port)))
+
+    def proof(self, method, target, content=b"", fields=None, device=None, signed=None):
+        """The proof's fields for a request.
+
+        `fields` are those that /pay signs; `signed` is client data of another form.
+        """
+        device = device or self.device()
+        challenge = self.challenge()
+        named = [("idempotency-key", dict(fields or {}).get("idempotency-key"))]
+        if not target.startswith("/pay"):
+            named = []
+        lines = signed or request_lines(method, target, content, challenge, named)
+        if callable(lines):
+            lines = lines(challenge)
+        return [
+            ("App-Attest-Key-Id", device.key_id),
+            ("App-Attest-Challenge", challenge),
+            ("App-Attest-Assertion", device.assertion(lines)),
+            ("Content-Digest", digest_member(content)),
+        ]
+
+    def promise(self, token, method, target, content=b"", fields=(), streamed=False):
+        self.promises[token] = Promise(method, target, content, fields, streamed)
+
+    def ask(self, method, target, fields=(), content=b"", version="1.1", host="garden.test"):
+        """Sends one whole request on a connection of its own; answers None without an answer."""
+        framing = [("Content-Length", len(content))] if content else []
+        hosts = [("Host", host)] if host is not None else []
+        with self.connect() as client:
+            client.send(head(method, target, [*hosts, *fields, *framing], version) + content)
+            return client.answer(method)
+
+    def records(self):
+        """All that the application has written, by token."""
+        found = {}
+        with open(self.log, "rb") as log:
+            for line in log.read().decode("latin-1").splitlines():
+                for token in set(TOKEN.findall(line)):
+                    found.setdefault(token, []).append(json.loads(line))
+        return found
+
+    def settle(self):
+        """Waits until nothing more is written: servers may run what was broken off late."""
+        size, since = -1, time.monotonic()
+        end = since + 20
+        while time.monotonic() < min(since + 1.0, end):
+            now = os.path.getsize(self.log)
+            if now != size:
+                size, since = now, time.monotonic()
+            time.sleep(0.05)

@@ -1,0 +1,66 @@
+"""All attacks on one backend, and what came of each."""
+import concurrent.futures
+
+import judge
+from attacks.attack import NotApplicable
+
+# So many attacks at once on one backend.
+SIDE_BY_SIDE = 8
+
+
+class Result:
+    """`outcome` is held, not applicable, runs (a streamed rule's server ran it), or WRONG."""
+
+    def __init__(self, attack, token):
+        self.attack = attack
+        self.token = token
+        self.why = None
+        self.faults = []
+        self.ran = 0
+        # The longest content that the application executed.
+        self.length = 0
+        self.streamed = False
+
+    @property
+    def outcome(self):
+        if self.why:
+            return "n/a"
+        if self.faults:
+            return "runs" if self.streamed else "WRONG"
+        return "held"
+
+
+def send(stand, result):
+    try:
+        fault = result.attack.run(stand, result.token)
+        if fault:
+            result.faults.append(fault)
+    except NotApplicable as why:
+        result.why = str(why)
+    except Exception as error:
+        result.faults.append(f"the attack itself failed: {type(error).__name__}: {error}")
+
+
+def run(stand, attacks):
+    """Sends the attacks side by side, waits, and judges what the application wrote."""
+    results = [Result(attack, stand.token()) for attack in attacks]
+    with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        list(pool.map(lambda result: send(stand, result),
+                      [result for result in results if not result.attack.alone]))
+    for result in results:
+        if result.attack.alone:
+            send(stand, result)
+    stand.settle()
+    records = stand.records()
+    for result in results:
+        lines = records.get(result.token, [])
+        promise = stand.promises.get(result.token)
+        ran = judge.ran(lines)
+        result.ran = len(ran)
+        result.length = max((line["length"] for line in ran), default=0)
+        found = list(judge.faults(lines, promise))
+        result.streamed = bool(found and promise and promise.streamed)
+        result.faults += list(dict.fromkeys(found))
+        if result.attack.runs and not result.why and not result.ran:
+            result.faults.append("the application did not execute it")
+    return results
