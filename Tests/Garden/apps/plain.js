@@ -18,7 +18,20 @@ const lists = (pairs) => {
   return found;
 };
 
+// Authentication of a connection, as NTLM and Negotiate are: whoever comes later on it is that user.
+function who(request, response) {
+  const said = request.headers.authorization || '';
+  if (said.startsWith('NTLM ')) request.socket.user = said.slice(5);
+  const user = request.socket.user;
+  response.writeHead(user ? 200 : 401, user ? {} : { 'WWW-Authenticate': 'NTLM' });
+  response.end(JSON.stringify({ user: user || null }));
+}
+
 http.createServer((request, response) => {
+  if (request.url.startsWith('/who')) {
+    who(request, response);
+    return;
+  }
   let url;
   try {
     url = new URL(request.url, 'http://garden.test');

@@ -3,7 +3,7 @@ import json
 import os
 import time
 
-from attacks.attack import Attack
+from attacks.attack import Attack, NotApplicable
 from client import head
 
 CALLS = 100
@@ -70,6 +70,22 @@ def kept_in_log(broken):
     return run
 
 
+def user_of_connection(stand, token):
+    """Who one client proved to be with NTLM, another is not, though connections are shared."""
+    if not stand.backend.has_connection_users:
+        raise NotApplicable("authenticates no connections")
+    for turn in range(8):
+        with stand.connect() as client, stand.connect() as other:
+            for said in [[], [("Authorization", f"NTLM alice{turn}")]]:
+                client.send(head("GET", f"/who?t={token}", [("Host", "a"), *said]))
+                client.answer()
+            other.send(head("GET", f"/who?t={token}", [("Host", "a")]))
+            answer = other.answer()
+        if answer and b"alice" in answer.content:
+            return f"another client got {answer.status} {answer.content!r}"
+    return None
+
+
 # What a client may write into the field; a proxy appends the address that it saw.
 WRITTEN = ['"', '"203.0.113.1', '"a", "b', '203.0.113.1:"', "unknown", "_hidden", "[::1", '"\\',
            "999.1.1.1", "127.0.0.1", "\xff", "::ffff:127.0.0.1", 'for="', "'", "", "a b", ";"]
@@ -80,7 +96,8 @@ ATTACKS = [
     *(Attack("address", f"{value!r} and an address", counted(f"{value}, 198.51.100.{number}"))
       for number, value in enumerate(WRITTEN, 1)),
     *(Attack("address", f"{value!r} alone", counted(value)) for value in ALONE),
-    Attack("log", "no request", kept_in_log(b"\x01\x02\r\n\r\n"), alone=True),
-    Attack("log", "a field without a colon", kept_in_log(b"GET / HTTP/1.1\r\nbad\r\n\r\n"),
+    Attack("neighbours", "NTLM", user_of_connection),
+    Attack("neighbours", "log of what is no request", kept_in_log(b"\x01\x02\r\n\r\n"), alone=True),
+    Attack("neighbours", "log of a field without a colon", kept_in_log(b"GET / HTTP/1.1\r\nbad\r\n\r\n"),
            alone=True),
 ]

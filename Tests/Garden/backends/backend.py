@@ -25,10 +25,12 @@ class Backend:
     """What a backend has to say; `name` is unique.
 
     `has_scripts`: that `/api/pay.php` is a script of its own, which takes a PATH_INFO.
+    `has_connection_users`: that `/who` knows a connection's user, as with NTLM.
     """
 
     name = ""
     has_scripts = False
+    has_connection_users = False
 
     def version(self):
         """The server's version, or None where it is not installed."""
