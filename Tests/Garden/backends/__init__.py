@@ -4,6 +4,8 @@ from backends.lighttpd import LighttpdCGI
 from backends.node import Express, PlainNode
 from backends.php import NginxFPM, PHPServer
 from backends.python import PythonServer, Script
+from backends.ruby import Sinatra
+from backends.tomcat import Tomcat
 
 PORT = "{port}"
 
@@ -82,4 +84,6 @@ BACKENDS = [
     LighttpdCGI(),
     Express(),
     PlainNode(),
+    Sinatra(),
+    Tomcat(),
 ]
