@@ -61,7 +61,7 @@ def free_port():
 class Gateway:
     """One gateway process and what it reads."""
 
-    def __init__(self, program, folder, origin, devices):
+    def __init__(self, program, folder, origin, devices, limits="{}"):
         self.program = program
         self.folder = folder
         self.port = free_port()
@@ -69,20 +69,21 @@ class Gateway:
         self.log = os.path.join(folder, "access.log")
         self.path = os.path.join(folder, "portcullis.yaml")
         with open(self.path, "w", encoding="utf-8") as file:
-            file.write(self.configuration(origin))
+            file.write(self.configuration(origin, limits))
         with open(os.path.join(folder, "test-root.pem"), "wb") as file:
             file.write(test_root())
         keys = os.path.join(folder, "keys")
         with open(keys, "w", encoding="utf-8") as file:
             file.writelines(device.import_line() for device in devices)
-        self.command("keys", "import", "--config", self.path, keys)
+        if devices:
+            self.command("keys", "import", "--config", self.path, keys)
         self.output = open(os.path.join(folder, "gateway.output"), "ab")
         self.process = subprocess.Popen(
             [program, "serve", self.path], stdin=subprocess.DEVNULL, stdout=self.output,
             stderr=self.output,
         )
 
-    def configuration(self, origin):
+    def configuration(self, origin, limits):
         rules = "".join("  " + line + "\n" for line in (RULES + CLOSED).splitlines())
         return (
             f"listen:\n  - address: \"unix:{self.socket}\"\n  - address: 127.0.0.1:{self.port}\n"
@@ -92,7 +93,7 @@ class Gateway:
             f"store: {{ sqlite: {self.folder}/portcullis.db }}\n"
             f"log: {{ access: {self.log}, level: error }}\nlanes: 1\n"
             "trusted_proxies: [127.0.0.1/32]\n"
-            "limits: { address_requests: 20/s, address_burst: 20 }\n"
+            f"limits: {limits}\n"
             # What a client keeps back ends soon; as soon as a slow machine lets it.
             "timeouts: { body_idle: 2s, linger: 500ms, pool_idle: 4s }\n"
             f"default: {{ origin: garden, mode: observe }}\nrules:\n{rules}"

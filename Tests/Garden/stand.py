@@ -13,6 +13,9 @@ from gateway import Gateway, free_port
 from processes import Processes
 
 
+# So many requests of one address a second, and at once.
+RATE = 20
+LIMITS = f"{{ address_requests: {RATE}/s, address_burst: {RATE} }}"
 TOKEN = re.compile(r"t\d{4}z")
 
 
@@ -49,6 +52,7 @@ class Stand:
         self.challenges = []
         self.lock = threading.Lock()
         self.gateway = None
+        self.strict = None
         self.processes = Processes(os.path.join(self.folder, "output"))
         try:
             self.begin(program, devices)
@@ -64,10 +68,12 @@ class Stand:
         self.processes.wait(self.port, self.backend.name)
         self.gateway = Gateway(program, self.folder, self.port, devices)
         self.gateway.wait()
+        self.program = program
 
     def stop(self):
-        if self.gateway:
-            self.gateway.stop()
+        for gateway in [self.gateway, self.strict]:
+            if gateway:
+                gateway.stop()
         self.processes.stop()
 
     # What attacks use
@@ -86,6 +92,16 @@ class Stand:
             if not self.challenges:
                 self.challenges = self.gateway.challenges(32)
             return self.challenges.pop()
+
+    def limited(self):
+        """Another gateway, which allows an address little."""
+        with self.lock:
+            if not self.strict:
+                folder = os.path.join(self.folder, "limited")
+                os.mkdir(folder)
+                self.strict = Gateway(self.program, folder, self.port, [], LIMITS)
+                self.strict.wait()
+            return self.strict
 
     def connect(self):
         return self.gateway.connect()
@@ -126,10 +142,10 @@ class Stand:
             return client.answer(method)
 
     def records(self):
-        """All that the application has written, by token."""
+        """All that the application has written, by token; a line is there when it is ended."""
         found = {}
         with open(self.log, "rb") as log:
-            for line in log.read().decode("latin-1").splitlines():
+            for line in log.read().decode("latin-1").split("\n")[:-1]:
                 for token in set(TOKEN.findall(line)):
                     found.setdefault(token, []).append(json.loads(line))
         return found

@@ -5,6 +5,7 @@ import time
 
 from attacks.attack import Attack, NotApplicable
 from client import head
+from stand import RATE
 
 CALLS = 100
 
@@ -13,7 +14,7 @@ def served(stand, token, field):
     """How many of many requests of one client are served; `field` is what its proxy says."""
     count = 0
     begun = time.monotonic()
-    with stand.gateway.connect_tcp() as client:
+    with stand.limited().connect_tcp() as client:
         for _ in range(CALLS):
             # Refused without a proof, so that no application slows this down.
             client.send(head("GET", f"/profile?t={token}", [("Host", "a"), field]))
@@ -22,7 +23,7 @@ def served(stand, token, field):
                 break
             count += 1
     # What the limit gives back meanwhile, and the burst.
-    allowed = 20 + 20 * (time.monotonic() - begun) + 5
+    allowed = RATE + RATE * (time.monotonic() - begun) + 5
     return count, allowed
 
 
@@ -36,36 +37,38 @@ def counted(value):
     return run
 
 
-def last_line(stand, before):
+def malformed_line(stand, before):
+    """The line of a request that was answered 400; lines are written a little later."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         with open(stand.gateway.log, encoding="utf-8") as log:
             log.seek(before)
-            lines = log.read().splitlines()
-        if lines:
-            return json.loads(lines[-1])
+            lines = [json.loads(line) for line in log.read().split("\n")[:-1]]
+        for line in lines:
+            if line.get("status") == 400:
+                return line
         time.sleep(0.02)
     return None
 
 
-def kept_in_log(broken):
-    """A head that can't be read is logged with nothing of another client's request."""
+def after_another(method, broken):
+    """A head that can't be read, after another client's request: nothing of that is left."""
     def run(stand, token):
-        stand.ask("HEAD", f"/open?t={token}", host="earlier.test")
-        with stand.connect() as client:
-            client.send(head("HEAD", f"/open?t={token}&late", [("Host", "earlier.test")]))
-            client.answer("HEAD")
+        for _ in range(4):
+            content = b"x" * 41 if method == "POST" else b""
+            stand.ask(method, f"/open?t={token}", content=content, host="earlier.test")
             before = os.path.getsize(stand.gateway.log)
             with stand.connect() as other:
                 other.send(broken)
                 answer = other.answer()
-        if answer is None or not answer.content:
-            return "the answer to a malformed request lacks its content"
-        line = last_line(stand, before)
-        left = {name: line[name] for name in ("method", "host", "path") if line and name in line}
-        left = {name: value for name, value in left.items() if value in ("HEAD", "earlier.test",
-                                                                        "/open")}
-        return f"a malformed request is logged with {left}" if left else None
+            if answer is None or not answer.content:
+                return "the answer to a malformed request lacks its content"
+            line = malformed_line(stand, before) or {}
+            left = {name: line[name] for name in ("method", "host", "path", "request_bytes", "key")
+                    if line.get(name) in (method, "earlier.test", "/open", 41)}
+            if left:
+                return f"a malformed request is logged with {left}"
+        return None
 
     return run
 
@@ -86,6 +89,9 @@ def user_of_connection(stand, token):
     return None
 
 
+BROKEN = {"no request": b"\x01\x02\r\n\r\n",
+          "a field without a colon": b"GET / HTTP/1.1\r\nbad\r\n\r\n",
+          "a chunked list": b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: a, chunked\r\n\r\n"}
 # What a client may write into the field; a proxy appends the address that it saw.
 WRITTEN = ['"', '"203.0.113.1', '"a", "b', '203.0.113.1:"', "unknown", "_hidden", "[::1", '"\\',
            "999.1.1.1", "127.0.0.1", "\xff", "::ffff:127.0.0.1", 'for="', "'", "", "a b", ";"]
@@ -97,7 +103,6 @@ ATTACKS = [
       for number, value in enumerate(WRITTEN, 1)),
     *(Attack("address", f"{value!r} alone", counted(value)) for value in ALONE),
     Attack("neighbours", "NTLM", user_of_connection),
-    Attack("neighbours", "log of what is no request", kept_in_log(b"\x01\x02\r\n\r\n"), alone=True),
-    Attack("neighbours", "log of a field without a colon", kept_in_log(b"GET / HTTP/1.1\r\nbad\r\n\r\n"),
-           alone=True),
+    *(Attack("neighbours", f"{name} after {method}", after_another(method, broken), alone=True)
+      for method in ["HEAD", "POST"] for name, broken in BROKEN.items()),
 ]
