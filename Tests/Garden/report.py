@@ -20,6 +20,8 @@ def cell(results):
         return f"WRONG {counts['WRONG']}/{len(results)}"
     if counts.get("runs"):
         return f"runs {counts['runs']}/{len(results)}"
+    if counts.get("known"):
+        return f"known {counts['known']}/{len(results)}"
     if counts.get("n/a") == len(results):
         return "n/a"
     return f"held {counts['held']}"
@@ -81,6 +83,9 @@ def conclude(examined):
         for why in sorted({result.why for result in one.results if result.why}):
             print(f"n/a: {one.backend.name}: {why}")
         for result in one.results:
+            if result.outcome == "known":
+                print(f"known: {one.backend.name}: {result.attack.group}: {result.attack.name}:"
+                      f" {result.known}")
             if result.outcome == "WRONG":
                 name = f"{result.attack.group}: {result.attack.name}"
                 # The last fault says most: what was executed.

@@ -13,9 +13,6 @@ from gateway import Gateway, free_port
 from processes import Processes
 
 
-# So many requests of one address a second, and at once.
-RATE = 20
-LIMITS = f"{{ address_requests: {RATE}/s, address_burst: {RATE} }}"
 TOKEN = re.compile(r"t\d{4}z")
 
 
@@ -52,7 +49,7 @@ class Stand:
         self.challenges = []
         self.lock = threading.Lock()
         self.gateway = None
-        self.strict = None
+        self.others = {}
         self.processes = Processes(os.path.join(self.folder, "output"))
         try:
             self.begin(program, devices)
@@ -71,7 +68,7 @@ class Stand:
         self.program = program
 
     def stop(self):
-        for gateway in [self.gateway, self.strict]:
+        for gateway in [self.gateway, *self.others.values()]:
             if gateway:
                 gateway.stop()
         self.processes.stop()
@@ -93,15 +90,15 @@ class Stand:
                 self.challenges = self.gateway.challenges(32)
             return self.challenges.pop()
 
-    def limited(self):
-        """Another gateway, which allows an address little."""
+    def limited(self, limits):
+        """Another gateway, with these `limits` in its configuration."""
         with self.lock:
-            if not self.strict:
-                folder = os.path.join(self.folder, "limited")
+            if limits not in self.others:
+                folder = os.path.join(self.folder, str(len(self.others)))
                 os.mkdir(folder)
-                self.strict = Gateway(self.program, folder, self.port, [], LIMITS)
-                self.strict.wait()
-            return self.strict
+                self.others[limits] = Gateway(self.program, folder, self.port, [], limits)
+                self.others[limits].wait()
+            return self.others[limits]
 
     def connect(self):
         return self.gateway.connect()

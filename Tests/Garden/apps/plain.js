@@ -49,6 +49,10 @@ http.createServer((request, response) => {
     const content = Buffer.concat(chunks);
     executed(handler, request.method, url.pathname, query,
       lists(new URLSearchParams(content.toString('latin1'))), request.headers, content);
+    if (url.searchParams.has('drop')) {
+      request.socket.destroy();
+      return;
+    }
     response.writeHead(handler === 'none' ? 404 : 200);
     response.end(JSON.stringify({ handler, query }));
   });

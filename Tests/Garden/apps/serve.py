@@ -49,6 +49,9 @@ def http_server(port):
             form = urllib.parse.parse_qs(content.decode("latin-1"))
             fields = {name.lower(): self.headers[name] for name in self.headers}
             record.executed(handler, self.command, target.path, query, form, fields, content)
+            if "drop" in target.query:
+                self.close_connection = True
+                return
             answer = json.dumps({"handler": handler, "query": query}).encode()
             self.send_response(404 if handler == "none" else 200)
             self.send_header("Content-Length", str(len(answer)))

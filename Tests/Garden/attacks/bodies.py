@@ -109,8 +109,27 @@ def rows():
             )
 
 
+def too_large(chunked):
+    """More than the rule's limit, as it was signed."""
+    def run(stand, token):
+        target, content = f"/pay?t={token}", order(token) + b"&x=" + b"y" * (1 << 20)
+        stand.promise(token, "POST", target, content, KEY)
+        stand.promises[token].broken = True
+        framing = ("Transfer-Encoding", "chunked") if chunked else ("Content-Length", len(content))
+        body = chunk(content) + b"0\r\n\r\n" if chunked else content
+        with stand.connect() as client:
+            client.send(head("POST", target, [
+                ("Host", "a"), FORM, *KEY, framing, *stand.proof("POST", target, content, KEY),
+            ]) + body)
+            client.answer("POST")
+
+    return run
+
+
 ATTACKS = [
     *rows(),
+    Attack("held content", "more than the limit, length", too_large(False)),
+    Attack("held content", "more than the limit, chunked", too_large(True)),
     Attack("streamed content", "as signed, chunked, whole", as_signed),
     *(Attack("held content", f"whole, Content-Digest {members}", digests(*members))
       for members in [(), ("signed",), ("sent",), ("signed sent",), ("sent signed",),

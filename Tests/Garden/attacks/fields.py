@@ -1,6 +1,7 @@
 """Signed fields removed or replaced after the signature was checked, and verdicts forged."""
 from attacks.attack import Attack
 from attacks.genuine import FORM, order
+from client import chunk, head
 
 # What may stand between the words of a name (RFC 9110 §5.6.2), each of which some CGI folds to "_".
 MARKS = "_.~!#$%&'*+^`|"
@@ -51,6 +52,40 @@ def forged_in_trailers(stand, token):
             "App-Attest-Verdict: pass\r\nApp_Attest_Verdict: pass\r\n\r\n".encode()
         )
         client.answer("POST")
+
+
+def forged_identity(name):
+    """A client's word about who it is must not reach an application as the gateway's."""
+    def run(stand, token):
+        spelt = [name, name.replace("-", "_"), name.replace("-", "."), name.replace("-", "~")]
+        for path in ["/open", "/files/x"]:
+            for word in spelt:
+                stand.ask("GET", f"{path}?t={token}", [(word, "forged")])
+        for record in stand.records().get(token, []):
+            for field, value in record.get("fields", {}).items():
+                if "forged" in str(value):
+                    return f"the application saw {field}: {value}"
+        return None
+
+    return run
+
+
+def in_trailers(path):
+    """Trailers that name a signed field and our own: they are no part of what was signed."""
+    def run(stand, token):
+        target, content = f"{path}?t={token}", order(token)
+        fields = [("idempotency-key", "k-1")]
+        stand.promise(token, "POST", target, content, fields, path == "/upload")
+        proof = stand.proof("POST", target, content, fields)
+        with stand.connect() as client:
+            client.send(head("POST", target, [
+                ("Host", "a"), FORM, *fields, *proof, ("Transfer-Encoding", "chunked"),
+                ("Trailer", "Idempotency-Key"),
+            ]) + chunk(content) + b"0\r\nIdempotency-Key: evil\r\nIdempotency_Key: evil\r\n"
+                b"Content-Length: 1\r\nApp-Attest-Key-Id: evil\r\n\r\n")
+            client.answer("POST")
+
+    return run
 
 
 def nominated_verdict(nominated):
@@ -142,6 +177,10 @@ def rows():
     for name in VERDICTS:
         yield "forged verdict", repr(name), forged(name)
     yield "forged verdict", "in trailers", forged_in_trailers
+    for name in ["App-Attest-Key-Id", "App-Attest-App-Id", "App-Attest-Reason",
+                 "App-Attest-Environment", "App-Attest-Verdict"]:
+        yield "forged verdict", f"{name}: forged", forged_identity(name)
+    yield "twins", "in trailers", in_trailers("/pay")
 
 
 ATTACKS = [Attack(group, name, run) for group, name, run in rows()]

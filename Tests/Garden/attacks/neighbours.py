@@ -5,16 +5,18 @@ import time
 
 from attacks.attack import Attack, NotApplicable
 from client import head
-from stand import RATE
 
 CALLS = 100
+# So many requests of one address a second, and at once.
+RATE = 20
+LIMITS = f"{{ address_requests: {RATE}/s, address_burst: {RATE} }}"
 
 
 def served(stand, token, field):
     """How many of many requests of one client are served; `field` is what its proxy says."""
     count = 0
     begun = time.monotonic()
-    with stand.limited().connect_tcp() as client:
+    with stand.limited(LIMITS).connect_tcp() as client:
         for _ in range(CALLS):
             # Refused without a proof, so that no application slows this down.
             client.send(head("GET", f"/profile?t={token}", [("Host", "a"), field]))

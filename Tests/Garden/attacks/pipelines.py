@@ -2,7 +2,7 @@
 import json
 import threading
 
-from attacks.attack import Attack
+from attacks.attack import Attack, NotApplicable
 from attacks.genuine import FORM, KEY, order
 from client import chunk, head
 
@@ -13,7 +13,7 @@ ROUNDS = 12
 def hidden(token, host="garden.test"):
     """A request to a handler behind a rule, as the gateway would word one that passed."""
     content = f"to=mallory&amount=1000000&t={token}".encode()
-    return head("POST", f"/pay?t={token}&hidden", [
+    return head("POST", f"/pay?t={token}&hidden=1", [
         ("Host", host), FORM, ("Content-Length", len(content)), ("App-Attest-Verdict", "pass"),
     ]) + content
 
@@ -103,17 +103,20 @@ SMUGGLING = [
 ]
 
 
-def unread(method, path, chunked=False):
+def unread(method, path, chunked=False, limits=None):
     """Content with a method that usually has none, and others' requests on the same connections.
 
     A server that leaves it unread takes it for the next request: that one is forged, and its
     answer goes to somebody else.
     """
+    def connect(stand):
+        return (stand.limited(limits) if limits else stand.gateway).connect()
+
     def attacker(stand, token):
         inner = hidden(token)
         framing = ("Transfer-Encoding", "chunked") if chunked else ("Content-Length", len(inner))
         body = chunk(inner) + b"0\r\n\r\n" if chunked else inner
-        with stand.connect() as client:
+        with connect(stand) as client:
             client.send(head(method, f"{path}?t={token}", [("Host", "a"), framing]) + body)
             client.answer(method)
 
@@ -122,7 +125,7 @@ def unread(method, path, chunked=False):
         done = threading.Event()
 
         def victim(number):
-            with stand.connect() as client:
+            with connect(stand) as client:
                 for turn in range(ROUNDS * 3):
                     name = f"v{number}x{turn}"
                     client.send(head("GET", f"/open?v={name}", [("Host", "a")]))
@@ -162,6 +165,54 @@ def upgraded(value, fields=()):
     return run
 
 
+REFUSED = [("POST", "/pay"), ("POST", "/upload"), ("POST", "//x/pay"), ("POST", "/pay%00"),
+           ("post", "/pay"), ("GET", "/profile"), ("POST", "/checkin"), ("DELETE", "/item")]
+
+
+def refused_content(method, path, framing):
+    """The content of a request that is refused is not the next request."""
+    def run(stand, token):
+        inner = head("GET", f"/open?t={token}&hidden=1", [("Host", "a")])
+        fields = {"length": [("Content-Length", len(inner))],
+                  "chunked": [("Transfer-Encoding", "chunked")],
+                  "Expect": [("Content-Length", len(inner)), ("Expect", "100-continue")]}[framing]
+        body = chunk(inner) + b"0\r\n\r\n" if framing == "chunked" else inner
+        with stand.connect() as client:
+            client.send(head(method, path, [("Host", "a"), FORM, *fields]))
+            if framing == "Expect":
+                client.answer(method)
+            client.send(body)
+            client.half_close()
+            while client.answer():
+                pass
+        ran = [record for record in stand.records().get(token, []) if "hidden" in record["query"]]
+        return "its content was executed as a request" if ran else None
+
+    return run
+
+
+def dropped(method, path):
+    """The application executes and then drops the connection: nobody may send it again."""
+    def run(stand, token):
+        if not stand.backend.drops_connections:
+            raise NotApplicable("drops no connections")
+        target = f"{path}?t={token}&drop=1"
+        content = order(token) if method == "POST" else b""
+        fields = KEY if path == "/pay" else []
+        stand.promise(token, method, target, content, fields)
+        sent = [("Host", "a"), FORM, *fields, *stand.proof(method, target, content, fields)]
+        if content:
+            sent.append(("Content-Length", len(content)))
+        with stand.connect() as client:
+            # So that a connection to the server is there already.
+            client.send(head("GET", "/open", [("Host", "a")]))
+            client.answer()
+            client.send(head(method, target, sent) + content)
+            client.answer(method)
+
+    return run
+
+
 def expecting(stand, token):
     """The content of a request with Expect is itself a request."""
     inner = hidden(token)
@@ -180,6 +231,11 @@ ATTACKS = [
     Attack("pipelines", "Upgrade: websocket", upgraded("websocket", [
         ("Sec-WebSocket-Version", "13"), ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")])),
     Attack("pipelines", "Upgrade: h2c", upgraded("h2c", [("HTTP2-Settings", "AAMAAABk")])),
+    *(Attack("pipelines", f"content of a refused {method} {path}, {framing}",
+             refused_content(method, path, framing))
+      for method, path in REFUSED for framing in ["length", "chunked", "Expect"]),
+    *(Attack("replay", f"{method} that the server dropped", dropped(method, path), runs=True)
+      for method, path in [("POST", "/pay")]),
     Attack("unread content", "GET", unread("GET", "/open")),
     Attack("unread content", "GET, chunked", unread("GET", "/open", chunked=True)),
     Attack("unread content", "HEAD", unread("HEAD", "/open")),
@@ -187,5 +243,7 @@ ATTACKS = [
     Attack("unread content", "OPTIONS", unread("OPTIONS", "/open")),
     Attack("unread content", "GET of what is not there", unread("GET", "/nowhere")),
     Attack("unread content", "POST that is not read", unread("POST", "/nowhere")),
+    Attack("unread content", "POST that is not read, limits.pooled: 0",
+           unread("POST", "/nowhere", limits="{ pooled: 0 }")),
     Attack("unread content", "GET, Expect", expecting),
 ]

@@ -26,11 +26,13 @@ class Backend:
 
     `has_scripts`: that `/api/pay.php` is a script of its own, which takes a PATH_INFO.
     `has_connection_users`: that `/who` knows a connection's user, as with NTLM.
+    `drops_connections`: that a request with `drop` in its query is executed and not answered.
     """
 
     name = ""
     has_scripts = False
     has_connection_users = False
+    drops_connections = False
 
     def version(self):
         """The server's version, or None where it is not installed."""

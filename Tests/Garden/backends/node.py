@@ -31,6 +31,7 @@ class Express(Backend):
 class PlainNode(Backend):
     name = "Node, new URL"
     has_connection_users = True
+    drops_connections = True
 
     def version(self):
         return find("node") and version_of("node", "--version")

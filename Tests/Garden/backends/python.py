@@ -29,6 +29,7 @@ class Script(PythonServer):
     """What comes with Python."""
 
     def __init__(self, name, kind):
+        self.drops_connections = kind == "http.server"
         super().__init__(name, None, [os.path.join(APPS, "serve.py"), kind, "{port}"])
 
     def version(self):
