@@ -6,24 +6,29 @@ from gateway import PROTECTED
 
 
 def differences(record, promise):
-    """How an executed request differs from the signed one."""
+    """How an executed request differs from the signed one: the first difference, then fields."""
     target = urllib.parse.urlsplit(promise.target)
-    sent = promise.content
     expected = {
         "method": promise.method,
         "path": target.path,
         "query": urllib.parse.parse_qs(target.query),
-        "length": len(sent),
-        "sha256": hashlib.sha256(sent).hexdigest(),
+        "sha256": hashlib.sha256(promise.content).hexdigest(),
     }
     for name, value in expected.items():
-        if record.get(name) != value and (name != "query" or record[name] or value):
-            shown = record.get("form") or record.get("content") if name == "sha256" else None
-            yield f"{name} {shown or record.get(name)!r} where {value!r} was signed"
+        # PHP writes an empty map as a list.
+        if (record[name] or {}) != value:
+            if name == "sha256":
+                yield f"{seen(record)}, {record['length']} bytes, where {signed(promise)} was signed"
+            else:
+                yield f"{name} {record[name]!r} where {value!r} was signed"
             return
     for name, value in promise.fields.items():
         if record["fields"].get(name) != value:
             yield f"{name}: {record['fields'].get(name)!r} where {value!r} was signed"
+
+
+def signed(promise):
+    return f"{promise.content[:60]!r}"
 
 
 def faults(records, promise):
