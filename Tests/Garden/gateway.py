@@ -61,7 +61,8 @@ def free_port():
 class Gateway:
     """One gateway process and what it reads."""
 
-    def __init__(self, program, folder, origin, devices, limits="{}"):
+    def __init__(self, program, folder, origin, devices, limits="{}",
+                 address="x-forwarded-for"):
         self.program = program
         self.folder = folder
         self.port = free_port()
@@ -69,7 +70,7 @@ class Gateway:
         self.log = os.path.join(folder, "access.log")
         self.path = os.path.join(folder, "portcullis.yaml")
         with open(self.path, "w", encoding="utf-8") as file:
-            file.write(self.configuration(origin, limits))
+            file.write(self.configuration(origin, limits, address))
         with open(os.path.join(folder, "test-root.pem"), "wb") as file:
             file.write(test_root())
         keys = os.path.join(folder, "keys")
@@ -83,16 +84,17 @@ class Gateway:
             stderr=self.output,
         )
 
-    def configuration(self, origin, limits):
+    def configuration(self, origin, limits, address):
         rules = "".join("  " + line + "\n" for line in (RULES + CLOSED).splitlines())
         return (
             f"listen:\n  - address: \"unix:{self.socket}\"\n  - address: 127.0.0.1:{self.port}\n"
-            f"origins: {{ garden: {{ servers: [\"127.0.0.1:{origin}\"], first_byte_timeout: 8s }} }}\n"
+            f"origins: {{ garden: {{ servers: [\"127.0.0.1:{origin}\"],"
+            " first_byte_timeout: 8s } }\n"
             f"apps:\n  - {{ id: {APP}, environments: [production] }}\n"
             f"  - {{ id: {TEST_APP}, environments: [test], test_root: test-root.pem }}\n"
             f"store: {{ sqlite: {self.folder}/portcullis.db }}\n"
             f"log: {{ access: {self.log}, level: error }}\nlanes: 1\n"
-            "trusted_proxies: [127.0.0.1/32]\n"
+            f"trusted_proxies: [127.0.0.1/32]\nclient_address: {address}\n"
             f"limits: {limits}\n"
             # What a client keeps back ends soon; as soon as a slow machine lets it.
             "timeouts: { body_idle: 2s, linger: 500ms, pool_idle: 4s }\n"

@@ -18,17 +18,14 @@ def differences(record, promise):
         # PHP writes an empty map as a list.
         if (record[name] or {}) != value:
             if name == "sha256":
-                yield f"{seen(record)}, {record['length']} bytes, where {signed(promise)} was signed"
+                signed = promise.content[:60]
+                yield f"{seen(record)}, {record['length']} bytes, where {signed!r} was signed"
             else:
                 yield f"{name} {record[name]!r} where {value!r} was signed"
             return
     for name, value in promise.fields.items():
         if record["fields"].get(name) != value:
             yield f"{name}: {record['fields'].get(name)!r} where {value!r} was signed"
-
-
-def signed(promise):
-    return f"{promise.content[:60]!r}"
 
 
 def faults(records, promise):

@@ -53,7 +53,8 @@ def tell(examined, groups):
         ), f"{one.seconds:.0f}"]
         for one in examined
     ])
-    print("\nWhich servers run the application on a request that is cut short, without a gateway:\n")
+    print("\nWhich servers run the application on a request that is cut short: without a gateway,"
+          "\nand through a rule with digest: streamed\n")
     table([["backend", *(f"{ending}, {framing}" for framing in ["length", "chunked"]
                          for ending in ENDINGS), "streamed, length", "streamed, chunked"]] + [
         [one.backend.name, *(

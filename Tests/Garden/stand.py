@@ -90,15 +90,16 @@ class Stand:
                 self.challenges = self.gateway.challenges(32)
             return self.challenges.pop()
 
-    def limited(self, limits):
-        """Another gateway, with these `limits` in its configuration."""
+    def limited(self, limits, address="x-forwarded-for"):
+        """Another gateway, with these settings."""
         with self.lock:
-            if limits not in self.others:
+            if (limits, address) not in self.others:
                 folder = os.path.join(self.folder, str(len(self.others)))
                 os.mkdir(folder)
-                self.others[limits] = Gateway(self.program, folder, self.port, [], limits)
-                self.others[limits].wait()
-            return self.others[limits]
+                other = Gateway(self.program, folder, self.port, [], limits, address)
+                other.wait()
+                self.others[limits, address] = other
+            return self.others[limits, address]
 
     def connect(self):
         return self.gateway.connect()

@@ -1,4 +1,4 @@
-// usage: node plain.js PORT; Node's http and `new URL(request.url, base)`, as its documentation has it.
+// usage: node plain.js PORT; Node's http and `new URL(request.url, base)`, as in its documentation.
 'use strict';
 const http = require('http');
 const { entered, executed, fileHandler } = require('./record.js');
@@ -18,7 +18,7 @@ const lists = (pairs) => {
   return found;
 };
 
-// Authentication of a connection, as NTLM and Negotiate are: whoever comes later on it is that user.
+// A connection's authentication, as NTLM and Negotiate: whoever comes later on it is that user.
 function who(request, response) {
   const said = request.headers.authorization || '';
   if (said.startsWith('NTLM ')) request.socket.user = said.slice(5);

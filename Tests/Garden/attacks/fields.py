@@ -3,7 +3,7 @@ from attacks.attack import Attack
 from attacks.genuine import FORM, order
 from client import chunk, head
 
-# What may stand between the words of a name (RFC 9110 §5.6.2), each of which some CGI folds to "_".
+# What may stand between the words of a name (RFC 9110 §5.6.2); some CGI folds each to "_".
 MARKS = "_.~!#$%&'*+^`|"
 VERDICTS = [
     "App-Attest-Verdict", "app-attest-verdict", "APP-ATTEST-VERDICT", "App-Attest_Verdict",

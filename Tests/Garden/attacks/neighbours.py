@@ -12,14 +12,18 @@ RATE = 20
 LIMITS = f"{{ address_requests: {RATE}/s, address_burst: {RATE} }}"
 
 
-def served(stand, token, field):
-    """How many of many requests of one client are served; `field` is what its proxy says."""
+def served(stand, token, name, value):
+    """How many of many requests of one client are served; its proxy says the value.
+
+    In `value`, a line end begins another field line, and # is the number of the request.
+    """
     count = 0
     begun = time.monotonic()
-    with stand.limited(LIMITS).connect_tcp() as client:
-        for _ in range(CALLS):
+    with stand.limited(LIMITS, name).connect_tcp() as client:
+        for number in range(CALLS):
+            lines = [(name, line) for line in value.replace("#", str(number)).split("\n")]
             # Refused without a proof, so that no application slows this down.
-            client.send(head("GET", f"/profile?t={token}", [("Host", "a"), field]))
+            client.send(head("GET", f"/profile?t={token}", [("Host", "a"), *lines]))
             answer = client.answer()
             if answer is None or answer.status == 429:
                 break
@@ -29,9 +33,9 @@ def served(stand, token, field):
     return count, allowed
 
 
-def counted(value):
+def counted(name, value):
     def run(stand, token):
-        count, allowed = served(stand, token, ("X-Forwarded-For", value))
+        count, allowed = served(stand, token, name, value)
         if count > allowed:
             return f"{count} of {CALLS} requests were served where {allowed:.0f} are allowed"
         return None
@@ -96,14 +100,25 @@ BROKEN = {"no request": b"\x01\x02\r\n\r\n",
           "a chunked list": b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: a, chunked\r\n\r\n"}
 # What a client may write into the field; a proxy appends the address that it saw.
 WRITTEN = ['"', '"203.0.113.1', '"a", "b', '203.0.113.1:"', "unknown", "_hidden", "[::1", '"\\',
-           "999.1.1.1", "127.0.0.1", "\xff", "::ffff:127.0.0.1", 'for="', "'", "", "a b", ";"]
+           "999.1.1.1", "127.0.0.1", "\xff", "::ffff:127.0.0.1", 'for="', "'", "", "a b", ";", "203.0.113.#", "2001:db8::#"]
 # What a proxy alone may say when it knows nothing.
 ALONE = ['"', "unknown", "[::1", "999.1.1.1", ","]
+# The same in RFC 7239's field, which has quoting.
+FORWARDED = ['for="', 'for="203.0.113.1', "for=unknown", 'for="[::1"', 'for=203.0.113.1;by="',
+             "for=127.0.0.1", 'for="\\"', "", 'for="a", for="b', "by=x"]
 
 ATTACKS = [
-    *(Attack("address", f"{value!r} and an address", counted(f"{value}, 198.51.100.{number}"))
+    *(Attack("address", f"{value!r} and an address",
+             counted("x-forwarded-for", f"{value}, 198.51.100.{number}"))
       for number, value in enumerate(WRITTEN, 1)),
-    *(Attack("address", f"{value!r} alone", counted(value)) for value in ALONE),
+    *(Attack("address", f"{value!r} and an address in a line of its own",
+             counted("x-forwarded-for", f"{value}\n198.51.101.{number}"))
+      for number, value in enumerate(WRITTEN, 1)),
+    *(Attack("address", f"{value!r} alone", counted("x-forwarded-for", value))
+      for value in ALONE),
+    *(Attack("address", f"Forwarded: {value} and an address",
+             counted("forwarded", f"{value}, for=198.51.100.{number}"))
+      for number, value in enumerate(FORWARDED, 1)),
     Attack("neighbours", "NTLM", user_of_connection),
     *(Attack("neighbours", f"{name} after {method}", after_another(method, broken), alone=True)
       for method in ["HEAD", "POST"] for name, broken in BROKEN.items()),

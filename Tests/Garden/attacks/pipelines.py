@@ -1,5 +1,4 @@
 """Requests behind requests: pipelined, smuggled, left over from content that nobody read."""
-import json
 import threading
 
 from attacks.attack import Attack, NotApplicable

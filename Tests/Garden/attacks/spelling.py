@@ -36,15 +36,16 @@ PATHS = [
     ("GET", "/files/private;a/x"), ("GET", "/files/x/../private/x"),
     ("GET", "/files/x%2F..%2Fprivate/x"), ("GET", "/files/private%252Fx"),
     ("GET", "//x/files/private/x"), ("GET", "/files/%70rivate%2Fx"), ("GET", "/files/private//x"),
-    ("GET", "/files/%2F%2Fprivate%2Fx"), ("GET", "/files/.%2Fprivate/x"), ("GET", "/files//private%2Fx"),
-    ("GET", "//x/Files/private%2Fx"), ("GET", "/Files/PRIVATE%2Fx"), ("GET", "/files/private%2F%2Fx"),
+    ("GET", "/files/%2F%2Fprivate%2Fx"), ("GET", "/files/.%2Fprivate/x"),
+    ("GET", "/files//private%2Fx"), ("GET", "//x/Files/private%2Fx"),
+    ("GET", "/Files/PRIVATE%2Fx"), ("GET", "/files/private%2F%2Fx"),
 ]
 SCRIPTS = ["/api/pay.php/x", "/api/pay.php/", "/api/pay.php//", "/api/pay.php/x/y", "/api/PAY.php",
            "/api/pay.PHP", "//api/pay.php", "/api//pay.php", "/api/pay.php%2Fx", "/api/pay.php;x",
            "/api/./pay.php", "/api/pay%2ephp", "/api/pay.php.", "/api/pay.php%20",
            "/api/pay.php%00", "/api/pay.php/%2e", "/api/pay.php/.php", "/API/pay.php",
-           "/api/pay.php/x.css", "//x/api/pay.php", "/api/x/../pay.php", "/api/PAY.php/x", "//x/api/pay.php/y", "/api/pay.php;a/b",
-           "/api/pay.php::$DATA"]
+           "/api/pay.php/x.css", "//x/api/pay.php", "/api/x/../pay.php", "/api/PAY.php/x",
+           "//x/api/pay.php/y", "/api/pay.php;a/b", "/api/pay.php::$DATA"]
 HOSTS = ["API.Garden.Test", "api.garden.test.", "api.garden.test..", "api.garden.test:80",
          "api.garden.test:", "api.garden.test:443", "api.garden.test.:80", "other.test", "",
          "api%2Egarden.test", "garden.test, api.garden.test", "127.0.0.1", "[::1]",
