@@ -81,7 +81,7 @@ def main():
         return 2
     folder = tempfile.mkdtemp(prefix="pg-")
     os.chmod(folder, 0o755)
-    keys = devices(2 * len(attacks) + 8)
+    keys = devices(2 * len(attacks) + 16)
     program = os.path.abspath(chosen.program)
     try:
         with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:

@@ -44,6 +44,8 @@ class Stand:
             os.chmod(self.log, 0o666)
         self.numbers = itertools.count(1)
         self.promises = {}
+        # More tokens of an attack that sends several signed requests.
+        self.kin = {}
         self.spare = list(devices)
         self.test_device = self.spare.pop()
         self.challenges = []

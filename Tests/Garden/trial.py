@@ -21,7 +21,6 @@ class Result:
         self.token = token
         self.why = None
         self.faults = []
-        self.ran = 0
         # The longest content that the application executed.
         self.length = 0
         self.streamed = False
@@ -65,14 +64,17 @@ def run(stand, attacks):
     stand.settle()
     records = stand.records()
     for result in results:
-        lines = records.get(result.token, [])
-        promise = stand.promises.get(result.token)
-        ran = judge.ran(lines)
-        result.ran = len(ran)
-        result.length = max((line["length"] for line in ran), default=0)
-        found = list(judge.faults(lines, promise))
-        result.streamed = bool(found and promise and promise.streamed)
-        result.faults += list(dict.fromkeys(found))
-        if result.attack.runs and not result.why and not result.ran:
-            result.faults.append("the application did not execute it")
+        for token in [result.token, *stand.kin.get(result.token, [])]:
+            weigh(result, records.get(token, []), stand.promises.get(token))
     return results
+
+
+def weigh(result, lines, promise):
+    """Adds what the records of one token say."""
+    ran = judge.ran(lines)
+    result.length = max([result.length, *(line["length"] for line in ran)])
+    found = list(judge.faults(lines, promise))
+    result.streamed |= bool(found and promise and promise.streamed)
+    result.faults += list(dict.fromkeys(found))
+    if result.attack.runs and not result.why and not ran:
+        result.faults.append("the application did not execute it")

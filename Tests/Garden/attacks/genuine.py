@@ -46,6 +46,35 @@ def large(stand, token):
     )
 
 
+def slow(stand, token):
+    """One byte at a time."""
+    target, content = f"/pay?t={token}", order(token)
+    stand.promise(token, "POST", target, content, KEY)
+    fields = [("Host", "a"), FORM, *KEY, ("Content-Length", len(content)),
+              *stand.proof("POST", target, content, KEY)]
+    with stand.connect() as client:
+        for octet in head("POST", target, fields) + content:
+            client.send(bytes([octet]))
+        return expect_success(client.answer("POST"))
+
+
+def pipelined(stand, token):
+    """Five in one write, each with content of its own."""
+    more = [stand.token() for _ in range(4)]
+    stand.kin[token] = more
+    whole = b""
+    for name in [token, *more]:
+        target, content = f"/pay?t={name}", order(name) + b"&x=" + b"y" * len(whole)
+        stand.promise(name, "POST", target, content, KEY)
+        whole += head("POST", target, [
+            ("Host", "a"), FORM, *KEY, ("Content-Length", len(content)),
+            *stand.proof("POST", target, content, KEY),
+        ]) + content
+    with stand.connect() as client:
+        client.send(whole)
+        return next(filter(None, (expect_success(client.answer("POST")) for _ in range(5))), None)
+
+
 def plain(method, path):
     def run(stand, token):
         target = f"{path}?t={token}"
@@ -85,6 +114,8 @@ ATTACKS = [
     row("POST /pay, 600 KiB", large),
     row("POST /pay, chunked", post("/pay", KEY, chunked=True)),
     row("POST /pay, Expect", post("/pay", KEY, expect=True)),
+    row("POST /pay, a byte at a time", slow),
+    row("POST /pay, five pipelined", pipelined),
     row("POST /upload", post("/upload", streamed=True)),
     row("POST /v1/orders", post("/v1/orders")),
     row("POST /hosted", post("/hosted")),
