@@ -41,6 +41,7 @@ RULES = """\
   match: { method: [POST], path: /told }
   mode: enforce
   sign: challenge
+- { id: off, match: { path: /off/** }, mode: off }
 - id: hosted
   match: { host: api.garden.test, path: /hosted }
   mode: enforce

@@ -109,6 +109,23 @@ def rows():
             )
 
 
+def one_byte(place):
+    """Content that is too large for memory, with another byte at one place."""
+    def run(stand, token):
+        target, signed = f"/pay?t={token}", order(token) + b"&x=" + b"y" * 600 * 1024
+        content = bytearray(signed)
+        content[place] ^= 1
+        stand.promise(token, "POST", target, signed, KEY)
+        stand.promises[token].broken = True
+        proof = stand.proof("POST", target, signed, KEY)
+        answer = stand.ask("POST", target, [FORM, *KEY, *proof], bytes(content))
+        if answer and answer.status < 300:
+            return f"it was answered {answer.status}"
+        return None
+
+    return run
+
+
 def too_large(chunked):
     """More than the rule's limit, as it was signed."""
     def run(stand, token):
@@ -128,6 +145,8 @@ def too_large(chunked):
 
 ATTACKS = [
     *rows(),
+    Attack("held content", "600 KiB, another first byte", one_byte(3)),
+    Attack("held content", "600 KiB, another last byte", one_byte(-1)),
     Attack("held content", "more than the limit, length", too_large(False)),
     Attack("held content", "more than the limit, chunked", too_large(True)),
     Attack("streamed content", "as signed, chunked, whole", as_signed),

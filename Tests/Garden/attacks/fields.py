@@ -39,7 +39,8 @@ def unsigned_field(extra):
 
 def forged(name, value="pass"):
     def run(stand, token):
-        stand.ask("GET", f"/open?t={token}", [(name, value), ("App-Attest-Reason", "none")])
+        for path in ["/open", "/off/x"]:
+            stand.ask("GET", f"{path}?t={token}", [(name, value), ("App-Attest-Reason", "none")])
 
     return run
 
@@ -58,7 +59,7 @@ def forged_identity(name):
     """A client's word about who it is must not reach an application as the gateway's."""
     def run(stand, token):
         spelt = [name, name.replace("-", "_"), name.replace("-", "."), name.replace("-", "~")]
-        for path in ["/open", "/files/x"]:
+        for path in ["/open", "/files/x", "/off/x"]:
             for word in spelt:
                 stand.ask("GET", f"{path}?t={token}", [(word, "forged")])
         for record in stand.records().get(token, []):
