@@ -2,7 +2,7 @@
 import socket
 import struct
 
-PATIENCE = 12.0
+PATIENCE = 25.0
 
 
 class Answer:

@@ -10,7 +10,8 @@ is measured without rules' help: which servers run an application on a request t
 Without --all, a choice of backends and no more than a few minutes. Backends that are not installed
 are named and left out.
 
-Exit status: 0 when all held, 1 when something is WRONG, 2 when no backend is there.
+Exit status: 0 when all held, 1 when something is WRONG or does not start, 2 when no backend is
+there.
 """
 import argparse
 import concurrent.futures
@@ -51,12 +52,20 @@ def wanted(backend, chosen):
     return chosen.all or backend.name in SHORT
 
 
+def begin(backend, program, folder, keys):
+    """A port that was free may be taken when the server asks for it; so it is tried again."""
+    try:
+        return Stand(backend, program, os.path.join(folder, "1"), keys)
+    except RuntimeError:
+        return Stand(backend, program, os.path.join(folder, "2"), keys)
+
+
 def examine(backend, program, folder, keys, attacks):
     """One backend: all attacks, and what it does with requests that are cut short."""
     begun = time.monotonic()
     stand = None
     try:
-        stand = Stand(backend, program, folder, keys)
+        stand = begin(backend, program, folder, keys)
         results = trial.run(stand, attacks)
         cut = truncation.measure(stand)
         return report.Examined(backend, results, cut, time.monotonic() - begun)
@@ -80,7 +89,9 @@ def main():
     if not there:
         return 2
     folder = tempfile.mkdtemp(prefix="pg-")
-    os.chmod(folder, 0o755)
+    for place in [folder, os.path.join(folder, "1"), os.path.join(folder, "2")]:
+        os.makedirs(place, exist_ok=True)
+        os.chmod(place, 0o755)
     keys = devices(2 * len(attacks) + 16)
     program = os.path.abspath(chosen.program)
     try:

@@ -90,7 +90,7 @@ class Gateway:
         return (
             f"listen:\n  - address: \"unix:{self.socket}\"\n  - address: 127.0.0.1:{self.port}\n"
             f"origins: {{ garden: {{ servers: [\"127.0.0.1:{origin}\"],"
-            " first_byte_timeout: 8s } }\n"
+            " first_byte_timeout: 20s } }\n"
             f"apps:\n  - {{ id: {APP}, environments: [production] }}\n"
             f"  - {{ id: {TEST_APP}, environments: [test], test_root: test-root.pem }}\n"
             f"store: {{ sqlite: {self.folder}/portcullis.db }}\n"

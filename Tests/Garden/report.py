@@ -80,7 +80,7 @@ def conclude(examined):
     wrong = {}
     for one in examined:
         if one.failed:
-            print(f"!!! garden: NOT CHECKED: {one.backend.name}: {one.failed}")
+            wrong.setdefault("does not run", []).append((one.backend.name, one.failed))
         for why in sorted({result.why for result in one.results if result.why}):
             print(f"n/a: {one.backend.name}: {why}")
         for result in one.results:
