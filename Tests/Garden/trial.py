@@ -6,10 +6,14 @@ from attacks.attack import NotApplicable
 
 # So many attacks at once on one backend.
 SIDE_BY_SIDE = 8
+UNREAD = (
+    "answers POST without reading its content and keeps the connection, so that it takes the"
+    " content for the next request, behind whatever proxy"
+)
+# What is the server's own fault, by backend and attack.
 KNOWN = {
-    ("http.server", "unread content: POST that is not read"):
-        "answers without reading content and keeps the connection, so that it takes the content for"
-        " the next request behind any proxy that reuses connections; limits.pooled: 0 helps",
+    ("http.server", "unread content: POST that is not read"): UNREAD,
+    ("http.server", "unread content: POST that is not read, limits.pooled: 0"): UNREAD,
 }
 
 

@@ -116,7 +116,7 @@ OVERRIDES = [
     "Fastly-Client-IP", "WL-Proxy-Client-IP", "Proxy-Client-IP", "X-Azure-ClientIP",
     "X-Azure-SocketIP", "X-Original-Host", "X-Original-Forwarded-For", "X-ProxyUser-Ip",
     "X-Appengine-User-IP", "Fly-Client-IP", "X-Original-Method", "X-Forwarded-Prefix",
-    "X-Forwarded-Path", "X-Forwarded-User", "X-SSL-Client-Verify", "Proxy", "Client-IP",
+    "X-Forwarded-Path", "X-Forwarded-User", "Proxy", "Client-IP",
 ]
 
 
