@@ -97,7 +97,10 @@ def main():
     try:
         with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             examined = list(pool.map(
-                lambda backend: examine(backend, program, folder, keys, attacks), there
+                lambda backend: examine(
+                    backend, program, folder, keys,
+                    [attack for attack in attacks if backend is there[0] or not attack.once],
+                ), there
             ))
     finally:
         if "GARDEN_KEEP" not in os.environ:

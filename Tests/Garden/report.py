@@ -13,6 +13,8 @@ class Examined:
 
 def cell(results):
     """One word for a group: how many held, and what else there is."""
+    if not results:
+        return "as above"
     counts = {}
     for result in results:
         counts[result.outcome] = counts.get(result.outcome, 0) + 1

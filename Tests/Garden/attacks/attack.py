@@ -10,10 +10,12 @@ class Attack:
     is judged later. `runs`: that the request is genuine and has to be executed once.
     """
 
-    def __init__(self, group, name, run, runs=False, alone=False):
+    def __init__(self, group, name, run, runs=False, alone=False, once=False):
         self.group = group
         self.name = name
         self.run = run
         self.runs = runs
         # After all others, which would confuse it.
         self.alone = alone
+        # No backend plays a part in it: the first one is enough.
+        self.once = once

@@ -108,16 +108,16 @@ FORWARDED = ['for="', 'for="203.0.113.1', "for=unknown", 'for="[::1"', 'for=203.
              "for=127.0.0.1", 'for="\\"', "", 'for="a", for="b', "by=x"]
 
 ATTACKS = [
-    *(Attack("address", f"{value!r} and an address",
-             counted("x-forwarded-for", f"{value}, 198.51.100.{number}"))
+    *(Attack("address", f"{value!r} and an address", once=True,
+             run=counted("x-forwarded-for", f"{value}, 198.51.100.{number}"))
       for number, value in enumerate(WRITTEN, 1)),
-    *(Attack("address", f"{value!r} and an address in a line of its own",
-             counted("x-forwarded-for", f"{value}\n198.51.101.{number}"))
+    *(Attack("address", f"{value!r} and an address in a line of its own", once=True,
+             run=counted("x-forwarded-for", f"{value}\n198.51.101.{number}"))
       for number, value in enumerate(WRITTEN, 1)),
-    *(Attack("address", f"{value!r} alone", counted("x-forwarded-for", value))
+    *(Attack("address", f"{value!r} alone", once=True, run=counted("x-forwarded-for", value))
       for value in ALONE),
-    *(Attack("address", f"Forwarded: {value} and an address",
-             counted("forwarded", f"{value}, for=198.51.100.{number}"))
+    *(Attack("address", f"Forwarded: {value} and an address", once=True,
+             run=counted("forwarded", f"{value}, for=198.51.100.{number}"))
       for number, value in enumerate(FORWARDED, 1)),
     Attack("neighbours", "NTLM", user_of_connection),
     *(Attack("neighbours", f"{name} after {method}", after_another(method, broken), alone=True)
