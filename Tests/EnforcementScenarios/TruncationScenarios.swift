@@ -128,8 +128,10 @@ extension Scenarios {
                     )
                 )
                 try socket.send(truncated(Self.other, framing))
-                try leave(socket, ending)
                 aborted += 1
+                // A reset that overtakes the head would make no request of it.
+                try gateway.waitUntil("the request", admin) { $0["requests_total"] >= aborted }
+                try leave(socket, ending)
                 try gateway.waitUntil("the end of the request", admin) {
                     $0["client_aborts_total"] + $0["client_timeouts_total"] >= aborted
                 }
