@@ -109,14 +109,23 @@ def split(stand, token):
 
 # What some origin takes for the client's address, the host, the target or the method.
 OVERRIDES = [
-    "X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method-Override", "X-HTTP-Method",
-    "X-Method-Override", "X-HTTP-Host-Override", "X-Host", "X-Forwarded-Server",
-    "X-Envoy-Original-Path", "X-Envoy-External-Address", "X-Envoy-Internal", "X-Real-IP",
-    "X-Client-IP", "X-Cluster-Client-IP", "True-Client-IP", "CF-Connecting-IP",
-    "Fastly-Client-IP", "WL-Proxy-Client-IP", "Proxy-Client-IP", "X-Azure-ClientIP",
-    "X-Azure-SocketIP", "X-Original-Host", "X-Original-Forwarded-For", "X-ProxyUser-Ip",
-    "X-Appengine-User-IP", "Fly-Client-IP", "X-Original-Method", "X-Forwarded-Prefix",
-    "X-Forwarded-Path", "X-Forwarded-User", "Proxy", "Client-IP",
+    "X-Original-URL", "X-Rewrite-URL", "X-Original-URI", "X-WAWS-Unencoded-URL", "X-Script-Name",
+    "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-Method",
+    "X-HTTP-Host-Override", "X-Host", "X-Original-Host", "Disguised-Host",
+    "X-Envoy-Original-Path", "X-Envoy-External-Address", "X-Envoy-Internal",
+    "X-Forwarded", "X-Forwarded-Host",
+    "X-Forwarded-Server", "X-Forwarded-Prefix", "X-Forwarded-Path", "X-Forwarded-User",
+    "X-Forwarded-Client-Cert", "Forwarded-For", "X-Original-Forwarded-For",
+    "X-Vercel-Forwarded-For", "CloudFront-Forwarded-Proto",
+    "X-Real-IP", "X-Client-IP", "Client-IP", "X-Cluster-Client-IP", "X-Originating-IP",
+    "X-Remote-IP", "X-Remote-Addr", "True-Client-IP", "CF-Connecting-IP", "CF-Connecting-IPv6",
+    "DO-Connecting-IP", "Fastly-Client-IP", "Fly-Client-IP", "Incap-Client-IP",
+    "X-Sucuri-ClientIP", "Ali-CDN-Real-IP", "Cdn-Src-Ip", "Proxy-Client-IP",
+    "WL-Proxy-Client-IP", "X-Azure-ClientIP", "X-Azure-SocketIP", "X-ProxyUser-Ip",
+    "X-Appengine-User-IP", "X-Appengine-Remote-Addr",
+    "Front-End-Https", "X-ARR-SSL", "X-Scheme", "X-Url-Scheme", "WL-Proxy-SSL",
+    "X-MS-Client-Principal-Name", "X-ARR-ClientCert", "WL-Proxy-Client-Cert",
+    "X-Sendfile-Type", "X-Accel-Mapping", "X-Middleware-Subrequest", "Proxy",
 ]
 
 
