@@ -5,8 +5,8 @@ package struct ChallengeSettings: Hashable, Sendable {
     /// `assertion_ttl`: default 5m, 1s…1d.
     package var assertionLifetime: Duration = .seconds(300)
     /// `capacity`: how many spent challenges of one purpose are remembered at the least; each takes
-    /// 170 bytes at the most, and a few bits where most of what is issued is spent. Default 1048576,
-    /// 1024…16777216.
+    /// 170 bytes at the most, and a few bits where most of what is issued is spent. Default
+    /// 1048576, 1024…16777216.
     package var capacity = 1 << 20
 
     package init() {}

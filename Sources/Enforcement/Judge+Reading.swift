@@ -54,6 +54,24 @@ extension Judge {
         return ContentDigest.read(combined.span)
     }
 
+    /// Whether signed content belongs to another form's client data.
+    ///
+    /// - `content`: at least the first bytes that ``RequestBinding/ClientDataDomain`` takes.
+    func isAmbiguous(_ content: Span<UInt8>) -> Bool {
+        let start = content.extracting(first: ClientDataDomain.startCount)
+        return ClientDataDomain(of: start) != SigningForm.content.domain
+    }
+
+    /// Whether a signed part reads as one that is not signed.
+    func isAmbiguous(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        _ form: SigningForm
+    ) -> Bool {
+        guard case .lines(let parts, _) = form, parts.contains(.method) else { return false }
+        return RequestLines.readsAsAbsent(octets.extracting(head.methodRange))
+    }
+
     /// SHA-256 of the client data, where the content's digest is known or not signed.
     mutating func clientDataHash(
         _ head: borrowing RequestHead,

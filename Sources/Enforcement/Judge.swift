@@ -78,6 +78,7 @@ package struct Judge {
             let assertion = Self.assertion(octets.extracting(assertionText))
         else { return .ruled(Ruling(.refuse(.assertionMalformed), keyID: named(fields, octets))) }
         if let ruling = Self.repetition(head, octets, rule, keyID) { return .ruled(ruling) }
+        if isAmbiguous(head, octets, rule.signing) { return .ruled(Self.ambiguous(keyID)) }
 
         // Content that nobody signs is not compared with anything.
         var declared: SHA256Digest?
@@ -163,6 +164,9 @@ package struct Judge {
         if let declared = proof.declared, declared != digest {
             return Ruling(.refuse(.digestMismatch), keyID: proof.keyID)
         }
+        if case .content = rule.signing, isAmbiguous(content) {
+            return Self.ambiguous(proof.keyID)
+        }
         var proof = proof
         if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {
             proof.challenge = pointer.string(in: content)
@@ -178,11 +182,14 @@ package struct Judge {
     ///
     /// - `content`: SHA-256 of the content.
     /// - `text`: the content, asked for when the rule takes the challenge out of it.
+    /// - `start`: its first ``RequestBinding/ClientDataDomain/startCount`` bytes, asked for when
+    ///   the content itself is signed; without, they are taken from `text`.
     /// - `mayVerify`: as before; others of the address may have come meanwhile.
     package mutating func close(
         _ proof: Proof,
         content: SHA256Digest,
         text: () -> [UInt8],
+        start: (() -> [UInt8])? = nil,
         rule: Rule,
         now: UnixTime,
         mayVerify: Bool = true
@@ -193,6 +200,9 @@ package struct Judge {
         }
         if let verified = proof.verified {
             return admit(verified, proof, rule: rule, now: now)
+        }
+        if case .content = rule.signing, isAmbiguous((start?() ?? text()).span) {
+            return Self.ambiguous(proof.keyID)
         }
         var challenge = proof.challenge
         if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {
@@ -222,7 +232,12 @@ package struct Judge {
         return self.rule(proof, hash, rule: rule, now: now, length: .none)
     }
 
-    /// The key that a request names, whatever else it lacks: the rollout goes by it.
+    private static func ambiguous(_ keyID: KeyID) -> Ruling {
+        Ruling(.refuse(.clientDataAmbiguous), keyID: keyID)
+    }
+
+    /// The key that a request names, whatever else it lacks: for the log and the origin. The
+    /// rollout goes by it only once it has signed.
     private func named(_ fields: ProofFields, _ octets: Span<UInt8>) -> KeyID? {
         guard !fields.isAmbiguous, let keyID = fields.keyID else { return nil }
         return KeyID(base64: octets.extracting(keyID))

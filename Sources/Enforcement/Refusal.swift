@@ -34,6 +34,7 @@ package enum Refusal: String, CaseIterable, Sendable {
     case enrolmentThrottled = "enrolment-throttled"
     case addressThrottled = "address-throttled"
     case storeUnavailable = "store-unavailable"
+    case clientDataAmbiguous = "client-data-ambiguous"
     case noRule = "no-rule"
     case challengesExhausted = "challenges-exhausted"
     case addressHeld = "address-held"
@@ -125,6 +126,8 @@ extension Refusal {
         case .enrolmentThrottled: Row(429, .gateway, .retryLater, "Too many keys at once.")
         case .addressThrottled:
             Row(429, .client, .retryLater, "Too much comes from this address.")
+        case .clientDataAmbiguous:
+            Row(400, .client, .fixClient, "What is signed could be read in another way.")
         case .challengesExhausted:
             Row(503, .gateway, .retryLater, "Too many challenges were spent at once.")
         case .storeUnavailable: Row(503, .gateway, .retryLater, "The key store can't be used now.")

@@ -55,6 +55,7 @@ extension Exchange {
             proof,
             content: held.digest(),
             text: { held.text() },
+            start: { held.start },
             rule: rule,
             now: UnixTime(seconds: proxy.wallSeconds),
             mayVerify: mayVerify(now: before.1)
@@ -141,8 +142,8 @@ extension Exchange {
 
     /// Whether the rollout includes the client.
     ///
-    /// - `signer`: the key that has signed the request. A key that is only named is nobody's: a name
-    ///   can be chosen that falls outside, and so such requests go by the client's address.
+    /// - `signer`: the key that has signed the request. A key id that is only named could be chosen
+    ///   so that it falls outside; such a request goes by the client's address.
     private func isEnforced(signer: KeyID?) -> Bool {
         switch rule.mode {
         case .off, .observe: return false

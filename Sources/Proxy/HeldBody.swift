@@ -1,6 +1,7 @@
 import Cryptography
 import Enforcement
 import Glibc
+import RequestBinding
 import Transport
 
 /// Content that waits to be judged: in memory up to a size, beyond it in a file without a name.
@@ -53,6 +54,9 @@ final class HeldBody {
     private var memoryTaken = 0
     private var addressTaken = 0
 
+    /// The first bytes, which tell what content is where the content itself is signed.
+    private(set) var start: [UInt8] = []
+
     /// How many bytes are held.
     var count: Int { memory.count + fileCount + tail.count }
     /// Whether some of it is in a file.
@@ -65,6 +69,7 @@ final class HeldBody {
     init(_ bounds: Bounds, whole content: [UInt8]) {
         self.bounds = bounds
         memory = content
+        start = Array(content.prefix(ClientDataDomain.startCount))
         if bounds.ledger.takeMemory(content.count, max: .max) { memoryTaken = content.count }
         if bounds.entry?.take(content.count, max: .max) == true { addressTaken = content.count }
     }
@@ -113,6 +118,8 @@ final class HeldBody {
             fileCount += octets.count
         }
         hash.update(octets)
+        let missing = octets.extracting(first: ClientDataDomain.startCount - start.count)
+        missing.withUnsafeBufferPointer { start.append(contentsOf: $0) }
     }
 
     /// Appends a piece that is not held, but follows what is on its way to the origin.

@@ -21,4 +21,15 @@
 // that "absent" and "empty" differ. Several lines of one field are joined by ", " (RFC 9110 §5.3).
 // A request without content signs the digest of zero octets.
 //
+// No octets are client data of two forms, nor of two rules of the line form that sign different
+// parts or fields (`ClientDataDomain`, `RequestLines`):
+//
+// * Client data that begin with "portcullis-request-v" are lines, those that have the shape of a
+//   challenge's text are a challenge, all others are content. Each form accepts its own alone.
+// * No part holds a line feed (RFC 9110 §5.5, RFC 9112 §3), so the lines come apart again: the
+//   fifth is always the challenge, and each from the sixth on is a field and begins with its name.
+//   "-" is no target, digest or challenge of ours; as a method it is a token (RFC 9110 §9.1), and
+//   refused where the method is signed.
+// * An attestation is no assertion: Apple signs it, the device's key does not.
+//
 // Nothing here hashes: digests come in as 32 octets.

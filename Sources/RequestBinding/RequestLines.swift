@@ -11,6 +11,7 @@ public struct RequestLines: Sendable {
     private static let version = Array("portcullis-request-v1\n".utf8)
     private static let digestStart = Array("sha-256=:".utf8)
     private static let lineFeed = UInt8(ascii: "\n")
+    private static let absent = UInt8(ascii: "-")
 
     /// An empty description; call ``begin()`` first.
     public init() {}
@@ -34,9 +35,14 @@ public struct RequestLines: Sendable {
         octets.append(Self.lineFeed)
     }
 
+    /// Whether a part's text reads as a part that is not signed. It must not be signed.
+    public static func readsAsAbsent(_ text: Span<UInt8>) -> Bool {
+        text.count == 1 && text[0] == absent
+    }
+
     /// Writes one part, or "-" for a part that is not signed.
     public mutating func part(_ text: Span<UInt8>?) {
-        if let text { append(text) } else { octets.append(UInt8(ascii: "-")) }
+        if let text { append(text) } else { octets.append(Self.absent) }
         octets.append(Self.lineFeed)
     }
 

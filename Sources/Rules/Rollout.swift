@@ -5,8 +5,8 @@ package import Cryptography
 /// Sticky: a key's bucket is a function of the salt and the key. Monotone: raising the share takes
 /// in keys and leaves out none. Salted per rule: being early in one says nothing about another.
 ///
-/// No barrier: it limits whom a mistake hits, and whoever looks for a way past it finds one, such as
-/// another key or address.
+/// It limits whom a mistake hits and is no barrier: whoever looks for a way past it finds one, such
+/// as another key or address.
 package struct Rollout: Sendable {
     /// The share, as it stands or as it grows.
     package enum Schedule: Hashable, Sendable {

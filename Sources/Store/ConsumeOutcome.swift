@@ -2,8 +2,8 @@
 /// have changed anything.
 ///
 /// Reported in the order: unknown, revoked, replayed, challengeSpent, challengesExhausted.
-/// `unavailable` comes before all of them when the store can't say, and before `challengeSpent` when
-/// there is no room; with ``FailingStore/useInMemory`` it says no more than that a key is not here.
+/// `unavailable` comes before all of them when the store can't say, and before `challengeSpent`
+/// when there is no room; with ``FailingStore/useInMemory`` only for a key that is not here.
 package enum ConsumeOutcome: Equatable, Sendable {
     /// Both were free and are used now; the change is on disk when the ticket is committed.
     case admitted(CommitTicket)

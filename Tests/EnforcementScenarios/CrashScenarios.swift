@@ -1,4 +1,5 @@
 import AppAttest
+import Cryptography
 import Foundation
 import GRDB
 import RequestBinding
@@ -106,6 +107,62 @@ extension Scenarios {
                 let proof = keys[number].proof(of: request, signing: form.signing)
                 #expect(try client.send(request, proof).status == 200, "\(form.path)")
             }
+        }
+
+        /// The counters of lines with a challenge are written behind, and the challenge dies with
+        /// the process: no other form may accept what was signed.
+        @Test func `after a kill an assertion over lines or a challenge is no good as content`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            let paths = ["/v1/signed", "/v1/challenged"]
+            var keys = try scenario.imported(paths.count)
+            let first = try scenario.serve()
+            let client = first.client()
+            var replays: [[UInt8]] = []
+            for (number, path) in paths.enumerated() {
+                let isLines = number == 0
+                let request = SoftwareKey.Request(
+                    method: "POST",
+                    target: path,
+                    content: Array("content".utf8),
+                    challenge: try first.challenges("assertion", client)[0]
+                )
+                let signing = isLines ? SigningForm.lines(.all, headers: []) : .challenge
+                let proof = keys[number].proof(of: request, signing: signing)
+                let challenge = Array((request.challenge ?? "").utf8)
+                let signed =
+                    isLines
+                    ? RequestLines.clientData(
+                        .all,
+                        method: request.method,
+                        target: request.target,
+                        digest: SHA256.digest(of: request.content).octets,
+                        challenge: request.challenge ?? ""
+                    ) : challenge
+                let fields = [
+                    ("App-Attest-Key-Id", proof.keyID),
+                    ("App-Attest-Assertion", proof.assertion),
+                    ("Content-Length", String(signed.count)),
+                ]
+                let head = HTTPClient.head("POST", "/v1/legacy", fields)
+                replays.append(Array((head + "\r\n").utf8) + signed)
+                #expect(try client.send(request, proof).status == 200)
+                // Also while the counter is known: the form is told before it.
+                let now = try client.send(raw: replays[number])
+                #expect(now.status == 400 || now.reason == "counter-replayed")
+            }
+            try first.crash()
+            let second = try scenario.serve()
+            for (replay, path) in zip(replays, paths) {
+                let answer = try second.client().send(raw: replay)
+                #expect(answer.status == 400, "\(path) was admitted twice: \(answer.reason)")
+                #expect(answer.reason == "client-data-ambiguous")
+            }
+            #expect(origin.seen.count == paths.count)
         }
 
         @Test(arguments: Ending.allCases)

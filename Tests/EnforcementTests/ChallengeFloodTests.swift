@@ -60,7 +60,7 @@ import Testing
             desk.now = desk.now.advanced(bySeconds: 1)
             desk.tick += Self.second
         }
-        // What the limit allows: a challenge in three seconds each, and the eight of the first call.
+        // What the limit allows: a challenge in three seconds each, and the first call's eight.
         #expect(issued > 1_100_000)
         #expect(issued <= Self.addresses * (3_600 / 3 + 8))
         #expect(unserved == 0)

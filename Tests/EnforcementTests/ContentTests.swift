@@ -307,7 +307,7 @@ import Testing
         #expect(try verdict { #"{"auth":"\#($0)"}"# } == missing)
         #expect(try verdict { #"{"auth":{"challenge":"\#($0)","challenge":""}}"# } == missing)
         #expect(try verdict { #"{"auth":{"challenge":"\#($0)"}} x"# } == missing)
-        #expect(try verdict { $0 } == missing)
+        #expect(try verdict { $0 } == .refuse(.clientDataAmbiguous))
         #expect(try verdict { _ in "" } == missing)
         #expect(try verdict({ #"{"auth":"\#($0)"}"# }, .optional) == .pass)
         #expect(try verdict({ _ in "" }, .optional) == .pass)

@@ -206,6 +206,10 @@ struct RefusedCase: Sendable, CustomTestStringConvertible {
             )
         },
         .sent(.digestMismatch, "a digest of something, and no content") { $0.content = [] },
+        RefusedCase(.clientDataAmbiguous, "a signed method that reads as none") { trial in
+            var key = trial.enrolledKey()
+            return try trial.send(try trial.request("-"), by: &key)
+        },
         .sent(.contentTooLarge, "announced beyond the limit") {
             $0.framing = .stated((1 << 20) + 1)
         },

@@ -15,7 +15,7 @@ import Testing
             400,
             [
                 "assertion-malformed", "digest-missing", "digest-mismatch", "attestation-malformed",
-                "request-malformed", "signed-field-repeated",
+                "request-malformed", "signed-field-repeated", "client-data-ambiguous",
             ]
         ),
         (

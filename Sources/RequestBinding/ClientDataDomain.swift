@@ -1,0 +1,65 @@
+/// Which form some client data belongs to. It belongs to one: no form accepts another's.
+///
+/// An assertion says nothing about the form that its client data were written in. Were some octets
+/// good in two forms, an assertion made for one rule would be good at another that signs in the
+/// other form, and what keeps it from being admitted twice there (a challenge) might not be looked
+/// at here. So each form accepts its own domain alone, and what a client data begins with tells the
+/// domain.
+public enum ClientDataDomain: Hashable, Sendable {
+    /// Begins with the name and version of the line form, this one or a later one.
+    case lines
+    /// Has the shape of a challenge's text: 56 characters of base64url, of which the first twelve
+    /// bits are those of version 1.
+    case challenge
+    /// Everything else.
+    case content
+
+    /// The most octets from the start that tell the domain.
+    public static let startCount = 57
+
+    private static let linesStart = Array("portcullis-request-v".utf8)
+    private static let challengeStart = Array("AQ".utf8)
+    private static let challengeCount = 56
+
+    /// The domain of client data.
+    ///
+    /// - Parameter start: the first ``startCount`` octets, or all of them where there are fewer.
+    public init(of start: Span<UInt8>) {
+        if Self.begins(start, with: Self.linesStart) {
+            self = .lines
+        } else if start.count == Self.challengeCount,
+            Self.begins(start, with: Self.challengeStart),
+            start.indices.allSatisfy({ Self.isBase64URL(start[$0]) })
+        {
+            self = .challenge
+        } else {
+            self = .content
+        }
+    }
+
+    private static func begins(_ octets: Span<UInt8>, with start: [UInt8]) -> Bool {
+        guard octets.count >= start.count else { return false }
+        for index in start.indices where octets[index] != start[index] { return false }
+        return true
+    }
+
+    private static func isBase64URL(_ octet: UInt8) -> Bool {
+        switch octet {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+}
+
+extension SigningForm {
+    /// The only client data that this form accepts.
+    public var domain: ClientDataDomain {
+        switch self {
+        case .lines: .lines
+        case .content: .content
+        case .challenge: .challenge
+        }
+    }
+}
