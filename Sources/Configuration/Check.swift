@@ -93,7 +93,9 @@ package struct Check: Sendable {
         if coverage.entries.isEmpty {
             lines.append("coverage no way past an enforced rule was found")
         } else {
-            lines.append("coverage what reaches the origin of an enforced rule all the same")
+            lines.append(
+                "coverage what reaches an enforced rule's origin without an enforced verdict"
+            )
             lines += coverage.lines
         }
         return lines

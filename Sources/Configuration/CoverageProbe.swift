@@ -86,7 +86,8 @@ struct CoverageProbe {
         var parts: [String] = []
         if differences.hasOtherHost {
             parts.append(
-                other.match.host == .any ? "any other host or none" : other.match.host.text
+                other.match.host == .any
+                    ? "any other host, or none (HTTP/1.0)" : other.match.host.text
             )
         }
         if differences.methods.contains(Self.otherMethod) {

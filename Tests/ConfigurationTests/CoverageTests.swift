@@ -34,10 +34,10 @@ import Testing
         )
         #expect(
             lines == [
-                "coverage what reaches the origin of an enforced rule all the same",
+                "coverage what reaches an enforced rule's origin without an enforced verdict",
                 "  a",
-                "    p.yaml:5: warning: default.mode: found off for any other host or none; any "
-                    + "other method; any other path; use enforce or deny",
+                "    p.yaml:5: warning: default.mode: found off for any other host, or none "
+                    + "(HTTP/1.0); any other method; any other path; use enforce or deny",
                 "  b",
                 "    p.yaml:5: warning: default.mode: found off for any other path; use enforce "
                     + "or deny",
@@ -78,8 +78,8 @@ import Testing
         #expect(
             lines.dropFirst() == [
                 "  a",
-                "    p.yaml:7: warning: read.mode: found observe for any other host or none; GET, "
-                    + "PUT; use enforce or deny",
+                "    p.yaml:7: warning: read.mode: found observe for any other host, or none "
+                    + "(HTTP/1.0); GET, PUT; use enforce or deny",
                 "    p.yaml:9: warning: www.mode: found off for *.c; use enforce or deny",
                 "p.yaml: ok, 2 warnings",
             ]

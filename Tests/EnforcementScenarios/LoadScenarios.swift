@@ -155,6 +155,23 @@ extension Scenarios {
             #expect(result.status == 0, "\(result)")
         }
 
+        @Test func `a fleet whose app the rule does not admit is told so before it sends`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let gateway = try start(scenario)
+            try scenario.configure(
+                origin: "127.0.0.1:1",
+                apps: """
+                      - { id: TEAM123456.com.example.live, environments: [production] }
+                      - { id: \(Scenario.appID), environments: [test], test_root: root.pem }
+                    """,
+                rules: Self.rules
+            )
+            let result = try run(scenario, gateway, "/v1/bare")
+            #expect(result.status == 2, "\(result)")
+            #expect(result.complained.contains("admits no keys of \(Scenario.appID)"), "\(result)")
+        }
+
         @Test func `wrong usage, and a gateway that is not there, are told apart from a deviation`()
             throws
         {

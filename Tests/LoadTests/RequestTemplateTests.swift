@@ -105,7 +105,7 @@ import Testing
     @Test func `what is signed is what the client guide describes`() {
         let template = Self.template(
             "[method, target, body, challenge]",
-            more: ", headers: [x-kind, x-none]",
+            more: ", headers: [host, x-kind, x-none]",
             content: ContentPlan(3...3, isChunked: true)
         )
         var hasher = ContentHasher()
@@ -116,7 +116,7 @@ import Testing
             target: "/a?b=1",
             digest: SHA256.digest(of: Array("abc".utf8)).octets,
             challenge: String(repeating: "C", count: 56),
-            headers: [("x-kind", "1, 2"), ("x-none", nil)]
+            headers: [("host", "example.com"), ("x-kind", "1, 2"), ("x-none", nil)]
         )
         #expect(hash == SHA256.digest(of: lines).octets)
     }
