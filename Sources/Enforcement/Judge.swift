@@ -201,8 +201,9 @@ package struct Judge {
         if let verified = proof.verified {
             return admit(verified, proof, rule: rule, now: now)
         }
-        if case .content = rule.signing, isAmbiguous((start?() ?? text()).span) {
-            return Self.ambiguous(proof.keyID)
+        if case .content = rule.signing {
+            let start = start?() ?? text()
+            if isAmbiguous(start.span) { return Self.ambiguous(proof.keyID) }
         }
         var challenge = proof.challenge
         if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {

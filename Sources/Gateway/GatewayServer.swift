@@ -140,10 +140,7 @@ package final class GatewayServer: @unchecked Sendable {
         let accessLog = try outputs.accessLog(configuration.log.access)
         self.accessLog = accessLog
         let enrolment = Self.enrolment(configuration, keys, issuer)
-        let addresses = AddressTable(
-            capacity: configuration.limits.addresses,
-            key: (RandomOctets.word(), RandomOctets.word())
-        )
+        let addresses = Self.addressTable(configuration.limits)
         var units: [LaneUnit] = []
         for number in 0..<count {
             let lane: Lane
@@ -173,6 +170,13 @@ package final class GatewayServer: @unchecked Sendable {
         }
         adminAddress = admin?.text
         for set in bound { try set.listen() }
+    }
+
+    private static func addressTable(_ limits: LimitSettings) -> AddressTable {
+        AddressTable(
+            capacity: limits.addresses,
+            key: (RandomOctets.word(), RandomOctets.word())
+        )
     }
 
     private static func issuer(_ settings: ChallengeSettings) -> ChallengeIssuer {
