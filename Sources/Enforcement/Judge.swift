@@ -44,11 +44,10 @@ package struct Judge {
     ///
     /// Checked in this order: presence of assertion, key id and challenge; their syntax; that no
     /// signed field is repeated; the syntax of Content-Digest; the key; then, as far as the content
-    /// is here or its digest is stated, all that ``rule(_:_:rule:now:length:)`` checks. Content that
-    /// must be held is asked for only when nothing speaks against it: with a stated digest that
-    /// includes the signature, so that a worthless assertion holds nothing. A client that keeps its
-    /// content back until it is asked for it is told beforehand when counter or challenge are of no
-    /// use.
+    /// is here or its digest is stated, all that ``rule(_:_:rule:now:length:)`` checks. Content to
+    /// hold is asked for only when nothing speaks against it: with a stated digest that includes
+    /// the signature, so that a worthless assertion holds nothing. A client that keeps its content
+    /// back until it is asked for it is told beforehand when counter or challenge are of no use.
     ///
     /// - `octets`: the head's octets.
     /// - `now`: the wall clock.

@@ -55,7 +55,8 @@ extension Exchange {
         asksUpgrade = head.asksForWebSocket(octets)
         body = BodyReader(head.framing, limits: settings.limits.requestHead)
         upload = body.isFinished ? .done : .waiting
-        isolatesContent = !body.isFinished && !method.usuallyHasContent
+        let isUsual = method.usuallyHasContent && settings.limits.pooledMax > 0
+        isolatesContent = !body.isFinished && !isUsual
         if isolatesContent { asksUpgrade = false }
     }
 

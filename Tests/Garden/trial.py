@@ -13,7 +13,6 @@ UNREAD = (
 # What is the server's own fault, by backend and attack.
 KNOWN = {
     ("http.server", "unread content: POST that is not read"): UNREAD,
-    ("http.server", "unread content: POST that is not read, limits.pooled: 0"): UNREAD,
 }
 
 

@@ -66,6 +66,20 @@ extension Scenarios {
             #expect(bench.origin.requests.allSatisfy { !$0.head.has("connection") })
         }
 
+        @Test func `without a pool content of a POST that is left unread is nobody's request`()
+            throws
+        {
+            let bench = try Bench(more: "limits: { pooled: 0 }", script: Self.heedless)
+            defer { bench.stop() }
+            let text = Self.request("POST", isChunked: false, content: Self.forged)
+            #expect(try bench.gateway.ask(text, method: "POST").status == 200)
+            let other = try bench.gateway.ask("GET /other HTTP/1.1\r\nHost: b\r\n\r\n")
+            #expect(other.text == "/other")
+            let heads = bench.origin.connections.map(\.heads)
+            #expect(heads.map { $0.map(\.target) } == [["/first"], ["/other"]])
+            #expect(heads.first?.first?.head.value("connection") == "close")
+        }
+
         @Test func `a request to upgrade that has content is not upgraded`() throws {
             let bench = try Bench()
             defer { bench.stop() }

@@ -80,7 +80,14 @@ extension KnownFieldNames {
         ("x-appengine-https", .hopStatement),
         ("x-url-scheme", .hopStatement),
         ("x-scheme", .hopStatement),
-        // The client's certificate, as IIS, Azure and WebLogic take it from a hop.
+        // The client's certificate, as nginx, IIS, Azure and WebLogic hand it on.
+        ("x-ssl-client-verify", .hopStatement),
+        ("x-ssl-client-cert", .hopStatement),
+        ("x-ssl-client-dn", .hopStatement),
+        ("x-ssl-client-s-dn", .hopStatement),
+        ("x-client-cert", .hopStatement),
+        ("ssl-client-verify", .hopStatement),
+        ("ssl-client-cert", .hopStatement),
         ("x-arr-clientcert", .hopStatement),
         ("wl-proxy-client-cert", .hopStatement),
         // Another path: IIS URL Rewrite, Laminas, older Symfony, Drupal; ingress-nginx; iisnode.

@@ -35,6 +35,14 @@ package enum Method: UInt8, Sendable {
         }
     }
 
+    /// Whether a request asks for nothing to be changed (RFC 9110 §9.2.1).
+    package var isSafe: Bool {
+        switch self {
+        case .get, .head, .options, .trace: true
+        case .post, .put, .delete, .patch, .connect, .other: false
+        }
+    }
+
     /// Whether requests with this method usually have content. Origins that expect none of others
     /// may leave it unread, and then take it for the next request of the connection.
     package var usuallyHasContent: Bool {

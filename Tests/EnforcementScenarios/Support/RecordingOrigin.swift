@@ -25,6 +25,7 @@ final class RecordingOrigin: @unchecked Sendable {
     private var requests: [Seen] = []
     private var accepted = 0
     private var begun = 0
+    private var unanswered: Set<String> = []
     private let fields: String
     private var listener: LoopbackListener?
 
@@ -73,13 +74,19 @@ final class RecordingOrigin: @unchecked Sendable {
                 isComplete: isComplete,
                 wasReset: wasReset
             )
-            condition.withLock {
+            let isAnswered = condition.withLock {
                 requests.append(seen)
                 condition.broadcast()
+                return unanswered.remove(seen.target) == nil
             }
-            guard isComplete else { return }
+            guard isComplete, isAnswered else { return }
             try reader.socket.send("HTTP/1.1 200 OK\r\n\(fields)Content-Length: 3\r\n\r\nok\n")
         }
+    }
+
+    /// Takes the next request for a target and ends its connection without an answer.
+    func leaveUnanswered(_ target: String) {
+        _ = condition.withLock { unanswered.insert(target) }
     }
 
     /// Connections that were made to it.

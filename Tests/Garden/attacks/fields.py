@@ -125,6 +125,7 @@ OVERRIDES = [
     "X-Appengine-User-IP", "X-Appengine-Remote-Addr",
     "Front-End-Https", "X-ARR-SSL", "X-Scheme", "X-Url-Scheme", "WL-Proxy-SSL",
     "X-MS-Client-Principal-Name", "X-ARR-ClientCert", "WL-Proxy-Client-Cert",
+    "X-SSL-Client-Verify", "X-SSL-Client-Cert", "X-Client-Cert", "SSL-Client-Verify",
     "X-Sendfile-Type", "X-Accel-Mapping", "X-Middleware-Subrequest", "Proxy",
 ]
 
