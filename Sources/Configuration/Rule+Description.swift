@@ -62,8 +62,8 @@ extension BodyRule {
         case .streamed(let limit):
             """
             content streamed, at most \(limit.text): relies on the origin to discard incomplete \
-            requests, which gunicorn, uvicorn and hypercorn (as WSGI servers), granian, cheroot, \
-            mod_wsgi and mod_php don't; held is for any origin
+            requests and to read chunked content, which gunicorn, uvicorn, hypercorn, granian, \
+            cheroot and mod_wsgi (WSGI) and mod_php don't all do; held is for any origin
             """
         }
     }
