@@ -30,7 +30,7 @@ struct Coverage {
         for rule in configuration.rules.rules where rule.mode == .enforce {
             var entry = Entry(rule: rule, ways: Self.ownWays(rule, configuration))
             probe.find(&entry)
-            if !entry.ways.isEmpty { entries.append(entry) }
+            if !entry.ways.isEmpty || entry.isCut { entries.append(entry) }
         }
     }
 
@@ -40,7 +40,7 @@ struct Coverage {
     var lines: [String] {
         entries.flatMap { entry in
             ["  \(entry.rule.id)"] + entry.ways.map { "    \($0.text)" }
-                + (entry.isCut ? ["    more rules may do so; these come first"] : [])
+                + (entry.isCut ? ["    not all rules were compared; more may do so"] : [])
         }
     }
 

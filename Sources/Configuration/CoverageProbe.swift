@@ -44,12 +44,15 @@ struct CoverageProbe {
             numbers.formUnion(found.numbers)
             if found.isCut { entry.isCut = true }
         }
+        // The default goes first: it is the widest way, and the search may be cut.
+        var order: [Int] = []
         let fallback = configuration.rules.fallback
         if fallback.mode.isOpen, fallback.origin.flatMap({ sharing(rule)[$0.rawValue] }) != nil {
-            numbers.insert(fallback.index)
+            order.append(fallback.index)
         }
+        order += numbers.sorted()
         var tried = 0
-        for number in numbers.sorted() {
+        for number in order {
             let other = configuration.rules.rules[number]
             guard Self.mayDiffer(other.match, from: rule.match) else { continue }
             tried += 1

@@ -187,7 +187,7 @@ package struct Judge {
     package mutating func close(
         _ proof: Proof,
         content: SHA256Digest,
-        text: () -> [UInt8],
+        text: () -> [UInt8]?,
         start: (() -> [UInt8])? = nil,
         rule: Rule,
         now: UnixTime,
@@ -201,12 +201,12 @@ package struct Judge {
             return admit(verified, proof, rule: rule, now: now)
         }
         if case .content = rule.signing {
-            let start = start?() ?? text()
+            guard let start = start?() ?? text() else { return Self.unreadable(proof.keyID) }
             if isAmbiguous(start.span) { return Self.ambiguous(proof.keyID) }
         }
         var challenge = proof.challenge
         if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {
-            let text = text()
+            guard let text = text() else { return Self.unreadable(proof.keyID) }
             challenge = pointer.string(in: text.span)
             if challenge == nil, rule.challenge == .required {
                 return Ruling(.refuse(.challengeMissing), keyID: proof.keyID)
@@ -234,6 +234,11 @@ package struct Judge {
 
     private static func ambiguous(_ keyID: KeyID) -> Ruling {
         Ruling(.refuse(.clientDataAmbiguous), keyID: keyID)
+    }
+
+    /// Held content can't be read again, so what it holds can't be judged.
+    private static func unreadable(_ keyID: KeyID) -> Ruling {
+        Ruling(.refuse(.spillFailed), keyID: keyID)
     }
 
     /// The key that a request names, whatever else it lacks: for the log and the origin. The

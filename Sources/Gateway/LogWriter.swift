@@ -34,7 +34,9 @@ package final class LogWriter: Sendable {
 
     /// Appends lines of the access log to a file, made with mode 0640.
     init(file: String, losses: LogLosses) throws(GatewayError) {
-        descriptor = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o640)
+        // A FIFO that nobody reads is an error (ENXIO) and no wait; writes wait in `poll`.
+        let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK
+        descriptor = open(file, flags, 0o640)
         pendingMax = Self.accessPendingMax
         self.losses = losses
         isOwned = true

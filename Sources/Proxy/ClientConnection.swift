@@ -145,7 +145,10 @@ final class ClientConnection: Connection {
 
     override func brokeWhileUnread() {
         switch phase {
-        case .head, .lingering, .exchange: close()
+        case .head, .lingering: close()
+        // What was verified whole arrives whole: nobody chooses where it ends by going away. That
+        // the client is gone shows again when something is sent to it.
+        case .exchange(let exchange): if !exchange.isGivingWhole { close() }
         case .tunnel(let tunnel): tunnel.clientBroke()
         }
     }

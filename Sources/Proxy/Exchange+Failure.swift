@@ -65,11 +65,11 @@ extension Exchange {
 
     /// Whether a request that has reached a server may be sent once more.
     ///
-    /// One that was verified only when its method is safe: the server may have executed it before
-    /// its connection broke, and an assertion stands for one execution.
+    /// One whose assertion was used only when its method is safe: the server may have executed it
+    /// before its connection broke, and an assertion stands for one execution.
     func mayRepeat(on connection: OriginConnection) -> Bool {
-        let isVerified = isJudged && ruling.verdict == .pass
-        let isHarmless = isVerified ? method.isSafe : method.isIdempotent
+        let isProven = isJudged && ruling.standing == .complete
+        let isHarmless = isProven ? method.isSafe : method.isIdempotent
         return connection.isReused && isHarmless && !hasRetried && !hasStreamed
     }
 

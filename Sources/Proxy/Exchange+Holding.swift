@@ -53,8 +53,11 @@ extension Exchange {
             preconditionFailure("Exchange: holds content although the rule doesn't")
         }
         proxy.tally.add(.bodiesHeld)
+        precondition(
+            held == nil && arrived.isEmpty && !body.isFinished,
+            "Exchange: content that came with its head is judged at once"
+        )
         held = HeldBody(bounds(memory: memory.rawValue))
-        if case .done = upload { return heldIsComplete() }
         upload = .holding
         beginUpload()
     }
@@ -94,6 +97,8 @@ extension Exchange {
     /// Forwards what is held without a verdict about it, and streams the rest.
     func releaseHeld() {
         guard let held else { return }
+        // A signature was verified, and nothing was admitted.
+        if let proof, proof.isVerified { addFailure(now: MonotonicClock.nanoseconds) }
         proof = nil
         originFraming = body.framing
         switch body.framing {

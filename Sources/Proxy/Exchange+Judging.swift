@@ -39,8 +39,8 @@ extension Exchange {
             countVerifications(since: before)
             writeOriginHead(octets, framing: nil)
             self.proof = proof
-            // Nothing is verified so far: whose key it is, is not known.
-            isEnforced = isEnforced(signer: nil)
+            // Without a stated digest nothing is verified so far: whose key it is, is not known.
+            isEnforced = isEnforced(signer: proof.isVerified ? proof.keyID : nil)
             hold()
         }
     }

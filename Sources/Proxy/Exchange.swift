@@ -16,7 +16,7 @@ final class Exchange {
         /// Nothing is read: a verdict, a commit or an origin connection is awaited.
         /// Leaves to `holding`, `collecting`, `streaming`, `replaying`, `done`.
         case waiting
-        /// Goes into `held`. Leaves to `waiting`, `streaming`, `abandoned`.
+        /// Goes into `held`. Leaves to `done`, `replaying`, `abandoned`.
         case holding
         /// Goes into `collected`, for an endpoint of the gateway. Leaves to `done`, `abandoned`.
         case collecting
@@ -218,6 +218,15 @@ final class Exchange {
     /// Whether a server has been sent all of the request.
     func isSent(to origin: OriginConnection) -> Bool {
         if case .done = upload { origin.unsentBytes == 0 } else { false }
+    }
+
+    /// Whether all content is here and judged, and some of it is on its way to the origin.
+    var isGivingWhole: Bool {
+        guard let origin, !hasResponse, !releasesHeld, !isSent(to: origin) else { return false }
+        return switch upload {
+        case .replaying, .done: true
+        case .waiting, .holding, .collecting, .streaming, .abandoned: false
+        }
     }
 
     /// Whether an origin was given the head and will not be given all of the content.

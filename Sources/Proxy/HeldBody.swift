@@ -157,8 +157,8 @@ final class HeldBody {
 
     // MARK: Reading
 
-    /// All bytes, for a rule that looks into the content; empty when the file can't be read.
-    func text() -> [UInt8] {
+    /// All bytes, for a rule that looks into the content; `nil` when the file can't be read.
+    func text() -> [UInt8]? {
         guard isSpilled else { return memory }
         var all = memory
         var piece: [UInt8] = []
@@ -168,7 +168,7 @@ final class HeldBody {
                 all.append(contentsOf: piece)
             }
         } catch {
-            return []
+            return nil
         }
         return all
     }

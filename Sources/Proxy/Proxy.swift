@@ -3,6 +3,7 @@
 //   ProxyLane           what the proxy owns on one lane: pools, judge, counters, scratch memory
 //   ClientConnection    reads heads, hands octets of content over, writes answers, lingers, closes
 //   Exchange            one request and its response: head → rule → verdict → decision → relay
+//   HeldBody            content that waits to be judged, counted in a HeldLedger of all lanes
 //   OriginConnection    a pooled connection to a server of an origin; reads responses
 //   OriginPool          the servers of an origin in turn, and their idle connections
 //   Tunnel              two connections after a 101
@@ -12,7 +13,7 @@
 //
 // Memory. A connection owns octets only while it holds a partial head or what a peer was too slow
 // to take. Reading stops on one side while octets wait on the other, so what waits is at most one
-// read.
+// read. Content that a rule holds comes on top, within the limits of held memory and disk.
 //
 // Invariants:
 //   * The rule is chosen once, from the view of the path that is forwarded.

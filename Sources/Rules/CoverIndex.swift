@@ -48,8 +48,7 @@ package struct CoverIndex {
         var best: Int?
     }
 
-    /// Follows the pattern in the exact reading of paths. A match that covers it in all readings
-    /// covers it in this one.
+    /// Follows the pattern as written, as `PathPattern.covers` does.
     private mutating func visit(_ place: Int, at depth: Int, _ search: inout Search) {
         steps += 1
         compare(nodes[place].rests, &search)

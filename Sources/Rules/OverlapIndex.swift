@@ -46,7 +46,7 @@ package struct OverlapIndex {
         }
     }
 
-    /// The patterns that share a path with this one, in the exact reading of paths.
+    /// The patterns that share a path with this one, as written.
     ///
     /// - `stepsMax`: how many places are visited and patterns found at most.
     package func overlapping(_ path: PathPattern, stepsMax: Int) -> Findings {

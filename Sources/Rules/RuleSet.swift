@@ -1,4 +1,5 @@
 package import HTTPWire
+import RequestBinding
 
 /// All rules of a configuration, in the order of the files, and the default behind them.
 ///
@@ -103,6 +104,8 @@ package final class RuleSet: Sendable {
             let origin: OriginIndex?
             let mode: Mode
             let salt: String?
+            let signing: SigningForm?
+            let body: BodyRule?
         }
         var groups: [Kind: [Int]] = [:]
         return rules.indices.map { place in
@@ -110,7 +113,9 @@ package final class RuleSet: Sendable {
             let kind = Kind(
                 origin: rule.origin,
                 mode: rule.mode,
-                salt: rule.dependsOnBucket ? rule.demands.rollout.salt : nil
+                salt: rule.dependsOnBucket ? rule.demands.rollout.salt : nil,
+                signing: rule.mode.verifies ? rule.signing : nil,
+                body: rule.mode.verifies ? rule.body : nil
             )
             let first = groups[kind]?.first { rules[$0].decidesLike(rule) }
             if first == nil { groups[kind, default: []].append(place) }

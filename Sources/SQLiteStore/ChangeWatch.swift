@@ -33,7 +33,11 @@ final class ChangeWatch: @unchecked Sendable {
     /// - Throws: `locked` when a gateway answers there all the same: somebody has deleted its lock.
     init(database: String) throws(StoreProblem) {
         path = database + ChangeAddress.suffix
-        if let other = ChangeAddress.socket(ofDatabase: database, connect) {
+        let other = ChangeAddress.socket(ofDatabase: database) {
+            ChangeAddress.bound($0, seconds: Self.messageSeconds)
+            return connect($0, $1, $2)
+        }
+        if let other {
             Glibc.close(other)
             let detail = "is used by another gateway, whose lock somebody has deleted"
             throw StoreProblem(.locked, database, detail)

@@ -2,7 +2,6 @@ package import AppAttest
 internal import Foundation
 internal import GRDB
 package import Store
-internal import Synchronization
 
 /// What the `keys` commands do, with or without a running gateway.
 ///
@@ -20,10 +19,6 @@ package final class KeyAdministration: Sendable {
     private static let pageCount = 20_000
 
     let database: KeyDatabase
-    private let notice = Mutex<String?>(nil)
-
-    /// What the operator should know although all went well; `nil` for nothing.
-    package var warning: String? { notice.withLock(\.self) }
 
     /// Checked in this order: that a running gateway has the files open that are there; that the
     /// log of transactions is this database's; then as for any database.
@@ -170,10 +165,10 @@ package final class KeyAdministration: Sendable {
         case .nobody: try raiseGeneration()
         case .answered(.seen): break
         case .answered(.unreadable(let detail)):
-            notice.withLock {
-                $0 =
-                    "the gateway can't read its store (\(detail)) and refuses all keys until it can"
-            }
+            let text =
+                "is changed, but the running gateway can't read it (\(detail)): until it can, no "
+                + "key gets a pass, and rules with on_error: forward forward"
+            throw StoreProblem(.gatewayNotTold, database.path, text)
         case .answered(.replaced(let detail)):
             let text = "is changed, but the running gateway uses other files: \(detail)"
             throw StoreProblem(.replaced, database.path, text)
@@ -185,8 +180,17 @@ package final class KeyAdministration: Sendable {
         }
     }
 
-    /// Makes the file of the generation for a database that was never used with one.
+    /// Makes the file of the generation for a database that was never used with one, and refuses an
+    /// older copy: changes to it would raise its generation until it passes for the newest.
     private func prepareGeneration() throws(StoreProblem) {
+        // The file is read first: a running gateway raises it only behind the database.
+        if let record = GenerationFile.record(ofDatabase: database.path) {
+            let now = try read { try Generation.current($0) }
+            // Another store is for the next start to tell of.
+            guard record.generation.store == now.store, now.number < record.generation.number
+            else { return }
+            throw StoreAge.olderCopy(now, record, database.path)
+        }
         guard !GenerationFile.exists(ofDatabase: database.path) else { return }
         let now = try read { try Generation.current($0) }
         guard now.number == 0 else { return }

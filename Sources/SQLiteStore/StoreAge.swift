@@ -54,12 +54,17 @@ package enum StoreAge {
         guard record.generation.store == now.store else {
             return StoreProblem(.older, database, "is another store than the one that was here")
         }
-        guard now.number >= record.generation.number else {
-            let detail =
-                "is an older copy: generation \(now.number), and \(record.generation.number) was "
-                + "reached here"
-            return StoreProblem(.older, database, detail)
-        }
-        return nil
+        return now.number < record.generation.number ? olderCopy(now, record, database) : nil
+    }
+
+    static func olderCopy(
+        _ now: Generation,
+        _ record: GenerationFile.Record,
+        _ database: String
+    ) -> StoreProblem {
+        let detail =
+            "is an older copy: generation \(now.number), and \(record.generation.number) was "
+            + "reached here"
+        return StoreProblem(.older, database, detail)
     }
 }

@@ -79,7 +79,10 @@ final class StoreLock: Sendable {
     /// The gateway that runs on a database; `nil` when there is none.
     static func holder(ofDatabase database: String) -> Holder? {
         let descriptor = Glibc.open(database + suffix, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
+        // A lock that can't be opened may be held.
+        guard descriptor >= 0 else {
+            return errno == ENOENT ? nil : Holder(process: nil, files: [])
+        }
         // Closing gives the lock back, should the test below have taken it.
         defer { Glibc.close(descriptor) }
         // The note of a gateway that crashed means nothing: its lock is free.

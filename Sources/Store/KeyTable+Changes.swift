@@ -21,8 +21,8 @@ extension KeyTable {
         if let error { body(error) }
     }
 
-    /// Reads what other processes have changed. While that fails the table answers nothing, since
-    /// it may hold a key that is revoked.
+    /// Reads what other processes have changed. While that fails the table admits nothing, since a
+    /// key that it holds may be revoked.
     ///
     /// - Returns: why it failed.
     func refresh() -> JournalError? {

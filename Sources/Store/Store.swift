@@ -26,8 +26,9 @@
 // 2. A key answered 201 is on disk: the outcome of `enrol` is reported after the commit.
 // 3. A revoked key is refused from the moment the command returned. The command commits, tells the
 //    gateway, and returns when the gateway has read the change. While the gateway can't read, or
-//    sees that its files are not those that commands use, each `find` and `consume` answers
-//    `unavailable`. A lookup itself reads one word of the gateway's own memory.
+//    sees that its files are not those that commands use, `find` answers `outdated` or
+//    `unavailable`, and `consume` `unassured` or `unavailable`, never `admitted`. A lookup itself
+//    reads one word of the gateway's own memory.
 // 4. A stored counter never goes down: see 1.
 //
 // Memory: an entry takes 128 bytes, and the index 6…12, so a million keys take about 135 MiB.

@@ -36,7 +36,6 @@ struct KeysImportCommand: ParsableCommand {
             StandardError.write("nothing was imported; correct the lines, or use --skip-problems")
             throw ExitCode(1)
         }
-        if let warning = keys.warning { StandardError.write("warning: \(warning)") }
         StandardOutput.write(
             "imported: \(report.inserted), stored already: \(report.merged)\n"
         )

@@ -37,7 +37,6 @@ struct KeysRevokeCommand: ParsableCommand {
                 StandardError.write("\(id.base64) is not stored")
             }
         }
-        if let warning = keys.warning { StandardError.write("warning: \(warning)") }
         if unknown > 0 { throw ExitCode(1) }
     }
 }

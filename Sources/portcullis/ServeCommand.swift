@@ -25,7 +25,10 @@ struct ServeCommand: ParsableCommand {
 
     func run() throws {
         let loaded = ConfigurationLoader.load(file)
-        for problem in loaded.problems { Self.say(problem.text) }
+        // One message, since each may have to wait for a reader.
+        if !loaded.problems.isEmpty {
+            Self.say(loaded.problems.map(\.text).joined(separator: "\n"))
+        }
         guard let configuration = loaded.configuration else {
             Self.say("\(file): refused; nothing was started")
             throw ExitCode(1)

@@ -164,6 +164,28 @@ import Testing
             """
         )
         #expect(lines.count { $0.contains("warning: h") } == 16)
-        #expect(lines.contains("    more rules may do so; these come first"))
+        #expect(lines.contains("    not all rules were compared; more may do so"))
+    }
+
+    @Test func `the default is told of, however many rules there are`() {
+        let rules = (0..<140).map {
+            """
+              - id: a\($0)
+                match: { host: h\($0).com, path: /v1/orders }
+                mode: enforce
+                headers: [host]
+              - { id: b\($0), match: { host: h\($0).com, path: /v1/** }, mode: off }
+
+            """
+        }
+        let lines = coverage(
+            """
+            \(Self.twoOrigins)
+            default: { mode: off, origin: shop }
+            rules:
+            \(rules.joined())
+            """
+        )
+        #expect(lines.count { $0.contains("default.mode: found off") } == 140)
     }
 }

@@ -69,6 +69,23 @@ import Testing
         }
     }
 
+    @Test func `a command changes nothing of an older copy, which would pass for the newest then`()
+        throws
+    {
+        try use(folder.database) { try enrol(key, $0) }
+        try put(.older)
+        let before = try number(folder.database)
+        var problem: StoreProblem?
+        do throws(StoreProblem) {
+            _ = try KeyAdministration(path: folder.database).revoke(key.keyID, now: 5)
+        } catch {
+            problem = error
+        }
+        #expect(problem?.reason == .older)
+        #expect(try number(folder.database) == before)
+        #expect(reason(folder.database)?.reason == .older)
+    }
+
     @Test(arguments: Find.allCases)
     func `a store that may have lost something starts only when that is accepted`(
         find: Find

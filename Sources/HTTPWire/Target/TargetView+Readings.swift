@@ -5,6 +5,9 @@ extension TargetView {
     /// A path needs five and more different constructs at once to have so many; one that has more
     /// is refused where rules differ at all.
     package static let readingsMax = 256
+    /// The most segments, empty ones included, of a path that is looked up in several readings:
+    /// each reading goes through all of them.
+    package static let segmentsMax = 512
 
     /// How a walk through the readings ended.
     package enum Walk: Sendable {
@@ -12,7 +15,7 @@ extension TargetView {
         case complete
         /// The visitor wanted no more.
         case stopped
-        /// There are more than ``readingsMax``.
+        /// There are more than ``readingsMax``, or more than ``segmentsMax``.
         case tooMany
     }
 
@@ -69,6 +72,7 @@ extension TargetView {
         depth: Int,
         _ visit: (PathReading, Span<UInt8>, Span<UInt32>) -> Bool
     ) -> Walk {
+        guard ends.count <= Self.segmentsMax else { return .tooMany }
         // Out of the view and back into it, so that the compiler sees that nothing overlaps.
         var visitor = ReadingVisitor(odd: odd, depth: depth)
         swap(&visitor.arranged, &arranged)

@@ -26,6 +26,7 @@ final class RecordingOrigin: @unchecked Sendable {
     private var accepted = 0
     private var begun = 0
     private var unanswered: Set<String> = []
+    private var isPaused = false
     private let fields: String
     private var listener: LoopbackListener?
 
@@ -38,7 +39,10 @@ final class RecordingOrigin: @unchecked Sendable {
     var port: UInt16 { listener?.port ?? 0 }
 
     /// Ends accepting; connections end with those who made them.
-    func end() { listener?.end() }
+    func end() {
+        resume()
+        listener?.end()
+    }
 
     private func serve(_ reader: MessageReader) throws {
         let connection = condition.withLock {
@@ -49,6 +53,7 @@ final class RecordingOrigin: @unchecked Sendable {
             condition.withLock {
                 begun += 1
                 condition.broadcast()
+                while isPaused { condition.wait() }
             }
             var count = 0
             var stream = SHA256.Stream()
@@ -81,6 +86,16 @@ final class RecordingOrigin: @unchecked Sendable {
             }
             guard isComplete, isAnswered else { return }
             try reader.socket.send("HTTP/1.1 200 OK\r\n\(fields)Content-Length: 3\r\n\r\nok\n")
+        }
+    }
+
+    /// Reads no content until ``resume()``.
+    func pause() { condition.withLock { isPaused = true } }
+
+    func resume() {
+        condition.withLock {
+            isPaused = false
+            condition.broadcast()
         }
     }
 
