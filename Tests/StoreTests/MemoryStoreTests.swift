@@ -10,7 +10,7 @@ import Testing
 
         func open() -> any KeyJournal { journal }
         func crash() {}
-        func revoke(_ keyID: KeyID) { #expect(journal.revoke(keyID, at: 1)) }
+        func revoke(_ keyID: KeyID, isRead: Bool) { #expect(journal.revoke(keyID, at: 1)) }
         func add(_ record: KeyRecord) { journal.add(record) }
         func stored(_ keyID: KeyID) -> KeyRecord? { journal.record(keyID) }
     }

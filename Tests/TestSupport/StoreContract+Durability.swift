@@ -52,7 +52,7 @@ extension StoreContract {
             #expect(bench.use(key.keyID, 1).isAdmitted)
             bench.journal.failChanges(JournalError(.unusable, "test"))
             #expect(bench.table.readFault == JournalError(.unusable, ""))
-            try bench.lab.revoke(key.keyID)
+            try bench.lab.revoke(key.keyID, isRead: false)
             #expect(bench.use(key.keyID, 2) == .unavailable)
             #expect(bench.peek(key.keyID, 2) == .unavailable)
             guard case .outdated = bench.table.find(key.keyID) else {

@@ -13,12 +13,17 @@ package protocol StoreLab: AnyObject {
     /// Ends the running gateway as a power cut does: what was not durable is gone. The next `open`
     /// sees what is left.
     func crash() throws
-    /// Revokes a key, as another process does.
-    func revoke(_ keyID: KeyID) throws
+    /// Revokes a key, as another process does. It fails, and the key is revoked all the same, while
+    /// the table can't read (`isRead`).
+    func revoke(_ keyID: KeyID, isRead: Bool) throws
     /// Imports a key, as another process does.
     func add(_ record: KeyRecord) throws
     /// What is durable of a key.
     func stored(_ keyID: KeyID) throws -> KeyRecord?
+}
+
+extension StoreLab {
+    func revoke(_ keyID: KeyID) throws { try revoke(keyID, isRead: true) }
 }
 
 /// What every store promises, as checks that run on any backend.
