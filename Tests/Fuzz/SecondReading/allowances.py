@@ -30,7 +30,7 @@ def chunked(behind):
 
 BOUND = "a bound, which RFC 9110 §5.4 and RFC 9112 §3 leave to the recipient"
 PATH = "a path that two servers may read in two ways is not matched against rules"
-HOST = "no host in DNS has sub-delims or escapes, and two readers can differ in them"
+HOST = "no host in DNS has sub-delims, escapes or empty labels, and two readers can differ in them"
 VERSION = "no such version exists (RFC 9110 §2.5), so whoever sends it is probing"
 CODING = "several lines and empty members have hidden chunked from other readers"
 TWIN = "servers that make variables of fields take it for its twin"
@@ -77,9 +77,19 @@ STRICTER = {
         rb"(?i)[/\\fc](\.|%2e){1,2}([/\\; ?]|%2f|%5c|%3b)", PATH, get(b"/a/../b")
     ),
     "path-encoding": Allowance(rb"(?i)%[89a-f][0-9a-f]", PATH, get(b"/%ff")),
-    "host-invalid": Allowance(rb"(?im)^Host:.*[!$&'()*+,;=%]", HOST, get(host=b"a%2eb")),
+    "host-invalid": Allowance(
+        rb"(?im)^Host:(.*([!$&'()*+,;=%]|\.\.)|[ \t]*\.)", HOST, get(host=b"a%2eb")
+    ),
     "target-authority": Allowance(
-        rb"(?i)http://[^/?]*[!$&'()*+,;=%]", HOST, get(b"http://a$b/", host=b"a$b")
+        rb"(?i)http://([^/?]*([!$&'()*+,;=%]|\.\.)|\.)", HOST, get(b"http://a$b/", host=b"a$b")
+    ),
+    "method-case": Allowance(
+        rb"[a-z][A-Za-z-]* ", "some servers run `get` as GET", get(method=b"get")
+    ),
+    "connection-nomination": Allowance(
+        rb"(?im)^connection[ \t]*:",
+        "what every hop needs is not for one hop only (RFC 9110 §7.6.1)",
+        get(fields=b"Connection: host\r\n"),
     ),
     "underscore-twin": Allowance(
         rb"(?im)^(content[!#$%&'*+.^_`|~]length|transfer[!#$%&'*+.^_`|~]encoding)[ \t]*:",
