@@ -10,7 +10,7 @@ package struct CoverIndex {
         var byMethod: [String: [Int]] = [:]
     }
 
-    private struct Node {
+    private struct Node: PatternNode {
         /// The place behind `*`.
         var one: Int?
         var literals: [[UInt8]: Int] = [:]
@@ -88,19 +88,7 @@ package struct CoverIndex {
             hosts[match.host] = place
             nodes.append(Node())
         }
-        for segment in match.path.segments {
-            let next: Int?
-            switch segment {
-            case .literal(let literal):
-                next = nodes[place].literals[literal]
-                if next == nil { nodes[place].literals[literal] = nodes.count }
-            case .one:
-                next = nodes[place].one
-                if next == nil { nodes[place].one = nodes.count }
-            }
-            place = next ?? nodes.count
-            if next == nil { nodes.append(Node()) }
-        }
+        place = nodes.place(of: match.path, from: place)
         if match.path.hasRest {
             Self.insert(match, number, into: &nodes[place].rests)
         } else {

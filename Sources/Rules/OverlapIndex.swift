@@ -12,7 +12,7 @@ package struct OverlapIndex {
         fileprivate var stepsLeft: Int
     }
 
-    private struct Node {
+    private struct Node: PatternNode {
         /// The place behind `*`.
         var one: Int?
         var literals: [[UInt8]: Int] = [:]
@@ -25,20 +25,7 @@ package struct OverlapIndex {
     package init() {}
 
     package mutating func add(_ path: PathPattern, number: Int) {
-        var place = 0
-        for segment in path.segments {
-            let next: Int?
-            switch segment {
-            case .literal(let literal):
-                next = nodes[place].literals[literal]
-                if next == nil { nodes[place].literals[literal] = nodes.count }
-            case .one:
-                next = nodes[place].one
-                if next == nil { nodes[place].one = nodes.count }
-            }
-            place = next ?? nodes.count
-            if next == nil { nodes.append(Node()) }
-        }
+        let place = nodes.place(of: path, from: 0)
         if path.hasRest {
             nodes[place].rests.append(number)
         } else {
