@@ -25,27 +25,35 @@ let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhistogram-swift")
 let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
 
-let policy: [Target.Dependency] = [
-    "AppAttest", "Cryptography", "HTTPWire", "Octets", "RequestBinding", "Rules",
+let object: [Target.Dependency] = ["AppAttest", "Cryptography"]
+let policy: [Target.Dependency] =
+    object + ["ByteCoding", "HTTPWire", "RequestBinding", "Rules"]
+let verdict: [Target.Dependency] = ["Challenges", "Verification", "KeyStore"]
+let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "Lanes"]
+let device: [Target.Dependency] = [
+    "AppAttest", "StrictCBOR", "Cryptography", "ByteCoding", "RequestBinding",
 ]
-let verdict: [Target.Dependency] = ["Challenges", "Enforcement", "Store"]
-let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "Transport"]
-let device: [Target.Dependency] = ["AppAttest", "CBOR", "Cryptography", "Octets", "RequestBinding"]
-let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Transport"]
-let process: [Target.Dependency] = ["Admin", "Configuration", "Proxy", "SQLiteStore", logging]
-let stand: [Target.Dependency] = ["SoftwareAuthenticator", "TestSupport"]
+let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Lanes"]
+let process: [Target.Dependency] = [
+    "Admin", "ConfigurationReading", "Proxy", "SQLiteKeyStore", logging,
+]
+let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
-    "AppAttest", "Challenges", "Cryptography", "Enforcement", "HTTPWire", "Octets",
-    "RequestBinding", "Rules", "Store",
+    "AppAttest", "Challenges", "Cryptography", "Verification", "HTTPWire", "ByteCoding",
+    "RequestBinding", "Rules", "KeyStore",
 ]
 let load: [Target.Dependency] = [
-    "Configuration", "Enforcement", "Inspection", "SoftwareAuthenticator", histogram, deque,
+    "ConfigurationReading", "Verification", "Inspection", "SoftwareAuthenticator", histogram, deque,
 ]
-let client: [Target.Dependency] = ["Configuration", "Load", "SoftwareAuthenticator", arguments]
+let client: [Target.Dependency] = [
+    "ConfigurationReading", "LoadGenerator", "SoftwareAuthenticator", arguments,
+]
 let fuzzed: [Target.Dependency] = [
     "Challenges", "HTTPWire", "Inspection", "Rules", "SoftwareAuthenticator",
 ]
-let commands: [Target.Dependency] = ["Configuration", "Gateway", "SQLiteStore", "Store", arguments]
+let commands: [Target.Dependency] = [
+    "ConfigurationReading", "Gateway", "SQLiteKeyStore", "KeyStore", arguments,
+]
 
 // The gateway's release runs where no Swift is installed, and calls of Swift's runtime, of which a
 // request makes hundreds, don't go through the tables of a shared library. Foundation's own parts
@@ -60,28 +68,51 @@ let standalone: LinkerSetting = .unsafeFlags(
 
 extension Target {
     /// A C target that shows Swift what it can't see by itself.
-    static func bridge(_ name: String, links: [String] = []) -> Target {
-        .target(name: name, linkerSettings: links.map { .linkedLibrary($0) })
+    static func bridge(_ name: String, in group: String, links: [String] = []) -> Target {
+        .target(
+            name: name,
+            path: "Sources/\(group)/\(name)",
+            linkerSettings: links.map { .linkedLibrary($0) }
+        )
     }
 
-    /// A part of the gateway: a library target under Sources.
-    static func part(_ name: String, uses: [Target.Dependency] = []) -> Target {
-        .target(name: name, dependencies: uses, swiftSettings: settings)
+    /// A part of the gateway: a library target in a group under Sources.
+    static func part(
+        _ name: String,
+        in group: String,
+        uses: [Target.Dependency] = []
+    ) -> Target {
+        .target(
+            name: name,
+            dependencies: uses,
+            path: "Sources/\(group)/\(name)",
+            swiftSettings: settings
+        )
     }
 
-    /// A program, in Sources unless a path is given.
+    /// A program in a group under Sources.
     static func program(
         _ name: String,
+        in group: String,
         uses: [Target.Dependency],
-        path: String? = nil,
         links: [LinkerSetting] = []
     ) -> Target {
         .executableTarget(
             name: name,
             dependencies: uses,
-            path: path,
+            path: "Sources/\(group)/\(name)",
             swiftSettings: settings,
             linkerSettings: links
+        )
+    }
+
+    /// A program of the tests: the gateway on a disk that fails.
+    static func faulty(_ name: String, uses: [Target.Dependency]) -> Target {
+        .executableTarget(
+            name: name,
+            dependencies: uses,
+            path: "Tests/" + name,
+            swiftSettings: settings
         )
     }
 
@@ -132,79 +163,98 @@ let package = Package(
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     ],
     targets: [
-        // C: what Swift can't see by itself.
-        .bridge("COpenSSL", links: ["ssl", "crypto"]),
-        .bridge("CLinux"),
+        // Sources/base: bytes, texts, cryptography, counters. Pure.
+        .bridge("COpenSSL", in: "base", links: ["ssl", "crypto"]),
+        .part("ByteCoding", in: "base"),
+        .part("StrictCBOR", in: "base"),
+        .part("Telemetry", in: "base"),
+        .part("Cryptography", in: "base", uses: ["COpenSSL", crypto]),
 
-        // Pure: no I/O, no clock, no lock.
-        .part("Octets"),
-        .part("CBOR"),
-        .part("Telemetry"),
-        .part("HTTPWire", uses: ["Octets"]),
-        .part("RequestBinding", uses: ["Octets"]),
-        .part("Cryptography", uses: ["COpenSSL", crypto]),
-        .part("AppAttest", uses: ["CBOR", "Cryptography", "Octets"]),
-        .part("Rules", uses: ["AppAttest", "Cryptography", "HTTPWire", "RequestBinding"]),
-        .part("Enforcement", uses: policy + ["Challenges", "Store"]),
+        // Sources/attestation: what a device proves. Pure.
+        .part("AppAttest", in: "attestation", uses: ["ByteCoding", "Cryptography", "StrictCBOR"]),
 
-        // Shared by the lanes.
-        .part("Challenges", uses: ["Cryptography", "Octets"]),
-        .part("Store", uses: ["AppAttest", "Challenges", "Cryptography", "Telemetry"]),
-        .part("SQLiteStore", uses: ["AppAttest", "Cryptography", "Octets", "Store", grdb, sqlite]),
+        // Sources/http: messages and their parts. Pure.
+        .part("HTTPWire", in: "http", uses: ["ByteCoding"]),
 
-        // The outside world: files, sockets, the process.
-        .part("Configuration", uses: policy + [yams]),
-        .part("TLSSession", uses: ["COpenSSL"]),
-        .part("Transport", uses: ["CLinux", "TLSSession"]),
-        .part("Proxy", uses: policy + verdict + sockets + [deque]),
-        .part("Admin", uses: ["HTTPWire", "Telemetry", "Transport"]),
-        .part("Gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
-        .part("Inspection", uses: ["AppAttest", "CBOR", "Challenges", "Cryptography", "Octets"]),
+        // Sources/policy: what is asked of a request, and whether it has it. Pure but for the
+        // challenges, which the lanes share.
+        .part("RequestBinding", in: "policy", uses: ["ByteCoding"]),
+        .part("Rules", in: "policy", uses: object + ["HTTPWire", "RequestBinding"]),
+        .part("Challenges", in: "policy", uses: ["ByteCoding", "Cryptography"]),
+        .part("Verification", in: "policy", uses: policy + ["Challenges", "KeyStore"]),
 
-        // For tests, demonstration and load: never linked into the gateway.
-        .part("SoftwareAuthenticator", uses: device),
-        .part("Load", uses: policy + sockets + load),
+        // Sources/keys: keys and counters, in memory and on disk. Shared by the lanes.
+        .part("KeyStore", in: "keys", uses: object + ["Challenges", "Telemetry"]),
+        .part(
+            "SQLiteKeyStore",
+            in: "keys",
+            uses: object + ["ByteCoding", "KeyStore", grdb, sqlite]
+        ),
 
-        // Programs.
-        .program("portcullis", uses: policy + commands + ["Inspection"], links: [standalone]),
-        .program("portcullis-demo", uses: policy + commands + ["SoftwareAuthenticator"]),
-        .program("portcullis-load", uses: policy + sockets + client),
+        // Sources/net: sockets.
+        .bridge("CLinux", in: "net"),
+        .part("TLSSession", in: "net", uses: ["COpenSSL"]),
+        .part("Lanes", in: "net", uses: ["CLinux", "TLSSession"]),
+
+        // Sources/proxy: requests between clients and origins.
+        .part("Proxy", in: "proxy", uses: policy + verdict + sockets + [deque]),
+        .part("Admin", in: "proxy", uses: ["HTTPWire", "Lanes", "Telemetry"]),
+
+        // Sources/gateway: the program, its configuration and its commands.
+        .part("ConfigurationReading", in: "gateway", uses: policy + [yams]),
+        .part("Gateway", in: "gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
+        .part(
+            "Inspection",
+            in: "gateway",
+            uses: object + ["ByteCoding", "Challenges", "StrictCBOR"]
+        ),
+        .program(
+            "portcullis",
+            in: "gateway",
+            uses: policy + commands + ["Inspection"],
+            links: [standalone]
+        ),
+
+        // Sources/tools: for tests, demonstration and load. Never linked into the gateway.
+        .part("SoftwareAuthenticator", in: "tools", uses: device),
+        .part("LoadGenerator", in: "tools", uses: policy + sockets + load),
+        .program("portcullis-demo", in: "tools", uses: policy + commands + stand),
+        .program("portcullis-load", in: "tools", uses: policy + sockets + client),
 
         // Tests.
         .support("TestSupport", uses: policy + verdict),
-        .program(
-            "portcullis-faulty",
-            uses: commands + [grdb, sqlite],
-            path: "Tests/portcullis-faulty"
-        ),
+        .faulty("portcullis-faulty", uses: commands + [grdb, sqlite]),
         .support("FuzzTargets", uses: device + process + fuzzed),
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
         .testTarget(name: "TidyTests", swiftSettings: settings),
-        .tests("Octets"),
-        .tests("CBOR", uses: ["Octets"]),
+        .tests("ByteCoding"),
+        .tests("StrictCBOR", uses: ["ByteCoding"]),
         .tests("Telemetry"),
-        .tests("HTTPWire", uses: ["Octets"]),
+        .tests("HTTPWire", uses: ["ByteCoding"]),
         .tests("RequestBinding"),
-        .tests("Cryptography", uses: ["Octets"]),
-        .tests("AppAttest", uses: ["CBOR", "Cryptography", "Octets", "TestSupport"]),
+        .tests("Cryptography", uses: ["ByteCoding"]),
+        .tests("AppAttest", uses: ["StrictCBOR", "Cryptography", "ByteCoding", "TestSupport"]),
         .tests("Rules", uses: ["AppAttest", "Cryptography", "HTTPWire", "RequestBinding"]),
-        .tests("Enforcement", uses: policy + stand + ["Challenges", "Store"]),
-        .tests("Challenges", uses: ["Cryptography", "Octets"]),
-        .tests("Store", uses: policy + ["Challenges", "TestSupport"]),
-        .tests("SQLiteStore", uses: policy + ["Challenges", "Store", "TestSupport", grdb]),
-        .tests("Configuration", uses: policy),
+        .tests("Verification", uses: policy + stand + ["Challenges", "KeyStore", "TestSupport"]),
+        .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),
+        .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
+        .tests("SQLiteKeyStore", uses: policy + ["Challenges", "KeyStore", "TestSupport", grdb]),
+        .tests("ConfigurationReading", uses: policy),
         .tests("TLSSession"),
-        .tests("Transport"),
-        .tests("Admin", uses: ["HTTPWire", "Telemetry", "Transport"]),
-        .tests("Inspection", uses: policy + stand + ["Challenges"]),
+        .tests("Lanes"),
+        .tests("Admin", uses: ["HTTPWire", "Telemetry", "Lanes"]),
+        .tests("Inspection", uses: policy + stand + ["Challenges", "TestSupport"]),
         .tests("SoftwareAuthenticator", uses: policy),
-        .tests("Load", uses: policy + load + ["Challenges"]),
+        .tests("LoadGenerator", uses: policy + load + ["Challenges"]),
         .scenarios(
             "HTTPScenarios",
             uses: policy + commands + wires + ["Admin", "Proxy"],
             data: ["Cases"]
         ),
-        .scenarios("EnforcementScenarios", uses: policy + commands + stand + ["CLinux", grdb]),
+        .scenarios(
+            "EnforcementScenarios",
+            uses: policy + commands + stand + ["CLinux", "TestSupport", grdb]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,7 +1,7 @@
 import Foundation
+import Lanes
 import Synchronization
 import Testing
-import Transport
 
 @testable import Admin
 

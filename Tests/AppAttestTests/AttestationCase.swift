@@ -1,6 +1,6 @@
-import CBOR
+import ByteCoding
 import Cryptography
-import Octets
+import StrictCBOR
 
 @testable import AppAttest
 

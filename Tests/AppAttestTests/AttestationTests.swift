@@ -1,5 +1,5 @@
-import CBOR
 import Cryptography
+import StrictCBOR
 import Testing
 
 @testable import AppAttest

@@ -1,5 +1,5 @@
+import ByteCoding
 import Cryptography
-import Octets
 import Testing
 
 @testable import AppAttest

@@ -1,6 +1,6 @@
+import ByteCoding
 import Cryptography
 import Foundation
-import Octets
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 import AppAttest
+import ByteCoding
 import Cryptography
 import Foundation
-import Octets
 import RequestBinding
 import SoftwareAuthenticator
 import Testing

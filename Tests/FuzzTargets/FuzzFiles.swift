@@ -1,4 +1,4 @@
-import Configuration
+import ConfigurationReading
 
 /// The files of a configuration that came from the fuzzer: itself and nothing else.
 struct FuzzFiles: ConfigurationFiles {

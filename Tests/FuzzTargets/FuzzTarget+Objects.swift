@@ -1,8 +1,8 @@
 import AppAttest
-import CBOR
 import Cryptography
 import Inspection
 import SoftwareAuthenticator
+import StrictCBOR
 
 extension FuzzTarget {
     /// One CBOR item: the tree and the cursor agree, and what is read is its only spelling.

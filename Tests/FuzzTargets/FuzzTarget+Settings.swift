@@ -1,8 +1,8 @@
-import Configuration
+import ConfigurationReading
 import Cryptography
 import HTTPWire
 import Rules
-import SQLiteStore
+import SQLiteKeyStore
 
 extension FuzzTarget {
     /// A configuration is either used or has an error; and its rules are found as by trying each.

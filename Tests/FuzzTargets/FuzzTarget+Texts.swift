@@ -1,6 +1,6 @@
+import ByteCoding
 import Challenges
 import Foundation
-import Octets
 import RequestBinding
 
 extension FuzzTarget {

@@ -1,10 +1,10 @@
 import Admin
-import Configuration
+import ConfigurationReading
 import Dispatch
 import Foundation
+import Lanes
 import Synchronization
 import Testing
-import Transport
 
 @testable import Gateway
 

@@ -1,6 +1,6 @@
+import Lanes
 import Synchronization
 import Testing
-import Transport
 
 extension Scenarios {
     struct UpgradeTests {

@@ -1,6 +1,6 @@
 import AppAttest
+import ByteCoding
 import Challenges
-import Octets
 import Testing
 
 @testable import Inspection

@@ -1,5 +1,5 @@
+import ByteCoding
 import Foundation
-import Octets
 import TestSupport
 import Testing
 

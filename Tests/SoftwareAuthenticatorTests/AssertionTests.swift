@@ -1,6 +1,6 @@
 import AppAttest
+import ByteCoding
 import Cryptography
-import Octets
 import RequestBinding
 import SoftwareAuthenticator
 import Testing

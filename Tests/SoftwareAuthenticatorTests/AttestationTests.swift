@@ -1,6 +1,6 @@
 import AppAttest
+import ByteCoding
 import Cryptography
-import Octets
 import SoftwareAuthenticator
 import Testing
 

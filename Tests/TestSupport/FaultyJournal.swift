@@ -1,5 +1,5 @@
 package import Dispatch
-package import Store
+package import KeyStore
 import Synchronization
 
 /// A journal that fails on demand, and that can be made to stand still.

@@ -1,7 +1,7 @@
 import AppAttest
 import Challenges
 import Dispatch
-import Store
+import KeyStore
 import Testing
 
 extension StoreContract {

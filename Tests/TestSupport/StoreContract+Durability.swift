@@ -1,6 +1,6 @@
 import AppAttest
 import Dispatch
-import Store
+import KeyStore
 import Testing
 
 extension StoreContract {

@@ -1,5 +1,5 @@
 import AppAttest
-import Store
+import KeyStore
 import Testing
 
 extension StoreContract {

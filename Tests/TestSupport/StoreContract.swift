@@ -2,7 +2,7 @@ package import AppAttest
 package import Challenges
 import Cryptography
 import Dispatch
-package import Store
+package import KeyStore
 import Synchronization
 import Testing
 

@@ -7,34 +7,39 @@ import Testing
             path: "Package.swift",
             text: """
                 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
-                let base: [Target.Dependency] = ["Octets"]
+                let base: [Target.Dependency] = ["ByteCoding"]
                 let storage: [Target.Dependency] = base + [
                     grdb,
                 ]
                 let package = Package(targets: [
                     .bridge("COpenSSL", links: ["ssl"]),
-                    .part("Octets"),
-                    .part("CBOR", uses: []),
+                    .part("ByteCoding"),
+                    .part("StrictCBOR", uses: []),
                     .part(
-                        "SQLiteStore",
-                        uses: ["Octets", grdb]
+                        "SQLiteKeyStore",
+                        uses: ["ByteCoding", grdb]
                     ),
-                    .part("SoftwareAuthenticator", uses: ["CBOR"]),
-                    .part("Gateway", uses: storage + ["SQLiteStore"]),
+                    .part("SoftwareAuthenticator", uses: ["StrictCBOR"]),
+                    .part("Gateway", uses: storage + ["SQLiteKeyStore"]),
                     .program("portcullis", uses: ["Gateway"]),
                     .program("demo", uses: ["SoftwareAuthenticator", "Gateway"]),
-                    .tests("CBOR", uses: ["Octets"]),
+                    .tests("StrictCBOR", uses: ["ByteCoding"]),
                     .testTarget(name: "TidyTests", dependencies: []),
                 ])
                 """
         )
     )
 
-    private func source(_ text: String, _ path: String = "Sources/CBOR/Item.swift") -> SwiftSource {
+    private func source(_ text: String, _ path: String = "Sources/base/StrictCBOR/Item.swift")
+        -> SwiftSource
+    {
         SwiftSource(path: path, text: text)
     }
 
-    private func tokenFindings(_ text: String, _ path: String = "Sources/CBOR/Item.swift")
+    private func tokenFindings(
+        _ text: String,
+        _ path: String = "Sources/base/StrictCBOR/Item.swift"
+    )
         -> [String]
     {
         TokenCheck(isProgram: false).findings(in: source(text, path)).map(\.text)
@@ -45,12 +50,12 @@ import Testing
     }
 
     @Test func `the manifest's entries are read`() {
-        #expect(Self.manifest["SQLiteStore"]?.uses == ["Octets", "GRDB"])
-        #expect(Self.manifest["CBORTests"]?.uses == ["Octets", "CBOR"])
-        #expect(Self.manifest["CBORTests"]?.kind == .tests)
+        #expect(Self.manifest["SQLiteKeyStore"]?.uses == ["ByteCoding", "GRDB"])
+        #expect(Self.manifest["StrictCBORTests"]?.uses == ["ByteCoding", "StrictCBOR"])
+        #expect(Self.manifest["StrictCBORTests"]?.kind == .tests)
         #expect(Self.manifest["COpenSSL"]?.kind == .cLibrary)
         #expect(Self.manifest["COpenSSL"]?.uses == [])
-        #expect(Self.manifest["Gateway"]?.uses == ["Octets", "GRDB", "SQLiteStore"])
+        #expect(Self.manifest["Gateway"]?.uses == ["ByteCoding", "GRDB", "SQLiteKeyStore"])
         #expect(Self.manifest["portcullis"]?.kind == .program)
         #expect(Self.manifest.targets.count == 10)
     }
@@ -62,29 +67,32 @@ import Testing
     }
 
     @Test(arguments: [
-        ("import Octets", "Sources/SQLiteStore/A.swift"),
-        ("package import GRDB", "Sources/SQLiteStore/A.swift"),
-        ("internal import struct Octets.Hex", "Sources/SQLiteStore/A.swift"),
-        ("import Dispatch", "Sources/SQLiteStore/A.swift"),
-        ("import Testing\n@testable import CBOR", "Tests/CBORTests/A.swift"),
-        ("// import Dispatch", "Sources/CBOR/A.swift"),
-        ("let text = \"import Dispatch\"", "Sources/CBOR/A.swift"),
+        ("import ByteCoding", "Sources/keys/SQLiteKeyStore/A.swift"),
+        ("package import GRDB", "Sources/keys/SQLiteKeyStore/A.swift"),
+        ("internal import struct ByteCoding.Hex", "Sources/keys/SQLiteKeyStore/A.swift"),
+        ("import Dispatch", "Sources/keys/SQLiteKeyStore/A.swift"),
+        ("import Testing\n@testable import StrictCBOR", "Tests/StrictCBORTests/A.swift"),
+        ("// import Dispatch", "Sources/base/StrictCBOR/A.swift"),
+        ("let text = \"import Dispatch\"", "Sources/base/StrictCBOR/A.swift"),
     ])
     func `an allowed import passes`(text: String, path: String) {
         #expect(importFindings(text, path).isEmpty)
     }
 
     @Test(arguments: [
-        ("import Octets", "Sources/CBOR/A.swift", "does not declare"),
-        ("internal import struct Octets.Hex", "Sources/CBOR/A.swift", "does not declare"),
-        ("import Testing", "Sources/CBOR/A.swift", "does not declare"),
-        ("import GRDB", "Tests/CBORTests/A.swift", "does not declare"),
-        ("import CBOR", "Sources/Elsewhere/A.swift", "no target"),
-        ("import Dispatch", "Sources/CBOR/A.swift", "is pure"),
-        ("internal import Foundation", "Sources/Octets/A.swift", "is pure"),
-        ("import GRDB", "Sources/Gateway/A.swift", "only SQLiteStore"),
-        ("import COpenSSL", "Sources/Gateway/A.swift", "only Cryptography and TLSSession"),
-        ("package import COpenSSL", "Sources/Cryptography/A.swift", "C types stay inside"),
+        ("import ByteCoding", "Sources/base/StrictCBOR/A.swift", "does not declare"),
+        (
+            "internal import struct ByteCoding.Hex", "Sources/base/StrictCBOR/A.swift",
+            "does not declare"
+        ),
+        ("import Testing", "Sources/base/StrictCBOR/A.swift", "does not declare"),
+        ("import GRDB", "Tests/StrictCBORTests/A.swift", "does not declare"),
+        ("import StrictCBOR", "Sources/base/Elsewhere/A.swift", "no target"),
+        ("import Dispatch", "Sources/base/StrictCBOR/A.swift", "is pure"),
+        ("internal import Foundation", "Sources/base/ByteCoding/A.swift", "is pure"),
+        ("import GRDB", "Sources/gateway/Gateway/A.swift", "only SQLiteKeyStore"),
+        ("import COpenSSL", "Sources/gateway/Gateway/A.swift", "only Cryptography and TLSSession"),
+        ("package import COpenSSL", "Sources/base/Cryptography/A.swift", "C types stay inside"),
     ])
     func `a forbidden import is caught`(text: String, path: String, message: String) {
         #expect(importFindings(text, path).contains { $0.contains(message) })
@@ -121,7 +129,7 @@ import Testing
     }
 
     @Test func `tests may not sleep, and are named by their claim`() {
-        let path = "Tests/CBORTests/ItemTests.swift"
+        let path = "Tests/StrictCBORTests/ItemTests.swift"
         #expect(tokenFindings("sleep(1)", path).count == 1)
         #expect(tokenFindings("@Test func itWorks() {}", path).count == 1)
         #expect(tokenFindings("@Test(arguments: [f(1)]) func itWorks(a: Int) {}", path).count == 1)
@@ -159,45 +167,48 @@ import Testing
         #expect(SizeCheck.findings(in: source(protocolText)).isEmpty)
         let lines = String(repeating: "\n", count: 401)
         #expect(SizeCheck.findings(in: source(lines)).count == 1)
-        #expect(SizeCheck.findings(in: source(lines, "Tests/CBORTests/A.swift")).isEmpty)
+        #expect(SizeCheck.findings(in: source(lines, "Tests/StrictCBORTests/A.swift")).isEmpty)
     }
 
     @Test(arguments: [
-        ("struct Item {}", "Sources/CBOR/Item.swift"),
-        ("extension Item {}", "Sources/CBOR/Item+Reading.swift"),
-        ("extension Outer.Item {}", "Sources/CBOR/Item+Reading.swift"),
-        ("extension Outer { struct Item {} }", "Sources/CBOR/Item.swift"),
-        ("// The story.", "Sources/CBOR/CBOR.swift"),
-        ("struct Handle {}\nstruct Item {}", "Sources/CBOR/Item.swift"),
-        ("struct ManagedItem {}", "Tests/CBORTests/ItemTests.swift"),
-        ("struct KeyTypes {}", "Sources/CBOR/KeyTypes.swift"),
+        ("struct Item {}", "Sources/base/StrictCBOR/Item.swift"),
+        ("extension Item {}", "Sources/base/StrictCBOR/Item+Reading.swift"),
+        ("extension Outer.Item {}", "Sources/base/StrictCBOR/Item+Reading.swift"),
+        ("extension Outer { struct Item {} }", "Sources/base/StrictCBOR/Item.swift"),
+        ("// The story.", "Sources/base/StrictCBOR/StrictCBOR.swift"),
+        ("struct Handle {}\nstruct Item {}", "Sources/base/StrictCBOR/Item.swift"),
+        ("struct ManagedItem {}", "Tests/StrictCBORTests/ItemTests.swift"),
+        ("struct KeyTypes {}", "Sources/base/StrictCBOR/KeyTypes.swift"),
     ])
     func `a good name passes`(text: String, path: String) {
         #expect(NameCheck.findings(in: source(text, path)).isEmpty)
     }
 
     @Test(arguments: [
-        ("struct Other {}", "Sources/CBOR/Item.swift"),
-        ("struct Item {}", "Sources/CBOR/Other+Reading.swift"),
-        ("struct ItemUtils {}", "Sources/CBOR/ItemUtils.swift"),
-        ("struct Item {}\nclass SignalHandler {}", "Sources/CBOR/Item.swift"),
-        ("struct Item {}", "Sources/CBOR/Helpers/Item.swift"),
-        ("enum TestHelper {}", "Tests/CBORTests/Support.swift"),
-        ("struct Types {}", "Sources/CBOR/Types.swift"),
-        ("struct Item {}", "Sources/CBOR/Item+Extensions.swift"),
+        ("struct Other {}", "Sources/base/StrictCBOR/Item.swift"),
+        ("struct Item {}", "Sources/base/StrictCBOR/Other+Reading.swift"),
+        ("struct ItemUtils {}", "Sources/base/StrictCBOR/ItemUtils.swift"),
+        ("struct Item {}\nclass SignalHandler {}", "Sources/base/StrictCBOR/Item.swift"),
+        ("struct Item {}", "Sources/base/StrictCBOR/Helpers/Item.swift"),
+        ("enum TestHelper {}", "Tests/StrictCBORTests/Support.swift"),
+        ("struct Types {}", "Sources/base/StrictCBOR/Types.swift"),
+        ("struct Item {}", "Sources/base/StrictCBOR/Item+Extensions.swift"),
     ])
     func `a bad name is caught`(text: String, path: String) {
         #expect(!NameCheck.findings(in: source(text, path)).isEmpty)
     }
 
     @Test func `a target tells its story and has no public namesake`() {
-        let story = source("// What it is.", "Sources/CBOR/CBOR.swift")
+        let story = source("// What it is.", "Sources/base/StrictCBOR/StrictCBOR.swift")
         #expect(NameCheck.findings(in: Self.manifest, sources: [story]).isEmpty)
-        let silent = source("let a = 1", "Sources/CBOR/CBOR.swift")
+        let silent = source("let a = 1", "Sources/base/StrictCBOR/StrictCBOR.swift")
         #expect(NameCheck.findings(in: Self.manifest, sources: [silent]).count == 1)
         let missing = source("struct Item {}")
         #expect(NameCheck.findings(in: Self.manifest, sources: [missing]).count == 1)
-        let namesake = source("// So.\npublic struct CBOR {}", "Sources/CBOR/CBOR.swift")
+        let namesake = source(
+            "// So.\npublic struct StrictCBOR {}",
+            "Sources/base/StrictCBOR/StrictCBOR.swift"
+        )
         #expect(NameCheck.findings(in: Self.manifest, sources: [namesake]).count == 1)
     }
 
@@ -209,7 +220,7 @@ import Testing
 
     @Test(arguments: [
         "/// A thing.\npublic struct Item {}", "/// A thing.\n@frozen\npublic struct Item {}",
-        "public import Octets", "public extension Item {}", "package struct Item {}",
+        "public import ByteCoding", "public extension Item {}", "package struct Item {}",
         "public static func == (a: A, b: A) -> Bool { true }", "struct Item {}",
         "public var description: String { \"\" }", "/// It.\npublic private(set) var a = 1",
     ])

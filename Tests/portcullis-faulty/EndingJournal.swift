@@ -1,5 +1,5 @@
 import GRDB
-import Store
+import KeyStore
 import Synchronization
 
 /// A journal in SQLite at whose places the process may end.

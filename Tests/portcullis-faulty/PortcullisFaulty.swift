@@ -1,9 +1,9 @@
-import Configuration
+import ConfigurationReading
 import Dispatch
 import Gateway
 import Glibc
-import SQLiteStore
-import Store
+import KeyStore
+import SQLiteKeyStore
 
 // The gateway with a store that ends the process at a chosen place: in the middle of a commit, of a
 // write to the disk, of a checkpoint. For the tests; nothing of it is in `portcullis`.

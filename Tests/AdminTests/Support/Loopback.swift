@@ -1,5 +1,5 @@
+import Lanes
 import Testing
-import Transport
 
 @testable import Admin
 

@@ -1,4 +1,4 @@
-import Transport
+import Lanes
 
 /// Sends octets and gathers what comes back until the server closes.
 final class RawClient: Connection {

@@ -1,7 +1,7 @@
 import AppAttest
+import ByteCoding
 import Cryptography
 import Foundation
-import Octets
 import SoftwareAuthenticator
 
 /// A folder with a configuration, and the programs that run on it. All of it is gone after

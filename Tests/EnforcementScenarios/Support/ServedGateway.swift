@@ -1,7 +1,7 @@
 import AppAttest
+import ByteCoding
 import Cryptography
 import Foundation
-import Octets
 import SoftwareAuthenticator
 
 /// A gateway that serves at a port of this machine.

@@ -1,4 +1,4 @@
-import Configuration
+import ConfigurationReading
 import Foundation
 import Gateway
 import Synchronization

@@ -1,6 +1,6 @@
 import Glibc
 import HTTPWire
-import Transport
+import Lanes
 
 @testable import Gateway
 @testable import Proxy

@@ -1,6 +1,6 @@
+import ByteCoding
 import Cryptography
 import Foundation
-import Octets
 
 /// How the octets of a case are sent.
 enum Delivery: String, CaseIterable, Sendable {

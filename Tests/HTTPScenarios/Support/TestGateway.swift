@@ -1,9 +1,9 @@
-import Configuration
+import ConfigurationReading
 import Foundation
 import Gateway
+import Lanes
 import Synchronization
 import TLSSession
-import Transport
 
 /// A gateway inside the test's process, configured by a file as any other.
 final class TestGateway: Sendable {

@@ -3,21 +3,24 @@ enum Held {
     /// Files that may say `@unchecked Sendable` or `nonisolated(unsafe)`, with the reason in few
     /// words. The proof itself stands in the file, right above the declaration.
     static let unchecked: [String: String] = [
-        "Sources/Cryptography/Certificate.swift": "an X509 that nobody changes any more",
-        "Sources/Cryptography/ECPrivateKey.swift": "keys that nobody changes any more",
-        "Sources/Cryptography/P256.swift": "the curve, which nobody changes any more",
-        "Sources/Gateway/GatewayServer.swift": "touched on its control queue, which entries check",
-        "Sources/Gateway/LaneGathering.swift": "touched on the control queue, as its maker sees to",
-        "Sources/SQLiteStore/ChangeWatch.swift":
+        "Sources/base/Cryptography/Certificate.swift": "an X509 that nobody changes any more",
+        "Sources/base/Cryptography/ECPrivateKey.swift": "keys that nobody changes any more",
+        "Sources/base/Cryptography/P256.swift": "the curve, which nobody changes any more",
+        "Sources/gateway/Gateway/GatewayServer.swift":
+            "touched on its control queue, which entries check",
+        "Sources/gateway/Gateway/LaneGathering.swift":
+            "touched on the control queue, as its maker sees to",
+        "Sources/keys/SQLiteKeyStore/ChangeWatch.swift":
             "Dispatch's sources, set once by the thread that makes the store",
-        "Sources/TLSSession/TLSContext.swift": "an SSL_CTX that nobody changes any more",
-        "Sources/Transport/Lane.swift": "confined to its queue, which every entry checks",
-        "Sources/Transport/LaneBound.swift": "reached on its lane only, which every access checks",
+        "Sources/net/TLSSession/TLSContext.swift": "an SSL_CTX that nobody changes any more",
+        "Sources/net/Lanes/Lane.swift": "confined to its queue, which every entry checks",
+        "Sources/net/Lanes/LaneBound.swift": "reached on its lane only, which every access checks",
     ]
 
     /// Parts without I/O, clock or lock (README, invariants).
     static let pureTargets: Set<String> = [
-        "AppAttest", "CBOR", "Enforcement", "HTTPWire", "Octets", "RequestBinding", "Rules",
+        "AppAttest", "StrictCBOR", "Verification", "HTTPWire", "ByteCoding", "RequestBinding",
+        "Rules",
         "Telemetry",
     ]
 
@@ -37,8 +40,8 @@ enum Held {
     /// Modules that only these targets import.
     static let owners: [String: Set<String>] = [
         "COpenSSL": ["Cryptography", "TLSSession"],
-        "GRDB": ["SQLiteStore"],
-        "Yams": ["Configuration"],
+        "GRDB": ["SQLiteKeyStore"],
+        "Yams": ["ConfigurationReading"],
     ]
 
     /// What `portcullis` is made of never contains these.

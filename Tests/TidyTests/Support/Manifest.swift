@@ -12,9 +12,9 @@ struct Manifest {
     let targets: [Target]
     private let byName: [String: Target]
 
-    /// Reads the entries of the target list: `.part("Name", uses: ["Other", product] + list)`,
-    /// `.program(…)`, `.bridge(…)`, `.tests(…)`, `.scenarios(…)`, `.support(…)` and the package
-    /// manager's own forms.
+    /// Reads the entries of the target list: `.part("Name", in: "group", uses: ["Other"] + list)`,
+    /// `.program(…)`, `.faulty(…)`, `.bridge(…)`, `.tests(…)`, `.scenarios(…)`, `.support(…)` and the
+    /// package manager's own forms.
     init(source: SwiftSource) {
         var reader = Reader(source: source)
         for index in source.tokens.indices { reader.readConstant(at: index) }
@@ -82,7 +82,7 @@ extension Manifest {
         private static func kind(_ word: String) -> Target.Kind? {
             switch word {
             case "part", "target": .part
-            case "program", "executableTarget": .program
+            case "program", "faulty", "executableTarget": .program
             case "bridge": .cLibrary
             case "tests", "testTarget", "scenarios", "support": .tests
             default: nil

@@ -108,7 +108,7 @@ enum NameCheck {
         return findings
     }
 
-    /// A module's public type of the module's name hides the module (`CBOR.CBOR`).
+    /// A module's public type of the module's name hides the module (`Rules.Rules`).
     private static func namesakes(of target: String, in source: SwiftSource) -> [Finding] {
         source.tokens.indices.compactMap { index in
             guard typeWords.contains(source.token(index).text), source.reads(index + 1, target),

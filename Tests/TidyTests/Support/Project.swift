@@ -18,7 +18,7 @@ struct Project {
     let cFiles: [TextFile]
     /// Folders under Tests that hold packages of their own.
     let nestedPackages: [String]
-    /// Names of the folders under Sources.
+    /// Names of the targets' folders, which lie in groups under Sources.
     let folders: [String]
 
     struct Missing: Error, CustomStringConvertible {
@@ -45,7 +45,7 @@ struct Project {
         }
         folders = Set(
             paths.filter { $0.hasPrefix("Sources/") }
-                .compactMap { $0.split(separator: "/").dropFirst().first.map(String.init) }
+                .compactMap { $0.split(separator: "/").dropFirst(2).first.map(String.init) }
         ).sorted()
     }
 

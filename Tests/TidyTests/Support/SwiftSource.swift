@@ -24,7 +24,7 @@ struct SwiftSource {
         let lastLine: Int
     }
 
-    /// Path inside the package, such as `Sources/Octets/Hex.swift`.
+    /// Path inside the package, such as `Sources/base/ByteCoding/Hex.swift`.
     let path: String
     let lines: [Substring]
     let tokens: [Token]
@@ -39,8 +39,8 @@ struct SwiftSource {
         comments = lexer.comments
     }
 
-    /// `Octets` for `Sources/Octets/Hex.swift`.
-    var target: String { component(1) }
+    /// `ByteCoding` for `Sources/base/ByteCoding/Hex.swift`.
+    var target: String { component(isTest ? 1 : 2) }
 
     var isTest: Bool { path.hasPrefix("Tests/") }
 

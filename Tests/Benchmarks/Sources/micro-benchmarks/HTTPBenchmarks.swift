@@ -1,6 +1,6 @@
+import ByteCoding
 import Cryptography
 import HTTPWire
-import Octets
 
 /// Heads and content, without sockets.
 enum HTTPBenchmarks {

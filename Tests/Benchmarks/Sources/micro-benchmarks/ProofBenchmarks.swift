@@ -1,12 +1,12 @@
 import AppAttest
 import Challenges
 import Cryptography
-import Enforcement
 import HTTPWire
+import KeyStore
 import RequestBinding
 import Rules
 import SoftwareAuthenticator
-import Store
+import Verification
 
 /// From an assertion's octets to a verdict.
 enum ProofBenchmarks {

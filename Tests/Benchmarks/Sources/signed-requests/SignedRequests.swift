@@ -1,8 +1,8 @@
 import AppAttest
+import ByteCoding
 import Cryptography
 import Dispatch
 import Foundation
-import Octets
 import RequestBinding
 import SoftwareAuthenticator
 

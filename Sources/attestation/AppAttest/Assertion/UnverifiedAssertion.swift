@@ -1,0 +1,83 @@
+internal import Cryptography
+internal import StrictCBOR
+
+/// An assertion as a client sends it, read and not judged.
+///
+///     {"signature": DER ECDSA, "authenticatorData": 37 octets, then nothing or one CBOR map}
+///
+/// Exactly these keys, in either order, strict CBOR. One is read for each request: the octets are
+/// walked once, nothing is copied out of them, and no tree is made.
+///
+/// Before iOS 27 the flags are 0x40, "attested credential data included", although there is none: a
+/// parser of WebAuthn that obeys them reads past the end of every genuine assertion.
+public struct UnverifiedAssertion: Sendable {
+    /// The longest object that is read. 140…258 octets have been seen.
+    public static let octetsMax = 1024
+
+    /// The object.
+    public let octets: [UInt8]
+    /// Which app the object claims to come from.
+    public let appIDHash: AppIDHash
+    /// The flags octet, for people to look at. It drives nothing.
+    public let flags: UInt8
+    /// The counter the object claims.
+    public let counter: SignCounter
+    /// What 27 and later say about the build.
+    public let extensions: AuthenticatorExtensions
+
+    let signature: Range<Int>
+    let authenticatorData: Range<Int>
+
+    private static let signatureKey = Array("signature".utf8)
+    private static let authenticatorDataKey = Array("authenticatorData".utf8)
+
+    /// Reads an object. Throws `.malformed`.
+    public init(octets: [UInt8]) throws(AssertionRefusal) {
+        do throws(CBORError) {
+            let parts = try Self.parts(octets.span)
+            signature = parts.signature
+            authenticatorData = parts.authenticatorData
+            guard let head = AuthenticatorHead(octets.span, authenticatorData) else {
+                throw CBORError(.truncated, at: authenticatorData.upperBound)
+            }
+            appIDHash = head.appIDHash
+            flags = head.flags
+            counter = head.counter
+            let rest = authenticatorData.dropFirst(AuthenticatorHead.octets)
+            extensions = rest.isEmpty ? .none : try AuthenticatorExtensions(octets.span, rest)
+        } catch {
+            throw AssertionRefusal(.malformed, "\(error.reason.rawValue) at \(error.offset)")
+        }
+        self.octets = octets
+    }
+
+    private static func parts(
+        _ octets: Span<UInt8>
+    ) throws(CBORError) -> (signature: Range<Int>, authenticatorData: Range<Int>) {
+        var cursor = try CBORCursor(
+            0..<octets.count,
+            budget: CBORBudget(octetsMax: octetsMax, depthMax: 1, itemsMax: 5)
+        )
+        guard try cursor.map(in: octets) == 2 else { throw CBORError(.unexpectedType, at: 0) }
+        var signature: Range<Int>?
+        var authenticatorData: Range<Int>?
+        for _ in 0..<2 {
+            let start = cursor.offset
+            let key = try cursor.text(in: octets)
+            if octets.equals(key, signatureKey) {
+                guard signature == nil else { throw CBORError(.duplicateKey, at: start) }
+                signature = try cursor.bytes(in: octets)
+            } else if octets.equals(key, authenticatorDataKey) {
+                guard authenticatorData == nil else { throw CBORError(.duplicateKey, at: start) }
+                authenticatorData = try cursor.bytes(in: octets)
+            } else {
+                throw CBORError(.unexpectedType, at: start)
+            }
+        }
+        try cursor.finish()
+        guard let signature, let authenticatorData else {
+            throw CBORError(.unexpectedType, at: 0)
+        }
+        return (signature, authenticatorData)
+    }
+}

@@ -1,0 +1,15 @@
+import ConfigurationReading
+
+extension GatewayConfiguration {
+    /// The first key that differs and is taken at the start only; `nil` when none does.
+    func firstFixedDifference(from next: GatewayConfiguration) -> String? {
+        if listeners != next.listeners { return "listen" }
+        if admin != next.admin { return "admin" }
+        if lanes != next.lanes { return "lanes" }
+        if storeFile != next.storeFile { return "store" }
+        if challenges != next.challenges { return "challenges" }
+        if limits.addresses != next.limits.addresses { return "limits.addresses" }
+        if process != next.process { return "process" }
+        return nil
+    }
+}

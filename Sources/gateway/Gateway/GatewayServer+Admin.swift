@@ -1,0 +1,73 @@
+package import Admin
+import Challenges
+import ConfigurationReading
+import Dispatch
+import KeyStore
+import Lanes
+import Proxy
+import Rules
+import Telemetry
+
+extension GatewayServer: AdminSource {
+    /// Asks every lane for a copy of what it has counted, then puts the facts together.
+    package func gather(_ completion: @escaping @Sendable (AdminSnapshot) -> Void) {
+        control.async { [self] in
+            let gathering = LaneGathering(units.count) { [self] lanes in
+                completion(snapshot(lanes))
+            }
+            for unit in units {
+                unit.gather { [control] facts in control.async { gathering.add(facts) } }
+            }
+        }
+    }
+
+    private func snapshot(_ gathered: [LaneFacts]) -> AdminSnapshot {
+        // The issuer counts for all lanes, so one of them carries its number.
+        var lanes = gathered
+        let issued = issuer.issued(.assertion) &+ issuer.issued(.enrolment)
+        if !lanes.isEmpty { lanes[0].tally.add(.challengesIssued, issued) }
+        let statistics = keys.committer.statistics
+        let readFault = keys.readFault
+        var snapshot = AdminSnapshot(
+            version: Self.version,
+            startedAtSeconds: startedAt,
+            uptime: .nanoseconds(Int64(clamping: MonotonicClock.nanoseconds &- startedAtTick)),
+            configuration: ConfigurationFacts(
+                generation: UInt64(generation),
+                lastReloadAtSeconds: reloadTriedAt,
+                lastReloadError: refusedReload,
+                refusedReloads: refusedReloads
+            ),
+            lanes: lanes,
+            rules: configuration.rules.rules.map { rule in
+                RuleFacts(
+                    id: rule.id,
+                    mode: rule.mode.rawValue,
+                    rollout: rule.rollout.text,
+                    origin: configuration.origin(of: rule)?.name ?? ""
+                )
+            },
+            verdictLabels: { VerdictSlot.labels($0) },
+            store: StoreFacts(
+                keys: keys.count,
+                revokedKeys: keys.revokedCount,
+                pendingCommits: statistics.depth,
+                isDegraded: statistics.isDegraded || readFault != nil,
+                lastError: (readFault ?? statistics.lastError)?.description,
+                failedCommits: statistics.failures,
+                commitSizes: statistics.sizes,
+                commitDurations: statistics.durations
+            ),
+            drainState: isDraining ? .draining(left: drainLeft) : .serving,
+            droppedLogLines: outputs.accessLosses.count,
+            droppedMessages: outputs.messageLosses.count
+        )
+        snapshot.held = HeldFacts(memoryBytes: held.memoryBytes, diskBytes: held.diskBytes)
+        return snapshot
+    }
+
+    private var drainLeft: Duration {
+        let passed = MonotonicClock.nanoseconds &- drainBeganAtTick
+        return max(configuration.timeouts.drain - .nanoseconds(Int64(clamping: passed)), .zero)
+    }
+}

@@ -1,0 +1,91 @@
+import ConfigurationReading
+import Dispatch
+import Glibc
+import KeyStore
+import Lanes
+import Logging
+import SQLiteKeyStore
+
+// What the operator is told of faults that last: once when they begin, once when they are over.
+extension GatewayServer {
+    /// The store's transactions began to fail, or fail for another reason; `nil`: all is written.
+    func storeChanged(_ error: JournalError?) {
+        dispatchPrecondition(condition: .onQueue(control))
+        let path = configuration.storeFile ?? "memory"
+        guard let error else {
+            guard toldOfWriting else { return }
+            toldOfWriting = false
+            return log.notice("the store \(path): writes again; what had waited is on disk")
+        }
+        // Reading fails for it as well, and says more.
+        guard error.reason != .replaced else { return }
+        toldOfWriting = true
+        let hint = StoreProblem(error, path).hint
+        log.error(
+            """
+            the store \(path): can't be written, \(error); keys go on in memory, and it is tried \
+            again and again; requests that wait for the disk are answered 503 store-unavailable or \
+            as on_error says, enrolments 503; next: \(hint)
+            """
+        )
+    }
+
+    /// The store's changes can't be read, or for another reason; `nil`: they are read again.
+    func storeReadChanged(_ error: JournalError?) {
+        dispatchPrecondition(condition: .onQueue(control))
+        let path = configuration.storeFile ?? "memory"
+        guard let error else {
+            return log.notice("the store \(path): reads again; keys are answered as before")
+        }
+        let hint = StoreProblem(error, path).hint
+        log.error(
+            """
+            the store \(path): can't be read, \(error); a key may be revoked that is not known to \
+            be, so requests that are verified are answered 503 store-unavailable or as on_error \
+            says; it is tried every second; next: \(hint)
+            """
+        )
+    }
+
+    /// A listener pauses, or, `nil`, has taken all who waited.
+    func acceptChanged(_ error: SocketError?) {
+        dispatchPrecondition(condition: .onQueue(control))
+        switch shortage.changed(error, now: MonotonicClock.nanoseconds) {
+        case .none: break
+        case .began(let error):
+            log.error(
+                """
+                accepting pauses, \(error); \(DescriptorLimit.current) descriptors may be open, \
+                \(DescriptorLimit.reserve) of them are kept for connections to origins; \
+                clients wait until others have left; next: raise the limit (LimitNOFILE, ulimit \
+                -n), or lower limits.connections or timeouts.idle
+                """
+            )
+        case .ended: log.notice("accepting goes on; nobody waits")
+        }
+    }
+
+    /// Lines of the access log are dropped, or were.
+    func accessLogChanged(_ notice: LossReport.Notice) {
+        dispatchPrecondition(condition: .onQueue(control))
+        switch notice {
+        case .none: break
+        case .began:
+            log.error(
+                """
+                the access log can't be written, or not fast enough: lines are dropped; requests \
+                go on; next: look at its disk, or at what reads standard output
+                """
+            )
+        case .ended(let lines):
+            log.warning("the access log is written again; \(lines) lines were dropped")
+        }
+    }
+
+    /// Messages were dropped. That they begin to be, they can't say.
+    func messagesChanged(_ notice: LossReport.Notice) {
+        dispatchPrecondition(condition: .onQueue(control))
+        guard case .ended(let lines) = notice else { return }
+        log.warning("standard error was not read in time; \(lines) lines of this log were dropped")
+    }
+}

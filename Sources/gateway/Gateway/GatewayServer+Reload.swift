@@ -1,0 +1,84 @@
+import ConfigurationReading
+import Dispatch
+import Glibc
+import Logging
+import Verification
+
+// A reload reads files and looks names up, which may take seconds. That happens on a queue of its
+// own, so that the control queue goes on answering operators and signals.
+extension GatewayServer {
+    /// Whether a reload is being made.
+    enum Reloading {
+        /// Leaves to `running`.
+        case none
+        /// Files are being read. Leaves to `none`, `runningBeforeNext`.
+        case running
+        /// Another was asked for meanwhile: the files may have changed since they were read.
+        /// Leaves to `running`.
+        case runningBeforeNext
+    }
+
+    /// Reads the configuration again; keeps the running one when anything is wrong. One at a time;
+    /// what is asked for meanwhile is made once, behind it.
+    func reload() {
+        dispatchPrecondition(condition: .onQueue(control))
+        guard !isDraining else { return }
+        guard case .none = reloading else {
+            reloading = .runningBeforeNext
+            return
+        }
+        reloading = .running
+        let (file, current, resolver, outputs) = (file, configuration, resolver, outputs)
+        loading.async { [self] in
+            let read = ConfigurationLoader.load(file)
+            let loaded = Result { () throws(GatewayError) in
+                guard let next = read.configuration else {
+                    throw GatewayError(
+                        "the configuration is invalid",
+                        hint: "`portcullis check \(file)` says more."
+                    )
+                }
+                return try LoadedConfiguration(next, replacing: current, resolver, outputs)
+            }
+            let problems = read.problems.map(\.text)
+            control.async { self.reloadEnded(problems, loaded) }
+        }
+    }
+
+    private func reloadEnded(
+        _ problems: [String],
+        _ loaded: Result<LoadedConfiguration, GatewayError>
+    ) {
+        let isNextWanted = if case .runningBeforeNext = reloading { true } else { false }
+        reloading = .none
+        // A stop that came meanwhile goes before it.
+        guard !isDraining else { return }
+        for problem in problems { log.warning("\(problem)") }
+        reloadTriedAt = Int64(time(nil))
+        switch loaded {
+        case .success(let next): apply(next)
+        case .failure(let error): refuse(error)
+        }
+        if isNextWanted { reload() }
+    }
+
+    private func apply(_ next: LoadedConfiguration) {
+        let (read, keys, issuer) = (next.configuration, keys, issuer)
+        let enrolment = Self.enrolment(read, keys, issuer)
+        for unit in units {
+            unit.reload(next, enrolment) { Judge(read, keys: keys, challenges: issuer) }
+        }
+        configuration = next.configuration
+        accessLog = next.accessLog
+        log.logLevel = Logger.Level(next.configuration.log.level)
+        generation += 1
+        refusedReload = nil
+        log.notice("reloaded \(file): generation \(generation)")
+    }
+
+    private func refuse(_ error: GatewayError) {
+        refusedReload = error.what
+        refusedReloads += 1
+        log.error("reload refused, generation \(generation) goes on: \(error.what); \(error.hint)")
+    }
+}

@@ -1,0 +1,299 @@
+import AppAttest
+import Challenges
+package import ConfigurationReading
+import Cryptography
+import Dispatch
+import Glibc
+package import KeyStore
+package import Lanes
+import Logging
+import Proxy
+import Rules
+package import SQLiteKeyStore
+import Verification
+
+/// The running gateway.
+///
+/// `@unchecked Sendable`: the variables below are touched on `control` alone, once the gateway
+/// runs.
+package final class GatewayServer: @unchecked Sendable {
+    /// What a caller may replace: for tests and the demonstration.
+    package struct Surroundings: Sendable {
+        /// Ends the process; called when the last client is gone and the store is closed.
+        package var exit: @Sendable (Int32) -> Void = { Glibc.exit($0) }
+        /// Whether TERM, INT and HUP are heeded.
+        package var watchesSignals = true
+        /// The wall clock of the lanes: milliseconds since 1970.
+        package var wallClock: @Sendable () -> Int64 = Lane.systemWallClock
+        /// Opens the keys of a database file.
+        package var openJournal: @Sendable (String) -> Result<any KeyJournal, StoreProblem> = {
+            path in
+            Result { () throws(StoreProblem) in try SQLiteKeyJournal(path: path) }
+        }
+        /// Looks names up.
+        package var lookUp: @Sendable (String, UInt16) -> [SocketAddress] = {
+            SocketAddress.resolve($0, port: $1)
+        }
+        /// Whether the process is the gateway's own, so that it may give up its privileges.
+        package var ownsProcess = true
+
+        package init() {}
+    }
+
+    /// The version that the admin pages and `--version` show.
+    package static let version = "0.1.0"
+
+    var log: Logger
+    let file: String
+    let control = DispatchQueue(label: "portcullis.control")
+    /// Where reloads are read and names looked up, which may take seconds.
+    let loading = DispatchQueue(label: "portcullis.loading")
+    let resolver: Resolver
+    let outputs: LogOutputs
+    let startedAt = Int64(time(nil))
+    let startedAtTick = MonotonicClock.nanoseconds
+    let keys: KeyTable
+    let issuer: ChallengeIssuer
+    /// Content that is held, on all lanes.
+    let held = HeldLedger()
+    let units: [LaneUnit]
+    /// What is listened on, with real ports.
+    package let addresses: [String]
+    /// The same of the admin listener; `nil` when there is none.
+    package let adminAddress: String?
+    private let surroundings: Surroundings
+    private let sockets: [ListenerSet]
+    private let admin: AdminUnit?
+    private var signals: SignalWatch?
+
+    // Touched on `control`.
+    var configuration: GatewayConfiguration
+    var generation = 1
+    var accessLog: LogWriter?
+    var reloading = Reloading.none
+    /// When the configuration was last read, with success or without.
+    var reloadTriedAt: Int64
+    var refusedReload: String?
+    var refusedReloads: UInt64 = 0
+    var isDraining = false
+    var drainBeganAtTick: UInt64 = 0
+    var shortage = AcceptShortage()
+    /// The log says that the store can't be written, and not yet that it can again.
+    var toldOfWriting = false
+    private var lanesWithClients = 0
+
+    /// Starts the gateway, which goes on until a signal or ``stop()``; `file` is the
+    /// configuration's, for reloads and messages. Whatever stops a start is thrown; nothing is
+    /// listened on then.
+    @discardableResult
+    package static func run(
+        _ configuration: GatewayConfiguration,
+        file: String,
+        surroundings: Surroundings = Surroundings()
+    ) throws(GatewayError) -> GatewayServer {
+        let outputs = LogOutputs()
+        do throws(GatewayError) {
+            let server = try GatewayServer(configuration, file: file, surroundings, outputs)
+            server.start()
+            return server
+        } catch {
+            // What was said before the failure goes before what says it.
+            outputs.drain(nil)
+            throw error
+        }
+    }
+
+    private init(
+        _ configuration: GatewayConfiguration,
+        file: String,
+        _ surroundings: Surroundings,
+        _ outputs: LogOutputs
+    ) throws(GatewayError) {
+        // A peer or reader that is gone, or a file at its limit, is an error of that write.
+        for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
+        self.configuration = configuration
+        self.file = file
+        self.outputs = outputs
+        log = MessageStream(writer: outputs.messages).logger
+        log.logLevel = Logger.Level(configuration.log.level)
+        self.surroundings = surroundings
+        reloadTriedAt = startedAt
+        if surroundings.ownsProcess { Self.forbidNewPrivileges() }
+        let count = Self.count(configuration.lanes)
+        try DescriptorLimit.raise(lanes: count, listeners: configuration.listeners.count)
+        let resolver = Resolver(lookUp: surroundings.lookUp)
+        self.resolver = resolver
+        sockets = try configuration.listeners.map { listener throws(GatewayError) in
+            try ListenerSet(listener.address, tls: listener.tls, lanes: count, resolver)
+        }
+        addresses = sockets.map(\.text)
+        let adminSockets = try configuration.admin.map { address throws(GatewayError) in
+            try ListenerSet(address, tls: nil, lanes: 1, resolver)
+        }
+        let bound = sockets + [adminSockets].compactMap(\.self)
+        if surroundings.ownsProcess {
+            try Self.giveUpPrivileges(configuration.process, bound, file, log)
+        }
+        keys = try StoreOpening.table(configuration, surroundings.openJournal)
+        issuer = Self.issuer(configuration.challenges)
+        let settings = try ProxySettings(configuration, resolver)
+        let accessLog = try outputs.accessLog(configuration.log.access)
+        self.accessLog = accessLog
+        let enrolment = Self.enrolment(configuration, keys, issuer)
+        let addresses = Self.addressTable(configuration.limits)
+        var units: [LaneUnit] = []
+        for number in 0..<count {
+            let lane: Lane
+            do throws(SocketError) {
+                lane = try Lane(number: number, wallClock: surroundings.wallClock)
+            } catch {
+                throw GatewayError(
+                    "lane \(number): \(error)",
+                    hint: "Raise the limit of descriptors."
+                )
+            }
+            let proxy = ProxyLane(
+                lane: lane,
+                settings: settings,
+                judge: Judge(configuration, keys: keys, challenges: issuer),
+                enrolment: enrolment,
+                keys: keys,
+                addresses: addresses,
+                held: held,
+                writeLog: { accessLog?.write($0, dropped: $1) }
+            )
+            units.append(LaneUnit(lane, proxy))
+        }
+        self.units = units
+        admin = try adminSockets.map { sockets throws(GatewayError) in
+            try AdminUnit(sockets, number: count)
+        }
+        adminAddress = admin?.text
+        for set in bound { try set.listen() }
+    }
+
+    private static func addressTable(_ limits: LimitSettings) -> AddressTable {
+        AddressTable(
+            capacity: limits.addresses,
+            key: (RandomOctets.word(), RandomOctets.word())
+        )
+    }
+
+    private static func issuer(_ settings: ChallengeSettings) -> ChallengeIssuer {
+        ChallengeIssuer(
+            lifetimes: ChallengeIssuer.Lifetimes(
+                enrolment: settings.enrolmentLifetime.components.seconds,
+                assertion: settings.assertionLifetime.components.seconds
+            ),
+            capacity: settings.capacity
+        )
+    }
+
+    private static func count(_ lanes: LaneCount) -> Int {
+        switch lanes {
+        case .perCore: max(Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), 1)
+        case .fixed(let count): count
+        }
+    }
+
+    static func enrolment(
+        _ configuration: GatewayConfiguration,
+        _ keys: KeyTable,
+        _ issuer: ChallengeIssuer
+    ) -> Enrolment {
+        var limits = Enrolment.Limits()
+        limits.keysPerSecond = configuration.enrolment.keysPerSecond
+        limits.keysBurst = configuration.enrolment.burst
+        return Enrolment(
+            apps: configuration.apps,
+            roots: [AppleRoots.appAttestation],
+            receiptRoots: [AppleRoots.rootG3],
+            keys: keys,
+            issuer: issuer,
+            limits: limits
+        )
+    }
+
+    private func start() {
+        outputs.accessLosses.watch { [self] notice in
+            control.async { self.accessLogChanged(notice) }
+        }
+        outputs.messageLosses.watch { [self] notice in
+            control.async { self.messagesChanged(notice) }
+        }
+        keys.committer.watch { [self] error in control.async { self.storeChanged(error) } }
+        keys.watchReading { [self] error in control.async { self.storeReadChanged(error) } }
+        for (index, unit) in units.enumerated() {
+            keys.committer.register(unit)
+            unit.start(sockets.map { ($0.descriptors[index], $0.tls) }) { [self] error in
+                control.async { self.acceptChanged(error) }
+            }
+        }
+        admin?.start(self)
+        guard surroundings.watchesSignals else { return announce() }
+        // Who has read that it serves may tell it to reload or to stop.
+        signals = SignalWatch([SIGTERM, SIGINT, SIGHUP], on: control) { [self] in
+            announce()
+        } handle: { [self] number in
+            number == SIGHUP ? reload() : stop()
+        }
+    }
+
+    private func announce() {
+        for address in addresses { log.notice("listening on \(address)") }
+        if let adminAddress { log.notice("admin on \(adminAddress)") }
+        log.notice(
+            "\(units.count) lanes, \(configuration.rules.rules.count) rules, \(keys.count) keys"
+        )
+    }
+
+    // MARK: Stop
+
+    /// Ends: no new connections, requests under way are finished, the store is closed.
+    package func stop() {
+        control.async { [self] in
+            guard !isDraining else { return }
+            isDraining = true
+            drainBeganAtTick = MonotonicClock.nanoseconds
+            log.notice("draining")
+            lanesWithClients = units.count
+            for unit in units { unit.drain { [self] in control.async { self.laneEmptied() } } }
+            control.asyncAfter(
+                deadline: .now() + .milliseconds(Int(configuration.timeouts.drain.milliseconds))
+            ) { [self] in
+                guard lanesWithClients > 0 else { return }
+                log.warning("drain time is over, closing what is left")
+                for unit in units { unit.abort() }
+            }
+        }
+    }
+
+    private func laneEmptied() {
+        lanesWithClients -= 1
+        guard lanesWithClients == 0 else { return }
+        var status: Int32 = 0
+        do throws(JournalError) {
+            try keys.close()
+        } catch {
+            log.error("the store could not be closed well: \(error)")
+            status = 1
+        }
+        log.notice("ended")
+        outputs.drain(accessLog)
+        surroundings.exit(status)
+    }
+}
+
+extension Logger.Level {
+    init(_ level: LogSettings.Level) {
+        switch level {
+        case .trace: self = .trace
+        case .debug: self = .debug
+        case .info: self = .info
+        case .notice: self = .notice
+        case .warning: self = .warning
+        case .error: self = .error
+        case .critical: self = .critical
+        }
+    }
+}

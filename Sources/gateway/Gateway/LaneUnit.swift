@@ -1,0 +1,141 @@
+import Admin
+import Dispatch
+import KeyStore
+import Lanes
+import Proxy
+import TLSSession
+import Telemetry
+import Verification
+
+/// One lane with what lives on it.
+///
+/// Everything behind `bound` is reached on the lane's queue only.
+final class LaneUnit: Sendable {
+    let lane: Lane
+    let bound: LaneBound<Residents>
+
+    /// What lives on the lane.
+    final class Residents {
+        let proxy: ProxyLane
+        var listeners: [Listener] = []
+        /// The certificate of each listener, in their order; `nil` for a plain one.
+        var certificates: [TLSContext?] = []
+
+        init(_ proxy: ProxyLane) { self.proxy = proxy }
+    }
+
+    init(_ lane: Lane, _ proxy: sending ProxyLane) {
+        self.lane = lane
+        bound = LaneBound(Residents(proxy))
+    }
+
+    /// Begins to serve and to accept. `shortageChanged` is told on the lane when a listener begins
+    /// to pause for want of descriptors, with why, and, `nil`, when it has taken all who waited.
+    func start(
+        _ sockets: [(descriptor: Int32, tls: TLSContext?)],
+        shortageChanged: @escaping @Sendable (SocketError?) -> Void
+    ) {
+        lane.start()
+        let (lane, bound) = (lane, bound)
+        lane.perform {
+            let residents = bound.value(on: lane)
+            residents.certificates = sockets.map(\.tls)
+            for (index, socket) in sockets.enumerated() {
+                let listener = Listener(descriptor: socket.descriptor, on: lane)
+                listener.descriptorsMax = DescriptorLimit.forClients
+                listener.accepted = { [unowned residents] descriptor, peer in
+                    residents.proxy.accept(descriptor, peer, tls: residents.certificates[index])
+                }
+                listener.paused = { [unowned residents] _ in
+                    residents.proxy.acceptPaused()
+                }
+                listener.shortageChanged = shortageChanged
+                do {
+                    try listener.start()
+                    residents.listeners.append(listener)
+                } catch {
+                    preconditionFailure("LaneUnit: a bound socket can't be watched: \(error)")
+                }
+            }
+        }
+    }
+
+    /// Replaces what the proxy was told. `makeJudge` is called on the lane, which keeps the judge's
+    /// scratch memory.
+    func reload(
+        _ next: LoadedConfiguration,
+        _ enrolment: Enrolment,
+        makeJudge: @escaping @Sendable () -> Judge
+    ) {
+        let (lane, bound) = (lane, bound)
+        lane.perform {
+            let residents = bound.value(on: lane)
+            residents.certificates = next.certificates
+            residents.proxy.reload(next.settings, judge: makeJudge(), enrolment: enrolment) {
+                next.accessLog?.write($0, dropped: $1)
+            }
+        }
+    }
+
+    /// Stops accepting; `emptied` is called once the listeners have ended and no client is left.
+    func drain(emptied: @escaping @Sendable () -> Void) {
+        let (lane, bound) = (lane, bound)
+        lane.perform {
+            let residents = bound.value(on: lane)
+            let proxy = residents.proxy
+            // First, so that who is accepted from now on is told to go elsewhere.
+            proxy.drain()
+            var left = residents.listeners.count
+            guard left > 0 else { return proxy.whenEmptied(emptied) }
+            for listener in residents.listeners {
+                listener.endGently {
+                    left -= 1
+                    guard left == 0 else { return }
+                    residents.listeners = []
+                    proxy.whenEmptied(emptied)
+                }
+            }
+        }
+    }
+
+    /// Ends what has not ended by itself.
+    func abort() {
+        let (lane, bound) = (lane, bound)
+        lane.perform {
+            let residents = bound.value(on: lane)
+            // Those that still take what has begun to connect end at once.
+            for listener in residents.listeners { listener.deadlinePassed() }
+            residents.proxy.abort()
+        }
+    }
+
+    /// Hands over a copy of what was counted.
+    func gather(_ completion: @escaping @Sendable (LaneFacts) -> Void) {
+        let (lane, bound) = (lane, bound)
+        lane.perform {
+            let counted = bound.value(on: lane).proxy.counted
+            completion(
+                LaneFacts(
+                    number: lane.number,
+                    openConnections: counted.clients,
+                    pooledConnections: counted.pooled,
+                    tally: counted.tally
+                )
+            )
+        }
+    }
+}
+
+extension LaneUnit: CommitListener {
+    func committed(through ticket: CommitTicket) {
+        let (lane, bound) = (lane, bound)
+        lane.perform { bound.value(on: lane).proxy.commitEnded(through: ticket, succeeded: true) }
+    }
+
+    func commitFailed(_ tickets: ClosedRange<CommitTicket>) {
+        let (lane, bound) = (lane, bound)
+        lane.perform {
+            bound.value(on: lane).proxy.commitEnded(through: tickets.upperBound, succeeded: false)
+        }
+    }
+}

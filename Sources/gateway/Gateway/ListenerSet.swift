@@ -1,0 +1,107 @@
+import ConfigurationReading
+import Glibc
+import Lanes
+import TLSSession
+
+/// One address, bound once for each lane.
+///
+/// Binding may need root and comes first; clients are turned away until ``listen()``, when all that
+/// could stop the start is behind it.
+struct ListenerSet {
+    let address: ServerAddress
+    let tls: TLSContext?
+    /// One descriptor a lane, in the lanes' order.
+    let descriptors: [Int32]
+    /// What is listened on; port 0 has become a port.
+    let bound: SocketAddress
+
+    /// Binds.
+    ///
+    /// - Throws: when the name has no address, the certificate can't be loaded, or the address
+    ///   can't be bound.
+    init(
+        _ server: ServerAddress,
+        tls settings: ListenSettings.TLS?,
+        lanes: Int,
+        _ resolver: Resolver
+    ) throws(GatewayError) {
+        self.address = server
+        tls = try ListenerSet.context(settings)
+        guard let address = try resolver.addresses(of: [server])[server]?.first else {
+            throw GatewayError(
+                "the listening address \(server.text) has no address",
+                hint: "Use an IP address, or a name that this machine resolves."
+            )
+        }
+        do throws(SocketError) {
+            if case .unix(let path) = server { ListenerSet.removeStale(path) }
+            let first = try Listener.bound(to: address)
+            bound = Listener.boundAddress(first)
+            var descriptors = [first]
+            for _ in 1..<max(lanes, 1) {
+                descriptors.append(address.isUnix ? dup(first) : try Listener.bound(to: bound))
+            }
+            self.descriptors = descriptors
+        } catch {
+            throw ListenerSet.refusal(server, error)
+        }
+    }
+
+    /// Lets clients connect.
+    func listen() throws(GatewayError) {
+        do throws(SocketError) {
+            for descriptor in descriptors { try Listener.listen(descriptor) }
+        } catch {
+            throw ListenerSet.refusal(address, error)
+        }
+    }
+
+    /// Makes a Unix socket's file the user's, so that it can be reached and removed as that user.
+    func give(to user: ProcessUser) {
+        guard case .unix(let path) = address else { return }
+        // When it fails the file stays root's, and whoever can't connect says so.
+        _ = lchown(path, user.uid, user.gid)
+    }
+
+    private static func refusal(_ server: ServerAddress, _ error: SocketError) -> GatewayError {
+        GatewayError(
+            "can't listen on \(server.text): \(error)",
+            hint: "Another process may have it (ss -ltnp), or the port needs privileges."
+        )
+    }
+
+    /// What is listened on, as text with the real port.
+    var text: String {
+        guard let port = bound.port else { return address.text }
+        let text = address.text
+        guard let colon = text.lastIndex(of: ":") else { return text }
+        return text[...colon] + String(port)
+    }
+
+    /// Loads a certificate and its key; `nil` for a plain listener.
+    static func context(_ tls: ListenSettings.TLS?) throws(GatewayError) -> TLSContext? {
+        guard let tls else { return nil }
+        do throws(TLSContextError) {
+            return try TLSContext(
+                serverCertificateChain: tls.certificateFile,
+                key: tls.keyFile,
+                minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12
+            )
+        } catch {
+            throw GatewayError("\(error.path): \(error.detail)", hint: error.hint)
+        }
+    }
+
+    /// A socket file that nobody listens on is left over from a process that was killed.
+    private static func removeStale(_ path: String) {
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK,
+            let address = SocketAddress(unixPath: path)
+        else { return }
+        do throws(SocketError) {
+            Connection.discard(try Connection.open(to: address).descriptor)
+        } catch {
+            if error.code == ECONNREFUSED { unlink(path) }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import ConfigurationReading
+import Glibc
+
+/// Whom a process becomes that root has started.
+struct ProcessUser {
+    let name: String
+    let uid: uid_t
+    let gid: gid_t
+
+    /// The user that a configuration names; `nil` when it names none, or the process is that user
+    /// already.
+    ///
+    /// - Throws: when there is no such user or group, or only root could become it.
+    init?(_ settings: ProcessSettings) throws(GatewayError) {
+        guard let name = settings.user else { return nil }
+        // The entries live until the next look-up; what is needed is copied at once.
+        guard let entry = getpwnam(name)?.pointee else {
+            throw GatewayError(
+                "process.user: there is no user \(name)",
+                hint: "Make one: useradd --system --shell /usr/sbin/nologin \(name)"
+            )
+        }
+        self.name = name
+        uid = entry.pw_uid
+        if let group = settings.group {
+            guard let entry = getgrnam(group)?.pointee else {
+                throw GatewayError(
+                    "process.group: there is no group \(group)",
+                    hint: "Make one: groupadd --system \(group)"
+                )
+            }
+            gid = entry.gr_gid
+        } else {
+            gid = entry.pw_gid
+        }
+        guard uid != 0 else {
+            throw GatewayError(
+                "process.user: \(name) is root itself",
+                hint: "Name a user that owns nothing but the store."
+            )
+        }
+        guard geteuid() != uid else { return nil }
+        guard geteuid() == 0 else {
+            throw GatewayError(
+                "process.user: only root can become \(name), and this is user \(geteuid())",
+                hint: "Start it as root, or as \(name), or leave process.user out."
+            )
+        }
+    }
+
+    /// Becomes the user, with its groups, for good: in all threads, now and later.
+    ///
+    /// - Throws: when the system refuses, or would let the process become root again.
+    func become() throws(GatewayError) {
+        // Groups first: without root they can't be changed.
+        guard initgroups(name, gid) == 0 else { throw failure("initgroups") }
+        guard setgid(gid) == 0 else { throw failure("setgid") }
+        guard setuid(uid) == 0 else { throw failure("setuid") }
+        guard getuid() == uid, geteuid() == uid, getgid() == gid, getegid() == gid,
+            setuid(0) != 0, seteuid(0) != 0, setgid(0) != 0 || gid == 0
+        else {
+            throw GatewayError(
+                "process.user: as \(name) it could become root again",
+                hint: "Start it without kept capabilities (capsh --print shows securebits)."
+            )
+        }
+    }
+
+    /// As a log shows it: `portcullis (uid 64119, gid 64119)`.
+    var text: String { "\(name) (uid \(uid), gid \(gid))" }
+
+    private func failure(_ call: String) -> GatewayError {
+        GatewayError(
+            "process.user: can't become \(name): \(call): \(String(cString: strerror(errno)))",
+            hint: "Root needs CAP_SETUID and CAP_SETGID for it; or start it as \(name)."
+        )
+    }
+}

@@ -1,0 +1,111 @@
+import ConfigurationReading
+import HTTPWire
+import Lanes
+import Proxy
+import Rules
+import Verification
+
+extension ProxySettings {
+    /// The configuration as the proxy takes it.
+    ///
+    /// - Throws: when a server's name has no address.
+    convenience init(
+        _ configuration: GatewayConfiguration,
+        _ resolver: Resolver
+    ) throws(GatewayError) {
+        let timeouts = Timeouts(configuration.timeouts)
+        let addresses = try resolver.addresses(of: configuration.origins.flatMap(\.servers))
+        var origins: [OriginSettings] = []
+        for upstream in configuration.origins {
+            origins.append(try OriginSettings(upstream, timeouts, addresses))
+        }
+        self.init(
+            rules: configuration.rules,
+            origins: origins,
+            timeouts: timeouts,
+            limits: ProxyLimits(configuration.limits),
+            trustedProxies: configuration.trustedProxies,
+            addressSource: configuration.addressSource,
+            writesForwarded: configuration.addressSource == .forwarded,
+            endpointsPath: configuration.endpointsPath,
+            logsAccess: configuration.log.access != .off,
+            spillFolder: configuration.spillFolder
+        )
+    }
+}
+
+extension OriginSettings {
+    fileprivate init(
+        _ upstream: UpstreamSettings,
+        _ timeouts: Timeouts,
+        _ found: [ServerAddress: [SocketAddress]]
+    ) throws(GatewayError) {
+        var servers: [OriginServerSettings] = []
+        for server in upstream.servers {
+            guard let addresses = found[server], !addresses.isEmpty else {
+                throw GatewayError(
+                    "the server \(server.text) of origin \(upstream.name) has no address",
+                    hint: "Check the name, or use an IP address; names are resolved at start."
+                )
+            }
+            servers += addresses.map { OriginServerSettings(name: server.text, address: $0) }
+        }
+        self.init(name: upstream.name, servers: servers, timeouts: timeouts)
+        host = upstream.host.map { Array($0.utf8) }
+        keptFields = KeptFields(upstream.keptFields)
+        connectTimeout = upstream.connectTimeout.milliseconds
+        firstByteTimeout = upstream.firstByteTimeout.milliseconds
+    }
+}
+
+extension Timeouts {
+    fileprivate init(_ settings: TimeoutSettings) {
+        self.init()
+        head = settings.head.milliseconds
+        handshake = settings.handshake.milliseconds
+        bodyIdle = settings.bodyIdle.milliseconds
+        bodyMinimumRate = UInt64(settings.bodyMinimumRate.rawValue)
+        connect = settings.connect.milliseconds
+        firstByte = settings.firstByte.milliseconds
+        responseIdle = settings.responseIdle.milliseconds
+        responseMinimumRate = UInt64(settings.responseMinimumRate.rawValue)
+        idle = settings.idle.milliseconds
+        poolIdle = settings.poolIdle.milliseconds
+        tunnelIdle = settings.tunnelIdle.milliseconds
+        linger = settings.linger.milliseconds
+        drainIdle = settings.drainIdle.milliseconds
+    }
+}
+
+extension ProxyLimits {
+    fileprivate init(_ settings: LimitSettings) {
+        self.init()
+        requestHead = settings.requestHead
+        connectionsMax = settings.connections
+        pooledMax = settings.pooled
+        interimResponsesMax = settings.interimResponses
+        heldMemoryMax = settings.heldMemory.rawValue
+        heldDiskMax = settings.heldDisk.rawValue
+        addressHeldMax = settings.addressHeld.rawValue
+        drainBytesMax = settings.drain.rawValue
+        endpointBodyMax = settings.endpointBody.rawValue
+        addressConnectionsMax = settings.addressConnections
+        addressRequests = settings.addressRequests.map {
+            TokenRate($0, burst: settings.addressBurst)
+        }
+        addressCalls = settings.addressCalls.map { TokenRate($0, burst: $0 * 2) }
+        addressFailures = settings.addressFailures.map {
+            TokenRate($0, perSeconds: 60, burst: $0)
+        }
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds, at least 1.
+    var milliseconds: UInt64 {
+        let (seconds, attoseconds) = components
+        let (whole, overflow) = UInt64(max(seconds, 0)).multipliedReportingOverflow(by: 1000)
+        guard !overflow else { return .max }
+        return max(whole &+ UInt64(max(attoseconds, 0) / 1_000_000_000_000_000), 1)
+    }
+}

@@ -1,0 +1,61 @@
+internal import ByteCoding
+internal import Foundation
+
+/// A file that holds an object, raw or in base64.
+package enum ObjectFile {
+    /// The most octets that are read; more are left unread. No object has a tenth of it, so that
+    /// what was cut off is refused as malformed.
+    package static let octetsMax = 1 << 20
+
+    /// The octets of a file, or of standard input for `-`. Throws when there is nothing to read;
+    /// `place` is what the command line calls the file then.
+    package static func octets(
+        _ path: String,
+        place: String = "FILE"
+    ) throws(UsageError) -> [UInt8] {
+        let handle: FileHandle
+        if path == "-" {
+            handle = .standardInput
+        } else {
+            do {
+                handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+            } catch {
+                throw UsageError(
+                    place,
+                    "\"\(path)\" can't be opened; give the path of a file that you may read, "
+                        + "or - for standard input"
+                )
+            }
+        }
+        do {
+            var octets: [UInt8] = []
+            // A pipe gives what is in it, however little: on to the end.
+            while octets.count < octetsMax,
+                let more = try handle.read(upToCount: octetsMax - octets.count), !more.isEmpty
+            {
+                octets += more
+            }
+            return octets
+        } catch {
+            throw UsageError(
+                place,
+                "\"\(path)\" can't be read (is it a folder?); give the path of a file, "
+                    + "or - for standard input"
+            )
+        }
+    }
+
+    /// The object in a file: of base64 what it stands for, anything else as it is.
+    ///
+    /// Every genuine object has octets that no base64 has, already at its start. In base64 either
+    /// alphabet will do, with or without padding, with line breaks and blanks anywhere.
+    package static func object(in octets: [UInt8]) -> [UInt8] {
+        let text = octets.filter { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        return Base64.decode(text.span) ?? octets
+    }
+
+    /// The object in a file, read. See ``octets(_:place:)`` and ``object(in:)``.
+    package static func object(_ path: String) throws(UsageError) -> [UInt8] {
+        object(in: try octets(path))
+    }
+}

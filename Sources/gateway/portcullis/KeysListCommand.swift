@@ -1,0 +1,39 @@
+import AppAttest
+import ArgumentParser
+import Cryptography
+import KeyStore
+import SQLiteKeyStore
+
+struct KeysListCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "One line a key: key id, app, environment, status, counter, last use."
+    )
+
+    @OptionGroup var store: KeyStoreOptions
+    @OptionGroup var filter: KeyFilterOptions
+
+    /// Bytes that are written at a time.
+    private static let pieceBytes = 64 << 10
+
+    func run() throws {
+        let (keys, _) = try store.administration()
+        var lines = ""
+        try keys.forEach(filter.filter) { record in
+            let status = if case .active = record.status { "active" } else { "revoked" }
+            let used = record.lastUsedAt.map { UnixTime(seconds: $0).iso8601 } ?? "never"
+            let columns = [
+                record.keyID.base64, record.appID, record.environment.rawValue, status,
+                String(record.counters.highest.rawValue), used,
+            ]
+            lines += columns.joined(separator: "\t") + "\n"
+            if lines.utf8.count >= Self.pieceBytes { try write(&lines) }
+        }
+        try write(&lines)
+    }
+
+    private func write(_ lines: inout String) throws {
+        guard StandardOutput.write(lines) else { throw ExitCode(1) }
+        lines = ""
+    }
+}

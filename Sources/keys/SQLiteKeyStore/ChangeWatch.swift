@@ -1,0 +1,129 @@
+internal import Dispatch
+internal import Glibc
+internal import KeyStore
+internal import Synchronization
+
+/// The gateway's ear for changes by commands: a socket, and a look at the store once a second.
+///
+/// `@unchecked Sendable`: `timer` and `calls` are set once, by the thread that makes the store, and
+/// Dispatch's sources may be cancelled on any; everything else is constant or atomic.
+final class ChangeWatch: @unchecked Sendable {
+    /// How often the store is looked at unasked. It bounds how long it goes unnoticed that the
+    /// store was replaced, can't be read, or can be read again.
+    private static let interval = DispatchTimeInterval.seconds(1)
+    /// Seconds for which a command may keep the gateway waiting for its message.
+    private static let messageSeconds = 1
+    /// Commands that wait to be heard.
+    private static let backlog: Int32 = 64
+    /// How long the ear rests when no descriptor is left for a caller, who would wake it again and
+    /// again.
+    private static let shortageMilliseconds: Int32 = 100
+
+    private let path: String
+    private let identity: FileIdentity?
+    private let descriptor: Int32
+    private let queue = DispatchQueue(label: "portcullis.store.changes")
+    private let hasEnded = Atomic(false)
+    private var timer: (any DispatchSourceTimer)?
+    private var calls: (any DispatchSourceRead)?
+
+    /// Listens on the socket of a database whose lock this process holds. Callers wait until
+    /// ``start(_:)``.
+    ///
+    /// - Throws: `locked` when a gateway answers there all the same: somebody has deleted its lock.
+    init(database: String) throws(StoreProblem) {
+        path = database + ChangeAddress.suffix
+        let other = ChangeAddress.socket(ofDatabase: database) {
+            ChangeAddress.bound($0, seconds: Self.messageSeconds)
+            return connect($0, $1, $2)
+        }
+        if let other {
+            Glibc.close(other)
+            let detail = "is used by another gateway, whose lock somebody has deleted"
+            throw StoreProblem(.locked, database, detail)
+        }
+        // What a gateway has left that was killed.
+        unlink(path)
+        let flags = Int32(SOCK_NONBLOCK.rawValue)
+        let descriptor = ChangeAddress.socket(ofDatabase: database, flags: flags) {
+            // The mode of the socket is that of its file (unix(7)).
+            fchmod($0, 0o600) == 0 && bind($0, $1, $2) == 0 ? listen($0, Self.backlog) : -1
+        }
+        guard let descriptor else {
+            throw StoreProblem(.unusable, path, "can't be made: \(StoreFile.lastError)")
+        }
+        StoreFile.giveToOwner(ofFolderOf: path)
+        self.descriptor = descriptor
+        identity = FileIdentity(path: path)
+    }
+
+    deinit { end() }
+
+    /// Whether nobody is heard any more.
+    var isEnded: Bool { hasEnded.load(ordering: .acquiring) }
+
+    /// Calls `body` for each call of a command and once a second, from now on.
+    func start(_ body: @escaping @Sendable () -> JournalError?) {
+        let timer = DispatchSource.makeTimerSource(queue: queue)
+        timer.schedule(deadline: .now(), repeating: Self.interval, leeway: .milliseconds(100))
+        timer.setEventHandler { [weak self] in self?.lookNow(body) }
+        let calls = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+        calls.setEventHandler { [weak self] in self?.answer(body) }
+        self.timer = timer
+        self.calls = calls
+        timer.activate()
+        calls.activate()
+    }
+
+    /// Looks at the store soon.
+    func look(_ body: @escaping @Sendable () -> JournalError?) {
+        queue.async { [weak self] in self?.lookNow(body) }
+    }
+
+    private func lookNow(_ body: @Sendable () -> JournalError?) {
+        if !isEnded { _ = body() }
+    }
+
+    /// Ends it, and returns when nothing is called any more. Not to be called on the queue.
+    func endAndWait() {
+        end()
+        queue.sync {}
+    }
+
+    /// Hears nobody any more, and calls nothing anew. Idempotent.
+    private func end() {
+        guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        // Only what is ours is removed.
+        if let identity, FileIdentity(path: path) == identity { unlink(path) }
+        timer?.cancel()
+        guard let calls else {
+            Glibc.close(descriptor)
+            return
+        }
+        let descriptor = descriptor
+        calls.setCancelHandler { Glibc.close(descriptor) }
+        calls.cancel()
+    }
+
+    private func answer(_ body: @Sendable () -> JournalError?) {
+        while !isEnded {
+            let caller = accept(descriptor, nil, nil)
+            guard caller >= 0 else {
+                guard ![EAGAIN, EINTR, ECONNABORTED].contains(errno) else { return }
+                poll(nil, 0, Self.shortageMilliseconds)
+                return
+            }
+            defer { Glibc.close(caller) }
+            ChangeAddress.bound(caller, seconds: Self.messageSeconds)
+            guard ChangeAddress.receive(from: caller) == ChangeAddress.call else { continue }
+            let answer: ChangeAddress.Answer =
+                switch body() {
+                case nil: .seen
+                case let error? where error.reason == .replaced: .replaced(error.detail)
+                case let error?: .unreadable(error.description)
+                }
+            // Who does not wait for the answer does not need it.
+            _ = ChangeAddress.send(answer.text, to: caller)
+        }
+    }
+}

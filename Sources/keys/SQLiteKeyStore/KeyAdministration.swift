@@ -1,0 +1,224 @@
+package import AppAttest
+internal import Foundation
+internal import GRDB
+package import KeyStore
+
+/// What the `keys` commands do, with or without a running gateway.
+///
+/// Whatever changes keys has been told to a running gateway when it returns.
+package final class KeyAdministration: Sendable {
+    /// How a revocation went.
+    package enum Revocation: Equatable, Sendable {
+        case revoked
+        /// It was revoked before, at this second of Unix time.
+        case alreadyRevoked(at: Int64)
+        case unknown
+    }
+
+    /// Keys of one page of a list. Large, since the log of counters is read for each.
+    private static let pageCount = 20_000
+
+    let database: KeyDatabase
+
+    /// Checked in this order: that a running gateway has the files open that are there; that the
+    /// log of transactions is this database's; then as for any database.
+    ///
+    /// - `creates`: make the database where it is missing, for an import.
+    package init(path: String, creates: Bool = false) throws(StoreProblem) {
+        // To open another database beside the files of a running gateway would damage both.
+        let resolved = StoreFile.resolved(path)
+        if let gateway = StoreLock.holder(ofDatabase: resolved),
+            let file = StoreFiles.difference(gateway.files, resolved)
+        {
+            let detail = "is not the file that the running gateway (\(gateway.name)) has open"
+            throw StoreProblem(.replaced, file, detail + "; nothing was changed")
+        }
+        try StoreAge.checkPairing(resolved)
+        database = try KeyDatabase(path: path, creates: creates)
+    }
+
+    /// Ends the use of the database; objects that go do it too.
+    package func close() throws(StoreProblem) {
+        do {
+            try database.queue.close()
+        } catch {
+            throw KeyDatabase.problem(error, database.path)
+        }
+    }
+
+    // MARK: Reading
+
+    /// A page of keys in the order of their key ids: those behind `last`, at most `limit`, and with
+    /// some filters fewer although more follow.
+    package func page(
+        _ filter: KeyFilter = KeyFilter(),
+        after last: KeyID? = nil,
+        limit: Int
+    ) throws(StoreProblem) -> [KeyRecord] {
+        try read { try Self.page($0, filter, after: last, limit: limit).filter(filter.admits) }
+    }
+
+    private static func page(
+        _ db: Database,
+        _ filter: KeyFilter,
+        after last: KeyID?,
+        limit: Int
+    ) throws -> [KeyRecord] {
+        let newer = try CounterLog.entries(db)
+        let (condition, arguments) = filter.condition
+        // All key ids are 32 octets, and all follow the empty one.
+        let start: StatementArguments = [Data(last?.octets ?? [])]
+        let sql = """
+            \(KeyColumns.selectRecord) WHERE k.key_id > ? AND \(condition)
+            ORDER BY k.key_id LIMIT ?
+            """
+        let rows = try Row.fetchCursor(db, sql: sql, arguments: start + arguments + [limit])
+        return try Array(rows.map { try KeyColumns.record($0, newer) })
+    }
+
+    /// Gives the keys in the order of their key ids, in pages, so that a slow reader does not hold
+    /// up a gateway's checkpoints.
+    package func forEach(
+        _ filter: KeyFilter = KeyFilter(),
+        _ body: (KeyRecord) throws -> Void
+    ) throws {
+        var last: KeyID?
+        while true {
+            let page = try read {
+                try Self.page($0, filter, after: last, limit: Self.pageCount)
+            }
+            for record in page where filter.admits(record) { try body(record) }
+            guard page.count == Self.pageCount else { return }
+            last = page.last?.keyID
+        }
+    }
+
+    /// All that is stored of a key; `nil` when it is not known.
+    package func record(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord? {
+        try read { db in
+            try Row.fetchOne(
+                db,
+                sql: KeyColumns.selectRecord + " WHERE k.key_id = ?",
+                arguments: [Data(keyID.octets)]
+            ).map { try KeyColumns.record($0, CounterLog.entries(db)) }
+        }
+    }
+
+    /// The keys that logs name so (``AppAttest/KeyID/logName``, or its beginning). Reads all key
+    /// ids.
+    package func keyIDs(loggedAs name: String) throws(StoreProblem) -> [KeyID] {
+        try read { db in
+            var found: [KeyID] = []
+            let rows = try Row.fetchCursor(db, sql: "SELECT key_id FROM keys")
+            while let row = try rows.next() {
+                let keyID = try KeyColumns.keyID(row, 0)
+                if keyID.logName.hasPrefix(name) { found.append(keyID) }
+            }
+            return found
+        }
+    }
+
+    /// Keys in the database.
+    package func count() throws(StoreProblem) -> Int {
+        try read { try Int.fetchOne($0, sql: "SELECT count(*) FROM keys") ?? 0 }
+    }
+
+    // MARK: Changing
+
+    /// Revokes a key. When this returns, no gateway admits it any more.
+    ///
+    /// - `now`: second of Unix time.
+    /// Throws `gatewayNotTold` when it is revoked in the database, and a running gateway has not
+    ///   said that it has read that.
+    package func revoke(_ keyID: KeyID, now: Int64) throws(StoreProblem) -> Revocation {
+        let outcome: Revocation = try write { db in
+            let select = "SELECT coalesce(revoked_at, -1) FROM keys WHERE key_id = ?"
+            let key = Data(keyID.octets)
+            guard let before = try Int64.fetchOne(db, sql: select, arguments: [key]) else {
+                return .unknown
+            }
+            guard before < 0 else { return .alreadyRevoked(at: before) }
+            try db.execute(
+                sql: "UPDATE keys SET revoked_at = ?, revision = ? WHERE key_id = ?",
+                arguments: [max(now, 0), try Self.nextRevision(db), key]
+            )
+            return .revoked
+        }
+        // Also after an earlier revocation: it may be one that a gateway could not be told of.
+        try announce()
+        return outcome
+    }
+
+    /// The revision of the changes of this transaction.
+    static func nextRevision(_ db: Database) throws -> Int64 {
+        _ = try Generation.advance(db)
+        let sql = "UPDATE state SET revision = revision + 1 RETURNING revision"
+        guard let revision = try Int64.fetchOne(db, sql: sql) else {
+            throw JournalError(.damaged, "the table of the state is empty")
+        }
+        return revision
+    }
+
+    /// Lets a running gateway know that keys have changed, and waits until it has read that.
+    func announce() throws(StoreProblem) {
+        switch ChangeCall.changed(database: database.path) {
+        case .nobody: try raiseGeneration()
+        case .answered(.seen): break
+        case .answered(.unreadable(let detail)):
+            let text =
+                "is changed, but the running gateway can't read it (\(detail)): until it can, no "
+                + "key gets a pass, and rules with on_error: forward forward"
+            throw StoreProblem(.gatewayNotTold, database.path, text)
+        case .answered(.replaced(let detail)):
+            let text = "is changed, but the running gateway uses other files: \(detail)"
+            throw StoreProblem(.replaced, database.path, text)
+        case .unheard(let detail):
+            let gateway = StoreLock.holder(ofDatabase: database.path)?.name ?? "just ended"
+            let text =
+                "is changed, but the running gateway (\(gateway)) does not confirm it: \(detail)"
+            throw StoreProblem(.gatewayNotTold, database.path, text)
+        }
+    }
+
+    /// Makes the file of the generation for a database that was never used with one, and refuses an
+    /// older copy: changes to it would raise its generation until it passes for the newest.
+    private func prepareGeneration() throws(StoreProblem) {
+        // The file is read first: a running gateway raises it only behind the database.
+        if let record = GenerationFile.record(ofDatabase: database.path) {
+            let now = try read { try Generation.current($0) }
+            // Another store is for the next start to tell of.
+            guard record.generation.store == now.store, now.number < record.generation.number
+            else { return }
+            throw StoreAge.olderCopy(now, record, database.path)
+        }
+        guard !GenerationFile.exists(ofDatabase: database.path) else { return }
+        let now = try read { try Generation.current($0) }
+        guard now.number == 0 else { return }
+        _ = try GenerationFile(database: database.path, GenerationFile.Record(generation: now))
+    }
+
+    /// What a gateway does that reads the change. The file of another store is left alone: the next
+    /// start tells of it.
+    private func raiseGeneration() throws(StoreProblem) {
+        let now = try read { try Generation.current($0) }
+        let file = GenerationFile(raising: database.path, of: now.store)
+        try file?.raise(to: now.number)
+    }
+
+    func read<Value>(_ body: (Database) throws -> Value) throws(StoreProblem) -> Value {
+        do throws(JournalError) {
+            return try database.read(body)
+        } catch {
+            throw StoreProblem(error, database.path)
+        }
+    }
+
+    func write<Value>(_ body: (Database) throws -> Value) throws(StoreProblem) -> Value {
+        try prepareGeneration()
+        do throws(JournalError) {
+            return try database.write(body)
+        } catch {
+            throw StoreProblem(error, database.path)
+        }
+    }
+}

@@ -1,0 +1,119 @@
+internal import AppAttest
+internal import Cryptography
+internal import Foundation
+internal import GRDB
+internal import KeyStore
+
+/// Keys as rows of the database.
+enum KeyColumns {
+    /// What the table in memory holds of a key.
+    static let select = """
+        SELECT id, key_id, public_key, app, environment, counter, counter_window, revoked_at
+        FROM keys
+        """
+
+    /// Reads 32 octets.
+    static func keyID(_ row: Row, _ index: Int) throws -> KeyID {
+        try row.withUnsafeData(atIndex: index) { data in
+            guard let data, let keyID = KeyID(octets: data) else {
+                throw JournalError(.damaged, "a key id is not 32 octets")
+            }
+            return keyID
+        }
+    }
+
+    /// Reads 64 octets, and checks that they are a point of the curve.
+    static func publicKey(_ row: Row, _ index: Int) throws -> P256.PublicKey {
+        try row.withUnsafeData(atIndex: index) { data in
+            guard let data, let key = P256.PublicKey(raw: data.span) else {
+                throw JournalError(.damaged, "a public key is not a point of P-256")
+            }
+            return key
+        }
+    }
+
+    static func environment(_ row: Row, _ index: Int) throws -> KeyEnvironment {
+        let number: Int64 = row[index]
+        guard let octet = UInt8(exactly: number), let environment = KeyEnvironment(number: octet)
+        else { throw JournalError(.damaged, "there is no environment \(number)") }
+        return environment
+    }
+
+    static func counters(_ row: Row, _ counter: Int, _ window: Int) throws -> CounterState {
+        let number: Int64 = row[counter]
+        let window: Int64 = row[window]
+        guard let highest = UInt32(exactly: number) else {
+            throw JournalError(.damaged, "\(number) is no counter")
+        }
+        return CounterState(
+            highest: SignCounter(rawValue: highest),
+            seen: UInt64(bitPattern: window)
+        )
+    }
+
+    /// Stores a key with its receipt unless its key id is there; returns whether it was not.
+    static func insert(_ record: KeyRecord, revision: Int64, _ db: Database) throws -> Bool {
+        let app = try appRow(record.appID, db)
+        let revokedAt: Int64? = if case .revoked(let second) = record.status { second } else { nil }
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO keys (key_id, public_key, app, environment, is_imported, counter,
+                    counter_window, enrolled_at, last_used_at, revoked_at, revision)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key_id) DO NOTHING
+                """
+        )
+        let source = record.source == .imported ? 1 : 0
+        statement.setUncheckedArguments([
+            Data(record.keyID.octets), Data(record.publicKey.x963.dropFirst()), app,
+            Int64(record.environment.number), source, Int64(record.counters.highest.rawValue),
+            Int64(bitPattern: record.counters.seen), record.enrolledAt, record.lastUsedAt,
+            revokedAt, revision,
+        ])
+        try statement.execute()
+        guard db.changesCount == 1 else { return false }
+        if let receipt = record.receipt {
+            try db.cachedStatement(sql: "INSERT INTO receipts (key, receipt) VALUES (?, ?)")
+                .execute(arguments: [db.lastInsertedRowID, Data(receipt)])
+        }
+        return true
+    }
+
+    /// The row of an App ID, made where there is none.
+    private static func appRow(_ appID: String, _ db: Database) throws -> Int64 {
+        let select = try db.cachedStatement(sql: "SELECT id FROM apps WHERE app_id = ?")
+        if let row = try Int64.fetchOne(select, arguments: [appID]) { return row }
+        try db.execute(sql: "INSERT INTO apps (app_id) VALUES (?)", arguments: [appID])
+        return db.lastInsertedRowID
+    }
+
+    /// All that is stored of a key, with the names that ``record(_:)`` reads.
+    static let selectRecord = """
+        SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter, k.counter_window,
+            k.revoked_at, k.is_imported, k.enrolled_at, k.last_used_at, r.receipt
+        FROM keys k JOIN apps a ON a.id = k.app LEFT JOIN receipts r ON r.key = k.id
+        """
+
+    /// - `newer`: the entries of the log of counters.
+    static func record(_ row: Row, _ newer: [Int64: CounterChange]) throws -> KeyRecord {
+        let revokedAt: Int64? = row[7]
+        let isImported: Bool = row[8]
+        let receipt: Data? = row[11]
+        var record = KeyRecord(
+            keyID: try keyID(row, 1),
+            appID: row[3],
+            environment: try environment(row, 4),
+            publicKey: try publicKey(row, 2),
+            counters: try counters(row, 5, 6),
+            receipt: receipt.map { Array($0) },
+            enrolledAt: row[9],
+            lastUsedAt: row[10],
+            status: revokedAt.map { .revoked(at: $0) } ?? .active,
+            source: isImported ? .imported : .enrolled
+        )
+        if let change = newer[row[0]] {
+            record.counters.merge(change.counters)
+            record.lastUsedAt = max(record.lastUsedAt ?? 0, change.usedAt)
+        }
+        return record
+    }
+}

@@ -1,0 +1,195 @@
+internal import GRDB
+internal import GRDBSQLite
+internal import KeyStore
+
+/// A connection to the database, with everything checked that tells whether it is ours.
+struct KeyDatabase: Sendable {
+    /// The path without symbolic links.
+    let path: String
+    let queue: DatabaseQueue
+
+    /// How long a connection waits for another's transaction.
+    private static let busySeconds = 5.0
+    /// KiB of pages that a connection keeps in memory at most: one that writes, since a commit
+    /// touches pages all over the index of key ids, and one that reads everything once.
+    private static let (writerCache, readerCache) = (32_768, 2_048)
+
+    /// Opens the database and brings its tables up to date.
+    ///
+    /// Checked in this order: that it can be opened; that it is a database, ours, and not of a
+    /// newer version.
+    ///
+    /// - `creates`: make it where it is missing.
+    init(path: String, creates: Bool) throws(StoreProblem) {
+        guard creates || StoreFile.exists(path) else {
+            throw StoreProblem(.missing, path, "there is no such file")
+        }
+        if creates { try StoreFile.create(path) }
+        let resolved = StoreFile.resolved(path)
+        self.path = resolved
+        do {
+            queue = try DatabaseQueue(
+                path: resolved,
+                configuration: Self.configuration(cache: Self.writerCache)
+            )
+            if let problem = try queue.writeWithoutTransaction({ try Self.setUp($0, resolved) }) {
+                throw problem
+            }
+            do {
+                try KeySchema.migrator.migrate(queue)
+            } catch {
+                // Two processes that make the database at once: one of them finds it made.
+                guard try queue.read(Self.version) == KeySchema.version else { throw error }
+            }
+        } catch {
+            throw Self.problem(error, resolved)
+        }
+    }
+
+    /// Opens another connection to a database that is open, to read.
+    init(beside database: KeyDatabase) throws(StoreProblem) {
+        path = database.path
+        do {
+            queue = try DatabaseQueue(
+                path: path,
+                configuration: Self.configuration(cache: Self.readerCache)
+            )
+        } catch {
+            throw Self.problem(error, path)
+        }
+    }
+
+    /// - `cache`: KiB.
+    private static func configuration(cache: Int) -> Configuration {
+        var configuration = Configuration()
+        configuration.label = "portcullis.store.sqlite"
+        configuration.busyMode = .timeout(busySeconds)
+        configuration.prepareDatabase { db in
+            // FULL: in WAL mode, each commit is synchronised before it returns (SQLite, "PRAGMA
+            // synchronous"). Both are of the connection.
+            try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -\(cache)")
+        }
+        return configuration
+    }
+
+    private static func setUp(_ db: Database, _ path: String) throws -> StoreProblem? {
+        let mode = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL")
+        guard mode == "wal" else {
+            return StoreProblem(.unusable, path, "the folder does not allow SQLite's WAL mode")
+        }
+        let application = try Int.fetchOne(db, sql: "PRAGMA application_id") ?? 0
+        let version = try version(db)
+        if application != KeySchema.applicationID {
+            let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
+            guard application == 0, tables == 0 else {
+                return StoreProblem(.foreign, path, "is a database of another program")
+            }
+        }
+        guard version <= KeySchema.version else {
+            let detail = "has tables of version \(version); this program knows \(KeySchema.version)"
+            return StoreProblem(.newer, path, detail)
+        }
+        return nil
+    }
+
+    private static func version(_ db: Database) throws -> Int {
+        try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+    }
+
+    /// Reads the whole database for damage: a second or two for a million keys.
+    func check() throws(StoreProblem) {
+        let findings: [String]
+        do {
+            findings = try queue.writeWithoutTransaction { db in
+                // It reads all pages once, and would leave a full cache of them.
+                try db.execute(sql: "PRAGMA cache_size = -\(Self.readerCache)")
+                defer { try? db.execute(sql: "PRAGMA cache_size = -\(Self.writerCache)") }
+                return try String.fetchAll(db, sql: "PRAGMA quick_check(3)")
+            }
+        } catch {
+            let problem = Self.problem(error, path)
+            guard problem.reason == .damaged else { throw problem }
+            throw StoreProblem(.damaged, path, "is damaged: \(problem.detail)")
+        }
+        guard findings == ["ok"] else {
+            let detail = "is damaged: " + findings.joined(separator: "; ")
+            throw StoreProblem(.damaged, path, detail)
+        }
+    }
+
+    /// Does something in a transaction that takes the write lock at its beginning.
+    ///
+    /// What begins and ends it is kept compiled: compiled anew each time, as by `inTransaction`,
+    /// the two statements cost as much as a commit of 64 counters does without them.
+    func write<Value>(_ body: (Database) throws -> Value) throws(JournalError) -> Value {
+        do {
+            return try queue.writeWithoutTransaction { db in
+                try db.cachedStatement(sql: "BEGIN IMMEDIATE").execute()
+                do {
+                    let value = try body(db)
+                    try db.cachedStatement(sql: "COMMIT").execute()
+                    return value
+                } catch {
+                    // Some errors, a full disk among them, have rolled back already. The first
+                    // error is the one to tell.
+                    if db.isInsideTransaction { try? db.rollback() }
+                    throw error
+                }
+            }
+        } catch {
+            throw Self.journalError(error)
+        }
+    }
+
+    /// Does something on one state of the database.
+    func read<Value>(_ body: (Database) throws -> Value) throws(JournalError) -> Value {
+        do {
+            return try queue.read(body)
+        } catch {
+            throw Self.journalError(error)
+        }
+    }
+
+    /// Does something in a transaction as ``write(_:)``, for who opens a store.
+    func attempt<Value>(_ body: (Database) throws -> Value) throws(StoreProblem) -> Value {
+        do throws(JournalError) {
+            return try write(body)
+        } catch {
+            throw StoreProblem(error, path)
+        }
+    }
+
+    /// Makes the end of the last connection leave the log of transactions where it is.
+    func leaveLog() {
+        queue.inDatabase { db in
+            var isKept: Int32 = 1
+            // The C border: SQLite reads one number (SQLite, "Standard File Control Opcodes").
+            _ = sqlite3_file_control(
+                db.sqliteConnection,
+                "main",
+                SQLITE_FCNTL_PERSIST_WAL,
+                &isKept
+            )
+        }
+    }
+
+    static func journalError(_ error: any Error) -> JournalError {
+        if let error = error as? JournalError { return error }
+        guard let error = error as? DatabaseError else {
+            return JournalError(.unusable, "\(error)")
+        }
+        let detail = error.message ?? "SQLite error \(error.extendedResultCode.rawValue)"
+        switch error.resultCode {
+        case .SQLITE_BUSY, .SQLITE_LOCKED: return JournalError(.busy, detail)
+        case .SQLITE_FULL: return JournalError(.full, detail)
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB: return JournalError(.damaged, detail)
+        case .SQLITE_MISUSE: return JournalError(.closed, detail)
+        default: return JournalError(.unusable, detail)
+        }
+    }
+
+    static func problem(_ error: any Error, _ path: String) -> StoreProblem {
+        if let problem = error as? StoreProblem { return problem }
+        return StoreProblem(journalError(error), path)
+    }
+}

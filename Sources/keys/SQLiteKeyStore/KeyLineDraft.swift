@@ -1,0 +1,173 @@
+internal import AppAttest
+internal import ByteCoding
+internal import Cryptography
+internal import KeyStore
+
+/// A key's line while its members are read.
+struct KeyLineDraft {
+    typealias Problem = KeyLine.Problem
+
+    private enum Member: String, CaseIterable {
+        case keyID = "key_id"
+        case appID = "app_id"
+        case environment
+        case publicKey = "public_key"
+        case counter
+        case window
+        case status
+        case revokedAt = "revoked_at"
+        case enrolledAt = "enrolled_at"
+        case lastUsedAt = "last_used_at"
+        case source
+        case receipt
+    }
+
+    private static let names = Member.allCases.map { Array($0.rawValue.utf8) }
+
+    private var keyID: KeyID?
+    private var appID: String?
+    private var environment: KeyEnvironment?
+    private var publicKey: P256.PublicKey?
+    private var counter: SignCounter?
+    private var window: UInt64?
+    private var isRevoked: Bool?
+    private var revokedAt: Int64?
+    private var enrolledAt: Int64?
+    private var lastUsedAt: Int64?
+    private var source: KeyRecord.Source?
+    private var receipt: [UInt8]?
+    /// A bit for each member that was read.
+    private var taken: UInt16 = 0
+
+    mutating func take(_ name: [UInt8], _ value: FlatJSONReader.Value) throws(Problem) {
+        guard let place = Self.names.firstIndex(of: name) else {
+            throw Problem("\(Self.quoted(name)) is no member of a key")
+        }
+        guard taken >> UInt16(place) & 1 == 0 else {
+            throw Problem("\(Self.quoted(name)) is given twice")
+        }
+        taken |= 1 << UInt16(place)
+        switch Member.allCases[place] {
+        case .keyID:
+            guard case .string(let text) = value, let keyID = KeyID(base64: text.span) else {
+                throw Problem("key_id: use base64 of 32 octets")
+            }
+            self.keyID = keyID
+        case .appID: appID = try Self.appID(value)
+        case .environment:
+            environment = try Self.word(
+                value,
+                "environment",
+                KeyEnvironment.allCases.map(\.rawValue)
+            )
+            .flatMap(KeyEnvironment.init(rawValue:))
+        case .publicKey: publicKey = try Self.publicKey(value)
+        case .counter:
+            guard case .number(let number) = value, let number = UInt32(exactly: number) else {
+                throw Problem("counter: use a number, 0…4294967295")
+            }
+            counter = SignCounter(rawValue: number)
+        case .window:
+            guard case .string(let text) = value, text.count == 16,
+                let number = UInt64(String(decoding: text, as: UTF8.self), radix: 16)
+            else { throw Problem("window: use 16 hexadecimal digits") }
+            window = number
+        case .status:
+            isRevoked = try Self.word(value, "status", ["active", "revoked"]).map {
+                $0 == "revoked"
+            }
+        case .revokedAt: revokedAt = try Self.second(value, "revoked_at")
+        case .enrolledAt: enrolledAt = try Self.second(value, "enrolled_at")
+        case .lastUsedAt: lastUsedAt = try Self.second(value, "last_used_at")
+        case .source:
+            source = try Self.word(value, "source", KeyRecord.Source.allCases.map(\.rawValue))
+                .flatMap(KeyRecord.Source.init(rawValue:))
+        case .receipt: receipt = try Self.receipt(value)
+        }
+    }
+
+    /// The key, when nothing is missing.
+    func record() throws(Problem) -> KeyRecord {
+        guard let keyID else { throw Problem("key_id is missing") }
+        guard let appID else { throw Problem("app_id is missing") }
+        guard let environment else { throw Problem("environment is missing") }
+        guard let publicKey else { throw Problem("public_key is missing") }
+        guard let counter else { throw Problem("counter is missing") }
+        guard isRevoked == true || revokedAt == nil else {
+            throw Problem("revoked_at is given, and status is not revoked")
+        }
+        return KeyRecord(
+            keyID: keyID,
+            appID: appID,
+            environment: environment,
+            publicKey: publicKey,
+            // Nobody has said which counters below were used, so all of them count as used.
+            counters: CounterState(highest: counter, seen: window ?? .max),
+            receipt: receipt,
+            enrolledAt: enrolledAt,
+            lastUsedAt: lastUsedAt,
+            status: isRevoked == true ? .revoked(at: revokedAt ?? 0) : .active,
+            source: source ?? .imported
+        )
+    }
+
+    // MARK: Values
+
+    private static func quoted(_ octets: [UInt8]) -> String {
+        "\"" + String(decoding: octets.prefix(40), as: UTF8.self) + "\""
+    }
+
+    private static func appID(_ value: FlatJSONReader.Value) throws(Problem) -> String {
+        guard case .string(let text) = value, (1...255).contains(text.count),
+            text.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
+        else { throw Problem("app_id: use an App ID, 1…255 characters of ASCII without blanks") }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    private static func publicKey(_ value: FlatJSONReader.Value) throws(Problem) -> P256.PublicKey {
+        guard case .string(let text) = value, let octets = Base64.decode(text.span) else {
+            throw Problem("public_key: use base64 of an X9.62 point")
+        }
+        guard octets.count == 65, octets[0] == 4 else {
+            throw Problem("public_key: \(octets.count) octets; use 65, the first of them 04")
+        }
+        guard let key = P256.PublicKey(x963: octets.span) else {
+            throw Problem("public_key: the point is not on the curve P-256")
+        }
+        return key
+    }
+
+    private static func receipt(_ value: FlatJSONReader.Value) throws(Problem) -> [UInt8]? {
+        switch value {
+        case .null: return nil
+        case .string(let text):
+            if let octets = Base64.decode(text.span), !octets.isEmpty { return octets }
+        case .number, .boolean: break
+        }
+        throw Problem("receipt: use base64 or null")
+    }
+
+    private static func word(
+        _ value: FlatJSONReader.Value,
+        _ name: String,
+        _ words: [String]
+    ) throws(Problem) -> String? {
+        guard case .string(let text) = value,
+            let word = words.first(where: { $0.utf8.elementsEqual(text) })
+        else { throw Problem("\(name): use \(words.joined(separator: " or "))") }
+        return word
+    }
+
+    private static func second(
+        _ value: FlatJSONReader.Value,
+        _ name: String
+    ) throws(Problem) -> Int64? {
+        switch value {
+        case .null: return nil
+        case .string(let text):
+            if let time = UnixTime(iso8601: text.span), time.seconds >= 0 { return time.seconds }
+        case .number, .boolean: break
+        }
+        throw Problem("\(name): use a time such as 2026-04-20T10:00:00Z, or null")
+    }
+}

@@ -1,0 +1,264 @@
+internal import AppAttest
+internal import Cryptography
+internal import Foundation
+internal import GRDB
+package import KeyStore
+internal import Synchronization
+
+/// The gateway's journal in SQLite.
+package final class SQLiteKeyJournal: KeyJournal {
+    /// Rows of one batch of `load` and `changes`.
+    private static let batchCount = 4_096
+
+    private let lock: StoreLock
+    private let watch: ChangeWatch
+    private let files: StoreFiles
+    private let generation: GenerationFile
+    private let writer: KeyDatabase
+    private let reader: KeyDatabase
+    private let store: String
+    private let apps = Mutex(AppRows())
+    /// Only the writer's queue comes here.
+    private let work: Mutex<WriterWork>
+    private let follower = Mutex<(@Sendable () -> JournalError?)?>(nil)
+    /// The generation that this process has seen.
+    private let seenGeneration: Atomic<Int64>
+    /// What was wrong with the age of the database and was accepted; `nil` for nothing.
+    package let accepted: StoreProblem?
+
+    /// Opens the database, makes it where it is missing, and checks it as a whole.
+    ///
+    /// Checked in this order: that no other gateway uses it; that there is one where there was one;
+    /// that its log of transactions is its own; that the file can be opened or made; that it is a
+    /// database, ours, and of a known version; that it is not damaged; that it is not older than
+    /// what was used here.
+    package convenience init(
+        path: String,
+        age: StoreAge.Demand = .newest
+    ) throws(StoreProblem) {
+        try self.init(path: path, foldedAt: CounterFold.entriesMax, age: age)
+    }
+
+    /// - `entriesMax`: how many entries of the log of counters are folded.
+    package init(
+        path: String,
+        foldedAt entriesMax: Int,
+        age: StoreAge.Demand = .newest
+    ) throws(StoreProblem) {
+        let resolved = StoreFile.resolved(path)
+        lock = try StoreLock(database: resolved)
+        var problem = StoreAge.problemBeforeOpening(resolved)
+        if let problem, age == .newest { throw problem }
+        try StoreAge.checkPairing(resolved)
+        try StoreFile.create(resolved)
+        watch = try ChangeWatch(database: resolved)
+        writer = try KeyDatabase(path: resolved, creates: false)
+        try writer.check()
+        reader = try KeyDatabase(beside: writer)
+        let before = try writer.attempt { db in try Generation.current(db) }
+        problem = problem ?? StoreAge.problem(before, resolved)
+        if let problem, age == .newest { throw problem }
+        accepted = problem
+        store = before.store
+        // Before the first number is given, so that no crash leaves a number without a file.
+        if before.number == 0 {
+            _ = try GenerationFile(database: resolved, GenerationFile.Record(generation: before))
+        }
+        let now = try writer.attempt { db in
+            Generation(store: before.store, number: try Generation.advance(db))
+        }
+        seenGeneration = Atomic(now.number)
+        files = try StoreFiles(database: resolved)
+        generation = try GenerationFile(database: resolved, files.record(now))
+        let count = try writer.attempt { db in try CounterLog.count(db) }
+        work = Mutex(WriterWork(fold: CounterFold(entryCount: count, entriesMax: entriesMax)))
+        try lock.note(files, database: resolved)
+    }
+
+    package func load(
+        apps: AppNumbers,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision {
+        self.apps.withLock { $0.numbers = apps }
+        return try reader.read { db in
+            let newer = try CounterLog.entries(db)
+            try self.fetch(db, sql: KeyColumns.select, arguments: []) { rows in
+                guard !newer.isEmpty else { return body(rows) }
+                body(rows.map { row in newer[row.row].map(row.merged) ?? row })
+            }
+            return try Self.revision(db)
+        }
+    }
+
+    package func changes(
+        since revision: JournalRevision,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision {
+        try files.check()
+        // Read before the database, which then is at least there.
+        let seen = seenGeneration.load(ordering: .acquiring)
+        let (reached, now) = try reader.read { db in
+            // The second condition is what lets SQLite use the index, which is of such rows only.
+            let sql = KeyColumns.select + " WHERE revision > ? AND revision > 0"
+            try self.fetch(db, sql: sql, arguments: [revision.number], into: body)
+            return (try Self.revision(db), try Generation.current(db))
+        }
+        guard now.store == store, now.number >= seen else {
+            throw JournalError(.replaced, "\(reader.path) was put back to an older state")
+        }
+        seenGeneration.max(now.number, ordering: .acquiringAndReleasing)
+        // The command that has made a change leaves this to us. Should it fail, the next commit
+        // tries it again and tells of it.
+        try? generation.raise(to: now.number)
+        return reached
+    }
+
+    private static func revision(_ db: Database) throws -> JournalRevision {
+        let statement = try db.cachedStatement(sql: "SELECT revision FROM state")
+        return JournalRevision(try Int64.fetchOne(statement) ?? 0)
+    }
+
+    package func follow(_ body: @escaping @Sendable () -> JournalError?) {
+        follower.withLock { $0 = body }
+        watch.start(body)
+    }
+
+    private func fetch(
+        _ db: Database,
+        sql: String,
+        arguments: StatementArguments,
+        into body: ([KeyRow]) -> Void
+    ) throws {
+        var rows: [KeyRow] = []
+        rows.reserveCapacity(Self.batchCount)
+        let cursor = try Row.fetchCursor(db, sql: sql, arguments: arguments)
+        while let row = try cursor.next() {
+            rows.append(try key(row, db))
+            if rows.count == Self.batchCount {
+                body(rows)
+                rows.removeAll(keepingCapacity: true)
+            }
+        }
+        if !rows.isEmpty { body(rows) }
+    }
+
+    private func key(_ row: Row, _ db: Database) throws -> KeyRow {
+        let app: Int64 = row[3]
+        return KeyRow(
+            row: row[0],
+            keyID: try KeyColumns.keyID(row, 1),
+            publicKey: try KeyColumns.publicKey(row, 2),
+            app: try apps.withLock { try $0.number(of: app, db) },
+            environment: try KeyColumns.environment(row, 4),
+            counters: try KeyColumns.counters(row, 5, 6),
+            isRevoked: !row.hasNull(atIndex: 7)
+        )
+    }
+
+    // MARK: Writing
+
+    package func commit(_ batch: JournalBatch) throws(JournalError) -> [EnrolledRow] {
+        guard !watch.isEnded else { throw JournalError(.closed, "the store is closed") }
+        do throws(JournalError) {
+            try files.check()
+        } catch {
+            // What waits for no disk is to be refused too, and not in a second.
+            if let body = follower.withLock({ $0 }) { watch.look(body) }
+            throw error
+        }
+        let (rows, number) = try writer.write { db in
+            let isOfCounters = !batch.changes.isEmpty
+            let logged = isOfCounters ? try CounterLog.append(batch.changes, db) : nil
+            let rows = try batch.enrolments.map { try self.enrol($0, db) }
+            return (rows, try rows.isEmpty ? logged : logged ?? Generation.advance(db))
+        }
+        if let number { seenGeneration.max(number, ordering: .acquiringAndReleasing) }
+        work.withLock { work in
+            work.lastCount = batch.changes.count
+            work.fold.added(batch.changes.count)
+        }
+        return rows
+    }
+
+    package func settle() throws(JournalError) {
+        do throws(StoreProblem) {
+            try generation.raise(to: seenGeneration.load(ordering: .acquiring))
+        } catch {
+            throw JournalError(.unusable, "\(error.path) \(error.detail)")
+        }
+        try work.withLock { (work) throws(JournalError) in
+            guard work.fold.isDue else { return }
+            try work.fold.fold(writer, added: work.lastCount)
+        }
+    }
+
+    private func enrol(_ record: KeyRecord, _ db: Database) throws -> EnrolledRow {
+        let isNew = try KeyColumns.insert(record, revision: 0, db)
+        let sql = KeyColumns.select + " WHERE key_id = ?"
+        guard let row = try Row.fetchOne(db, sql: sql, arguments: [Data(record.keyID.octets)])
+        else { throw JournalError(.damaged, "a key that was inserted is not there") }
+        return EnrolledRow(key: try key(row, db), isNew: isNew)
+    }
+
+    package func close() {
+        watch.endAndWait()
+        // The last one who closes a database deletes the log at its path, whoever's that is now.
+        if !files.ownsLog { writer.leaveLog() }
+        let isIntact = files.difference == nil
+        // What is open when this fails is closed by the system; nothing is lost with WAL.
+        try? reader.queue.close()
+        try? writer.queue.close()
+        if isIntact { rememberCleanStop() }
+        lock.release()
+    }
+
+    /// There is no log of transactions any more that could be taken for another database's.
+    private func rememberCleanStop() {
+        let number = seenGeneration.load(ordering: .acquiring)
+        var record = files.record(Generation(store: store, number: number))
+        record.log = nil
+        // Should it fail, the file says what it said before, which is right too.
+        _ = try? GenerationFile(database: writer.path, record)
+    }
+}
+
+extension KeyRow {
+    /// The row with counters that are newer, or older.
+    fileprivate func merged(_ change: CounterChange) -> KeyRow {
+        var state = counters
+        state.merge(change.counters)
+        return KeyRow(
+            row: row,
+            keyID: keyID,
+            publicKey: publicKey,
+            app: app,
+            environment: environment,
+            counters: state,
+            isRevoked: isRevoked
+        )
+    }
+}
+
+/// What the writer keeps between commits.
+private struct WriterWork {
+    var fold: CounterFold
+    /// Changes of the last commit.
+    var lastCount = 0
+}
+
+/// The numbers of App IDs in the database, as those of the table.
+private struct AppRows {
+    var numbers = AppNumbers()
+    private var known: [Int64: AppNumber] = [:]
+
+    mutating func number(of row: Int64, _ db: Database) throws -> AppNumber {
+        if let number = known[row] { return number }
+        let sql = "SELECT app_id FROM apps WHERE id = ?"
+        guard let appID = try String.fetchOne(db, sql: sql, arguments: [row]) else {
+            throw JournalError(.damaged, "a key is of an app that is not there")
+        }
+        let number = numbers.number(of: appID)
+        known[row] = number
+        return number
+    }
+}

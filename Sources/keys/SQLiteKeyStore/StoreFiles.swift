@@ -1,0 +1,91 @@
+internal import Glibc
+internal import KeyStore
+internal import Synchronization
+
+/// The files that a gateway has open, and whether they are still those at their paths.
+///
+/// SQLite goes on with the files that it has opened when they are moved, deleted or replaced
+/// ("How To Corrupt An SQLite Database File", section 4.1). Commands would open others then, and
+/// the gateway would see nothing of what they do. So nothing is written, and nothing answered,
+/// before the paths lead to the same files again.
+final class StoreFiles: Sendable {
+    /// What is added to the database's path, in the order in which a difference is told.
+    static let suffixes = ["", logSuffix, indexSuffix, StoreLock.suffix]
+    private static let logSuffix = "-wal"
+    private static let indexSuffix = "-shm"
+
+    private struct File {
+        let suffix: String
+        let path: String
+        let identity: FileIdentity
+    }
+
+    private let files: [File]
+    /// The longest that the index of the log of transactions has been. SQLite maps it, so to touch
+    /// what somebody has cut off would end the process. SQLite itself never shortens it while it is
+    /// in use.
+    private let indexLength = Atomic<Int64>(0)
+
+    /// Remembers the files of a database that is open and has been written.
+    init(database: String) throws(StoreProblem) {
+        var files: [File] = []
+        for suffix in Self.suffixes {
+            let path = database + suffix
+            guard let identity = FileIdentity(path: path) else {
+                throw StoreProblem(.replaced, path, "was deleted while it was opened")
+            }
+            files.append(File(suffix: suffix, path: path, identity: identity))
+        }
+        self.files = files
+    }
+
+    /// What others compare: an identity for each suffix.
+    var texts: [String] { files.map(\.identity.description) }
+
+    /// What a file of the generation says of them.
+    func record(_ generation: Generation) -> GenerationFile.Record {
+        let database = files.first { $0.suffix.isEmpty }?.identity
+        let log = files.first { $0.suffix == Self.logSuffix }?.identity
+        return GenerationFile.Record(generation: generation, database: database, log: log)
+    }
+
+    /// Whether the log of transactions at its path is the one that is open.
+    var ownsLog: Bool {
+        files.allSatisfy {
+            $0.suffix != Self.logSuffix || FileIdentity(path: $0.path) == $0.identity
+        }
+    }
+
+    /// - Throws: `replaced`, with the first file that is another or is not there.
+    func check() throws(JournalError) {
+        if let difference { throw JournalError(.replaced, difference) }
+    }
+
+    /// What has become of the first file that is another or is not there; `nil` when all are.
+    var difference: String? {
+        for file in files {
+            guard let now = FileIdentity(path: file.path), now == file.identity else {
+                return "\(file.path) was deleted or replaced"
+            }
+            guard file.suffix == Self.indexSuffix else { continue }
+            let length = indexLength.load(ordering: .relaxed)
+            guard now.length >= length else {
+                // Zeros are no index, and SQLite makes a new one of the log. By its path, since to
+                // close a descriptor of the file would drop the locks that SQLite holds on it.
+                let isMended = truncate(file.path, off_t(length)) == 0
+                return "\(file.path) was cut" + (isMended ? " and is made anew" : "")
+            }
+            indexLength.max(now.length, ordering: .relaxed)
+        }
+        return nil
+    }
+
+    /// The file that a command would open in place of one of these texts; `nil` when all agree.
+    static func difference(_ texts: [String], _ database: String) -> String? {
+        for (suffix, text) in zip(suffixes, texts)
+        where FileIdentity(path: database + suffix)?.description != text {
+            return database + suffix
+        }
+        return nil
+    }
+}

@@ -1,0 +1,84 @@
+package import KeyStore
+
+/// Why the store can't be used, for the operator: what, and what to do about it.
+package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible {
+    package enum Reason: String, Hashable, Sendable {
+        /// There is no database.
+        case missing
+        /// Another gateway uses it.
+        case locked
+        /// It can't be read as a database, or its check fails.
+        case damaged
+        /// It is a database of another program.
+        case foreign
+        /// A newer Portcullis has changed its tables.
+        case newer
+        /// Files can't be made, read or written.
+        case unusable
+        /// Another process holds the write lock for too long.
+        case busy
+        /// The change is stored, and a running gateway has not said that it obeys.
+        case gatewayNotTold
+        /// The files are not those that a running gateway has open.
+        case replaced
+        /// The database is older than what was used here, or there is none any more.
+        case older
+        /// The log of transactions is another database's.
+        case mispaired
+    }
+
+    package let reason: Reason
+    package let path: String
+    /// What was found.
+    package let detail: String
+
+    init(_ reason: Reason, _ path: String, _ detail: String) {
+        self.reason = reason
+        self.path = path
+        self.detail = detail
+    }
+
+    /// What a journal's fault is to the operator of the file at this path.
+    package init(_ error: JournalError, _ path: String) {
+        self.path = path
+        detail = error.detail
+        reason =
+            switch error.reason {
+            case .busy: .busy
+            case .full, .unusable, .closed: .unusable
+            case .damaged: .damaged
+            case .replaced: .replaced
+            }
+    }
+
+    /// What to do.
+    package var hint: String {
+        switch reason {
+        case .missing: "give the path of the gateway's database, or import keys to make one"
+        case .locked: "stop the other gateway, or give this one a database of its own"
+        case .damaged:
+            "see in the kernel's log whether the disk fails; if it does not, stop what uses the "
+                + "file, move it aside with its -wal and -shm, and restore a backup: keys import "
+                + "of the last keys export, then serve --accept-older-store; devices whose key is "
+                + "not in it enrol again"
+        case .foreign: "give the path of another file"
+        case .newer: "use the version of portcullis that wrote it, or a later one"
+        case .unusable:
+            "make the folder and its files writable for this user, with room on the disk"
+        case .busy: "try again; another command or a backup is writing (fuser FILE names it)"
+        case .gatewayNotTold: "look at the gateway's log and restart it; it reads all at its start"
+        case .replaced:
+            "move the files that the gateway has open back, or, to use those that are there now, "
+                + "restart the gateway and do this again"
+        case .older:
+            "put the newest copy back; to go on with this one, start once with "
+                + "--accept-older-store: what was stored since is lost, so assertions that were "
+                + "admitted since can be replayed where a rule asks for no challenge, keys revoked "
+                + "since pass, and devices enrolled since enrol again"
+        case .mispaired:
+            "move it and the -shm beside it away, or put the database back that it belongs to"
+        }
+    }
+
+    package var description: String { "\(path): \(detail); \(hint)" }
+}

@@ -1,0 +1,71 @@
+internal import ByteCoding
+
+/// The parts of a challenge as its text says them; nobody has checked the code.
+package struct UnverifiedChallenge: Sendable {
+    /// Octets of a challenge, and characters of its text.
+    package static let octetCount = 42
+    package static let textCount = 56
+    /// The octets that the code covers.
+    static let signedCount = 26
+    static let version: UInt8 = 1
+
+    package let purpose: ChallengePurpose
+    /// Which start of a gateway issued it.
+    package let epoch: UInt64
+    package let serial: UInt64
+    /// Seconds since 1970; the challenge is good before that second.
+    package let expiry: Int64
+    let octets: [UInt8]
+
+    /// Reads the text of a challenge: 56 characters of base64url.
+    ///
+    /// `nil` for another length, another alphabet, version or purpose, and for an expiry before
+    /// 1970.
+    package init?(text: Span<UInt8>) {
+        guard text.count == Self.textCount else { return nil }
+        // The decoder reads both alphabets; one spelling is enough for what we wrote ourselves.
+        for index in text.indices where Self.isForeign(text[index]) { return nil }
+        guard let octets = Base64.decode(text), octets.count == Self.octetCount,
+            octets[0] == Self.version, let purpose = ChallengePurpose(rawValue: octets[1]),
+            let expiry = Int64(exactly: Self.number(octets.span, at: 18))
+        else { return nil }
+        self.purpose = purpose
+        epoch = Self.number(octets.span, at: 2)
+        serial = Self.number(octets.span, at: 10)
+        self.expiry = expiry
+        self.octets = octets
+    }
+
+    private static func isForeign(_ octet: UInt8) -> Bool {
+        octet == UInt8(ascii: "+") || octet == UInt8(ascii: "/") || octet == UInt8(ascii: "=")
+    }
+
+    private static func number(_ octets: Span<UInt8>, at offset: Int) -> UInt64 {
+        var number: UInt64 = 0
+        for index in offset..<(offset + 8) { number = number << 8 | UInt64(octets[index]) }
+        return number
+    }
+
+    /// The octets that the code covers.
+    static func signed(
+        _ purpose: ChallengePurpose,
+        epoch: UInt64,
+        serial: UInt64,
+        expiry: Int64
+    ) -> [UInt8] {
+        var octets: [UInt8] = []
+        octets.reserveCapacity(octetCount)
+        octets.append(version)
+        octets.append(purpose.rawValue)
+        append(epoch, to: &octets)
+        append(serial, to: &octets)
+        append(UInt64(clamping: expiry), to: &octets)
+        return octets
+    }
+
+    private static func append(_ number: UInt64, to octets: inout [UInt8]) {
+        for place in 0..<UInt64(8) {
+            octets.append(UInt8(truncatingIfNeeded: number >> (56 - 8 * place)))
+        }
+    }
+}

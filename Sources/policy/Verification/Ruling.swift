@@ -1,0 +1,68 @@
+package import AppAttest
+package import Cryptography
+package import KeyStore
+
+/// The verdict about a request and what belongs to it.
+package struct Ruling: Sendable {
+    /// How far a request has proved itself.
+    package enum Standing: Comparable, Sendable {
+        /// Whatever it names, it has proved nothing.
+        case claimed
+        /// The key that it names has signed it.
+        case signed
+        /// All holds that can be judged without a party that failed.
+        case complete
+    }
+
+    package var verdict: Verdict
+    package var standing = Standing.claimed
+    /// The key that the request names, whether or not it proved to hold it.
+    package var keyID: KeyID?
+    /// The App ID of the key; empty when the key is not known or its app not configured.
+    package var appID = ""
+    /// Who attested the key; `nil` when the key is not known.
+    package var environment: KeyEnvironment?
+    /// The rule forwards although the verdict is a refusal: clients that can't attest.
+    package var isExcused = false
+    /// What the content must hash to before its last octets are released.
+    package var expectedDigest: SHA256Digest?
+    /// The commit that the request must wait for, where its counter alone stops a replay.
+    package var ticket: CommitTicket?
+
+    /// The key that has signed the request; `nil` when none is known to have.
+    package var signer: KeyID? { standing >= .signed ? keyID : nil }
+
+    /// Whether it rests on a test authority's key.
+    package var isTest: Bool { environment == .test }
+
+    package init(_ verdict: Verdict, keyID: KeyID? = nil) {
+        self.verdict = verdict
+        self.keyID = keyID
+    }
+}
+
+/// What a head alone leads to.
+package enum Opening: Sendable {
+    /// The verdict is known.
+    case ruled(Ruling)
+    /// The content must be held and hashed first.
+    case hold(Proof)
+}
+
+/// What a request claims, while its content is awaited.
+package struct Proof: Sendable {
+    package let keyID: KeyID
+    let assertion: UnverifiedAssertion
+    var challenge: [UInt8]?
+    /// What the client declares the content to hash to, where it does.
+    let declared: SHA256Digest?
+    /// The line form's client data before and behind the digest line; empty in the other forms.
+    let linesBefore: [UInt8]
+    let linesBehind: [UInt8]
+    /// The assertion, where the stated digest was enough to verify it: the content need only have
+    /// that digest.
+    var verified: VerifiedAssertion?
+
+    /// Whether a signature was verified for it.
+    package var isVerified: Bool { verified != nil }
+}

@@ -1,0 +1,211 @@
+import AppAttest
+import ByteCoding
+import Cryptography
+import HTTPWire
+import KeyStore
+import Lanes
+import Rules
+import Telemetry
+import Verification
+
+// The request's head on its way to a server.
+extension Exchange {
+    /// The place of the rule's origin among the settings and the pools.
+    private var originPlace: Int {
+        guard let origin = rule.origin else {
+            preconditionFailure("Exchange: a denied request is not forwarded")
+        }
+        return origin.rawValue
+    }
+
+    /// Writes the head for the origin while the client's octets are there. Verdict fields follow
+    /// with ``writeVerdict()``. The framing is `nil` while it is not known.
+    func writeOriginHead(_ octets: Span<UInt8>, framing: BodyFraming?) {
+        guard let client else { return }
+        originFraming = framing ?? .none
+        var options = HeadWriter.RequestOptions()
+        // The proof is the gateway's business. A rule with field names of its own is for an app
+        // whose origin may still read them.
+        if rule.mode != .off { options.dropping.formUnion(FieldKindSet.proof) }
+        let pool = settings.origins[originPlace]
+        // RFC 9112 §3.2: what goes out as HTTP/1.1 has a Host, also for HTTP/1.0 clients without
+        // one.
+        let host = pool.host ?? (proxy.requestHead.authority.isEmpty ? Array(pool.name.utf8) : nil)
+        if host != nil { options.dropping.insert(FieldKindSet(.host)) }
+        let isProxy = client.provenance.peerIsTrusted
+        options.keeping = isProxy ? pool.keptFields.fromProxies : pool.keptFields.fromAll
+        if rule.mode != .off { options.guarding = rule.guardedFields }
+        options.framing = originFraming
+        options.closes = isolatesContent
+        options.forwardsUpgrade = asksUpgrade
+        options.acceptsTrailers = acceptsTrailers
+        HeadWriter.beginRequest(proxy.requestHead, octets, options, into: &originHead)
+        if let host { HeadWriter.field("Host", host, into: &originHead) }
+        client.provenance.write(
+            proxy.requestHead,
+            octets,
+            proxy.address,
+            keepsHost: isProxy && pool.keptFields.keepsHost
+                && proxy.requestHead.fields.contains(.xForwardedHost),
+            into: &originHead
+        )
+        isHeadOpen = true
+    }
+
+    /// Tells the origin the verdict. Every copy that the client sent was dropped.
+    func writeVerdict() {
+        guard rule.mode != .off, isHeadOpen else { return }
+        toldPass = ruling.verdict == .pass
+        HeadWriter.field("App-Attest-Verdict", text: ruling.verdict.word, into: &originHead)
+        let reason = ruling.verdict.reason
+        if !reason.isEmpty {
+            HeadWriter.field("App-Attest-Reason", text: reason, into: &originHead)
+        }
+        guard ruling.verdict == .pass, let keyID = ruling.keyID,
+            let environment = ruling.environment?.rawValue
+        else { return }
+        let text = Base64.encode(keyID.digest.bytes.span)
+        HeadWriter.field("App-Attest-Key-Id", text, into: &originHead)
+        HeadWriter.field("App-Attest-App-Id", text: ruling.appID, into: &originHead)
+        HeadWriter.field("App-Attest-Environment", text: environment, into: &originHead)
+    }
+
+    /// Sends the request to the next server.
+    func forward() {
+        if isHeadOpen {
+            HeadWriter.endHead(into: &originHead)
+            isHeadOpen = false
+            // A request that is sent once more is sent with it.
+            originHead += arrived
+            arrived = []
+        }
+        let pool = pools[originPlace]
+        guard let server = pool.server(now: lane.now, after: tried) else {
+            return fail(hasConnectTimedOut ? .originTimeout : .originUnreachable)
+        }
+        // The second attempt takes none: the others may be as old as the one that failed.
+        if !hasRetried, let idle = server.takeIdle(round: lane.round) {
+            proxy.tally.add(.originReuses)
+            idle.state = .busy(self)
+            adopt(idle)
+            return originConnected(idle)
+        }
+        connect(to: server, of: pool)
+    }
+
+    /// From here on the connection uses the client's turns, until it is released.
+    private func adopt(_ connection: OriginConnection) {
+        connection.flow = client?.flow ?? 0
+        origin = connection
+    }
+
+    private func connect(to server: OriginServer, of pool: OriginPool) {
+        tried.append(server)
+        do throws(SocketError) {
+            let opened = try Connection.open(to: server.settings.address)
+            let connection = OriginConnection(
+                server,
+                for: self,
+                descriptor: opened.descriptor,
+                isConnecting: opened.isConnecting,
+                on: lane
+            )
+            do throws(SocketError) {
+                try lane.register(connection)
+            } catch {
+                connection.close()
+                throw error
+            }
+            proxy.tally.add(.originConnects)
+            adopt(connection)
+            if opened.isConnecting {
+                connection.setDeadline(milliseconds: pool.settings.connectTimeout)
+            } else {
+                originConnected(connection)
+            }
+        } catch {
+            guard !error.isShortage else {
+                proxy.tally.add(.originConnectFailures)
+                return fail(.outOfDescriptors)
+            }
+            connectFailed(to: server, error)
+        }
+    }
+
+    func connectFailed(_ connection: OriginConnection, _ error: SocketError) {
+        guard origin === connection else { return }
+        origin = nil
+        connection.close()
+        connectFailed(to: connection.server, error)
+    }
+
+    /// Nothing was sent, so any request may go to another server.
+    private func connectFailed(to server: OriginServer, _ error: SocketError) {
+        proxy.tally.add(.originConnectFailures)
+        hasConnectTimedOut = error.isTimeout
+        pools[originPlace].connectFailed(server, now: lane.now)
+        forward()
+    }
+
+    /// The connection takes octets.
+    func originConnected(_ connection: OriginConnection) {
+        sentAt = MonotonicClock.nanoseconds
+        servedBy = (connection.server, connection.isReused)
+        connection.inbox = []
+        connection.scanner = HeadScanner(.response)
+        connection.sentNothing = true
+        // What bounded the connect, or the time in the pool, says nothing about the request.
+        connection.setDeadline(milliseconds: nil)
+        switch writeHead(to: connection) {
+        case .sent: break
+        case .queued: watchOrigin()
+        case .failed: return originWriteFailed(connection)
+        }
+        switch upload {
+        case .done:
+            awaitResponse()
+        case .waiting:
+            upload = .streaming
+            beginUpload()
+        case .replaying:
+            replayHeld()
+        case .holding, .collecting, .streaming, .abandoned:
+            preconditionFailure("Exchange: connected to an origin while \(upload)")
+        }
+    }
+
+    /// Sends the head, and with it what is in memory of content that was held.
+    ///
+    /// Where content is to follow, the connection ends with a reset from here until all of it is
+    /// out, even if the process dies.
+    private func writeHead(to connection: OriginConnection) -> Connection.WriteOutcome {
+        let head = originHead
+        switch upload {
+        case .replaying:
+            guard let held else { preconditionFailure("Exchange: nothing held is replayed") }
+            let isPlain = originFraming != .chunked
+            let first = isPlain ? min(held.memory.count, Lane.inputBytes) : 0
+            connection.resetsOnClose = first < held.count || releasesHeld
+            upload = .replaying(offset: first)
+            let content = held.memory
+            return connection.write(head.span, content.span.extracting(first: first))
+        case .waiting:
+            let here = UInt64(client?.inbox.count ?? 0)
+            let isHere =
+                if case .length(let length) = body.framing { length <= here } else { false }
+            connection.resetsOnClose = !isHere
+        case .done, .holding, .collecting, .streaming, .abandoned: break
+        }
+        return connection.write(head.span)
+    }
+
+    /// The request is out; the response must begin in time.
+    func awaitResponse() {
+        if let origin, isSent(to: origin) { origin.resetsOnClose = false }
+        guard let origin, !hasResponse else { return }
+        origin.setDeadline(
+            milliseconds: settings.origins[originPlace].firstByteTimeout
+        )
+        client?.expectNothing()
+    }
+}

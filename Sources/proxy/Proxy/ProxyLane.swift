@@ -1,0 +1,262 @@
+import HTTPWire
+package import KeyStore
+package import Lanes
+import Rules
+package import TLSSession
+package import Telemetry
+package import Verification
+
+/// What the proxy owns on one lane.
+///
+/// Lives on the lane's queue. Made once; `settings` is replaced by a reload.
+package final class ProxyLane {
+    /// Takes finished lines of the access log, and how many were dropped beside them.
+    package typealias LogSink = @Sendable (_ lines: [UInt8], _ dropped: UInt64) -> Void
+
+    package let lane: Lane
+    private(set) var settings: ProxySettings
+    /// Counts the reloads.
+    private(set) var settingsNumber: UInt32 = 0
+    var tally: Tally
+    var judge: Judge
+    private(set) var enrolment: Enrolment
+    let keys: KeyTable
+    let addresses: AddressTable
+    let held: HeldLedger
+    private(set) var pools: [OriginPool]
+    /// Requests that wait until their counter is on disk, in the order of their tickets.
+    var commitQueue = CommitQueue()
+    var log = AccessLog()
+    private var writeLog: LogSink
+
+    // Scratch, used by one event at a time.
+    var requestHead = RequestHead()
+    var responseHead = ResponseHead()
+    var address = ClientAddress()
+    var view = TargetView()
+    private var output: [UInt8] = []
+
+    /// Client connections that are open.
+    private(set) var clientCount = 0
+    /// The gateway ends: connections close after their request.
+    private(set) var isDraining = false
+    private var emptied: (() -> Void)?
+    private var clients: [ObjectIdentifier: ClientConnection] = [:]
+    private var dateSecond: Int64 = -1
+    private var dateOctets: [UInt8] = []
+    /// Empty arrays for the heads that go to origins: their memory is used again.
+    private var spareHeads: [[UInt8]] = []
+
+    /// `writeLog` is called on the lane's queue.
+    package init(
+        lane: Lane,
+        settings: ProxySettings,
+        judge: Judge,
+        enrolment: Enrolment,
+        keys: KeyTable,
+        addresses: AddressTable,
+        held: HeldLedger,
+        writeLog: @escaping LogSink
+    ) {
+        self.lane = lane
+        self.settings = settings
+        self.judge = judge
+        self.enrolment = enrolment
+        self.keys = keys
+        self.addresses = addresses
+        self.held = held
+        self.writeLog = writeLog
+        tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
+        pools = settings.origins.map(OriginPool.init)
+        // Lane and proxy hold each other until the end: references to an object that was ever
+        // referred to weakly are counted the slow way.
+        lane.turnEnded = { [self] in turnEnded() }
+    }
+
+    /// Takes a new configuration: requests under way keep theirs, pooled connections are dropped.
+    package func reload(
+        _ settings: ProxySettings,
+        judge: Judge,
+        enrolment: Enrolment,
+        writeLog: @escaping LogSink
+    ) {
+        // Lines of before go where they were meant to go.
+        passLog()
+        self.writeLog = writeLog
+        let before = Dictionary(
+            uniqueKeysWithValues: self.settings.rules.rules.map { ($0.id, $0.index) }
+        )
+        tally.renumber(settings.rules.rules.map { before[$0.id] })
+        self.settings = settings
+        settingsNumber &+= 1
+        self.judge = judge
+        self.enrolment = enrolment
+        for pool in pools { pool.closeIdle() }
+        pools = settings.origins.map(OriginPool.init)
+    }
+
+    /// A connection was accepted.
+    package func accept(_ descriptor: Int32, _ peer: SocketAddress, tls: TLSContext?) {
+        tally.add(.connectionsAccepted)
+        guard clientCount < settings.limits.connectionsMax else {
+            tally.add(.connectionsRefused)
+            return Connection.discard(descriptor)
+        }
+        let address = ownAddress(of: peer)
+        let entry: AddressEntry?
+        switch address.map({ hold($0, max: settings.limits.addressConnectionsMax) }) ?? .noRoom {
+        case .held(let held): entry = held
+        case .noRoom: entry = nil
+        case .refused:
+            tally.add(.addressConnectionsRefused)
+            return Connection.discard(descriptor)
+        }
+        Connection.setNoDelay(descriptor, peer)
+        let client: ClientConnection
+        do {
+            let session = try tls.map { try TLSSession(accepting: $0) }
+            client = ClientConnection(descriptor, peer, tls: session, entry: entry, proxy: self)
+            client.flow = address.map(flow) ?? Self.flow(UInt64(descriptor))
+            try lane.register(client)
+        } catch {
+            tally.add(.connectionsRefused)
+            entry?.release(now: MonotonicClock.nanoseconds)
+            return Connection.discard(descriptor)
+        }
+        clientCount += 1
+        clients[ObjectIdentifier(client)] = client
+        client.begin()
+    }
+
+    /// The listener has stopped accepting for a while.
+    package func acceptPaused() { tally.add(.acceptPauses) }
+
+    /// A copy of what was counted, how many client connections are open, and how many connections
+    /// to origins wait for a request.
+    package var counted: (clients: Int, pooled: Int, tally: Tally) {
+        (clientCount, pools.reduce(0) { $1.servers.reduce($0) { $0 + $1.idleCount } }, tally)
+    }
+
+    /// The peer's address, where it is the client's. Behind a trusted proxy the address that counts
+    /// is told with each request; the peer of a Unix socket has none.
+    func ownAddress(of peer: SocketAddress) -> IPAddress? {
+        peer.isUnix || settings.isTrusted(peer.ipAddress) ? nil : peer.ipAddress
+    }
+
+    /// Whose turns the clients at an address use. Where a client has no address of its own, its
+    /// connection has turns of its own.
+    func flow(of address: IPAddress) -> Int { Self.flow(addresses.hash(of: address)) }
+
+    private static func flow(_ hash: UInt64) -> Int { 1 + Int(hash % UInt64(Lane.flowCount - 1)) }
+
+    /// Holds a client's address.
+    func hold(_ address: IPAddress, max: Int?) -> AddressTable.Holding {
+        let holding = addresses.hold(address, now: MonotonicClock.nanoseconds, max: max)
+        if case .noRoom = holding { tally.add(.addressTableFull) }
+        return holding
+    }
+
+    func clientClosed(_ client: ClientConnection) {
+        client.addressEntry?.release(now: MonotonicClock.nanoseconds)
+        clientCount -= 1
+        clients[ObjectIdentifier(client)] = nil
+        tally.add(.connectionsClosed)
+    }
+
+    /// Begins to end: every response tells its client that the connection ends, and idle clients
+    /// have ``Timeouts/drainIdle`` to send a request that is on its way.
+    package func drain() {
+        isDraining = true
+        for pool in pools { pool.closeIdle() }
+        for client in Array(clients.values) { client.drain() }
+    }
+
+    /// Calls once, at the end of a turn after which no client is left. No more are accepted.
+    package func whenEmptied(_ emptied: @escaping () -> Void) { self.emptied = emptied }
+
+    /// Requests up to this ticket have their counters on disk, or have failed to.
+    package func commitEnded(through ticket: CommitTicket, succeeded: Bool) {
+        // One reading for the batch: its first request has waited as long as its last.
+        let now = MonotonicClock.nanoseconds
+        while let waiting = commitQueue.next(through: ticket) {
+            tally.add(.commitWait, nanoseconds: now &- waiting.since)
+            waiting.exchange.commitEnded(succeeded: succeeded)
+        }
+    }
+
+    /// Ends what has not ended by itself.
+    package func abort() {
+        for client in Array(clients.values) { client.abort() }
+    }
+
+    // MARK: Scratch
+
+    /// The lane's output array, emptied; give it back with ``giveBack(_:)``.
+    func takeOutput() -> [UInt8] {
+        var taken: [UInt8] = []
+        swap(&taken, &output)
+        return taken
+    }
+
+    ///
+    /// Taken out of the caller's variable: of an array that two hold, removing makes a third.
+    func giveBack(_ used: inout [UInt8]) {
+        used.removeAll(keepingCapacity: true)
+        swap(&used, &output)
+    }
+
+    /// An empty array for a head that goes to an origin; give it back with ``giveBack(head:)``.
+    func takeHead() -> [UInt8] { spareHeads.popLast() ?? [] }
+
+    /// The most heads that are kept, and the most memory of one.
+    private static let spareHeadsMax = 256
+    private static let spareHeadBytesMax = 32 << 10
+
+    /// Taken out of the caller's variable, as by ``giveBack(_:)``.
+    func giveBack(head: inout [UInt8]) {
+        var taken: [UInt8] = []
+        swap(&taken, &head)
+        guard taken.capacity <= Self.spareHeadBytesMax, spareHeads.count < Self.spareHeadsMax
+        else { return }
+        taken.removeAll(keepingCapacity: true)
+        spareHeads.append(taken)
+    }
+
+    /// The wall clock in seconds since 1970.
+    var wallSeconds: Int64 { lane.wallMilliseconds / 1000 }
+
+    /// Now as an IMF-fixdate.
+    var date: [UInt8] {
+        let second = wallSeconds
+        if second != dateSecond {
+            dateSecond = second
+            dateOctets = HTTPDate.octets(unixSeconds: second)
+        }
+        return dateOctets
+    }
+
+    private func passLog() {
+        guard !log.pending.isEmpty || log.dropped > 0 else { return }
+        let (lines, dropped) = log.take()
+        writeLog(lines, dropped)
+    }
+
+    private func turnEnded() {
+        keys.kick()
+        passLog()
+        tally.add(.laneTurn, nanoseconds: MonotonicClock.nanoseconds &- lane.turnBeganAt)
+        if lane.turnPolls > 0 {
+            tally.add(.lanePolls, UInt64(lane.turnPolls))
+            tally.add(.laneTurnEvents, size: lane.turnEvents)
+        }
+        if clientCount == 0, let emptied { end(emptied) }
+    }
+
+    /// No client is left, and the last lines of the log are out.
+    private func end(_ emptied: () -> Void) {
+        self.emptied = nil
+        // It holds this one.
+        lane.turnEnded = nil
+        emptied()
+    }
+}

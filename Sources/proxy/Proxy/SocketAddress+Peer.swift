@@ -1,0 +1,16 @@
+import HTTPWire
+import Lanes
+
+extension SocketAddress {
+    /// The IP address; of a Unix socket's peer the loopback address, since it is on this host.
+    var ipAddress: IPAddress {
+        let octets = octets
+        let high = octets.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        let low = octets.dropFirst(8).reduce(0) { $0 << 8 | UInt64($1) }
+        switch octets.count {
+        case 4: return .v4(UInt32(truncatingIfNeeded: high))
+        case 16: return IPAddress(high: high, low: low)
+        default: return .v4(0x7F00_0001)
+        }
+    }
+}

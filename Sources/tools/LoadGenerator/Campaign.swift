@@ -1,0 +1,231 @@
+import Dispatch
+import Glibc
+import Lanes
+
+/// A run from its first connection to its summary.
+package struct Campaign {
+    private enum Event: Sendable {
+        case news(LaneNews)
+        case beat
+        case interrupted
+
+        var isBeat: Bool { if case .beat = self { true } else { false } }
+    }
+
+    private let plan: LoadPlan
+    private let progress: Progress
+    private let units: [LaneUnit]
+    private var events: AsyncStream<Event>.Iterator
+    private let stream: AsyncStream<Event>.Continuation
+
+    /// Starts the lanes; nothing is sent yet.
+    private init(_ plan: LoadPlan, _ progress: Progress) throws(LoadError) {
+        self.plan = plan
+        self.progress = progress
+        let (events, stream) = AsyncStream<Event>.makeStream()
+        self.events = events.makeAsyncIterator()
+        self.stream = stream
+        var units: [LaneUnit] = []
+        for number in 0..<plan.options.lanes {
+            units.append(
+                try LaneUnit(plan, number: number) { news in stream.yield(.news(news)) }
+            )
+        }
+        self.units = units
+    }
+
+    /// Connects, signs what is to be signed beforehand, sends, and waits for the answers.
+    ///
+    /// SIGINT ends the run early, with the summary of what was done; a second one at once.
+    ///
+    /// - Throws: before anything is sent: that the gateway can't be reached, or that memory or the
+    ///   challenges' lifetime does not suffice.
+    package static func run(
+        _ plan: LoadPlan,
+        progress: Progress
+    ) async throws(LoadError) -> Summary {
+        var campaign = try Campaign(plan, progress)
+        return try await campaign.run()
+    }
+
+    private mutating func run() async throws(LoadError) -> Summary {
+        for unit in units { unit.tell { $0.open() } }
+        try await allReady()
+        let (stock, preparation) = try await signBeforehand()
+        for unit in units { unit.tell { $0.reconnect() } }
+        try await allReady()
+        let queue = DispatchQueue(label: "portcullis-load.events")
+        let beat = DispatchSource.makeTimerSource(queue: queue)
+        let interrupt = DispatchSource.makeSignalSource(signal: SIGINT, queue: queue)
+        signal(SIGINT, SIG_IGN)
+        let stream = stream
+        beat.setEventHandler { stream.yield(.beat) }
+        interrupt.setEventHandler { stream.yield(.interrupted) }
+        beat.schedule(deadline: .now() + 1, repeating: 1)
+        interrupt.activate()
+        let before = Cost.now
+        let moment = before.elapsed + Self.lead
+        for (unit, (signed, until)) in zip(units, stock) {
+            unit.tell { $0.start(at: moment, signed, until: until) }
+        }
+        beat.activate()
+        let (seconds, wasInterrupted) = await follow(since: moment)
+        beat.cancel()
+        interrupt.cancel()
+        var measurements = Measurements()
+        var endCounter: UInt32 = 0
+        for unit in units {
+            let results = await unit.ask { $0.results() }
+            measurements.add(results.measurements)
+            endCounter = max(endCounter, results.endCounter)
+        }
+        return Summary(
+            plan: plan,
+            measurements: measurements,
+            seconds: seconds,
+            cost: Cost.now - before,
+            preSigned: preparation,
+            wasInterrupted: wasInterrupted,
+            endCounter: endCounter
+        )
+    }
+
+    /// Nanoseconds in which all lanes hear of the start.
+    private static let lead: UInt64 = 50_000_000
+
+    private mutating func allReady() async throws(LoadError) {
+        var waiting = units.count
+        while waiting > 0, let event = await events.next() {
+            switch event {
+            case .news(.ready): waiting -= 1
+            case .news(.failed(let reason)): throw LoadError(reason)
+            case .news(.finished), .beat, .interrupted: break
+            }
+        }
+    }
+
+    /// Beats and news until all lanes have finished.
+    private mutating func follow(
+        since moment: UInt64
+    ) async -> (seconds: [Summary.Second], wasInterrupted: Bool) {
+        var seconds: [Summary.Second] = []
+        var running = units.count
+        var wasInterrupted = false
+        var last = moment
+        while running > 0, let event = await events.next() {
+            switch event {
+            case .news(.finished): running -= 1
+            case .news(.ready): continue
+            case .news(.failed(let reason)):
+                progress.say(reason)
+                continue
+            case .interrupted:
+                if wasInterrupted { return (seconds, true) }
+                wasInterrupted = true
+                for unit in units { unit.tell { $0.stop() } }
+                continue
+            case .beat: break
+            }
+            guard running == 0 || event.isBeat else { continue }
+            var interval = Interval()
+            for unit in units { interval.add(await unit.ask { $0.takeInterval() }) }
+            let now = MonotonicClock.nanoseconds
+            let length = Double(now - min(last, now)) / 1e9
+            let second = Summary.Second(
+                at: Double(now - min(moment, now)) / 1e9,
+                length: length,
+                interval: interval
+            )
+            last = now
+            if length > 0 { seconds.append(second) }
+            progress.beat(second, number: seconds.count)
+        }
+        return (seconds, wasInterrupted)
+    }
+}
+
+extension Campaign {
+    private typealias Stock = (signed: PreSigned, until: UInt64)
+
+    /// More are made than the plan counts on: a busy device is passed over, another goes twice.
+    private static let spare = 1.02
+
+    private static let tooLate = LoadError(
+        "the challenges would expire before they are sent; do without --sign-before"
+    )
+
+    /// Signs for all lanes, one after the other, each on all cores.
+    private mutating func signBeforehand() async throws(LoadError) -> ([Stock], Summary.Preparation)
+    {
+        var preparation = Summary.Preparation()
+        guard plan.options.isSignedBefore else {
+            return (units.map { _ in (.empty, .max) }, preparation)
+        }
+        guard let count = plan.options.pacing.expectedCount else {
+            throw LoadError("how many to sign is not known: say --count, or --rate and --duration")
+        }
+        // Without a duration what is late is signed anew, on the way.
+        let time = plan.options.pacing.duration == nil ? 0 : plan.options.pacing.end
+        guard plan.demand.challenge == nil || time < plan.challengeLifetime else {
+            throw Self.tooLate
+        }
+        let mix = plan.options.mix
+        let share = Double(mix.share(of: .good) + mix.share(of: .tampered)) / 1e6
+        let lanes = Double(plan.options.lanes)
+        let needed = Int((Double(count) * share / lanes * Self.spare).rounded(.up))
+        let orders = units.indices.map { order(lane: $0, needed, []) }
+        preparation.octets = orders.reduce(0) { $0 + $1.octetCount }
+        preparation.count = orders.reduce(0) { $0 + $1.devices.count * $1.perDevice }
+        let size = Figures.octets(preparation.octets)
+        guard preparation.octets < Cost.physicalMemory / 2 else {
+            throw LoadError("\(size) for assertions is more than half of the machine's memory")
+        }
+        let total = Figures.count(UInt64(preparation.count))
+        progress.say("signing \(total) assertions, \(size)")
+        let start = MonotonicClock.nanoseconds
+        var stock: [Stock] = []
+        for (number, order) in orders.enumerated() {
+            let (challenges, until) = try await gather(
+                order.devices.count * order.perDevice,
+                number
+            )
+            let signed = await PreSigned.make(self.order(lane: number, needed, challenges))
+            stock.append((signed, until))
+        }
+        preparation.nanoseconds = MonotonicClock.nanoseconds - start
+        let end = MonotonicClock.nanoseconds + Self.lead + time
+        guard stock.allSatisfy({ end < $0.until }) else { throw Self.tooLate }
+        return (stock, preparation)
+    }
+
+    private func order(lane: Int, _ needed: Int, _ challenges: [[UInt8]]) -> PreSigned.Order {
+        let free = plan.deviceCount(lane: lane) - plan.staleDeviceCount(lane: lane)
+        let devices = min(free, max(needed, 1))
+        return PreSigned.Order(
+            fleet: plan.fleet,
+            device: plan.device,
+            template: plan.template,
+            devices: (0..<devices).map { plan.fleetIndex($0, lane: lane) },
+            firstCounter: plan.fleet.nextCounter + DeviceSet.counterGap,
+            perDevice: (needed + devices - 1) / devices,
+            challenges: challenges
+        )
+    }
+
+    private mutating func gather(
+        _ count: Int,
+        _ number: Int
+    ) async throws(LoadError) -> ([[UInt8]], UInt64) {
+        guard plan.demand.challenge != nil else { return ([], .max) }
+        progress.say("fetching \(Figures.count(UInt64(count))) challenges")
+        units[number].tell { $0.gather(count) }
+        while let event = await events.next() {
+            switch event {
+            case .news(.ready): return await units[number].ask { $0.takeGathered(count) }
+            case .news(.failed(let reason)): throw LoadError(reason)
+            case .news(.finished), .beat, .interrupted: break
+            }
+        }
+        return ([], .max)
+    }
+}

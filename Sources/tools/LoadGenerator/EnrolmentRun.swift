@@ -1,0 +1,95 @@
+import AppAttest
+import ByteCoding
+package import ConfigurationReading
+package import Cryptography
+import Dispatch
+import Lanes
+import Rules
+import SoftwareAuthenticator
+
+/// The enrolment of a fleet through a gateway's endpoints, as fast as the gateway lets it.
+package struct EnrolmentRun: Sendable {
+    let server: ServerPlace
+    let host: String
+    let endpoints: String
+    let fleet: Fleet
+    let connections: Int
+    private let device: SoftwareDevice
+    private let now: UnixTime
+    private let hashing: AppPolicy.ClientDataHash
+
+    /// Milliseconds for a connection and for an answer.
+    static let timeout: UInt64 = 10_000
+
+    /// - Throws: that the configuration has no such app for software devices.
+    package init(
+        _ fleet: Fleet,
+        _ configuration: GatewayConfiguration,
+        url: LoadURL,
+        server: ServerPlace,
+        connections: Int,
+        now: UnixTime
+    ) throws(LoadError) {
+        guard let app = configuration.apps.first(where: { $0.id == fleet.appID }) else {
+            throw LoadError("the configuration has no app \(fleet.appID)")
+        }
+        guard app.isTest else {
+            throw LoadError("app \(app.id) trusts no authority of devices made of software")
+        }
+        self.fleet = fleet
+        self.server = server
+        self.connections = connections
+        self.now = now
+        host = url.authority
+        endpoints = configuration.endpointsPath
+        device = fleet.device(at: now)
+        hashing = app.clientDataHash
+    }
+
+    /// The document that enrols a device.
+    func enrolment(of index: Int, _ challenge: [UInt8]) -> String {
+        let key = device.makeKey(seed: fleet.keySeed(index))
+        let hash = hashing == .raw ? challenge : SHA256.digest(of: challenge).octets
+        let object = Base64.text(key.attestation(clientDataHash: hash, at: now))
+        let text = String(decoding: challenge, as: UTF8.self)
+        return #"{"key_id":"\#(key.keyID.base64)","attestation":"\#(object)","#
+            + #""challenge":"\#(text)"}"#
+    }
+
+    /// Enrols all devices; those that are enrolled already count as `known`.
+    ///
+    /// - Throws: the first answer that is neither success nor "later".
+    package func run(
+        progress: @escaping @Sendable (EnrolmentCounts) -> Void
+    ) async throws(LoadError) -> EnrolmentCounts {
+        let lane: Lane
+        do throws(SocketError) {
+            lane = try Lane(number: 0)
+        } catch {
+            throw LoadError("\(error)")
+        }
+        let (events, stream) = AsyncStream<EnrolmentNews?>.makeStream()
+        let carried = LaneBound(EnrolmentLane(self, on: lane) { stream.yield($0) })
+        lane.start()
+        lane.perform { carried.value(on: lane).start() }
+        let queue = DispatchQueue(label: "portcullis-load.enrolment")
+        let beat = DispatchSource.makeTimerSource(queue: queue)
+        beat.setEventHandler { stream.yield(nil) }
+        beat.schedule(deadline: .now() + 1, repeating: 1)
+        beat.activate()
+        defer { beat.cancel() }
+        for await event in events {
+            let counts = await withCheckedContinuation { continuation in
+                lane.perform {
+                    continuation.resume(returning: carried.value(on: lane).counts)
+                }
+            }
+            switch event {
+            case nil: progress(counts)
+            case .finished(nil): return counts
+            case .finished(let fault?): throw LoadError("enrolment: \(fault)")
+            }
+        }
+        return EnrolmentCounts()
+    }
+}

@@ -1,0 +1,36 @@
+import Lanes
+
+/// A lane with what runs on it, for those on other queues.
+struct LaneUnit: Sendable {
+    private let lane: Lane
+    private let carried: LaneBound<LoadLane>
+
+    /// Starts a lane.
+    ///
+    /// - `tell`: called on the lane's queue.
+    init(
+        _ plan: LoadPlan,
+        number: Int,
+        tell: @escaping @Sendable (LaneNews) -> Void
+    ) throws(LoadError) {
+        do throws(SocketError) {
+            lane = try Lane(number: number)
+        } catch {
+            throw LoadError("\(error)")
+        }
+        carried = LaneBound(LoadLane(plan, number: number, on: lane, tell: tell))
+        lane.start()
+    }
+
+    /// Has something done on the lane.
+    func tell(_ body: @escaping @Sendable (LoadLane) -> Void) {
+        lane.perform { [carried, lane] in body(carried.value(on: lane)) }
+    }
+
+    /// Asks for something that is known on the lane.
+    func ask<Value: Sendable>(_ body: @escaping @Sendable (LoadLane) -> Value) async -> Value {
+        await withCheckedContinuation { continuation in
+            tell { continuation.resume(returning: body($0)) }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+import HTTPWire
+import Lanes
+import TLSSession
+
+/// A client's connection to the gateway: one request, then its answer.
+final class LoadConnection: Connection {
+    enum State {
+        /// Leaves to `idle`, `closed`.
+        case connecting
+        /// Leaves to `busy`, `closed`.
+        case idle
+        /// Leaves to `idle`, `closed`.
+        case busy
+        /// Has no exit.
+        case closed
+    }
+
+    /// Kept as long as the connection is open: a late event finds it.
+    private let owner: any ConnectionOwner
+    private(set) var state: State
+    /// What is under way, and what it is.
+    var message = Message()
+    var errand = Errand()
+    private(set) var answer = Answer()
+    /// The content of every answer is kept, not of refusals alone.
+    var keepsContent = false
+
+    private var inbox: [UInt8] = []
+    private var scanner = HeadScanner(.response)
+    private var body = BodyReader(.none, limits: HeadLimits())
+    private var hasHead = false
+
+    /// Begins to connect; `nil` when the system refuses at once.
+    static func open(
+        _ server: ServerPlace,
+        for owner: any ConnectionOwner,
+        timeout milliseconds: UInt64,
+        on lane: Lane
+    ) -> LoadConnection? {
+        guard let (descriptor, isConnecting) = try? Connection.open(to: server.address),
+            let session = try? server.session()
+        else { return nil }
+        let connection = LoadConnection(
+            descriptor,
+            isConnecting: isConnecting,
+            server,
+            session.tls,
+            for: owner,
+            on: lane
+        )
+        guard (try? lane.register(connection)) != nil else {
+            connection.close()
+            return nil
+        }
+        connection.setDeadline(milliseconds: milliseconds)
+        if !isConnecting { lane.resume(connection) }
+        return connection
+    }
+
+    private init(
+        _ descriptor: Int32,
+        isConnecting: Bool,
+        _ server: ServerPlace,
+        _ tls: TLSSession?,
+        for owner: any ConnectionOwner,
+        on lane: Lane
+    ) {
+        self.owner = owner
+        state = .connecting
+        super.init(
+            descriptor: descriptor,
+            peer: server.address,
+            isConnecting: isConnecting,
+            tls: tls,
+            on: lane
+        )
+    }
+
+    /// Sends the message; the answer, or why there is none, goes to the owner.
+    func send(_ body: [UInt8], timeout milliseconds: UInt64) {
+        state = .busy
+        hasHead = false
+        answer.clear()
+        setDeadline(milliseconds: milliseconds)
+        // A server that answers early stops reading; what it said is still to be read.
+        if case .failed = write(message.head.span, body.span) { expectAnswerOfBroken() }
+    }
+
+    private func expectAnswerOfBroken() {
+        expectInput()
+        lane.resume(self)
+    }
+
+    private func take() {
+        guard case .connecting = state else { return }
+        state = .idle
+        setDeadline(milliseconds: nil)
+        owner.connected(self)
+    }
+
+    private func fail(_ failure: ExchangeFailure) {
+        state = .closed
+        close()
+        owner.failed(self, failure)
+    }
+
+    override func connectEnded(_ error: SocketError?) {
+        if error != nil { fail(.connectFailed) } else { take() }
+    }
+
+    override func outputFailed() { expectAnswerOfBroken() }
+
+    override func deadlinePassed() {
+        switch state {
+        case .connecting: fail(.connectTimeout)
+        case .busy: fail(.responseTimeout)
+        case .idle, .closed: break
+        }
+    }
+
+    override func inputReady() {
+        switch state {
+        case .connecting: take()
+        case .idle:
+            // RFC 9112 §9.2: data without a request is no response; an end is an end. Under TLS
+            // there may be tickets, which bring no octets.
+            if case .wouldBlock = read() { return }
+            state = .closed
+            close()
+            owner.retired(self)
+        case .busy: readAnswer()
+        case .closed: break
+        }
+    }
+
+    private func readAnswer() {
+        while case .busy = state {
+            switch read() {
+            case .octets(let octets):
+                if hasHead {
+                    take(octets.span, from: 0)
+                } else if inbox.isEmpty {
+                    takeHead(octets.span)
+                } else {
+                    inbox.append(contentsOf: octets)
+                    let all = inbox
+                    takeHead(all.span)
+                }
+            case .wouldBlock: return
+            case .ended: return end()
+            case .failed: return fail(.connectionBroken)
+            }
+        }
+    }
+
+    private func end() {
+        guard hasHead, (try? body.close()) != nil else { return fail(.connectionBroken) }
+        finish(isReusable: false)
+    }
+
+    /// Interim responses are passed over.
+    private func takeHead(_ octets: Span<UInt8>) {
+        let scratch = owner.scratch
+        var start = 0
+        do throws(Malformed) {
+            while true {
+                let rest = octets.extracting(droppingFirst: start)
+                guard case .complete(let range) = try scanner.scan(rest, limits: scratch.limits)
+                else {
+                    if start > 0 || inbox.isEmpty {
+                        inbox = rest.withUnsafeBufferPointer { Array($0) }
+                    }
+                    return
+                }
+                let head = rest.extracting(range)
+                try scratch.head.read(
+                    head,
+                    to: scratch.method,
+                    upgradeSent: false,
+                    limits: scratch.limits
+                )
+                start += range.upperBound
+                scanner = HeadScanner(.response)
+                guard scratch.head.isInterim else {
+                    inbox.removeAll(keepingCapacity: true)
+                    return begin(scratch, head, octets, start)
+                }
+            }
+        } catch {
+            fail(.responseMalformed)
+        }
+    }
+
+    private func begin(
+        _ scratch: ResponseScratch,
+        _ head: Span<UInt8>,
+        _ octets: Span<UInt8>,
+        _ start: Int
+    ) {
+        hasHead = true
+        answer.status = scratch.head.status
+        answer.read(scratch.head.fields, head)
+        isPersistent = scratch.head.isPersistent
+        body = BodyReader(scratch.head.framing, limits: scratch.limits)
+        take(octets, from: start)
+    }
+
+    private var isPersistent = false
+
+    private func take(_ octets: Span<UInt8>, from start: Int) {
+        var position = start
+        let isKept = keepsContent || answer.status >= 400
+        do throws(Malformed) {
+            while true {
+                switch try body.read(octets, from: &position) {
+                case .content(let range):
+                    guard isKept, answer.content.count + range.count <= Answer.contentMax else {
+                        continue
+                    }
+                    octets.extracting(range).withUnsafeBufferPointer {
+                        answer.content.append(contentsOf: $0)
+                    }
+                case .needMore: return
+                case .finished:
+                    return finish(isReusable: isPersistent && position == octets.count)
+                }
+            }
+        } catch {
+            fail(.responseMalformed)
+        }
+    }
+
+    /// A request that was not sent to its end leaves the connection useless.
+    private func finish(isReusable: Bool) {
+        setDeadline(milliseconds: nil)
+        if isReusable, unsentBytes == 0 {
+            state = .idle
+        } else {
+            state = .closed
+            close()
+        }
+        owner.answered(self)
+    }
+}

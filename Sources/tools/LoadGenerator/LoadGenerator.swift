@@ -1,0 +1,30 @@
+// Requests at a constant rate, from devices made of software, each with a verdict that is expected
+// of it.
+//
+//   Fleet              devices out of one seed, and the counter at which the next run begins
+//   RequestDemand      what the gateway's own configuration asks of the request that is sent
+//   RequestTemplate    the octets of a request but for its proof, and what is hashed
+//   Mix, Sending       which kind the n-th request is, what it is made of, what has to come of it
+//   Pacing             when the n-th request is due
+//   LoadLane           one lane: connections, devices, challenges; sends and judges the answers
+//   LoadConnection     a client's connection: one request at a time
+//   Measurements       counts and histograms of a lane, added up at the end
+//   Campaign           prepares, starts the lanes, reports progress, ends
+//   Summary            the result as text and JSON; Plot, as a picture
+//   EnrolmentRun       brings the devices into a gateway through its endpoints
+//
+// What is sent can't disagree with the gateway: the rule is read from the gateway's configuration,
+// what is signed is written by `RequestBinding`, reasons are `Verification`'s.
+//
+// Open loop: the n-th request is due at n / rate, whatever became of the others. When no
+// connection, device or challenge is free it waits, and its latency counts from the moment at which
+// it was due, so that a stall shows in the latency of all requests that it held up, not of one.
+// Closed loop: each connection sends when it was answered; a stall then hides the requests that
+// would have come meanwhile, which is why it measures capacity and not latency.
+//
+// A key's counter has to grow in the order in which the gateway sees its assertions. Under a strict
+// rule a device has therefore one request under way at most; devices take turns, and busy ones are
+// passed over.
+//
+// Only what was admitted is replayed: a copy that overtakes its original would be admitted in its
+// place, rightly.

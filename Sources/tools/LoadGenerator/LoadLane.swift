@@ -1,0 +1,186 @@
+import DequeModule
+import Lanes
+import Verification
+
+/// The part of a run that lives on one lane. Touched on its queue alone.
+final class LoadLane {
+    let lane: Lane
+    let number: Int
+    let plan: LoadPlan
+    let scratch: ResponseScratch
+    /// What is looked at for each request, out of the plan.
+    let template: RequestTemplate
+    let pacing: Pacing
+    let laneCount: Int
+    let connectionCount: Int
+    let countLimit: UInt64
+    let needsChallenge: Bool
+    let isReplaying: Bool
+    let tell: @Sendable (LaneNews) -> Void
+
+    var devices: DeviceSet
+    var signer: Signer
+    var preSigned = PreSigned.empty
+    /// Until when what was signed beforehand may be sent.
+    var preSignedUntil = UInt64.max
+    var challenges: ChallengePool
+    var replays = ReplayMemory()
+    var stale: StaleSupply
+    var strangers: [ProofTexts] = []
+    /// Scratch for the proof of the next request.
+    var proof = ProofTexts()
+
+    /// Connections that wait for work; the one that waits longest is taken.
+    var idle: Deque<LoadConnection> = []
+    var openCount = 0
+    /// When connections that could not be made are tried again.
+    var reopenAt: UInt64 = 0
+    var caller: LoadConnection?
+    var isCalling = false
+    /// No calls before.
+    var callAt: UInt64 = 0
+    /// The lane says when it has so many challenges.
+    var challengesWanted = 0
+    var isReady = false
+
+    var alarm: Alarm?
+    var startAt: UInt64 = 0
+    var isIssuing = false
+    var isFinished = false
+    /// Requests that were sent, and those of them that are not answered.
+    var issued: UInt64 = 0
+    var underWay = 0
+    /// The last attempt found no connection, device or challenge.
+    var isBlocked = false
+
+    var measurements = Measurements()
+    var interval = Interval()
+    let expectations: [Expectation]
+    /// The ways in which a request can be changed so that it shows.
+    let tamperings: [Sending]
+
+    /// What an answer is compared with.
+    struct Expectation {
+        let refusal: Refusal?
+        let reason: [UInt8]
+
+        var text: String { refusal.map { "\($0.row.status) \($0.rawValue)" } ?? "admitted" }
+    }
+
+    init(_ plan: LoadPlan, number: Int, on lane: Lane, tell: @escaping @Sendable (LaneNews) -> Void)
+    {
+        self.plan = plan
+        self.number = number
+        self.lane = lane
+        self.tell = tell
+        scratch = ResponseScratch(method: plan.method)
+        template = plan.template
+        pacing = plan.options.pacing
+        laneCount = plan.options.lanes
+        connectionCount = plan.connectionCount(lane: number)
+        countLimit = pacing.countLimit(lane: number, of: laneCount)
+        needsChallenge = plan.demand.challenge != nil
+        isReplaying = plan.options.mix.share(of: .replayed) > 0
+        let count = plan.deviceCount(lane: number)
+        let staleCount = plan.staleDeviceCount(lane: number)
+        devices = DeviceSet(
+            count: count - staleCount,
+            firstCounter: plan.fleet.nextCounter,
+            underWayMax: plan.demand.underWayMax
+        )
+        signer = Signer(plan.fleet, plan.device, template)
+        challenges = ChallengePool(lifetime: plan.challengeLifetime)
+        stale = StaleSupply(usesChallenges: needsChallenge, staleCount)
+        tamperings = plan.demand.tamperings(hasContent: template.hasContent)
+        expectations = Sending.allCases.map { sending in
+            let refusal = sending.expected(hasDeclaredDigest: plan.demand.declaresDigest)
+            return Expectation(refusal: refusal, reason: Array((refusal?.rawValue ?? "").utf8))
+        }
+    }
+
+    /// Opens all connections, and gets a stock of challenges where they are needed.
+    func open() {
+        do throws(SocketError) {
+            let alarm = try Alarm(on: lane)
+            // A cycle on purpose: lane and alarm live as long as the process.
+            alarm.rang = { [self] in wake() }
+            self.alarm = alarm
+        } catch {
+            return tell(.failed("\(error)"))
+        }
+        if plan.options.mix.share(of: .unknown) > 0 {
+            let challenge = [UInt8](
+                repeating: UInt8(ascii: "A"),
+                count: !needsChallenge ? 0 : RequestTemplate.challengeCount
+            )
+            strangers = (0..<16).map { index in
+                signer.signAsStranger(index, challenge: challenge, into: &proof)
+                return proof
+            }
+        }
+        if needsChallenge {
+            challengesWanted = connectionCount + Self.challengeStock
+        }
+        for _ in 0..<connectionCount { openConnection() }
+        checkReadiness()
+    }
+
+    /// Below so many challenges more are asked for, as long as connections wait.
+    static let challengeStock = 32
+
+    /// Begins at a moment of the monotonic clock.
+    func start(at moment: UInt64, _ preSigned: PreSigned, until: UInt64) {
+        self.preSigned = preSigned
+        preSignedUntil = until
+        startAt = moment
+        isIssuing = true
+        alarm?.set(nanoseconds: moment)
+    }
+
+    /// The next request is due, or a call that was put off.
+    private func wake() {
+        if !isReady || challengesWanted > 0 { callForChallenges() }
+        pump()
+    }
+
+    /// Sends nothing more; what is under way is waited for.
+    func stop() {
+        isIssuing = false
+        finishIfDone()
+    }
+
+    /// What happened since the last call; also mends what is broken.
+    func takeInterval() -> Interval {
+        reopen()
+        pump()
+        var taken = interval
+        taken.backlog = backlog(at: MonotonicClock.nanoseconds)
+        interval = Interval()
+        return taken
+    }
+
+    /// The counts at the end; nothing is sent any more.
+    func results() -> LaneResults {
+        isIssuing = false
+        for connection in idle { connection.close() }
+        idle.removeAll()
+        caller?.close()
+        measurements.signedCount = signer.count
+        measurements.signingNanoseconds = signer.nanoseconds
+        return LaneResults(measurements: measurements, endCounter: devices.endCounter)
+    }
+
+    func finishIfDone() {
+        guard !isFinished, !isIssuing, underWay == 0, startAt > 0 else { return }
+        isFinished = true
+        tell(.finished)
+    }
+
+    /// Requests that are due and were not sent.
+    func backlog(at now: UInt64) -> UInt64 {
+        guard isIssuing, let rate = pacing.rate, now > startAt else { return 0 }
+        let passed = Double(min(now - startAt, pacing.end)) / 1e9
+        let due = UInt64(passed * rate / Double(laneCount))
+        return min(due, countLimit) - min(min(due, countLimit), issued)
+    }
+}

@@ -1,0 +1,111 @@
+import AppAttest
+import ByteCoding
+import SoftwareAuthenticator
+
+/// Assertions that were made before the clock started.
+///
+/// Each device of a lane has the same number of them, for its counters in a row. They lie in a few
+/// large blocks, each made by one task from the keys of some devices, so that a million keys are
+/// made once and none is kept.
+struct PreSigned: Sendable {
+    /// What is made.
+    struct Order: Sendable {
+        let fleet: Fleet
+        let device: SoftwareDevice
+        let template: RequestTemplate
+        /// The devices of the lane, by their number in the fleet.
+        let devices: [Int]
+        let firstCounter: UInt32
+        let perDevice: Int
+        /// A challenge for each, in the order of devices and then counters; empty for none.
+        let challenges: [[UInt8]]
+
+        /// Octets that all of it will take.
+        var octetCount: Int { devices.count * (keyIDCount + perDevice * slotCount) }
+    }
+
+    static let empty = PreSigned(perDevice: 0, blocks: [])
+
+    /// Devices of one block.
+    private static let blockDevices = 64
+    /// Characters of a key id.
+    private static let keyIDCount = 44
+    /// An assertion's text, 192 characters at most, behind its length, and a challenge.
+    private static let assertionCount = 192
+    private static var slotCount: Int { 1 + assertionCount + RequestTemplate.challengeCount }
+
+    let perDevice: Int
+    private let blocks: [[UInt8]]
+
+    /// Makes them, on all cores.
+    static func make(_ order: Order) async -> PreSigned {
+        let starts = stride(from: 0, to: order.devices.count, by: blockDevices)
+        let blocks = await withTaskGroup(of: (Int, [UInt8]).self) { group in
+            var blocks = [[UInt8]](repeating: [], count: starts.underestimatedCount)
+            for (number, start) in starts.enumerated() {
+                let range = start..<min(start + blockDevices, order.devices.count)
+                group.addTask { (number, self.block(order, range)) }
+            }
+            for await (number, block) in group { blocks[number] = block }
+            return blocks
+        }
+        return PreSigned(perDevice: order.perDevice, blocks: blocks)
+    }
+
+    private static func block(_ order: Order, _ range: Range<Int>) -> [UInt8] {
+        var octets: [UInt8] = []
+        octets.reserveCapacity(range.count * (keyIDCount + order.perDevice * slotCount))
+        var hasher = ContentHasher()
+        let contents = order.template.contents
+        for local in range {
+            var key = order.device.makeKey(seed: order.fleet.keySeed(order.devices[local]))
+            key.counter = SignCounter(rawValue: order.firstCounter - 1)
+            octets += Base64.encode(key.keyID.octets)
+            for number in 0..<order.perDevice {
+                let place = local * order.perDevice + number
+                let challenge = place < order.challenges.count ? order.challenges[place] : []
+                let content = contents[contentIndex(local, number, of: contents.count)]
+                let hash = hasher.hash(
+                    order.template,
+                    content,
+                    challenge: challenge.isEmpty ? nil : challenge
+                )
+                let text = Base64.encode(key.assertion(clientDataHash: hash))
+                precondition(text.count <= assertionCount, "PreSigned: a longer assertion")
+                octets.append(UInt8(text.count))
+                octets += text
+                octets += repeatElement(0, count: assertionCount - text.count)
+                octets += challenge
+                octets += repeatElement(0, count: RequestTemplate.challengeCount - challenge.count)
+            }
+        }
+        return octets
+    }
+
+    /// Which content a device's n-th assertion covers.
+    static func contentIndex(_ device: Int, _ number: Int, of count: Int) -> Int {
+        (device + number) % count
+    }
+
+    /// Copies a device's n-th assertion; `false` when there are not so many.
+    func copy(device: Int, number: Int, hasChallenge: Bool, into proof: inout ProofTexts) -> Bool {
+        let (block, local) = device.quotientAndRemainder(dividingBy: Self.blockDevices)
+        guard number >= 0, number < perDevice, block < blocks.count else { return false }
+        let octets = blocks[block]
+        let device = local * (Self.keyIDCount + perDevice * Self.slotCount)
+        let slot = device + Self.keyIDCount + number * Self.slotCount
+        guard slot + Self.slotCount <= octets.count else { return false }
+        Self.set(&proof.keyID, octets, device..<device + Self.keyIDCount)
+        Self.set(&proof.assertion, octets, slot + 1..<slot + 1 + Int(octets[slot]))
+        let challenge = slot + 1 + Self.assertionCount
+        let challengeCount = hasChallenge ? RequestTemplate.challengeCount : 0
+        Self.set(&proof.challenge, octets, challenge..<challenge + challengeCount)
+        return true
+    }
+
+    /// Keeps the memory of what it replaces.
+    private static func set(_ text: inout [UInt8], _ octets: [UInt8], _ range: Range<Int>) {
+        text.removeAll(keepingCapacity: true)
+        text += octets[range]
+    }
+}

@@ -1,0 +1,67 @@
+import Verification
+
+/// What a request is made of, and so what has to come of it. The rows of the summary.
+package enum Sending: Int, CaseIterable, Sendable {
+    case good
+    case missing
+    case replayed
+    /// One octet of the signature differs.
+    case tamperedSignature
+    /// The target has something in its query that was not signed.
+    case tamperedTarget
+    /// One octet of the content differs.
+    case tamperedContent
+    /// A counter below one that was admitted; itself it never was.
+    case staleCounter
+    /// A challenge of another start of the gateway.
+    case staleEpoch
+    /// A challenge past its time.
+    case staleExpired
+    case unknown
+
+    package var kind: RequestKind {
+        switch self {
+        case .good: .good
+        case .missing: .missing
+        case .replayed: .replayed
+        case .tamperedSignature, .tamperedTarget, .tamperedContent: .tampered
+        case .staleCounter, .staleEpoch, .staleExpired: .stale
+        case .unknown: .unknown
+        }
+    }
+
+    /// For people and JSON.
+    package var title: String {
+        switch self {
+        case .good, .missing, .replayed: kind.rawValue
+        case .tamperedSignature: "tampered signature"
+        case .tamperedTarget: "tampered target"
+        case .tamperedContent: "tampered content"
+        case .staleCounter: "stale counter"
+        case .staleEpoch: "stale challenge"
+        case .staleExpired: "expired challenge"
+        case .unknown: "unknown key"
+        }
+    }
+
+    /// The reason of the refusal that is expected where the rule enforces; `nil` for admission.
+    ///
+    /// - `hasDeclaredDigest`: the rule compares the content with the digest that the head declares.
+    ///   Otherwise changed content shows in the signature.
+    func expected(hasDeclaredDigest: Bool) -> Refusal? {
+        switch self {
+        case .good: nil
+        case .missing: .assertionMissing
+        // The counter is judged before the challenge, so a replay is never `challenge-spent`.
+        case .replayed, .staleCounter: .counterReplayed
+        case .tamperedSignature, .tamperedTarget: .signatureMismatch
+        case .tamperedContent: hasDeclaredDigest ? .digestMismatch : .signatureMismatch
+        case .staleEpoch: .challengeUnknown
+        case .staleExpired: .challengeExpired
+        case .unknown: .keyUnknown
+        }
+    }
+
+    /// Whether admitting it would admit an assertion a second time, or behind its back.
+    package var isReplay: Bool { self == .replayed || self == .staleCounter }
+}

@@ -1,0 +1,64 @@
+import AppAttest
+import ByteCoding
+import SoftwareAuthenticator
+
+/// Signs as it goes, with keys that are made when they are first needed.
+struct Signer {
+    private let fleet: Fleet
+    private let device: SoftwareDevice
+    private let template: RequestTemplate
+    private var hasher = ContentHasher()
+    private var keys: [Int: SoftwareKey] = [:]
+    /// Assertions made, and the nanoseconds that took.
+    private(set) var count: UInt64 = 0
+    private(set) var nanoseconds: UInt64 = 0
+
+    init(_ fleet: Fleet, _ device: SoftwareDevice, _ template: RequestTemplate) {
+        self.fleet = fleet
+        self.device = device
+        self.template = template
+    }
+
+    /// Counts what a signature took, by the clock of the caller.
+    mutating func note(nanoseconds spent: UInt64) {
+        count += 1
+        nanoseconds += spent
+    }
+
+    /// Signs one of the contents with a key of the fleet.
+    mutating func sign(
+        device index: Int,
+        counter: UInt32,
+        content: Int,
+        challenge: [UInt8],
+        into proof: inout ProofTexts
+    ) {
+        var key = keys[index] ?? device.makeKey(seed: fleet.keySeed(index))
+        if keys[index] == nil { keys[index] = key }
+        sign(&key, counter, content, challenge, into: &proof)
+    }
+
+    /// Signs with a key that no gateway knows.
+    mutating func signAsStranger(_ index: Int, challenge: [UInt8], into proof: inout ProofTexts) {
+        var key = device.makeKey(seed: fleet.strangerSeed(index))
+        sign(&key, 1, 0, challenge, into: &proof)
+    }
+
+    private mutating func sign(
+        _ key: inout SoftwareKey,
+        _ counter: UInt32,
+        _ content: Int,
+        _ challenge: [UInt8],
+        into proof: inout ProofTexts
+    ) {
+        let hash = hasher.hash(
+            template,
+            template.contents[content],
+            challenge: challenge.isEmpty ? nil : challenge
+        )
+        key.counter = SignCounter(rawValue: counter - 1)
+        proof.keyID = Base64.encode(key.keyID.octets)
+        proof.assertion = Base64.encode(key.assertion(clientDataHash: hash))
+        proof.challenge = challenge
+    }
+}

@@ -1,0 +1,160 @@
+import ConfigurationReading
+import Histogram
+import Rules
+import Verification
+
+// The summary for people.
+extension Summary {
+    static let percentiles: [(name: String, percent: Double)] = [
+        ("p50", 50), ("p90", 90), ("p99", 99), ("p99.9", 99.9), ("p99.99", 99.99), ("max", 100),
+    ]
+
+    /// All lines, the last one with the verdict.
+    package var text: String {
+        let blocks = [description, table, figures, verdict]
+        return blocks.map { $0.joined(separator: "\n") }.joined(separator: "\n\n") + "\n"
+    }
+
+    private static func line(_ name: String, _ text: String) -> String {
+        Figures.left(name, 12) + text
+    }
+
+    private var description: [String] {
+        let demands = plan.rule.demandLines.joined(separator: "; ")
+        var lines = [
+            Self.line("request", "\(plan.method) \(plan.target) to \(plan.host)"),
+            Self.line("rule", "\(plan.rule.id): \(plan.rule.modeText); \(demands)"),
+            Self.line("load", plan.loadText),
+            Self.line("mix", plan.options.mix.text),
+        ]
+        var devices = "\(Figures.count(UInt64(plan.fleet.count)))"
+        if preSigned.count > 0 {
+            devices +=
+                "; \(Figures.count(UInt64(preSigned.count))) assertions signed before the start in "
+                + "\(Figures.latency(preSigned.nanoseconds)), \(Figures.octets(preSigned.octets))"
+        }
+        let count = measurements.signedCount
+        if count > 0 {
+            devices +=
+                "; \(Figures.count(count)) signed on the way, "
+                + "\(Figures.latency(measurements.signingNanoseconds / count)) each"
+        }
+        lines.append(Self.line("devices", devices))
+        if wasInterrupted { lines.append(Self.line("", "interrupted: what follows is part of it")) }
+        return lines
+    }
+
+    private var table: [String] {
+        let names = ["request", "expected answer", "sent", "as expected"]
+        let widths = [20, 26, 12, 12]
+        func row(_ texts: [String], _ latencies: [String]) -> String {
+            let first = zip(texts, widths).prefix(2).map { Figures.left($0, $1) }
+            let counts = zip(texts, widths).dropFirst(2).map { Figures.right($0, $1) }
+            return (first + counts + latencies.map { Figures.right($0, 9) }).joined()
+        }
+        var lines = [row(names, Self.percentiles.map(\.name))]
+        for sending in Sending.allCases where measurements.rows[sending.rawValue].sent > 0 {
+            let counts = measurements.rows[sending.rawValue]
+            lines.append(
+                row(
+                    [
+                        sending.title, answerText(sending), Figures.count(counts.sent),
+                        Figures.count(counts.asExpected),
+                    ],
+                    Self.texts(latencies(sending))
+                )
+            )
+        }
+        lines.append(
+            row(
+                [
+                    "all", "", Figures.count(measurements.sent),
+                    Figures.count(measurements.asExpected),
+                ],
+                Self.texts(allLatencies)
+            )
+        )
+        return lines
+    }
+
+    /// The answer that a row expects.
+    func answerText(_ sending: Sending) -> String {
+        let declares = plan.demand.declaresDigest
+        guard let refusal = sending.expected(hasDeclaredDigest: declares) else { return "admitted" }
+        return "\(refusal.row.status) \(refusal.rawValue)"
+    }
+
+    private static func texts(_ latencies: Measurements.Latencies?) -> [String] {
+        percentiles.map { percentile in
+            guard let latencies, latencies.totalCount > 0 else { return "–" }
+            return Figures.latency(latencies.valueAtPercentile(percentile.percent))
+        }
+    }
+
+    private var figures: [String] {
+        var lines = [
+            Self.line(
+                "latency",
+                isOpenLoop
+                    ? "counts from the moment at which a request was due"
+                    : "counts from the moment at which a request was sent: a closed loop"
+            ),
+            Self.line("throughput", Figures.fixed(throughput, 1) + " answers/s as expected"),
+        ]
+        if isOpenLoop {
+            let backlog = Figures.count(measurements.backlogMax)
+            lines.append(Self.line("backlog", "\(backlog) requests at most were due and not sent"))
+        }
+        if measurements.replacedCount > 0 {
+            let count = Figures.count(measurements.replacedCount)
+            let text = "\(count) went as good, since nothing had been admitted before them"
+            lines.append(Self.line("replaced", text))
+        }
+        let sent = max(measurements.sent, 1)
+        var own =
+            "\(Figures.latency(cost.cpu / sent)) of CPU a request, "
+            + "\(Figures.percent(cost.cores)) of a core"
+        if isOpenLoop { own += "; sent \(Figures.latency(lag99)) after they were due (p99)" }
+        lines.append(Self.line("own cost", own))
+        if let saturation {
+            let text = "the load generator had too little of the machine: \(saturation)"
+            lines.append(Self.line("WARNING", text))
+        }
+        return lines
+    }
+
+    private var verdict: [String] {
+        var lines: [String] = []
+        for (failure, count) in measurements.failures.sorted(by: { $0.key < $1.key }) {
+            lines.append(Self.line("failed", "\(Figures.count(count)) \(failure.rawValue)"))
+        }
+        for deviation in measurements.samples {
+            let number = Figures.count(deviation.number)
+            let text =
+                "request \(number), \(deviation.sending.title): expected \(deviation.expected), "
+                + "found \(deviation.found)"
+            lines.append(Self.line("deviation", text))
+        }
+        let more = deviationCount - min(UInt64(measurements.samples.count), deviationCount)
+        if more > 0 { lines.append(Self.line("", "and \(Figures.count(more)) more")) }
+        if measurements.admittedReplays > 0 {
+            let count = Figures.count(measurements.admittedReplays)
+            lines.append(Self.line("REPLAYS", "\(count) replays were ADMITTED"))
+        }
+        lines.append(Self.line("verdict", verdictText))
+        return lines
+    }
+
+    private var verdictText: String {
+        let sent = Figures.count(measurements.sent)
+        guard !isAsExpected else {
+            let replays = Sending.allCases.filter(\.isReplay)
+                .reduce(0) { $0 + measurements.rows[$1.rawValue].sent }
+            let none =
+                replays > 0 ? "; none of \(Figures.count(replays)) replays was admitted" : ""
+            return "all \(sent) as expected\(none)"
+        }
+        return "\(Figures.count(deviationCount)) of \(sent) otherwise than expected, "
+            + "\(Figures.count(unanswered)) without an answer"
+    }
+}

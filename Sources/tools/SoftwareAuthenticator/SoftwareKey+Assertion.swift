@@ -1,0 +1,122 @@
+internal import AppAttest
+internal import Cryptography
+internal import StrictCBOR
+
+extension SoftwareKey {
+    /// The next assertion of this key, as `generateAssertion` gives it.
+    ///
+    /// - Parameters:
+    ///   - clientDataHash: what the app hands over: SHA-256 of the client data. An app that forgets
+    ///     to hash is one that hands over the client data itself.
+    ///   - damage: what is wrong with it. The counter advances all the same, but for damage to the
+    ///     counter.
+    /// - Returns: the CBOR object, 138…142 octets before 27.
+    public mutating func assertion(
+        clientDataHash: [UInt8],
+        damage: AssertionDamage? = nil
+    ) -> [UInt8] {
+        let count: SignCounter
+        switch damage {
+        case .counterRepeated: count = counter
+        case .counterBehind: count = SignCounter(rawValue: max(counter.rawValue, 1) - 1)
+        default:
+            count = SignCounter(rawValue: counter.rawValue &+ 1)
+            counter = count
+        }
+        guard let damage else { return plainAssertion(clientDataHash, count) }
+        return damagedAssertion(clientDataHash, count, damage)
+    }
+
+    /// The next assertion over client data, which is hashed here.
+    public mutating func assertion(
+        clientData: [UInt8],
+        damage: AssertionDamage? = nil
+    ) -> [UInt8] {
+        assertion(clientDataHash: SHA256.digest(of: clientData).octets, damage: damage)
+    }
+
+    /// The usual case, written without a tree: load generators make tens of thousands a second.
+    private func plainAssertion(_ clientDataHash: [UInt8], _ count: SignCounter) -> [UInt8] {
+        let data = authenticatorData(count)
+        let nonce = SHA256.digest(data.span, clientDataHash.span).bytes
+        let signature = privateKey.signature(message: nonce.span)
+        var octets: [UInt8] = []
+        octets.reserveCapacity(signature.count + data.count + 40)
+        octets.append(0xA2)
+        octets += Self.signatureHead
+        octets.append(UInt8(signature.count))
+        octets += signature
+        octets += Self.authenticatorDataHead
+        // Longer ones are encoded by the module that knows how; an app can't choose the length.
+        guard data.count > 23, data.count < 256 else {
+            return object(signature: signature, data).encoded
+        }
+        octets += [0x58, UInt8(data.count)]
+        octets += data
+        return octets
+    }
+
+    /// "signature", and the head of a byte string of 24…255 octets: a DER signature of P-256 has
+    /// 70…72, shorter ones being rare and never below 24.
+    private static let signatureHead = CBORValue.text("signature").encoded + [0x58]
+    private static let authenticatorDataHead = CBORValue.text("authenticatorData").encoded
+
+    private func authenticatorData(_ count: SignCounter) -> [UInt8] {
+        var data: [UInt8] = []
+        data.reserveCapacity(37 + extensionMap.count)
+        data += appIDHash
+        data.append(device.shape.flags)
+        let number = count.rawValue
+        for shift: UInt32 in [24, 16, 8, 0] {
+            data.append(UInt8(truncatingIfNeeded: number >> shift))
+        }
+        data += extensionMap
+        return data
+    }
+
+    private func object(signature: [UInt8], _ data: [UInt8], more: Bool = false) -> CBORValue {
+        let pairs: [CBORValue.Pair] = [
+            .init(.text("signature"), .bytes(signature)),
+            .init(.text("authenticatorData"), .bytes(data)),
+        ]
+        return .map(more ? pairs + [.init(.text("keyId"), .bytes(keyID.octets))] : pairs)
+    }
+
+    private func damagedAssertion(
+        _ clientDataHash: [UInt8],
+        _ count: SignCounter,
+        _ damage: AssertionDamage
+    ) -> [UInt8] {
+        var data = authenticatorData(count)
+        var hash = clientDataHash
+        switch damage {
+        case .authenticatorDataShort: data = Array(data.prefix(36))
+        case .extensionsMalformed: data += [0xBF, 0x00]
+        case .otherApp:
+            data.replaceSubrange(..<32, with: AppIDHash(appID: device.appID + ".other").octets)
+        case .otherClientData: hash = SHA256.digest(of: clientDataHash + [0]).octets
+        case .hashedTwice: hash = SHA256.digest(of: clientDataHash).octets
+        default: break
+        }
+        let signature = damagedSignature(nonce: SHA256.digest(of: data + hash), damage)
+        var octets = object(signature: signature, data, more: damage == .memberAdded).encoded
+        if damage == .trailingOctet { octets.append(0) }
+        if damage == .truncated { octets.removeLast() }
+        return octets
+    }
+
+    private func damagedSignature(nonce: SHA256Digest, _ damage: AssertionDamage) -> [UInt8] {
+        let key = damage == .otherKey ? neighbour : privateKey
+        let digest = damage == .nonceAsDigest ? nonce : SHA256.digest(of: nonce.octets)
+        var signature = key.signature(digest: digest)
+        switch damage {
+        case .signature: signature[signature.count - 1] ^= 1
+        case .signatureRaw: signature = SignatureNumbers(signature).raw
+        case .signatureZero: signature = [0x30, 0x06, 0x02, 0x01, 0x00, 0x02, 0x01, 0x00]
+        case .highS: signature = SignatureNumbers(signature).withS(aboveHalf: true).der
+        case .lowS: signature = SignatureNumbers(signature).withS(aboveHalf: false).der
+        default: break
+        }
+        return signature
+    }
+}

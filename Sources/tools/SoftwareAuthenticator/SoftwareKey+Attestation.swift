@@ -1,0 +1,135 @@
+internal import AppAttest
+public import Cryptography
+internal import StrictCBOR
+
+extension SoftwareKey {
+    /// An attestation of this key, as `attestKey` gives it.
+    ///
+    /// The leaf is valid from a day before to two days after `time`, as genuine ones are.
+    ///
+    /// - Parameters:
+    ///   - clientDataHash: what the app hands over, of any length: SHA-256 of the challenge
+    ///     for most apps, the challenge itself for some.
+    ///   - time: when Apple issues it; in the lifetime of the authority.
+    ///   - damage: what is wrong with it.
+    ///   - receiptDamage: what is wrong with the receipt in it, which the attestation does not
+    ///     cover.
+    /// - Returns: the CBOR object, about 5 KiB.
+    public func attestation(
+        clientDataHash: [UInt8],
+        at time: UnixTime,
+        damage: AttestationDamage? = nil,
+        receiptDamage: ReceiptDamage? = nil
+    ) -> [UInt8] {
+        let authority =
+            damage == .untrustedRoot ? device.authority.stranger : device.authority
+        let authData = attestedData(damage)
+        var signedHash = clientDataHash
+        if damage == .otherNonce { signedHash = SHA256.digest(of: clientDataHash + [0]).octets }
+        if damage == .hashedTwice { signedHash = SHA256.digest(of: clientDataHash).octets }
+        let nonce = SHA256.digest(of: authData + signedHash).octets
+        let leaf = leaf(nonce: nonce, at: time, by: authority, damage: damage)
+        var leafDER = leaf.der
+        // The last octet is one of the signature's s; DER stays DER.
+        if damage == .leafSignature { leafDER[leafDER.count - 1] ^= 1 }
+        var certificates = [leafDER, authority.intermediate.der]
+        if damage == .swappedCertificates { certificates.reverse() }
+        if damage == .rootIncluded { certificates.append(authority.root.der) }
+        let receipt = receipt(
+            .attest,
+            leaf: leaf,
+            clientHash: clientDataHash,
+            at: time,
+            damage: receiptDamage
+        )
+        let statement = CBORValue.map([
+            .init(.text("x5c"), .array(certificates.map { .bytes($0) })),
+            .init(.text("receipt"), .bytes(receipt)),
+        ])
+        let format = damage == .otherFormat ? "packed" : "apple-appattest"
+        var object = CBORValue.map([
+            .init(.text("fmt"), .text(format)),
+            .init(.text("attStmt"), statement),
+            .init(.text("authData"), .bytes(authData)),
+        ]).encoded
+        if damage == .trailingOctet { object.append(0) }
+        if damage == .truncated { object.removeLast() }
+        return object
+    }
+
+    /// Authenticator data: rpIdHash 32, flags 1, counter 4, AAGUID 16, length 2, credential id 32,
+    /// COSE key 77, then what the shape adds.
+    private func attestedData(_ damage: AttestationDamage?) -> [UInt8] {
+        let hash =
+            damage == .otherApp
+            ? AppIDHash(appID: device.appID + ".other").octets : appIDHash
+        let counter: UInt32 = damage == .counterNotZero ? 1 : 0
+        let credential =
+            damage == .otherCredential ? KeyID(of: neighbour.publicKey) : keyID
+        let point = damage == .otherCOSEKey ? neighbour.publicKey : publicKey
+        var octets = hash + [device.shape.flags]
+        octets += Self.octets(of: SignCounter(rawValue: counter))
+        octets += aaguid(damage)
+        octets += [0, damage == .credentialLength ? 33 : 32] + credential.octets
+        octets += Self.coseKey(of: point) + extensionMap
+        if damage == .extensionsMalformed { octets += [0xBF, 0x00] }
+        if damage == .extensionsTrailing { octets += extensionMap.isEmpty ? [0xA0, 0] : [0] }
+        return octets
+    }
+
+    private func aaguid(_ damage: AttestationDamage?) -> [UInt8] {
+        switch damage {
+        case .sandboxEnvironment: Array("appattestsandbox".utf8)
+        case .otherEnvironment:
+            switch device.environment {
+            case .production: AttestationEnvironment.development.aaguid
+            case .development: AttestationEnvironment.production.aaguid
+            }
+        default: device.environment.aaguid
+        }
+    }
+
+    /// RFC 9053 §7.1.1: {1: 2, 3: −7, −1: 1, −2: X, −3: Y}.
+    private static func coseKey(of key: P256.PublicKey) -> [UInt8] {
+        let point = key.x963
+        return CBORValue.map([
+            .init(.integer(1), .integer(2)),
+            .init(.integer(3), .integer(-7)),
+            .init(.integer(-1), .integer(1)),
+            .init(.integer(-2), .bytes(Array(point[1..<33]))),
+            .init(.integer(-3), .bytes(Array(point[33..<65]))),
+        ]).encoded
+    }
+
+    /// The certificate of this key at a time.
+    func leaf(
+        nonce: [UInt8]?,
+        at time: UnixTime,
+        by authority: SoftwareAuthority,
+        damage: AttestationDamage?
+    ) -> Certificate {
+        let certified = damage == .otherKeyCertified ? neighbour.publicKey : publicKey
+        let day: Int64 = 86_400
+        return CertificateBuilder(
+            commonName: KeyID(of: certified).octets.map(Self.hexadecimal).joined(),
+            organization: authority.root.subject(.organization),
+            organizationalUnit: "AAA Certification",
+            // Apple's serial numbers are milliseconds.
+            serial: UInt64(clamping: time.seconds) * 1_000,
+            notBefore: time.advanced(bySeconds: damage == .leafNotYetValid ? 1 : -day),
+            notAfter: time.advanced(bySeconds: damage == .leafExpired ? -1 : 2 * day),
+            isAuthority: false,
+            extensions: LeafExtensions.all(
+                device,
+                nonce: damage == .nonceMissing ? nil : nonce,
+                isMacOS: device.shape.isMacOS || damage == .accessControl,
+                accessControl: damage == .accessControl
+                    ? LeafExtensions.iPhoneAccessControl : nil
+            )
+        ).signed(for: certified, by: authority.intermediateKey, issuer: authority.intermediate)
+    }
+
+    private static func hexadecimal(_ octet: UInt8) -> String {
+        (octet < 16 ? "0" : "") + String(octet, radix: 16)
+    }
+}

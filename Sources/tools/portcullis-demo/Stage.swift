@@ -1,0 +1,118 @@
+import AppAttest
+import ConfigurationReading
+import Cryptography
+import Gateway
+import Glibc
+import SoftwareAuthenticator
+
+/// What the steps share: origin, gateway and authority at work, a phone, and the narrator.
+final class Stage {
+    let narrator: Narrator
+    let folder: DemoFolder
+    let origin: Origin
+    /// Makes devices that the gateway's configuration trusts.
+    let authority: SoftwareAuthority
+    /// Where clients connect, on 127.0.0.1.
+    let port: UInt16
+    /// Where operators connect, on 127.0.0.1.
+    let adminPort: UInt16
+    /// The phone of the story.
+    var phone: Phone
+    /// The request that was admitted, for who wants to send it again.
+    var admitted = Call("POST", "/v1/orders")
+    /// Requests that the rule of a quarter refused.
+    var quarterRefusals = 0
+
+    let gateway: GatewayServer
+    let ending: Ending
+
+    /// Raises everything: folder, authority, origin, configuration, gateway, in this order.
+    init(_ narrator: Narrator, keepsFolder: Bool) throws(DemoError) {
+        self.narrator = narrator
+        folder = try DemoFolder(isKept: keepsFolder)
+        ending = Ending(folder)
+        do throws(DemoError) {
+            authority = SoftwareAuthority(madeAt: Self.now)
+            _ = try folder.write("software-root.pem", authority.rootPEM)
+            origin = try Origin()
+            let text = DemoConfiguration.text(origin: origin.port)
+            let file = try folder.write("portcullis.yaml", text)
+            gateway = try Self.gateway(file, ending)
+            port = try Self.port(of: gateway.addresses.first)
+            adminPort = try Self.port(of: gateway.adminAddress)
+        } catch {
+            _ = folder.remove()
+            throw error
+        }
+        phone = Phone(Self.device(authority).makeKey(), gateway: port)
+        narrator.say("origin   127.0.0.1:\(origin.port), which records what reaches it")
+        narrator.say("gateway  127.0.0.1:\(port), in front of it")
+        narrator.say("admin    127.0.0.1:\(adminPort)")
+    }
+
+    /// Another device with the app on it.
+    var anotherDevice: SoftwareDevice { Self.device(authority) }
+
+    /// The wall clock.
+    static var now: UnixTime { UnixTime(seconds: Int64(time(nil))) }
+
+    private static func device(_ authority: SoftwareAuthority) -> SoftwareDevice {
+        SoftwareDevice(
+            authority: authority,
+            appID: Phone.appID,
+            environment: .production,
+            shape: .iOS27(category: .appStore, bundleVersion: "1314")
+        )
+    }
+
+    private static func gateway(
+        _ file: String,
+        _ ending: Ending
+    ) throws(DemoError) -> GatewayServer {
+        let loaded = ConfigurationLoader.load(file)
+        guard let configuration = loaded.configuration else {
+            throw DemoError(loaded.problems.map(\.text).joined(separator: "\n"))
+        }
+        var surroundings = GatewayServer.Surroundings()
+        surroundings.ownsProcess = false
+        surroundings.exit = { ending.gatewayEnded($0) }
+        do throws(GatewayError) {
+            return try GatewayServer.run(configuration, file: file, surroundings: surroundings)
+        } catch {
+            throw DemoError(error.description)
+        }
+    }
+
+    private static func port(of address: String?) throws(DemoError) -> UInt16 {
+        guard let text = address?.split(separator: ":").last, let port = UInt16(text) else {
+            throw DemoError("the gateway does not listen")
+        }
+        return port
+    }
+
+    /// Plays the steps.
+    func play(_ steps: [any Step]) throws(DemoError) {
+        do throws(DemoError) {
+            for step in steps {
+                narrator.begin(step.title)
+                try step.play(on: self)
+            }
+        } catch {
+            try end()
+            throw error
+        }
+    }
+
+    /// Sends a request and tells both sides of it.
+    func exchange(_ call: Call, showing names: [String] = []) throws(DemoError) -> Answer {
+        narrator.sent(call, showing: names)
+        let answer = try call.send(to: port)
+        narrator.answered(answer)
+        return answer
+    }
+
+    /// Checks that no request reached the origin that was not told.
+    func claimOriginSawNothing() {
+        narrator.claim("the origin saw nothing of it", origin.untoldCount == 0)
+    }
+}

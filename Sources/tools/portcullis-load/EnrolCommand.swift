@@ -1,0 +1,43 @@
+import ArgumentParser
+import Cryptography
+import LoadGenerator
+
+struct EnrolCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "enrol",
+        abstract: "Enrol a fleet through a gateway's endpoints, as fast as it allows.",
+        discussion: """
+            The app needs `environments: [test]` and the fleet's root as `test_root`. The gateway \
+            takes 100 keys a second unless `enrolment.rate` says otherwise; many keys are better \
+            imported.
+            """
+    )
+
+    @OptionGroup var target: TargetOptions
+
+    @Option(help: "Connections that enrol at once.")
+    var connections = 4
+
+    @Argument(help: "The fleet's file.")
+    var fleet: String
+
+    @Argument(help: "The gateway: http://HOST:PORT or https://…")
+    var url: String
+
+    func run() async throws {
+        guard (1...1_000).contains(connections) else { throw LoadError("--connections: 1…1000") }
+        let url = try TargetOptions.url(url)
+        let run = try EnrolmentRun(
+            try FleetFile.read(fleet),
+            try target.configuration(),
+            url: url,
+            server: try target.server(url),
+            connections: connections,
+            now: .current
+        )
+        let counts = try await run.run { counts in
+            StandardError.write("enrolled \(counts.enrolled), throttled \(counts.throttled)\n")
+        }
+        print("enrolled: \(counts.enrolled), enrolled already: \(counts.known)")
+    }
+}

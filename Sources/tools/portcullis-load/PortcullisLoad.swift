@@ -1,0 +1,40 @@
+import ArgumentParser
+import Glibc
+import LoadGenerator
+
+// Load for a gateway, from devices made of software.
+//
+//   prepare   a fleet out of a seed: keys to import, a root for test_root
+//   enrol     brings a fleet into a gateway through its endpoints
+//   run       sends requests and judges every answer
+
+/// Exit status: 0 when all is as expected, 1 when something is not, 2 for wrong usage.
+@main
+struct PortcullisLoad: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "portcullis-load",
+        abstract: "Load for a gateway, in which every request has an answer that is expected.",
+        subcommands: [PrepareCommand.self, EnrolCommand.self, RunCommand.self]
+    )
+
+    static func main() async {
+        do {
+            var command = try parseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch let code as ExitCode {
+            Glibc.exit(code.rawValue)
+        } catch let error as LoadError {
+            StandardError.write("portcullis-load: \(error)\n")
+            Glibc.exit(2)
+        } catch {
+            let isAsked = exitCode(for: error) == .success
+            let text = fullMessage(for: error) + "\n"
+            if isAsked { print(text, terminator: "") } else { StandardError.write(text) }
+            Glibc.exit(isAsked ? 0 : 2)
+        }
+    }
+}

@@ -1,0 +1,87 @@
+import ArgumentParser
+import Cryptography
+import Foundation
+import LoadGenerator
+import SoftwareAuthenticator
+
+struct PrepareCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "prepare",
+        abstract: "Make a fleet of devices: a file with a seed, keys to import, a root.",
+        discussion: """
+            The fleet's file holds no keys but what they are made from, and the counter at which \
+            the next run begins. Importing needs --keys; enrolling needs --root, which goes into \
+            the app's test_root.
+            """
+    )
+
+    @Argument(help: "The fleet's file; it must not be there yet.")
+    var fleet: String
+
+    @Option(help: "The App ID, as the gateway's configuration has it.")
+    var appID: String
+
+    @Option(help: "How many devices.")
+    var devices = 1_000
+
+    @Option(help: "What all keys are made from, random by default. Counters begin at 1.")
+    var seed: String?
+
+    @Option(help: "Write the lines for `portcullis keys import` to this file.")
+    var keys: String?
+
+    @Option(help: "Write the root certificate to this file.")
+    var root: String?
+
+    /// Devices whose keys one task makes.
+    private static let batch = 1_000
+
+    func run() async throws {
+        guard (1...Fleet.countMax).contains(devices) else {
+            throw LoadError("--devices: 1…\(Fleet.countMax)")
+        }
+        let made = Fleet(seed: seed ?? Fleet.randomSeed(), appID: appID, count: devices)
+        guard Fleet.isPlain(made.seed), Fleet.isPlain(appID) else {
+            throw LoadError("--seed, --app-id: printable ASCII without spaces and quotes")
+        }
+        guard !FileManager.default.fileExists(atPath: fleet) else {
+            throw LoadError("\(fleet): is there already; its devices' counters are in it")
+        }
+        if let root {
+            try TextFile.write(root, made.authority(at: .current).rootPEM)
+            print("root: \(root)")
+        }
+        if let keys {
+            try await writeKeys(made, to: keys)
+            print("keys: \(keys), for portcullis keys import")
+        }
+        try FleetFile.write(fleet, made)
+        print("fleet: \(fleet), \(devices) devices")
+    }
+
+    /// The keys are made on all cores, a few batches ahead of what is written.
+    private func writeKeys(_ made: Fleet, to path: String) async throws {
+        guard FileManager.default.createFile(atPath: path, contents: nil),
+            let file = FileHandle(forWritingAtPath: path)
+        else { throw LoadError("\(path): can't be written") }
+        let device = made.device(at: .current)
+        let starts = Array(stride(from: 0, to: made.count, by: Self.batch))
+        let width = max(ProcessInfo.processInfo.activeProcessorCount, 1)
+        for group in stride(from: 0, to: starts.count, by: width) {
+            let batches = starts[group..<min(group + width, starts.count)]
+            let texts = await withTaskGroup(of: (Int, String).self) { tasks in
+                for start in batches {
+                    tasks.addTask {
+                        let range = start..<min(start + Self.batch, made.count)
+                        return (start, made.importLines(range, device))
+                    }
+                }
+                return await tasks.reduce(into: []) { $0.append($1) }
+            }
+            for (_, text) in texts.sorted(by: { $0.0 < $1.0 }) {
+                try file.write(contentsOf: Data(text.utf8))
+            }
+        }
+        try file.close()
+    }
+}

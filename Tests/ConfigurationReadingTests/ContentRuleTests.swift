@@ -1,0 +1,118 @@
+import ConfigurationReading
+import Rules
+import Testing
+
+/// Where content goes before and after it was judged.
+@Suite struct ContentRuleTests {
+    private static func loaded(
+        _ rule: String,
+        server: String = "o:80",
+        devices: [String: UInt64] = [:],
+        more: String = ""
+    ) -> LoadedConfiguration {
+        let text = """
+            listen: [{ address: "127.0.0.1:0" }]
+            origins: { o: { servers: ["\(server)"] } }
+            apps: [{ id: T.a, environments: [production] }]
+            store: { sqlite: p.db }
+            default: { origin: o, mode: off }
+            rules: [{ id: a, match: { path: /a }, mode: enforce, \(rule) }]
+            \(more)
+            """
+        return ConfigurationLoader.load(
+            "p.yaml",
+            files: MemoryFiles(files: ["p.yaml": text], devices: devices)
+        )
+    }
+
+    private static let held = "sign: [body]"
+
+    @Test func `content that is signed is held unless the rule says otherwise`() throws {
+        let configuration = try #require(Self.loaded(Self.held).configuration)
+        let expected = BodyRule.held(limit: .mebibytes(10), memory: .kibibytes(256))
+        #expect(configuration.rules.rules[0].body == expected)
+    }
+
+    @Test(arguments: [
+        (["/tmp": 1, "/var/tmp": 1, "/dev/shm": 2] as [String: UInt64], "/dev/shm"),
+        (["/tmp": 1, "/var/tmp": 3, "/dev/shm": 2], "/var/tmp"),
+        (["/tmp": 4, "/var/tmp": 3, "/dev/shm": 2], "/tmp"),
+        (["/dev/shm": 2], "/dev/shm"),
+    ])
+    func `held content goes to another file system than the store`(
+        folders: [String: UInt64],
+        chosen: String
+    ) throws {
+        let loaded = Self.loaded(Self.held, devices: folders.merging(["": 1]) { $1 })
+        #expect(try #require(loaded.configuration).spillFolder == chosen)
+        #expect(loaded.problems.isEmpty)
+    }
+
+    @Test func `check warns of held content on the store's file system`() throws {
+        let one: [String: UInt64] = ["": 1, "/tmp": 1, "/var/tmp": 1, "/dev/shm": 1]
+        let byDefault = Self.loaded(Self.held, devices: one)
+        #expect(try #require(byDefault.configuration).spillFolder == "/tmp")
+        #expect(
+            byDefault.warnings.map(\.text) == [
+                """
+                p.yaml:4: warning: spill_folder: found /tmp on the store's file system, where held \
+                content can leave it no room; use a folder on another file system, or a \
+                limits.held_disk that leaves room
+                """
+            ]
+        )
+        let other: [String: UInt64] = ["": 1, "/tmp": 2, "/var/tmp": 1]
+        let stated = Self.loaded(Self.held, devices: other, more: "spill_folder: /var/tmp")
+        #expect(try #require(stated.configuration).spillFolder == "/var/tmp")
+        #expect(stated.warnings.map(\.text).count { $0.hasPrefix("p.yaml:7: warning: spill") } == 1)
+        // Where nothing can go to a file, nothing is said.
+        for rule in ["sign: [method]", "sign: [body], body: { limit: 1KiB, memory: 1KiB }"] {
+            #expect(Self.loaded(rule, devices: one).warnings.isEmpty)
+        }
+    }
+
+    @Test func `check says in one line what a streamed rule relies on`() {
+        let streamed = Self.loaded("sign: [body], body: { digest: streamed, limit: 2GiB }")
+        let lines = Check(streamed, file: "p.yaml").text.split(separator: "\n")
+        let line = lines.first { $0.contains("content streamed, at most 2GiB") } ?? ""
+        #expect(line.contains("relies on the origin to discard incomplete requests"))
+        for server in [
+            "gunicorn", "uvicorn", "hypercorn", "granian", "cheroot", "mod_wsgi", "mod_php",
+        ] {
+            #expect(line.contains(server))
+        }
+        #expect(line.contains("held"))
+        #expect(streamed.problems.isEmpty)
+    }
+
+    @Test func `check warns of streaming over a socket that has no reset`() {
+        let rule = "sign: [body], body: streamed"
+        let loaded = Self.loaded(rule, server: "unix:/run/o.sock")
+        #expect(
+            loaded.warnings.map(\.text) == [
+                """
+                p.yaml:6: warning: rules[0].body: found streamed to unix:/run/o.sock, where a \
+                broken request ends without a reset; use held, or servers that are reached by TCP
+                """
+            ]
+        )
+        #expect(Self.loaded(Self.held, server: "unix:/run/o.sock").warnings.isEmpty)
+    }
+
+    @Test func `a limit that can never be held is refused`() {
+        let large = "sign: [body], body: { limit: 2MiB }"
+        for (key, size) in [("held_disk", "1MiB"), ("address_held", "1MiB")] {
+            let loaded = Self.loaded(large, more: "limits: { \(key): \(size) }")
+            #expect(
+                loaded.errors.map(\.text) == [
+                    """
+                    p.yaml:6: rules[0].body.limit: found a limit of 2MiB with limits.\(key) of \
+                    1MiB; use a limit of at most 1MiB, or a larger limits.\(key)
+                    """
+                ]
+            )
+        }
+        let inMemory = "sign: [body], body: { limit: 1MiB, memory: 1MiB }"
+        #expect(Self.loaded(inMemory, more: "limits: { held_disk: 0B }").errors.isEmpty)
+    }
+}

@@ -1,0 +1,191 @@
+import ConfigurationReading
+import Testing
+
+/// What `check` says of the ways past an enforced rule.
+@Suite struct CoverageTests {
+    /// The lines behind the rules, those of one configuration with some options on line 4 and on.
+    private func coverage(_ rest: String) -> [String] {
+        let loaded = load(
+            """
+            listen: [{ address: "127.0.0.1:0" }]
+            store: { sqlite: p.db }
+            apps: [{ id: T.a, environments: [production] }]
+            \(rest)
+            """
+        )
+        #expect(loaded.problems.map(\.text) == [])
+        let lines = Check(loaded, file: "p.yaml").text.split(separator: "\n").map(String.init)
+        return Array(lines.drop { !$0.hasPrefix("coverage") }.dropFirst())
+    }
+
+    private static let twoOrigins =
+        "origins: { shop: { servers: [\"s:80\"] }, media: { servers: [\"m:80\"] } }"
+
+    @Test func `a default that forwards is a way past every enforced rule of its origin`() {
+        let lines = coverage(
+            """
+            \(Self.twoOrigins)
+            default: { origin: shop, mode: off }
+            rules:
+              - { id: a, match: { host: a.b, method: POST, path: /a }, mode: enforce }
+              - { id: b, match: { path: /b/** }, mode: enforce }
+              - { id: m, match: { path: /m }, mode: enforce, origin: media }
+            """
+        )
+        #expect(
+            lines == [
+                "coverage what reaches an enforced rule's origin without an enforced verdict",
+                "  a",
+                "    p.yaml:5: warning: default.mode: found off for any other host, or none "
+                    + "(HTTP/1.0); any other method; any other path; use enforce or deny",
+                "  b",
+                "    p.yaml:5: warning: default.mode: found off for any other path; use enforce "
+                    + "or deny",
+                "p.yaml: ok, 2 warnings",
+            ]
+        )
+    }
+
+    @Test(arguments: ["{ mode: deny }", "{ origin: media, mode: off }"])
+    func `a default that reaches another origin or none is no way`(fallback: String) {
+        let lines = coverage(
+            """
+            \(Self.twoOrigins)
+            default: \(fallback)
+            rules:
+              - { id: a, match: { path: /a }, mode: enforce, origin: shop }
+              - { id: h, match: { path: /health }, mode: off, origin: shop }
+            """
+        )
+        #expect(
+            lines == ["coverage no way past an enforced rule was found", "p.yaml: ok, 0 warnings"]
+        )
+    }
+
+    @Test func `another rule for the same paths is a way by its hosts and methods`() {
+        let lines = coverage(
+            """
+            \(Self.twoOrigins)
+            default: { mode: deny }
+            rules:
+              - { id: read, match: { method: [GET, PUT], path: /v1/** }, mode: observe, \
+            origin: shop }
+              - { id: a, match: { host: a.b, method: POST, path: /v1/a }, mode: enforce, \
+            origin: shop }
+              - { id: www, match: { host: "*.c", path: /*/a }, mode: off, origin: shop }
+            """
+        )
+        #expect(
+            lines.dropFirst() == [
+                "  a",
+                "    p.yaml:7: warning: read.mode: found observe for any other host, or none "
+                    + "(HTTP/1.0); GET, PUT; use enforce or deny",
+                "    p.yaml:9: warning: www.mode: found off for *.c; use enforce or deny",
+                "p.yaml: ok, 2 warnings",
+            ]
+        )
+    }
+
+    @Test func `a rule that another one stands in front of is no way`() {
+        let lines = coverage(
+            """
+            \(Self.twoOrigins)
+            default: { mode: deny }
+            rules:
+              - { id: no, match: { path: /a/** }, mode: deny }
+              - { id: yes, match: { host: a.b, path: /b/** }, mode: enforce, origin: shop }
+              - { id: not-b, match: { path: /b/** }, mode: deny }
+              - { id: off, match: { path: /*/x }, mode: off, origin: shop }
+            """
+        )
+        #expect(lines.first == "coverage no way past an enforced rule was found")
+    }
+
+    @Test func `what an enforced rule excepts itself is told with it`() {
+        let lines = coverage(
+            """
+            \(Self.twoOrigins)
+            default: { mode: deny }
+            rules:
+              - id: a
+                match: { path: /a }
+                origin: shop
+                mode: enforce
+                rollout: { percent: 25% }
+                unsupported: forward
+                on_error: forward
+            """
+        )
+        #expect(
+            lines.dropFirst() == [
+                "  a",
+                "    p.yaml:7: warning: a.rollout: found 25% by key, while all others are "
+                    + "forwarded; use 100% in the end",
+                "    p.yaml:7: warning: a.unsupported: found forward, which anybody can ask for; "
+                    + "use refuse",
+                "    p.yaml:7: warning: a.on_error: found forward, while the store fails; use "
+                    + "refuse",
+                "p.yaml: ok, 3 warnings",
+            ]
+        )
+    }
+
+    @Test func `an origin of another name with the same server is the same origin`() {
+        let lines = coverage(
+            """
+            origins: { shop: { servers: ["s:80", "t:80"] }, old: { servers: ["t:80"] } }
+            default: { mode: deny }
+            rules:
+              - { id: a, match: { method: POST, path: /a }, mode: enforce, origin: shop }
+              - { id: b, match: { path: /a }, mode: off, origin: old }
+            """
+        )
+        #expect(
+            lines.dropFirst() == [
+                "  a",
+                "    p.yaml:8: warning: b.mode: found off for any other method, to t:80 as origin "
+                    + "old; use enforce or deny",
+                "p.yaml: ok, 1 warning",
+            ]
+        )
+    }
+
+    @Test func `many ways past one rule are told up to a bound`() {
+        let rules = (0..<40).map {
+            "  - { id: h\($0), match: { host: h\($0).com, path: /** }, mode: off }\n"
+        }
+        let lines = coverage(
+            """
+            \(Self.twoOrigins)
+            default: { mode: deny, origin: shop }
+            rules:
+              - { id: a, match: { host: a.com, path: /** }, mode: enforce }
+            \(rules.joined())
+            """
+        )
+        #expect(lines.count { $0.contains("warning: h") } == 16)
+        #expect(lines.contains("    not all rules were compared; more may do so"))
+    }
+
+    @Test func `the default is told of, however many rules there are`() {
+        let rules = (0..<140).map {
+            """
+              - id: a\($0)
+                match: { host: h\($0).com, path: /v1/orders }
+                mode: enforce
+                headers: [host]
+              - { id: b\($0), match: { host: h\($0).com, path: /v1/** }, mode: off }
+
+            """
+        }
+        let lines = coverage(
+            """
+            \(Self.twoOrigins)
+            default: { mode: off, origin: shop }
+            rules:
+            \(rules.joined())
+            """
+        )
+        #expect(lines.count { $0.contains("default.mode: found off") } == 140)
+    }
+}

@@ -1,0 +1,59 @@
+import ConfigurationReading
+import Cryptography
+import Foundation
+import Rules
+import Testing
+
+@Suite struct ExampleTests {
+    private static let examples = Repository.folder + "/rules/examples"
+
+    @Test func `the complete configuration loads and has every default it claims`() throws {
+        let loaded = ConfigurationLoader.load(Self.examples + "/portcullis.yaml")
+        #expect(loaded.problems.map(\.text) == [])
+        let configuration = try #require(loaded.configuration)
+        #expect(configuration.timeouts == TimeoutSettings())
+        #expect(configuration.limits == LimitSettings())
+        #expect(configuration.challenges == ChallengeSettings())
+        #expect(configuration.enrolment == EnrolmentSettings())
+        #expect(configuration.log == LogSettings())
+        #expect(configuration.process == ProcessSettings())
+        #expect(configuration.rules.rules.count == 5)
+        #expect(Check(loaded, file: "portcullis.yaml").exitStatus == 0)
+    }
+
+    @Test func `the cases pass against it`() throws {
+        let configuration = try #require(
+            ConfigurationLoader.load(Self.examples + "/portcullis.yaml").configuration
+        )
+        let result = RouteTest(
+            Self.examples + "/cases.yaml",
+            configuration,
+            now: UnixTime(seconds: 1_797_292_800)
+        )
+        #expect(result.exitStatus == 0, "\(result.text)")
+    }
+
+    @Test(arguments: [
+        "orders", "uploads", "legacy-content", "challenge-only", "observe-first", "websocket",
+        "health",
+    ])
+    func `an example loads without a word`(name: String) throws {
+        let rules = try String(contentsOfFile: "\(Self.examples)/\(name).yaml", encoding: .utf8)
+        let main = """
+            listen: [{ address: "127.0.0.1:0" }]
+            origins: { shop: { servers: ["s:80"] }, media: { servers: ["m:80"] } }
+            apps: [{ id: T.a, environments: [production] }]
+            store: { sqlite: p.db }
+            default: { origin: shop, mode: observe }
+            rules: rules
+            """
+        let loaded = load(main, files: ["rules/\(name).yaml": rules])
+        #expect(loaded.problems.map(\.text) == [])
+        #expect(loaded.configuration != nil)
+    }
+
+    @Test func `no example is left out`() throws {
+        let names = try FileManager.default.contentsOfDirectory(atPath: Self.examples)
+        #expect(names.filter { $0.hasSuffix(".yaml") }.count == 9)
+    }
+}

@@ -1,0 +1,187 @@
+import ConfigurationReading
+import Cryptography
+import RequestBinding
+import Rules
+import Testing
+
+/// Denial, and whose keys pass where.
+@Suite struct PolicyTests {
+    private func configuration(_ rest: String) throws -> (GatewayConfiguration, [String]) {
+        let loaded = load(
+            """
+            listen: [{ address: "127.0.0.1:0" }]
+            origins: { shop: { servers: ["s:80"] } }
+            store: { sqlite: p.db }
+            apps:
+              - { id: T.shop, environments: [production] }
+              - { id: T.both, environments: [development, production] }
+              - { id: T.dev, environments: [development] }
+            \(rest)
+            """
+        )
+        #expect(loaded.errors.map(\.text) == [])
+        return (try #require(loaded.configuration), loaded.problems.map(\.text))
+    }
+
+    private static var rootPEM: String {
+        let builder = CertificateBuilder(
+            commonName: "test authority",
+            serial: 1,
+            notBefore: UnixTime(seconds: 1_790_000_000),
+            notAfter: UnixTime(seconds: 1_890_000_000),
+            isAuthority: true
+        )
+        return builder.selfSigned(by: P256.PrivateKey().key).pem
+    }
+
+    @Test func `a rule that denies has no origin, and lends the default's to others`() throws {
+        let (found, problems) = try configuration(
+            """
+            default: { origin: shop, mode: deny }
+            rules:
+              - { id: a, match: { path: /a }, mode: deny }
+              - { id: b, match: { path: /b }, mode: off }
+            """
+        )
+        #expect(problems == [])
+        #expect(found.rules.rules.map { $0.mode } == [.deny, .off, .deny])
+        #expect(found.rules.rules.map { found.origin(of: $0)?.name } == [nil, "shop", nil])
+    }
+
+    @Test func `explain and test say that a denied request is answered 404`() throws {
+        let (found, _) = try configuration(
+            """
+            default: { mode: deny }
+            rules: [{ id: b, match: { path: /b }, mode: off, origin: shop }]
+            """
+        )
+        let sketch = RequestSketch(method: "GET", url: "https://a.b/c")
+        let explanation = Explanation(sketch, found, now: .init(seconds: 0))
+        #expect(explanation.text.contains("  rule default (p.yaml:8): deny\n"))
+        #expect(explanation.text.contains("  refused with 404: no-rule\n"))
+        #expect(explanation.json.contains(#""refused": {"status": 404, "reason": "no-rule"}"#))
+        let files = MemoryFiles(files: [
+            "c.yaml": """
+            - request: GET https://a.b/c
+              expect: { rule: default, mode: deny, refused: no-rule, enforced: true }
+            """
+        ])
+        let test = RouteTest("c.yaml", found, now: .init(seconds: 0), files: files)
+        #expect(test.exitStatus == 0, "\(test.text)")
+    }
+
+    @Test func `a rule that names no apps admits production apps, others must be named`() throws {
+        let (found, _) = try configuration(
+            """
+            default: { origin: shop, mode: enforce }
+            rules:
+              - { id: a, match: { path: /a }, mode: enforce, apps: [T.dev, T.shop] }
+            """
+        )
+        func admitted(_ rule: Rule) -> [String] { found.apps.filter(rule.apps.admits).map(\.id) }
+        #expect(admitted(found.rules.rules[0]) == ["T.shop", "T.dev"])
+        #expect(admitted(found.rules.fallback) == ["T.shop", "T.both"])
+    }
+
+    @Test func `check says which rules admit keys that are not of production`() throws {
+        let loaded = load(
+            """
+            listen: [{ address: "127.0.0.1:0" }]
+            origins: { shop: { servers: ["s:80"] } }
+            store: { sqlite: p.db }
+            apps:
+              - { id: T.both, environments: [development, production] }
+              - { id: T.ci, environments: [test], test_root: ca.pem }
+            default: { origin: shop, mode: enforce }
+            rules:
+              - { id: a, match: { path: /a }, mode: enforce, apps: [T.ci] }
+            """,
+            files: ["ca.pem": Self.rootPEM]
+        )
+        let text = Check(loaded, file: "p.yaml").text
+        #expect(
+            text.contains(
+                """
+                    keys of T.ci
+                    admits test keys of T.ci
+                  default:
+                """
+            ),
+            "\(text)"
+        )
+        #expect(text.contains("    admits development keys of T.both\n"))
+    }
+
+    @Test func `one app at two hosts without the host signed is warned of`() throws {
+        let rules = """
+            default: { origin: shop, mode: deny }
+            rules:
+              - { id: a, match: { host: a.example }, mode: enforce }
+              - { id: b, match: { host: b.example }, mode: enforce }
+            """
+        let (_, problems) = try configuration(rules)
+        #expect(
+            problems == [
+                "p.yaml:11: warning: b.match.host: found b.example, where an assertion of "
+                    + "production apps for a.example (p.yaml:10) passes too; use headers: [host], "
+                    + "so that the host is signed, or different apps"
+            ]
+        )
+        let signed = rules.replacing("mode: enforce", with: "mode: enforce, headers: [host]")
+        #expect(try configuration(signed).1 == [])
+        let apart = rules.replacing(
+            "b.example }, mode: enforce",
+            with: "b.example }, mode: enforce, apps: [T.dev]"
+        )
+        #expect(try configuration(apart).1 == [])
+        let named = rules.replacing(
+            "b.example }, mode: enforce",
+            with: "b.example }, mode: enforce, apps: [T.both]"
+        )
+        #expect(try configuration(named).1.count == 1)
+    }
+
+    @Test func `a pattern of hosts is warned of by itself`() throws {
+        let (_, problems) = try configuration(
+            """
+            default: { origin: shop, mode: deny }
+            rules: [{ id: a, match: { host: "*.example" }, mode: enforce, apps: [T.shop] }]
+            """
+        )
+        #expect(
+            problems.map { $0.prefix(108) } == [
+                "p.yaml:9: warning: a.match.host: found *.example, where an assertion of T.shop "
+                    + "for one of these hosts passes"
+            ]
+        )
+    }
+
+    @Test func `fields that the client's value decides may be signed`() throws {
+        let (found, problems) = try configuration(
+            """
+            default: { origin: shop, mode: enforce, headers: [host, authorization, cookie, x-a] }
+            """
+        )
+        #expect(problems == [])
+        #expect(found.rules.fallback.signing.coversBody)
+    }
+
+    @Test func `commands about keys need no rules`() throws {
+        let main = """
+            listen: [{ address: "127.0.0.1:0" }]
+            origins: { shop: { servers: ["s:80"] } }
+            store: { sqlite: p.db }
+            apps: [{ id: T.shop, environments: [production] }]
+            default: { origin: shop, mode: enforce }
+            rules: rules
+            """
+        let files = MemoryFiles(files: ["p.yaml": main, "rules/a.yaml": "- broken"])
+        #expect(ConfigurationLoader.load("p.yaml", files: files).configuration == nil)
+        let loaded = ConfigurationLoader.loadStore("p.yaml", files: files)
+        #expect(loaded.problems.map(\.text) == [])
+        #expect(loaded.settings?.storeFile == "p.db")
+        #expect(loaded.settings?.apps.map(\.id) == ["T.shop"])
+        let wrong = MemoryFiles(files: ["p.yaml": main.replacing("sqlite", with: "sqlight")])
+        #expect(ConfigurationLoader.loadStore("p.yaml", files: wrong).settings == nil)
+    }
+}

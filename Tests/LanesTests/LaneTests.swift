@@ -1,0 +1,249 @@
+import Dispatch
+import Synchronization
+import Testing
+
+@testable import Lanes
+
+/// Sends back what it reads, and stops reading while it can't.
+private final class Echo: Connection {
+    override func inputReady() {
+        while unsentBytes == 0 {
+            switch read() {
+            case .octets(let octets):
+                if case .failed = write(octets.span) { return close() }
+            case .wouldBlock: return
+            case .ended, .failed: return close()
+            }
+        }
+    }
+    override func outputDrained() { resumeReading() }
+}
+
+/// Sends a number of octets and counts what comes back.
+private final class Caller: Connection {
+    var toSend = 0
+    var received = 0
+    var finished: ((Int) -> Void)?
+    private let piece = [UInt8](repeating: 7, count: 50_000)
+
+    override func connectEnded(_ error: SocketError?) {
+        guard error == nil else { return finish() }
+        outputDrained()
+    }
+    override func outputDrained() {
+        while toSend > 0, unsentBytes == 0 {
+            let count = min(toSend, piece.count)
+            toSend -= count
+            let piece = piece
+            if case .failed = write(piece.span.extracting(0..<count)) { return finish() }
+        }
+        if toSend == 0, unsentBytes == 0 { shutDownOutput() }
+    }
+    override func inputReady() {
+        while true {
+            switch read() {
+            case .octets(let octets): received += octets.count
+            case .wouldBlock: return
+            case .ended, .failed: return finish()
+            }
+        }
+    }
+    override func deadlinePassed() { finish() }
+    private func finish() {
+        close()
+        finished?(received)
+        finished = nil
+    }
+}
+
+@Suite struct LaneTests {
+    private func onLane<Value: Sendable>(
+        _ lane: Lane,
+        _ body: @escaping @Sendable (@escaping @Sendable (Value) -> Void) -> Void
+    ) async -> Value {
+        await withCheckedContinuation { continuation in
+            lane.perform { body { continuation.resume(returning: $0) } }
+        }
+    }
+
+    @Test(arguments: [1, 1000, 5_000_000])
+    func `octets come back in full, over a slow and a fast side`(count: Int) async throws {
+        let lane = try Lane(number: 0)
+        lane.start()
+        let received: Int = await onLane(lane) { done in
+            do {
+                let address = try #require(SocketAddress(ip: "127.0.0.1", port: 0))
+                let listener = Listener(descriptor: try Listener.open(address), on: lane)
+                listener.accepted = { descriptor, peer in
+                    let echo = Echo(
+                        descriptor: descriptor,
+                        peer: peer,
+                        isConnecting: false,
+                        on: lane
+                    )
+                    try? lane.register(echo)
+                }
+                try listener.start()
+                let bound = Listener.boundAddress(listener.descriptor)
+                let opened = try Connection.open(to: bound)
+                let caller = Caller(
+                    descriptor: opened.descriptor,
+                    peer: bound,
+                    isConnecting: opened.isConnecting,
+                    on: lane
+                )
+                caller.toSend = count
+                caller.finished = { received in
+                    listener.close()
+                    done(received)
+                }
+                try lane.register(caller)
+            } catch {
+                done(-1)
+            }
+        }
+        #expect(received == count)
+    }
+
+    @Test func `a deadline passes where nothing comes`() async throws {
+        let lane = try Lane(number: 1)
+        lane.start()
+        let received: Int = await onLane(lane) { done in
+            do {
+                let address = try #require(SocketAddress(ip: "127.0.0.1", port: 0))
+                let listener = Listener(descriptor: try Listener.open(address), on: lane)
+                let bound = Listener.boundAddress(listener.descriptor)
+                let opened = try Connection.open(to: bound)
+                let caller = Caller(
+                    descriptor: opened.descriptor,
+                    peer: bound,
+                    isConnecting: opened.isConnecting,
+                    on: lane
+                )
+                caller.toSend = 1
+                caller.finished = { received in
+                    listener.close()
+                    done(received)
+                }
+                try lane.register(caller)
+                caller.setDeadline(milliseconds: 120)
+                caller.setDeadline(milliseconds: 60)
+            } catch {
+                done(-1)
+            }
+        }
+        #expect(received == 0)
+    }
+
+    @Test func `an alarm rings at its moment, and the moment that was set last counts`()
+        async throws
+    {
+        let lane = try Lane(number: 3)
+        lane.start()
+        let late: [Bool] = await onLane(lane) { done in
+            do {
+                let alarm = try Alarm(on: lane)
+                var late: [Bool] = []
+                var moment = MonotonicClock.nanoseconds + 2_000_000
+                alarm.rang = {
+                    late.append(MonotonicClock.nanoseconds >= moment)
+                    guard late.count < 3 else { return done(late) }
+                    // The second moment lies in the past: it rings at once.
+                    moment = MonotonicClock.nanoseconds + (late.count == 1 ? 0 : 1_000_000)
+                    alarm.set(nanoseconds: late.count == 1 ? 1 : moment)
+                }
+                alarm.set(nanoseconds: .max / 2)
+                alarm.set(nanoseconds: moment)
+            } catch {
+                done([])
+            }
+        }
+        #expect(late == [true, true, true])
+    }
+
+    @Test func `what gets ready while a turn takes too long is served by the next`() async throws {
+        let lane = try Lane(number: 4)
+        lane.start()
+        let rings: [String] = await onLane(lane) { done in
+            do {
+                let (long, next) = (try Alarm(on: lane), try Alarm(on: lane))
+                let limit = try Alarm(on: lane)
+                var rings: [String] = []
+                long.rang = {
+                    rings.append("long")
+                    next.set(nanoseconds: 1)
+                    let end = MonotonicClock.nanoseconds + 20_000_000
+                    while MonotonicClock.nanoseconds < end {}
+                    limit.set(nanoseconds: end + 5_000_000_000)
+                }
+                next.rang = {
+                    limit.close()
+                    done(rings + ["next"])
+                }
+                limit.rang = { done(rings) }
+                long.set(nanoseconds: 1)
+            } catch {
+                done(["\(error)"])
+            }
+        }
+        #expect(rings == ["long", "next"])
+    }
+
+    @Test func `work from other threads is done in its order, on the lane`() async throws {
+        let lane = try Lane(number: 5)
+        let seen = Mutex<[Int]>([])
+        for number in 0..<500 { lane.perform { seen.withLock { $0.append(number) } } }
+        lane.start()
+        let half: Int = await onLane(lane) { done in
+            lane.preconditionOnQueue()
+            done(seen.withLock { $0.count })
+        }
+        #expect(half == 500)
+        // Each of these finds a lane that waits, or one that is about to.
+        for number in 500..<1000 {
+            let _: Bool = await onLane(lane) { done in
+                seen.withLock { $0.append(number) }
+                done(true)
+            }
+        }
+        #expect(seen.withLock { $0 } == Array(0..<1000))
+    }
+
+    @Test func `a refused connect is told`() async throws {
+        let lane = try Lane(number: 2)
+        lane.start()
+        let received: Int = await onLane(lane) { done in
+            do {
+                let address = try #require(SocketAddress(ip: "127.0.0.1", port: 0))
+                let descriptor = try Listener.open(address)
+                let bound = Listener.boundAddress(descriptor)
+                let listener = Listener(descriptor: descriptor, on: lane)
+                listener.close()
+                let opened = try Connection.open(to: bound)
+                let caller = Caller(
+                    descriptor: opened.descriptor,
+                    peer: bound,
+                    isConnecting: opened.isConnecting,
+                    on: lane
+                )
+                caller.finished = { done($0) }
+                try lane.register(caller)
+            } catch {
+                done(0)
+            }
+        }
+        #expect(received == 0)
+    }
+}
+
+@Suite struct SocketAddressTests {
+    @Test func `addresses are read and refused`() {
+        #expect(SocketAddress(ip: "127.0.0.1", port: 80)?.octets == [127, 0, 0, 1])
+        #expect(SocketAddress(ip: "::ffff:10.0.0.1", port: 80)?.octets == [10, 0, 0, 1])
+        #expect(SocketAddress(ip: "::1", port: 8080)?.port == 8080)
+        #expect(SocketAddress(ip: "localhost", port: 80) == nil)
+        #expect(SocketAddress(unixPath: "") == nil)
+        #expect(SocketAddress(unixPath: String(repeating: "x", count: 108)) == nil)
+        #expect(SocketAddress(unixPath: "/tmp/x")?.isUnix == true)
+    }
+}

@@ -1,0 +1,141 @@
+import AppAttest
+import ByteCoding
+import Challenges
+import Cryptography
+import RequestBinding
+import Rules
+import SoftwareAuthenticator
+import Testing
+
+@testable import LoadGenerator
+
+@Suite struct DeviceTests {
+    private static let fleet = Fleet(seed: "seed", appID: "TEAM123456.com.example", count: 100)
+
+    @Test func `a fleet's file says all that makes it`() throws {
+        var fleet = Self.fleet
+        fleet.nextCounter = 4_000_000_000
+        let read = try #require(Fleet(text: Array(fleet.text.utf8)))
+        #expect(read.seed == fleet.seed)
+        #expect(read.appID == fleet.appID)
+        #expect(read.count == fleet.count)
+        #expect(read.nextCounter == fleet.nextCounter)
+    }
+
+    @Test(arguments: [
+        "", "{}", #"{"seed":"a","app_id":"b","devices":0,"next_counter":1}"#,
+        #"{"seed":"a","app_id":"b","devices":1,"next_counter":0}"#,
+        #"{"seed":"a","app_id":"b","devices":1,"next_counter":4294967296}"#,
+    ])
+    func `what is no fleet is refused`(text: String) {
+        #expect(Fleet(text: Array(text.utf8)) == nil)
+    }
+
+    @Test func `the same seed makes the same keys, another one others`() {
+        let time = UnixTime(seconds: 1_800_000_000)
+        let lines = Self.fleet.importLines(0..<3, Self.fleet.device(at: time))
+        let later = Self.fleet.device(at: time.advanced(bySeconds: 86_400))
+        #expect(lines == Self.fleet.importLines(0..<3, later))
+        #expect(Set(lines.split(separator: "\n")).count == 3)
+        let other = Fleet(seed: "other", appID: Self.fleet.appID, count: 100)
+        #expect(lines != other.importLines(0..<3, other.device(at: time)))
+    }
+
+    @Test func `a busy device is passed over, and none is taken when all are`() {
+        var devices = DeviceSet(count: 3, firstCounter: 10, underWayMax: 1)
+        let first = devices.take(attempts: 3)
+        #expect(first == 0)
+        #expect(devices.begin(0) == 75)
+        #expect(devices.take(attempts: 3) == 1)
+        _ = devices.begin(1)
+        #expect(devices.take(attempts: 3) == 2)
+        _ = devices.begin(2)
+        #expect(devices.take(attempts: 3) == nil)
+        devices.end(1, isAdmitted: true)
+        #expect(devices.take(attempts: 3) == 1)
+        #expect(devices.begin(1) == 76)
+        #expect(devices.endCounter == 77)
+    }
+
+    @Test func `the reserved counter is below every window once a request was admitted`() {
+        var devices = DeviceSet(count: 1, firstCounter: 10, underWayMax: 4)
+        #expect(!devices.isReservedOvertaken(0))
+        let counter = devices.begin(0)
+        devices.end(0, isAdmitted: false)
+        #expect(!devices.isReservedOvertaken(0))
+        _ = devices.begin(0)
+        devices.end(0, isAdmitted: true)
+        #expect(devices.isReservedOvertaken(0))
+        let width = UInt32(CounterRule.windowRange.upperBound)
+        #expect(counter - devices.reservedCounter > width)
+    }
+
+    @Test func `a challenge is not used when it is too old to arrive in time`() {
+        var pool = ChallengePool(lifetime: 10_000_000_000)
+        pool.add([1], now: 0)
+        pool.add([2], now: 3_000_000_000)
+        #expect(pool.take(now: 8_500_000_000) == [2])
+        #expect(pool.take(now: 8_500_000_000) == nil)
+        #expect(pool.count == 0)
+    }
+
+    private static func read(_ text: [UInt8]) -> UnverifiedChallenge? {
+        UnverifiedChallenge(text: text.span)
+    }
+
+    @Test func `a challenge of another start differs in its epoch alone`() throws {
+        let issuer = ChallengeIssuer(capacity: 1024)
+        let text = issuer.issue(.assertion, now: 1_000)
+        let foreign = try #require(ChallengePool.ofAnotherStart(text))
+        let (one, other) = (
+            try #require(Self.read(text)), try #require(Self.read(foreign))
+        )
+        #expect(one.epoch != other.epoch)
+        #expect(one.serial == other.serial)
+        #expect(one.expiry == other.expiry)
+    }
+
+    @Test func `what is kept for replays is what was sent, and the oldest goes first`() {
+        var memory = ReplayMemory()
+        #expect(memory.any() == nil)
+        for number in 0..<5_000 {
+            var message = Message(head: [UInt8(number & 255), UInt8(number >> 8)])
+            memory.keep(&message)
+        }
+        let seen = Set((0..<20_000).compactMap { _ in memory.any()?.head })
+        #expect(seen.count > 3_500)
+        #expect(seen.allSatisfy { Int($0[0]) + Int($0[1]) << 8 >= 5_000 - 4_096 })
+    }
+
+    @Test func `what was signed beforehand verifies, counter by counter`() async throws {
+        let device = Self.fleet.device(at: UnixTime(seconds: 1_800_000_000))
+        let template = RequestTemplateTests.template("[method, target]")
+        let order = PreSigned.Order(
+            fleet: Self.fleet,
+            device: device,
+            template: template,
+            devices: (0..<70).map { $0 + 5 },
+            firstCounter: 66,
+            perDevice: 2,
+            challenges: []
+        )
+        let made = await PreSigned.make(order)
+        var hasher = ContentHasher()
+        let hash = hasher.hash(template, template.contents[0], challenge: nil)
+        var proof = ProofTexts()
+        for (local, number) in [(0, 0), (0, 1), (63, 1), (64, 0), (69, 1)] {
+            #expect(made.copy(device: local, number: number, hasChallenge: false, into: &proof))
+            let key = device.makeKey(seed: Self.fleet.keySeed(local + 5))
+            #expect(proof.keyID == Array(key.keyID.base64.utf8))
+            let octets = Base64.decode(proof.assertion.span)
+            let verified = try UnverifiedAssertion(octets: try #require(octets)).verified(
+                clientDataHash: hash.span,
+                key: key.publicKey,
+                app: AppIDHash(appID: Self.fleet.appID)
+            )
+            #expect(verified.counter.rawValue == 66 + UInt32(number))
+        }
+        #expect(!made.copy(device: 0, number: 2, hasChallenge: false, into: &proof))
+        #expect(!made.copy(device: 128, number: 0, hasChallenge: false, into: &proof))
+    }
+}

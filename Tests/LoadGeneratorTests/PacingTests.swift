@@ -1,0 +1,48 @@
+import Testing
+
+@testable import LoadGenerator
+
+@Suite struct PacingTests {
+    private static func pacing(
+        rate: Double?,
+        count: UInt64? = nil,
+        duration: UInt64? = nil,
+        warmUp: UInt64 = 0
+    ) -> Pacing {
+        Pacing(rate: rate, countLimit: count, duration: duration, warmUp: warmUp)
+    }
+
+    @Test func `lanes take turns, so that all together keep one beat`() {
+        let pacing = Self.pacing(rate: 1_000)
+        let due = (0..<4).flatMap { number in
+            (0..<3).map { pacing.due(UInt64(number), lane: $0, of: 3) }
+        }
+        #expect(due == (0..<12).map { UInt64($0) * 1_000_000 })
+    }
+
+    @Test func `the beat does not drift over a day`() {
+        let pacing = Self.pacing(rate: 30_000)
+        #expect(pacing.due(30_000 * 86_400, lane: 0, of: 1) == 86_400_000_000_000)
+    }
+
+    @Test func `in a closed loop nothing is due`() {
+        #expect(Self.pacing(rate: nil).due(7, lane: 0, of: 1) == nil)
+    }
+
+    @Test(arguments: [1, 2, 3, 7])
+    func `the lanes' shares add up to the count`(lanes: Int) {
+        let pacing = Self.pacing(rate: nil, count: 100)
+        let shares = (0..<lanes).map { pacing.countLimit(lane: $0, of: lanes) }
+        #expect(shares.reduce(0, +) == 100)
+        #expect((shares.max() ?? 0) - (shares.min() ?? 0) <= 1)
+    }
+
+    @Test func `how many there will be is known by rate and time, or by count`() {
+        let second: UInt64 = 1_000_000_000
+        #expect(Self.pacing(rate: 50, duration: 3 * second, warmUp: second).expectedCount == 200)
+        #expect(Self.pacing(rate: 50, count: 10, duration: second).expectedCount == 10)
+        #expect(Self.pacing(rate: nil, count: 10, duration: second).expectedCount == 10)
+        #expect(Self.pacing(rate: nil, duration: second).expectedCount == nil)
+        #expect(Self.pacing(rate: 50, duration: .max, warmUp: 1).end == .max)
+    }
+}

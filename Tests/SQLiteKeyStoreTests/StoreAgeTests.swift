@@ -1,0 +1,217 @@
+import AppAttest
+import Foundation
+import GRDB
+import KeyStore
+import TestSupport
+import Testing
+
+@testable import SQLiteKeyStore
+
+/// What starts on a database that is older than what was used, or is none.
+@Suite struct StoreAgeTests {
+    private let folder: TemporaryFolder
+    private let key = KeyRecord.sample(1)
+
+    init() throws { folder = try TemporaryFolder() }
+
+    /// What lies in the database's place at the next start.
+    enum Find: String, CaseIterable, Sendable {
+        case older, missing, empty, another
+        case unknown = "without its generation"
+        case garbled = "with a generation that is cut"
+    }
+
+    private var file: String { folder.database + ".generation" }
+
+    private func reason(_ path: String) -> StoreProblem? {
+        do throws(StoreProblem) {
+            try SQLiteKeyJournal(path: path).close()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func use(_ path: String, _ body: (KeyTable) throws -> Void) throws {
+        let table = try KeyTable(journal: try SQLiteKeyJournal(path: path))
+        try body(table)
+        try table.close()
+    }
+
+    private func enrol(_ record: KeyRecord, _ table: KeyTable) throws {
+        table.enrol(record) { _ in }
+        try table.committer.flush()
+    }
+
+    private func number(_ path: String) throws -> Int64 {
+        try #require(GenerationFile.record(ofDatabase: path)).generation.number
+    }
+
+    /// Puts it there.
+    private func put(_ find: Find) throws {
+        let files = FileManager.default
+        switch find {
+        case .older:
+            let copy = folder.path + "/copy.db"
+            try files.copyItem(atPath: folder.database, toPath: copy)
+            try use(folder.database) { try enrol(.sample(2), $0) }
+            try files.removeItem(atPath: folder.database)
+            try files.moveItem(atPath: copy, toPath: folder.database)
+        case .missing: try files.removeItem(atPath: folder.database)
+        case .empty: #expect(truncate(folder.database, 0) == 0)
+        case .another:
+            let other = folder.path + "/other.db"
+            for number in UInt8(1)...9 { try use(other) { try enrol(.sample(number), $0) } }
+            try files.removeItem(atPath: folder.database)
+            try files.moveItem(atPath: other, toPath: folder.database)
+        case .unknown: try files.removeItem(atPath: file)
+        case .garbled: #expect(truncate(file, 15) == 0)
+        }
+    }
+
+    @Test func `a command changes nothing of an older copy, which would pass for the newest then`()
+        throws
+    {
+        try use(folder.database) { try enrol(key, $0) }
+        try put(.older)
+        let before = try number(folder.database)
+        var problem: StoreProblem?
+        do throws(StoreProblem) {
+            _ = try KeyAdministration(path: folder.database).revoke(key.keyID, now: 5)
+        } catch {
+            problem = error
+        }
+        #expect(problem?.reason == .older)
+        #expect(try number(folder.database) == before)
+        #expect(reason(folder.database)?.reason == .older)
+    }
+
+    @Test(arguments: Find.allCases)
+    func `a store that may have lost something starts only when that is accepted`(
+        find: Find
+    ) throws {
+        try use(folder.database) { try enrol(key, $0) }
+        #expect(reason(folder.database) == nil)
+        try put(find)
+        let refused = try #require(reason(folder.database))
+        #expect(refused.reason == .older)
+        for part in [folder.database, "--accept-older-store", "replayed", "revoked"] {
+            #expect(refused.description.contains(part), "\(refused)")
+        }
+        // To be refused changes nothing.
+        #expect(reason(folder.database) == refused)
+        let journal = try SQLiteKeyJournal(path: folder.database, age: .any)
+        #expect(journal.accepted == refused)
+        journal.close()
+        // It is the newest from now on.
+        #expect(reason(folder.database) == nil)
+        let again = try SQLiteKeyJournal(path: folder.database, age: .any)
+        #expect(again.accepted == nil)
+        again.close()
+    }
+
+    @Test func `each commit and each command moves the generation, in the database and beside it`()
+        throws
+    {
+        let journal = try SQLiteKeyJournal(path: folder.database)
+        let table = try KeyTable(journal: journal)
+        var last = try number(folder.database)
+        func expectMoved(_ what: Comment) throws {
+            let now = try number(folder.database)
+            #expect(now > last, what)
+            last = now
+        }
+        try enrol(key, table)
+        try expectMoved("an enrolment")
+        let row = try #require(try rows(journal).first)
+        let counters = CounterState(highest: SignCounter(rawValue: 5))
+        let change = CounterChange(row: row.row, counters: counters, usedAt: 9)
+        _ = try journal.commit(JournalBatch(changes: [change]))
+        try journal.settle()
+        try expectMoved("a counter")
+        let keys = try KeyAdministration(path: folder.database)
+        #expect(try keys.revoke(key.keyID, now: 5) == .revoked)
+        try expectMoved("a revocation beside a gateway")
+        try table.close()
+        let lines = try folder.write(KeyLine.text(.sample(3)), to: "import.jsonl")
+        #expect(try keys.importLines(from: lines).inserted == 1)
+        try expectMoved("an import without a gateway")
+        try keys.close()
+        let database = try KeyDatabase(path: folder.database, creates: false)
+        #expect(try database.queue.read { try Generation.current($0) }.number == last)
+    }
+
+    private func rows(_ journal: SQLiteKeyJournal) throws -> [KeyRow] {
+        var rows: [KeyRow] = []
+        _ = try journal.load(apps: AppNumbers()) { rows += $0 }
+        return rows
+    }
+
+    @Test func `a fold of the log of counters leaves the generation where it is`() throws {
+        let journal = try SQLiteKeyJournal(path: folder.database, foldedAt: 1)
+        let table = try KeyTable(journal: journal)
+        try enrol(key, table)
+        let row = try #require(try rows(journal).first)
+        for highest in UInt32(1)...4 {
+            let counters = CounterState(highest: SignCounter(rawValue: highest))
+            let change = CounterChange(row: row.row, counters: counters, usedAt: 9)
+            let before = try number(folder.database)
+            _ = try journal.commit(JournalBatch(changes: [change]))
+            try journal.settle()
+            #expect(try number(folder.database) == before + 1)
+        }
+        let database = try KeyDatabase(path: folder.database, creates: false)
+        #expect(try database.queue.read { try CounterLog.count($0) } == 0)
+        let stored = try database.queue.read { try Generation.current($0) }
+        #expect(stored.number == (try number(folder.database)))
+        try table.close()
+        #expect(reason(folder.database) == nil)
+    }
+
+    @Test func `a store of the version before, and one that a command has made, start as ever`()
+        throws
+    {
+        let keys = try KeyAdministration(path: folder.database, creates: true)
+        let lines = try folder.write(KeyLine.text(key), to: "import.jsonl")
+        #expect(try keys.importLines(from: lines).inserted == 1)
+        try keys.close()
+        #expect(reason(folder.database) == nil)
+        // The version before had neither the columns nor the file.
+        let old = try DatabaseQueue(path: folder.database)
+        try old.write { db in
+            try db.execute(
+                sql: """
+                    ALTER TABLE state DROP COLUMN store;
+                    ALTER TABLE state DROP COLUMN generation;
+                    DELETE FROM grdb_migrations WHERE identifier = '2 generation';
+                    PRAGMA user_version = 1;
+                    """
+            )
+        }
+        try old.close()
+        try FileManager.default.removeItem(atPath: file)
+        #expect(reason(folder.database) == nil)
+        #expect(try number(folder.database) > 0)
+    }
+
+    @Test func `a start that was cut before its first number starts again`() throws {
+        let database = try KeyDatabase(path: folder.database, creates: true)
+        let now = try database.queue.read { try Generation.current($0) }
+        try database.queue.close()
+        _ = try GenerationFile(database: folder.database, GenerationFile.Record(generation: now))
+        #expect(reason(folder.database) == nil)
+    }
+
+    @Test func `a database that is put back to an older state in place is noticed`() throws {
+        let table = try KeyTable(journal: try SQLiteKeyJournal(path: folder.database))
+        let copy = try DatabaseQueue(path: folder.path + "/copy.db")
+        let live = try DatabaseQueue(path: folder.database)
+        try live.backup(to: copy)
+        try enrol(key, table)
+        try copy.backup(to: live)
+        try live.close()
+        let deadline = Date(timeIntervalSinceNow: 60)
+        while table.readFault == nil, Date() < deadline { sched_yield() }
+        #expect(table.readFault == JournalError(.replaced, ""))
+    }
+}

@@ -1,0 +1,154 @@
+import AppAttest
+import Cryptography
+import Foundation
+import GRDB
+import KeyStore
+import TestSupport
+import Testing
+
+@testable import SQLiteKeyStore
+
+extension KeyID {
+    static func numbered(_ number: Int) -> KeyID {
+        KeyID(SHA256.digest(of: Array("\(number)".utf8)))
+    }
+}
+
+@Suite struct StoreFilesTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private func problem(_ body: () throws -> Void) throws -> StoreProblem {
+        do {
+            try body()
+        } catch let problem as StoreProblem {
+            return problem
+        }
+        throw StoreContract.Unexpected("nothing was refused")
+    }
+
+    private func enrol(_ records: [KeyRecord], _ journal: SQLiteKeyJournal) throws {
+        _ = try journal.load(apps: AppNumbers()) { _ in }
+        _ = try journal.commit(JournalBatch(enrolments: records))
+    }
+
+    @Test func `all files are for their owner alone`() throws {
+        let journal = try SQLiteKeyJournal(path: folder.database)
+        try enrol([.sample(1)], journal)
+        for suffix in ["", "-wal", "-shm", ".lock", ".generation", ".socket"] {
+            #expect(try TemporaryFolder.mode(folder.database + suffix) == 0o600)
+        }
+        withExtendedLifetime(journal) {}
+    }
+
+    @Test func `two gateways do not share a database, by any of its names`() throws {
+        let journal = try SQLiteKeyJournal(path: folder.database)
+        let link = folder.path + "/link.db"
+        try FileManager.default.createSymbolicLink(
+            atPath: link,
+            withDestinationPath: folder.database
+        )
+        for path in [folder.database, link] {
+            let refused = try problem { _ = try SQLiteKeyJournal(path: path) }
+            #expect(refused.reason == .locked)
+            #expect(refused.description.contains("process \(getpid())"))
+        }
+        journal.close()
+        try SQLiteKeyJournal(path: link).close()
+    }
+
+    @Test func `a lock that a crashed gateway left is free`() throws {
+        try SQLiteKeyJournal(path: folder.database).close()
+        _ = try folder.write("1 0:0 0:0 0:0 0:0\n", to: "portcullis.db.lock")
+        _ = try SQLiteKeyJournal(path: folder.database)
+    }
+
+    @Test func `a file that is no database is refused with a way out`() throws {
+        _ = try folder.write(String(repeating: "no database ", count: 1_000), to: "portcullis.db")
+        let refused = try problem { _ = try SQLiteKeyJournal(path: folder.database) }
+        #expect(refused.reason == .damaged)
+        #expect(refused.description.contains("restore a backup"))
+        #expect(refused.description.contains(folder.database))
+    }
+
+    @Test func `a database with a damaged page is refused with a way out`() throws {
+        let journal = try SQLiteKeyJournal(path: folder.database)
+        try enrol(KeyRecord.many(5_000), journal)
+        journal.close()
+        var octets = try Data(contentsOf: URL(fileURLWithPath: folder.database))
+        let start = octets.count / 2 / 4_096 * 4_096
+        for index in start..<(start + 2_000) { octets[index] = 0xA5 }
+        try octets.write(to: URL(fileURLWithPath: folder.database))
+        let refused = try problem { _ = try SQLiteKeyJournal(path: folder.database) }
+        #expect(refused.reason == .damaged)
+        #expect(refused.hint.contains("keys import"))
+    }
+
+    @Test func `a database of another program is refused`() throws {
+        let other = try DatabaseQueue(path: folder.database)
+        try other.write { try $0.execute(sql: "CREATE TABLE notes (text TEXT)") }
+        try other.close()
+        #expect(try problem { _ = try SQLiteKeyJournal(path: folder.database) }.reason == .foreign)
+    }
+
+    @Test func `a database of a newer version is refused`() throws {
+        let database = try KeyDatabase(path: folder.database, creates: true)
+        try database.queue.write { try $0.execute(sql: "PRAGMA user_version = 99") }
+        try database.queue.close()
+        let refused = try problem { _ = try SQLiteKeyJournal(path: folder.database) }
+        #expect(refused.reason == .newer)
+        #expect(refused.detail.contains("99"))
+    }
+
+    @Test func `a command without a database says so, and makes none`() throws {
+        #expect(
+            try problem { _ = try KeyAdministration(path: folder.database) }.reason == .missing
+        )
+        #expect(!FileManager.default.fileExists(atPath: folder.database))
+        _ = try KeyAdministration(path: folder.database, creates: true)
+        _ = try KeyAdministration(path: folder.database)
+    }
+
+    @Test(arguments: ["/proc/portcullis.db", "/nowhere/portcullis.db"])
+    func `a folder that can't hold the database is named`(path: String) throws {
+        let refused = try problem { _ = try SQLiteKeyJournal(path: path) }
+        #expect(refused.reason == .unusable)
+        #expect(refused.description.contains("writable"))
+    }
+
+    @Test(.enabled(if: geteuid() != 0, "root may write everywhere"))
+    func `a read-only folder is refused with a way out`() throws {
+        try FileManager.default.setAttributes([.posixPermissions: 0o500], ofItemAtPath: folder.path)
+        let refused = try problem { _ = try SQLiteKeyJournal(path: folder.database) }
+        #expect(refused.reason == .unusable)
+        #expect(refused.hint.contains("writable"))
+        try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder.path)
+    }
+
+    @Test func `a folder in place of the database is refused`() throws {
+        try FileManager.default.createDirectory(
+            atPath: folder.database,
+            withIntermediateDirectories: false
+        )
+        #expect(try problem { _ = try SQLiteKeyJournal(path: folder.database) }.reason == .unusable)
+    }
+
+    @Test func `a write lock that another holds is waited for, then told as busy`() throws {
+        let error = DatabaseError(resultCode: .SQLITE_BUSY)
+        #expect(KeyDatabase.journalError(error) == JournalError(.busy, ""))
+        #expect(KeyDatabase.journalError(DatabaseError(resultCode: .SQLITE_FULL)).reason == .full)
+        #expect(
+            KeyDatabase.journalError(DatabaseError(resultCode: .SQLITE_CORRUPT)).reason == .damaged
+        )
+        #expect(
+            KeyDatabase.journalError(DatabaseError(resultCode: .SQLITE_IOERR)).reason == .unusable
+        )
+    }
+
+    @Test func `a closed journal says that it is closed`() throws {
+        let journal = try SQLiteKeyJournal(path: folder.database)
+        journal.close()
+        #expect(throws: JournalError(.closed, "")) { try journal.commit(JournalBatch()) }
+    }
+}

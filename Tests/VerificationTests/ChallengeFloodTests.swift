@@ -1,0 +1,88 @@
+import Challenges
+import Cryptography
+import HTTPWire
+import KeyStore
+import SoftwareAuthenticator
+import Testing
+import Verification
+
+/// An hour in which strangers ask for as many challenges as they may, in compressed time.
+///
+/// Everything is about a thousandth of its default: an address may ask for one challenge in three
+/// seconds, and 1,024 spent ones are remembered.
+@Suite struct ChallengeFloodTests {
+    private static let second: UInt64 = 1_000_000_000
+    private static let addresses = 1_000
+    private static let rate = TokenRate(1, perSeconds: 3, burst: 2)
+    private static let capacity = 1_024
+
+    private let table = AddressTable(capacity: 65_536, key: (1, 2))
+
+    /// Asks as the address may: eight challenges in one call, which is charged for them.
+    private func ask(_ desk: Desk, _ entry: AddressEntry, _ document: String) -> Int {
+        guard entry.takeCall(Self.rate, now: desk.tick) == nil else { return 0 }
+        var count = 0
+        let action = desk.challenges(document) { charge in
+            count = charge
+            entry.oweCalls(charge - 1, Self.rate, now: desk.tick)
+        }
+        guard case .answer(200, _) = action else { return 0 }
+        return count
+    }
+
+    /// Asks for a challenge of the purpose and spends it, as who has signed with it does.
+    private func serve(_ desk: Desk, _ purpose: ChallengePurpose) -> Bool {
+        let text = desk.issuer.issue(purpose, now: desk.now.seconds)
+        let found = desk.issuer.examine(text.span, purpose: purpose, now: desk.now.seconds)
+        guard case .valid(let serial) = found else { return false }
+        return desk.issuer.spend(serial) == .spent
+    }
+
+    @Test func `a thousand addresses at their limits for an hour leave honest clients served`()
+        async throws
+    {
+        var desk = try Desk(capacity: Self.capacity)
+        let entries = try (0..<Self.addresses).map { number in
+            guard case .held(let entry) = table.hold(.v4(UInt32(number)), now: 1, max: nil) else {
+                throw Trial.Absent()
+            }
+            return entry
+        }
+        let documents = [#"{"purpose":"enrolment","count":8}"#, #"{"count":8}"#]
+        var issued = 0
+        var unserved = 0
+        for second in 0..<3_600 {
+            for (number, entry) in entries.enumerated() where number % 8 == second % 8 {
+                issued += ask(desk, entry, documents[number / 8 % 2])
+            }
+            if !serve(desk, .assertion) { unserved += 1 }
+            if second.isMultiple(of: 10), !serve(desk, .enrolment) { unserved += 1 }
+            desk.now = desk.now.advanced(bySeconds: 1)
+            desk.tick += Self.second
+        }
+        // What the limit allows: a challenge in three seconds each, and the first call's eight.
+        #expect(issued > 1_100_000)
+        #expect(issued <= Self.addresses * (3_600 / 3 + 8))
+        #expect(unserved == 0)
+        #expect(desk.issuer.spentBytes <= ChallengeIssuer.spentBytesMax(capacity: Self.capacity))
+
+        // The whole way, at the end of the hour.
+        let key = Trial.device().makeKey()
+        let answer = await desk.enrol(desk.document(key, challenge: try desk.challenge()))
+        #expect(answer.status == 201)
+    }
+
+    @Test func `spent challenges of a million take less memory than was said`() throws {
+        let issuer = ChallengeIssuer(capacity: 1 << 20)
+        var spent = 0
+        for _ in 0..<100_000 {
+            let text = issuer.issue(.assertion, now: 0)
+            guard case .valid(let serial) = issuer.examine(text.span, purpose: .assertion, now: 0)
+            else { continue }
+            if issuer.spend(serial) == .spent { spent += 1 }
+        }
+        #expect(spent == 100_000)
+        // 224 blocks in 64 tables: 4 bits a challenge, where 12,500 bytes would be one.
+        #expect(issuer.spentBytes <= 50_000)
+    }
+}

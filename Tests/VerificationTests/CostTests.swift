@@ -1,0 +1,116 @@
+import KeyStore
+import Rules
+import SoftwareAuthenticator
+import Testing
+import Verification
+
+/// What a refused request may cost: cheap checks come first, and nothing is written.
+@Suite struct CostTests {
+    /// What has been done to the store so far.
+    private static func writes(_ trial: Trial) -> [UInt64] {
+        let statistics = trial.keys.committer.statistics
+        return [statistics.commits, statistics.counters, UInt64(statistics.depth)]
+    }
+
+    @Test func `a bad signature costs one verification and no write`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        let before = Self.writes(trial)
+        let counters = try trial.counters(key)
+        for number in 1...50 as ClosedRange<UInt64> {
+            let ruling = try trial.send(try trial.request(), by: &key, damage: .signature)
+            #expect(ruling.verdict == .refuse(.signatureMismatch))
+            #expect(ruling.ticket == nil)
+            #expect(trial.judge.verifications == number)
+        }
+        try trial.keys.committer.flush()
+        #expect(Self.writes(trial) == before)
+        #expect(try trial.counters(key) == counters)
+    }
+
+    @Test func `an unknown key costs no verification and no memory`() throws {
+        var trial = try Trial()
+        _ = trial.enrolledKey()
+        _ = trial.keys.find(Trial.device().makeKey().keyID)
+        let (count, octets) = (trial.keys.count, trial.keys.octets)
+        let before = Self.writes(trial)
+        for _ in 0..<200 {
+            var stranger = Trial.device().makeKey()
+            let ruling = try trial.send(try trial.request(), by: &stranger)
+            #expect(ruling.verdict == .refuse(.keyUnknown))
+        }
+        #expect(trial.judge.verifications == 0)
+        #expect(trial.keys.count == count)
+        #expect(trial.keys.octets == octets)
+        #expect(Self.writes(trial) == before)
+    }
+
+    /// Faults that show without arithmetic.
+    private static let cheap: Set<Fault> = [
+        .assertionMissing, .challengeMissing, .keyIDMalformed, .digestMissing, .keyUnknown,
+    ]
+
+    @Test(arguments: Fault.allCases)
+    func `what shows without a signature costs none, the rest costs one`(fault: Fault) throws {
+        var trial = try Trial()
+        var key = fault == .keyUnknown ? Trial.device().makeKey() : trial.enrolledKey()
+        var request = try trial.request()
+        if fault == .challengeUnknown { request.challenge = "AQEA" }
+        _ = try trial.send(request, by: &key, damage: .signature) { wire in
+            if fault == .assertionMissing { wire.remove("App-Attest-Assertion") }
+            if fault == .challengeMissing { wire.remove("App-Attest-Challenge") }
+            if fault == .keyIDMalformed { wire.set("App-Attest-Key-Id", "AAAA") }
+            if fault == .digestMissing { wire.remove("Content-Digest") }
+        }
+        #expect(trial.judge.verifications == (Self.cheap.contains(fault) ? 0 : 1))
+    }
+
+    @Test func `a replay costs one verification and no write`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        #expect(try trial.send(try trial.request(), by: &key).verdict == .pass)
+        try trial.keys.committer.flush()
+        let before = Self.writes(trial)
+        let request = try trial.request()
+        let ruling = try trial.send(request, by: &key, damage: .counterRepeated)
+        #expect(ruling.verdict == .refuse(.counterReplayed))
+        #expect(trial.judge.verifications == 2)
+        try trial.keys.committer.flush()
+        #expect(Self.writes(trial) == before)
+    }
+
+    @Test(arguments: [false, true])
+    func `an address without verifications left costs none`(isHeld: Bool) throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        let rule = Trial.rule {
+            if isHeld { $0.body = .held(limit: .kibibytes(1), memory: .kibibytes(1)) }
+        }
+        let request = try trial.request()
+        let wire = Wire(request, key.proof(of: request, signing: rule.signing))
+        let opening = try trial.open(wire, rule, mayVerify: false)
+        guard case .ruled(let ruling) = opening else {
+            Issue.record("the content is asked for")
+            return
+        }
+        #expect(ruling.verdict == .refuse(.addressThrottled))
+        #expect(ruling.keyID == key.keyID)
+        #expect(trial.judge.verifications == 0)
+
+        var stranger = Trial.device().makeKey()
+        let unknown = Wire(request, stranger.proof(of: request, signing: rule.signing))
+        guard case .ruled(let other) = try trial.open(unknown, rule, mayVerify: false) else {
+            Issue.record("the content is asked for")
+            return
+        }
+        #expect(other.verdict == .refuse(.keyUnknown), "what is cheap to say is said")
+    }
+
+    @Test func `to be throttled is an observation where a rule observes`() throws {
+        let ruling = Ruling(.refuse(.addressThrottled))
+        let observed = Decision(ruling, rule: Trial.rule(.observe), isEnforced: false)
+        #expect(observed == .forward)
+        let enforced = Decision(ruling, rule: Trial.rule(), isEnforced: true)
+        #expect(enforced == .refuse(.addressThrottled))
+    }
+}

@@ -1,0 +1,281 @@
+import AppAttest
+import Challenges
+import Cryptography
+import KeyStore
+import RequestBinding
+import Rules
+import SoftwareAuthenticator
+import Synchronization
+import Testing
+import Verification
+
+/// A line of the table of decisions.
+struct DecisionRow: Sendable, CustomTestStringConvertible {
+    let mode: Mode
+    let isEnforced: Bool
+    let onError: DependencyErrorRule
+    let standing: Ruling.Standing
+    let verdict: Verdict
+    let expected: Decision
+
+    var ruling: Ruling {
+        var ruling = Ruling(verdict)
+        ruling.standing = standing
+        return ruling
+    }
+
+    var testDescription: String {
+        "\(mode.rawValue) \(isEnforced) \(onError.rawValue) \(standing) \(verdict.word)"
+    }
+
+    /// Written from the design: a denial is one whatever the verdict; else only enforcement
+    /// refuses, and an error only where the rule says so, or where more is wrong than that.
+    static let all: [DecisionRow] = [Ruling.Standing.claimed, .signed, .complete].flatMap(rows)
+
+    private static func rows(_ standing: Ruling.Standing) -> [DecisionRow] {
+        Mode.allCases.flatMap { rows($0, standing) }
+    }
+
+    private static func rows(_ mode: Mode, _ standing: Ruling.Standing) -> [DecisionRow] {
+        [false, true].flatMap { isEnforced in
+            DependencyErrorRule.allCases.flatMap { onError in
+                [Verdict.pass, .refuse(.signatureMismatch), .failure(.store)].map { verdict in
+                    var expected = Decision.forward
+                    if mode == .enforce, isEnforced {
+                        if verdict == .refuse(.signatureMismatch) {
+                            expected = .refuse(.signatureMismatch)
+                        }
+                        if verdict == .failure(.store),
+                            onError == .refuse || standing != .complete
+                        {
+                            expected = .refuse(.storeUnavailable)
+                        }
+                    }
+                    if mode == .deny { expected = .refuse(.noRule) }
+                    return DecisionRow(
+                        mode: mode,
+                        isEnforced: isEnforced,
+                        onError: onError,
+                        standing: standing,
+                        verdict: verdict,
+                        expected: expected
+                    )
+                }
+            }
+        }
+    }
+}
+
+/// A journal in which another process has changed something that can't be read.
+private final class UnreadableJournal: KeyJournal {
+    private let memory: MemoryJournal
+    private let follower = Mutex<(@Sendable () -> JournalError?)?>(nil)
+
+    init(_ memory: MemoryJournal = MemoryJournal()) { self.memory = memory }
+
+    func follow(_ body: @escaping @Sendable () -> JournalError?) {
+        follower.withLock { $0 = body }
+    }
+
+    func breakDown() { _ = follower.withLock { $0 }?() }
+
+    func load(apps: AppNumbers, into body: ([KeyRow]) -> Void) throws(JournalError)
+        -> JournalRevision
+    { try memory.load(apps: apps, into: body) }
+
+    func commit(_ batch: JournalBatch) throws(JournalError) -> [EnrolledRow] {
+        try memory.commit(batch)
+    }
+
+    func changes(
+        since revision: JournalRevision,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision {
+        throw JournalError(.unusable, "broken on purpose")
+    }
+
+    func settle() throws(JournalError) {}
+
+    func close() {}
+}
+
+@Suite struct DecisionTests {
+    @Test(arguments: DecisionRow.all)
+    func `mode, rollout and verdict decide`(row: DecisionRow) {
+        let rule = Trial.rule(row.mode) { $0.onError = row.onError }
+        let decision = Decision(row.ruling, rule: rule, isEnforced: row.isEnforced)
+        #expect(decision == row.expected)
+    }
+
+    @Test(arguments: Refusal.allCases)
+    func `no refusal is forwarded because of on_error`(refusal: Refusal) {
+        let rule = Trial.rule { $0.onError = .forward }
+        let decision = Decision(Ruling(.refuse(refusal)), rule: rule, isEnforced: true)
+        #expect(decision == .refuse(refusal))
+    }
+
+    @Test func `an excuse forwards a refusal only`() {
+        var ruling = Ruling(.refuse(.unsupported))
+        ruling.isExcused = true
+        #expect(Decision(ruling, rule: Trial.rule(), isEnforced: true) == .forward)
+    }
+
+    @Test func `what observes judges and consumes as what enforces`() throws {
+        for mode in [Mode.observe, .enforce] {
+            var trial = try Trial()
+            var key = trial.enrolledKey()
+            let rule = Trial.rule(mode)
+            let request = try trial.request()
+            #expect(try trial.send(request, by: &key, rule).verdict == .pass)
+            let again = try trial.send(request, by: &key, rule, damage: .counterRepeated)
+            #expect(again.verdict == .refuse(.counterReplayed))
+            let spent = try trial.send(request, by: &key, rule)
+            #expect(spent.verdict == .refuse(.challengeSpent))
+        }
+    }
+
+    @Test func `a store without room is a failure and spends nothing`() throws {
+        var trial = try Trial(changesMax: 0)
+        var key = trial.enrolledKey()
+        let request = try trial.request()
+        let ruling = try trial.send(request, by: &key)
+        #expect(ruling.verdict == .failure(.store))
+        #expect(ruling.verdict.word == "error")
+        #expect(ruling.verdict.reason == "store-unavailable")
+        let challenge = Array((request.challenge ?? "").utf8)
+        let examined = trial.issuer.examine(
+            challenge.span,
+            purpose: .assertion,
+            now: trial.now.seconds
+        )
+        guard case .valid = examined else {
+            Issue.record("spent")
+            return
+        }
+        #expect(try trial.counters(key).highest == .zero)
+    }
+
+    @Test func `a bad assertion is a refusal although the store has no room`() throws {
+        var trial = try Trial(changesMax: 0)
+        var key = trial.enrolledKey()
+        let ruling = try trial.send(try trial.request(), by: &key, damage: .signature)
+        #expect(ruling.verdict == .refuse(.signatureMismatch))
+    }
+
+    @Test func `a store that can't say who is revoked is a failure`() throws {
+        let journal = UnreadableJournal()
+        let keys = try KeyTable(journal: journal)
+        var trial = try Trial()
+        trial.judge = Judge(apps: trial.policies, keys: keys, challenges: trial.issuer)
+        var key = Trial.device().makeKey()
+        #expect(try trial.send(try trial.request(), by: &key).verdict == .refuse(.keyUnknown))
+        journal.breakDown()
+        #expect(try trial.send(try trial.request(), by: &key).verdict == .failure(.store))
+    }
+
+    /// A trial whose store has failed since its keys were read, and one of them.
+    private func failing() throws -> (trial: Trial, key: SoftwareKey) {
+        var trial = try Trial()
+        let key = trial.enrolledKey()
+        let journal = UnreadableJournal(trial.journal)
+        let keys = try KeyTable(journal: journal)
+        journal.breakDown()
+        trial.judge = Judge(apps: trial.policies, keys: keys, challenges: trial.issuer)
+        return (trial, key)
+    }
+
+    private static let forwarding: [Rule] = [
+        Trial.rule { $0.onError = .forward },
+        Trial.rule {
+            $0.onError = .forward
+            $0.body = .held(limit: .mebibytes(1), memory: .kibibytes(1))
+        },
+    ]
+
+    private func decision(_ ruling: Ruling, _ rule: Rule) -> Decision {
+        Decision(ruling, rule: rule, isEnforced: true)
+    }
+
+    @Test(arguments: forwarding)
+    func `with reads that fail on_error forwards what is good, and nothing that is wrong`(
+        rule: Rule
+    ) throws {
+        var (trial, key) = try failing()
+        let request = try trial.request()
+
+        let forged = try trial.send(request, by: &key, rule, damage: .signature)
+        #expect(decision(forged, rule) == .refuse(.signatureMismatch))
+        let other = try trial.send(request, by: &key, rule, damage: .otherApp)
+        #expect(decision(other, rule) == .refuse(.appMismatch))
+        var stranger = Trial.device().makeKey()
+        let unknown = try trial.send(request, by: &stranger, rule)
+        #expect(unknown.verdict == .failure(.store))
+        #expect(decision(unknown, rule) == .refuse(.storeUnavailable))
+        var made = request
+        made.challenge = try trial.challenge(.enrolment)
+        let challenged = try trial.send(made, by: &key, rule)
+        #expect(decision(challenged, rule) == .refuse(.challengeUnknown))
+
+        let good = try trial.send(request, by: &key, rule)
+        #expect(good.verdict == .failure(.store))
+        #expect(decision(good, rule) == .forward)
+        let again = try trial.send(try trial.request(), by: &key, rule, damage: .counterRepeated)
+        #expect(decision(again, rule) == .refuse(.counterReplayed))
+        let spent = try trial.send(request, by: &key, rule)
+        #expect(decision(spent, rule) == .refuse(.challengeSpent))
+    }
+
+    @Test func `a store without room lets on_error forward an assertion once`() throws {
+        let rule = Self.forwarding[0]
+        var trial = try Trial(changesMax: 0)
+        var key = trial.enrolledKey()
+        let request = try trial.request()
+        let good = try trial.send(request, by: &key, rule)
+        #expect(good.verdict == .failure(.store))
+        #expect(decision(good, rule) == .forward)
+        let again = try trial.send(try trial.request(), by: &key, rule, damage: .counterRepeated)
+        #expect(decision(again, rule) == .refuse(.counterReplayed))
+        let spent = try trial.send(request, by: &key, rule)
+        #expect(decision(spent, rule) == .refuse(.challengeSpent))
+    }
+
+    @Test func `where no more spent challenges can be remembered nobody is admitted`() throws {
+        for rule in [Trial.rule()] + Self.forwarding {
+            var trial = try Trial()
+            let issuer = ChallengeIssuer(capacity: 1)
+            trial.judge = Judge(apps: trial.policies, keys: trial.keys, challenges: issuer)
+            var key = trial.enrolledKey()
+            var requests: [SoftwareKey.Request] = []
+            for _ in 0..<2 {
+                var request = try trial.request()
+                for _ in 0..<448 {
+                    let text = issuer.issue(.assertion, now: trial.now.seconds)
+                    request.challenge = String(decoding: text, as: UTF8.self)
+                }
+                requests.append(request)
+            }
+            #expect(try trial.send(requests[0], by: &key, rule).verdict == .pass)
+            let full = try trial.send(requests[1], by: &key, rule)
+            #expect(decision(full, rule) == .refuse(.challengesExhausted))
+            #expect(try trial.counters(key).highest.rawValue == 1)
+        }
+    }
+
+    @Test func `only the key that has signed is the signer`() throws {
+        var (trial, key) = (try Trial(), Trial.device().makeKey())
+        #expect(try trial.send(try trial.request(), by: &key).signer == nil, "unknown")
+        key = trial.enrolledKey()
+        #expect(try trial.send(try trial.request(), by: &key, damage: .signature).signer == nil)
+        let missing = try trial.send(try trial.request(), by: &key) {
+            $0.remove("App-Attest-Challenge")
+        }
+        #expect(missing.signer == nil)
+        let request = try trial.request()
+        #expect(try trial.send(request, by: &key).signer == key.keyID)
+        #expect(try trial.send(request, by: &key).signer == key.keyID, "a spent challenge")
+        let replayed = try trial.send(try trial.request(), by: &key, damage: .counterRepeated)
+        #expect(replayed.signer == key.keyID)
+        _ = trial.journal.revoke(key.keyID, at: 1)
+        #expect(try trial.send(try trial.request(), by: &key).signer == nil, "revoked")
+    }
+}

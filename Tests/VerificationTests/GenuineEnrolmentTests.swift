@@ -1,0 +1,120 @@
+import AppAttest
+import ByteCoding
+import Cryptography
+import KeyStore
+import Rules
+import SoftwareAuthenticator
+import Testing
+
+@testable import Verification
+
+/// Genuine attestations through the enrolment. The challenge is the one thing that can't be ours:
+/// what stands in its place is the hash that the device was given.
+@Suite(.enabled(if: !SharedAttestations.all.isEmpty))
+struct GenuineEnrolmentTests {
+    typealias Vector = SharedAttestations.Vector
+
+    private func policy(
+        _ vector: Vector,
+        _ edit: (inout AppPolicy) -> Void = { _ in }
+    ) throws -> AppPolicy {
+        let environment = try #require(AttestationEnvironment(rawValue: vector.environment))
+        return Trial.policy(vector.appId, [environment], edit)
+    }
+
+    private func action(
+        _ vector: Vector,
+        _ desk: Desk,
+        object: [UInt8]? = nil,
+        keyID: String? = nil,
+        hash: [UInt8]? = nil,
+        at now: UnixTime? = nil
+    ) throws -> Enrolment.Action {
+        let given = try vector.octets(\.clientDataHashB64)
+        return desk.enrolment.examine(
+            try object ?? vector.octets(\.attestationB64),
+            try #require(KeyID(base64: keyID ?? vector.keyId)),
+            now: try now ?? vector.moment(\.verifyAt),
+            at: desk.tick,
+            clientDataHash: { _ in hash ?? given }
+        )
+    }
+
+    private func reason(_ action: Enrolment.Action) -> String {
+        guard case .refuse(let problem) = action else { return "" }
+        return Desk.Answer(problem).reason
+    }
+
+    /// The one whose receipt's chain has an altered octet.
+    private static let withoutReceipt = "2026-01-14-mikedan37-dev"
+
+    @Test(arguments: SharedAttestations.all)
+    func `a genuine key is enrolled at its time, and again without harm`(
+        vector: Vector
+    ) async throws {
+        let desk = try Desk([try policy(vector)])
+        #expect(await desk.answer(try action(vector, desk)).status == 201)
+        let id = try #require(KeyID(base64: vector.keyId))
+        let record = try #require(desk.journal.record(id))
+        #expect(record.publicKey.x963 == (try vector.octets(\.publicKeyX963B64)))
+        #expect(record.appID == vector.appId)
+        #expect(record.environment.rawValue == vector.environment)
+        #expect(record.counters == CounterState())
+        #expect((record.receipt == nil) == (vector.id == Self.withoutReceipt))
+        #expect(await desk.answer(try action(vector, desk)).status == 200)
+    }
+
+    @Test(arguments: SharedAttestations.all)
+    func `where a receipt is required, a genuine key with a genuine receipt is enrolled`(
+        vector: Vector
+    ) async throws {
+        let desk = try Desk([try policy(vector) { $0.receipt = .required }])
+        let answer = await desk.answer(try action(vector, desk))
+        #expect(answer.reason == (vector.id == Self.withoutReceipt ? "receipt-refused" : ""))
+    }
+
+    @Test(arguments: SharedAttestations.all)
+    func `a genuine key is refused in another setting`(vector: Vector) throws {
+        let desk = try Desk([try policy(vector)])
+        let late = try vector.moment(\.leafNotAfter).advanced(bySeconds: 1)
+        #expect(reason(try action(vector, desk, at: late)) == "certificate-expired")
+        var hash = try vector.octets(\.clientDataHashB64)
+        hash[0] ^= 1
+        #expect(reason(try action(vector, desk, hash: hash)) == "nonce-mismatch")
+        let other = Base64.text([UInt8](repeating: 1, count: 32))
+        #expect(reason(try action(vector, desk, keyID: other)) == "key-id-mismatch")
+        let stranger = try Desk([Trial.policy(Trial.appID)])
+        #expect(reason(try action(vector, stranger)) == "app-mismatch")
+        let environment: AttestationEnvironment =
+            vector.environment == "production" ? .development : .production
+        let elsewhere = try Desk([Trial.policy(vector.appId, [environment])])
+        #expect(reason(try action(vector, elsewhere)) == "environment-mismatch")
+    }
+
+    /// A test app trusts one more authority for its own keys; Apple's are not test keys.
+    @Test(arguments: SharedAttestations.all)
+    func `a genuine key is not let in as a test key`(vector: Vector) throws {
+        let desk = try Desk([
+            Trial.policy(vector.appId, []) { $0.testRoots = [Trial.authority.root] }
+        ])
+        #expect(reason(try action(vector, desk)) == "environment-mismatch")
+    }
+
+    @Test(arguments: SharedAttestations.all)
+    func `the challenge of a genuine key is formed as its app is said to form it`(
+        vector: Vector
+    ) async throws {
+        guard let challenge = vector.challengeB64.flatMap({ Base64.decode($0) }) else { return }
+        let hashing: AppPolicy.ClientDataHash =
+            vector.clientDataHashFormedAs == "raw" ? .raw : .sha256
+        let desk = try Desk([try policy(vector) { $0.clientDataHash = hashing }])
+        let action = desk.enrolment.examine(
+            try vector.octets(\.attestationB64),
+            try #require(KeyID(base64: vector.keyId)),
+            now: try vector.moment(\.verifyAt),
+            at: desk.tick,
+            clientDataHash: { $0 == .sha256 ? SHA256.digest(of: challenge).octets : challenge }
+        )
+        #expect(await desk.answer(action).status == 201)
+    }
+}
