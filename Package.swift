@@ -11,7 +11,7 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("MemberImportVisibility"),
     ] + strict
 
-// What a dependency saves us is in the README, a line each.
+// What a dependency saves us is in Sources/README.md, a line each.
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 // SQLite itself, for the tests' store alone: its system calls are replaced there.
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")

@@ -1,4 +1,4 @@
-"""A software device: keys, the lines of the client data, assertions (README, "Client guide")."""
+"""A software device: keys, the lines of the client data, assertions (Sources/client/README.md)."""
 import base64
 import datetime
 import hashlib

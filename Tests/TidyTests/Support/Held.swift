@@ -17,7 +17,7 @@ enum Held {
         "Sources/net/Lanes/LaneBound.swift": "reached on its lane only, which every access checks",
     ]
 
-    /// Parts without I/O, clock or lock (README, invariants).
+    /// Parts without I/O, clock or lock (Sources/README.md, "Invariants").
     static let pureTargets: Set<String> = [
         "AppAttest", "StrictCBOR", "Verification", "HTTPWire", "ByteCoding", "RequestBinding",
         "Rules",

@@ -18,7 +18,8 @@ struct Project {
     let cFiles: [TextFile]
     /// Folders under Tests that hold packages of their own.
     let nestedPackages: [String]
-    /// Names of the targets' folders, which lie in groups under Sources.
+    /// Names of the targets' folders, which stand in groups under Sources. A text may stand beside
+    /// them.
     let folders: [String]
 
     struct Missing: Error, CustomStringConvertible {
@@ -44,7 +45,7 @@ struct Project {
             String($0.dropLast("Package.swift".count))
         }
         folders = Set(
-            paths.filter { $0.hasPrefix("Sources/") }
+            paths.filter { $0.hasPrefix("Sources/") && !$0.hasSuffix("README.md") }
                 .compactMap { $0.split(separator: "/").dropFirst(2).first.map(String.init) }
         ).sorted()
     }
