@@ -1,0 +1,36 @@
+# Prints the failures of a log of `swift test` again: each issue with its comment, at most 50 lines.
+# Where there is none, the program crashed or hung; then it prints the tests that had not ended, and
+# the log's last lines.
+
+# Prints a line, cut where it is too long for anyone to read.
+function show(line) {
+    if (++shown <= 50) print substr(line, 1, 500)
+}
+
+# The test's name is between quotation marks, or ends in parentheses.
+function name(line) {
+    if (match(line, /Test ".*" /)) return substr(line, RSTART, RLENGTH - 1)
+    if (match(line, /Test [^ ]*\(\)/)) return substr(line, RSTART, RLENGTH)
+    return ""
+}
+
+{ last[NR % 20] = $0 }
+
+/^◇ Test .* started\.$/ && !/^◇ Test case/ && !/^◇ Test run/ { open[name($0)] = 1 }
+/^[✔✘➜] Test .* (passed|failed|skipped)/ { delete open[name($0)] }
+
+# An issue and the lines of its comment: the first begins with an arrow, the rest is indented.
+/^✘ .* recorded an issue/ { issues++; isComment = 1; show($0); next }
+isComment && /^(↳|  )/ { show($0); next }
+{ isComment = 0 }
+
+# Swift's runtime says why it ends a program.
+/Fatal error|^error: Exited|Crash: |Segmentation fault/ { show($0) }
+
+END {
+    if (shown > 50) print "and " shown - 50 " more lines"
+    if (issues) exit
+    for (test in open) if (test != "" && ++unended <= 20) print "not ended: " test
+    if (unended > 20) print "and " unended - 20 " more that had not ended"
+    for (line = NR - 19; line <= NR; line++) if (line > 0) print substr(last[line % 20], 1, 500)
+}
