@@ -14,7 +14,7 @@ package struct Tally: Sendable {
 
     /// - Parameters:
     ///   - ruleCount: rules, the default one included.
-    ///   - verdictSlots: verdicts told apart for each rule.
+    ///   - verdictSlots: verdicts counted apart for each rule.
     package init(ruleCount: Int, verdictSlots: Int) {
         self.verdictSlots = verdictSlots
         verdicts = Array(repeating: 0, count: ruleCount * verdictSlots)
@@ -41,7 +41,7 @@ package struct Tally: Sendable {
     }
 
     /// Counts a request whose origin was given the head and not all of the content. `isPassed` says
-    /// that the head told the origin `pass`.
+    /// whose head said `pass` to the origin.
     package mutating func addCutShort(rule: Int, isPassed: Bool) {
         let index = rule * 2 + (isPassed ? 0 : 1)
         guard cutShort.indices.contains(index) else { return }

@@ -1,6 +1,6 @@
 // What the gateway counts, and how it is shown.
 //
-// Each lane owns one `Tally` and adds to it without locks; who wants to see the sum asks every lane
+// Each lane owns one `Tally` and adds to it without locks; to get the sum, ask every lane
 // for a copy and merges them. Names are raw values of enums, in the form that Prometheus expects,
 // and are API: add, do not rename.
 //

@@ -55,7 +55,7 @@ enum Facts {
         ])
     }
 
-    /// The mistake that would have verified; none when there is none to be found, or none to be
+    /// The mistake that would have verified; `none` when none was found, or none to be
     /// made.
     static func diagnosis(_ mistake: ClientMistake?) -> JSONValue {
         guard let mistake, mistake != .none else { return .array([]) }

@@ -8,5 +8,5 @@
 // A portrait (`ObjectPortrait`) shows what an object says and judges nothing.
 //
 // Objects come in files, raw or in base64: see `ObjectFile`, the only place here that reads any.
-// The clock is read by nobody: times are options, and the word `now` in one stands for a time that
+// No code here reads the clock: times are options, and the word `now` in one stands for a time that
 // the caller gives.

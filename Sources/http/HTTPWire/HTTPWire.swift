@@ -1,8 +1,9 @@
 // HTTP/1.1 octets: reading and writing heads, bodies and trailers for an intermediary.
 //
 // Everything here is pure: octets in, values out, no clock, no descriptor, no lock. Input is a
-// `Span<UInt8>` that the caller owns; what is found is told as ranges into it, so that a head costs
-// no allocation once its storage has grown. Nothing here makes a `String` of what a stranger sent.
+// `Span<UInt8>` that the caller owns; what is found is given as ranges into it, so that a head
+// costs no allocation once its storage has grown. Nothing here makes a `String` of what a stranger
+// sent.
 //
 //   HeadScanner     finds the end of a head in a growing buffer, each octet looked at once; rejects
 //                   at once what can never become a head
@@ -12,7 +13,7 @@
 //   PathReading     what servers do to a path besides: the other ways in which it is looked up
 //   BodyReader      length, chunked or until close: ranges of content, its exact end, its trailers
 //   HeadWriter      forwarded heads and local answers, appended to a reusable array
-//   ClientAddress   who the client is behind trusted proxies, and which of them are believed
+//   ClientAddress   the client's address behind trusted proxies, and which of them are believed
 //   ProvenanceWriter  the fields that say so to the origin
 //
 // Life of a request on one lane, without allocation in steady state:

@@ -6,7 +6,7 @@ internal import COpenSSL
 /// sessions under way keep the one they began with.
 ///
 /// `@unchecked Sendable`: the stored properties are constants, and OpenSSL allows `SSL_new` on one
-/// `SSL_CTX` from any thread once nobody configures it any more (openssl-threads(7)), which is so
+/// `SSL_CTX` from any thread once its configuration is complete (openssl-threads(7)), which is so
 /// when an initialiser has returned. A BIO method is only read after it was made.
 package final class TLSContext: @unchecked Sendable {
     /// The oldest version of TLS that is spoken.

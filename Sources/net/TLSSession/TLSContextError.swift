@@ -10,7 +10,7 @@ package struct TLSContextError: Error, Equatable, Sendable {
         case certificateWeak = "certificate-weak"
         /// The key file is missing, unreadable or holds no PEM key.
         case keyUnreadable = "key-unreadable"
-        /// The key file wants a passphrase, and nobody is there to type it.
+        /// The key file wants a passphrase, which can't be typed here.
         case keyEncrypted = "key-encrypted"
         /// The key is not the one of the first certificate.
         case keyMismatch = "key-mismatch"

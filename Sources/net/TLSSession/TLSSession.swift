@@ -12,9 +12,9 @@
 // complete the handshake or answer a key update, and a failure leaves the alert that tells the
 // peer.
 //
-// A `TLSContext` holds what many sessions share: a listener's certificate and key, or whom to trust
-// at an origin. What can go wrong with files is a `TLSContextError`, what can go wrong with a peer
-// is a `TLSFailure`, and what a peer can make us hold is in `TLSLimits`.
+// A `TLSContext` holds what many sessions share: a listener's certificate and key, or the
+// authorities to trust at an origin. What can go wrong with files is a `TLSContextError`, what can
+// go wrong with a peer is a `TLSFailure`, and what a peer can make us hold is in `TLSLimits`.
 //
 // Not here: client certificates, session resumption towards origins, renegotiation, compression,
 // early data (its replays would pass for first requests), and any version before 1.2.

@@ -27,7 +27,7 @@ struct ChallengeCalendar {
         length = max(lifetime / 8, 60)
     }
 
-    /// The oldest open period; `nil` when there is none.
+    /// The oldest open period; `nil` without one.
     var oldest: UInt64? { open.first?.number }
 
     /// Opens a period that starts now, and closes those that are over.

@@ -13,7 +13,7 @@ package enum ChallengePurpose: UInt8, CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// The purpose of that name; `nil` when there is none.
+    /// The purpose of that name; `nil` for any other text.
     package init?(name: String) {
         guard let purpose = Self.allCases.first(where: { $0.name == name }) else { return nil }
         self = purpose

@@ -10,8 +10,8 @@
 //     18      8       expiry, seconds since 1970
 //     26      16      HMAC-SHA-256 over the octets before, its first half
 //
-// Numbers are big-endian. Issuing keeps nothing: whoever asks for challenges takes no memory and
-// nothing that another needs. Spending, which comes after a signature was verified, is what is
+// Numbers are big-endian. Issuing keeps nothing: a client that asks for challenges takes no memory
+// and nothing that another needs. Spending, which comes after a signature was verified, is what is
 // remembered (`SpentChallenges`), until the challenge would have expired.
 //
 // A serial number has a period in its upper 24 bits and a count in its lower 40. A period lasts an
@@ -28,8 +28,8 @@
 // * Asking exhausts nothing. What is bounded is what was spent; when that bound is reached, nothing
 //   more can be spent (`noRoom`) before something expires, and nothing is forgotten early.
 //
-// Memory: spent challenges lie in blocks of 448 serial numbers, 64 bytes each. The capacity is in
-// blocks, so that it holds for challenges that lie far apart; a block takes at most 170 bytes of a
-// table. The default of 1,048,576 blocks is 178 MB for each purpose at the very most, which takes
+// Memory: spent challenges are kept in blocks of 448 serial numbers, 64 bytes each. The capacity is
+// in blocks, so that it holds for challenges that are far apart; a block takes at most 170 bytes of
+// a table. The default of 1,048,576 blocks is 178 MB for each purpose at the very most, which takes
 // as many signatures and 470 million challenges issued within one lifetime. 1,000 verified requests
 // a second for five minutes take some 150 KB.

@@ -3,7 +3,7 @@
 /// Clients spend their newest challenge, so spent numbers are neighbours: a block that is full
 /// costs 1.2 bits a number. A number that is alone in its block costs the whole block.
 ///
-/// The hash multiplies by a word that nobody outside knows, so that nobody can choose numbers whose
+/// The hash multiplies by a secret word, so that a client can't choose numbers whose
 /// blocks collide.
 struct SpentBlocks: Sendable {
     /// Numbers of one block.

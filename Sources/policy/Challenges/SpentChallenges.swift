@@ -186,7 +186,7 @@ final class SpentChallenges: Sendable {
         (number >> countBits, number & countMask)
     }
 
-    /// Neighbouring blocks lie in different shards.
+    /// Neighbouring blocks are in different shards.
     private func shard(of count: UInt64) -> Shard {
         shards[Int(count / SpentBlocks.blockCount % Self.shardCount)]
     }

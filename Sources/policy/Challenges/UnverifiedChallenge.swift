@@ -1,6 +1,6 @@
 internal import ByteCoding
 
-/// The parts of a challenge as its text says them; nobody has checked the code.
+/// The parts of a challenge as its text says them; the code is not checked.
 package struct UnverifiedChallenge: Sendable {
     /// Octets of a challenge, and characters of its text.
     package static let octetCount = 42

@@ -2,7 +2,7 @@
 package enum Mode: String, CaseIterable, Sendable {
     /// Nothing is verified; the request is forwarded.
     case off
-    /// Verified and counted, never refused; the origin is told the would-be verdict.
+    /// Verified and counted, never refused; the origin gets the would-be verdict.
     case observe
     /// Refused when the verdict is not a pass and the rollout has reached the key.
     case enforce
@@ -27,7 +27,7 @@ package enum DependencyErrorRule: String, CaseIterable, Sendable {
 
 /// What happens to a request that says that its device can't attest.
 ///
-/// The claim proves nothing: whoever sends the field says so.
+/// The claim proves nothing: any client can send the field.
 package enum UnsupportedRule: String, CaseIterable, Sendable {
     /// Refused like a request that proves nothing.
     case refuse

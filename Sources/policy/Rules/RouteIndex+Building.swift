@@ -31,7 +31,7 @@ extension RouteIndex {
             }
             odd.formUnion(match.path.odd)
         }
-        // HEAD is asked for by whoever names it, and by whoever names GET.
+        // A rule that names GET also matches HEAD.
         for (place, name) in names.enumerated() where name == "GET" {
             methodOfGet = 1 << UInt64(place)
         }

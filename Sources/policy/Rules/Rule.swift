@@ -100,7 +100,7 @@ extension Rule {
         }
         guard mode.verifies else { return true }
         var mine = demands
-        // Where everyone or nobody is enforced, no bucket is asked for.
+        // At 0 % and 100 % no bucket is computed.
         if !dependsOnBucket, demands.rollout.schedule == other.demands.rollout.schedule {
             mine.rollout = other.demands.rollout
         }

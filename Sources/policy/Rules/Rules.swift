@@ -1,4 +1,4 @@
-// What is asked of a request, and who is asked it: the rules, as values.
+// What is asked of a request, and for which clients: the rules, as values.
 //
 //   RuleSet      all rules of a configuration and the default, with an index over them
 //     Rule       one rule: a RouteMatch, an origin, and what is asked

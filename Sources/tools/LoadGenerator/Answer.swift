@@ -39,7 +39,7 @@ struct Answer {
         return nil
     }
 
-    /// The reason for people; the status alone where there is none.
+    /// The reason for people; the status alone where the answer gives no reason.
     var text: String {
         guard let reason else { return "\(status)" }
         return "\(status) \(String(decoding: content[reason], as: UTF8.self))"

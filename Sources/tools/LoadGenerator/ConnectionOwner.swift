@@ -1,4 +1,4 @@
-/// Who uses connections.
+/// The user of a connection: gets its events.
 protocol ConnectionOwner: AnyObject {
     var scratch: ResponseScratch { get }
     /// It may be used from now on.

@@ -29,7 +29,7 @@ package struct Fleet: Sendable {
         self.nextCounter = nextCounter
     }
 
-    /// Reads the text of a fleet's file; `nil` when it is none.
+    /// Reads the text of a fleet's file; `nil` for any other text.
     package init?(text: [UInt8]) {
         let members: Set = ["seed", "app_id", "devices", "next_counter"]
         guard let document = JSONDocument(text.span, members: members),
@@ -59,7 +59,7 @@ package struct Fleet: Sendable {
             && text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C }
     }
 
-    /// A seed that nobody can guess.
+    /// A seed that can't be guessed.
     package static func randomSeed() -> String { Hex.text(RandomOctets.make(count: 16)) }
 
     /// The authority whose root a `test_root` file has.

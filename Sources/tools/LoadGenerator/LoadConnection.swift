@@ -76,7 +76,7 @@ final class LoadConnection: Connection {
         )
     }
 
-    /// Sends the message; the answer, or why there is none, goes to the owner.
+    /// Sends the message; the owner gets the answer or the reason why none came.
     func send(_ body: [UInt8], timeout milliseconds: UInt64) {
         state = .busy
         hasHead = false

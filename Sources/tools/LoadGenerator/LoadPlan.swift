@@ -3,7 +3,7 @@ package import Cryptography
 import Rules
 import SoftwareAuthenticator
 
-/// All that the lanes are told; nothing of it changes in a run.
+/// What the lanes get at the start; nothing of it changes in a run.
 package struct LoadPlan: Sendable {
     let server: ServerPlace
     let host: String

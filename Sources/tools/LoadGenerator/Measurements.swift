@@ -32,7 +32,7 @@ struct Measurements: Sendable {
 
     /// Examples of deviations that are kept.
     static let samplesMax = 10
-    /// The longest latency that is told apart from longer ones.
+    /// The longest latency that is distinguished from longer ones.
     private static let latencyMax: UInt64 = 3_600_000_000_000
 
     static func latencies() -> Latencies {

@@ -10,7 +10,7 @@ package struct Plot {
     private static let left = 84.0
     private static let right = 860.0
 
-    /// Colours that stay apart for those who see few (Okabe and Ito).
+    /// Colours that colour-blind readers can tell apart (Okabe and Ito).
     private static func color(_ kind: RequestKind) -> String {
         switch kind {
         case .good: "#0072B2"

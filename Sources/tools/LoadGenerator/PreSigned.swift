@@ -4,9 +4,9 @@ import SoftwareAuthenticator
 
 /// Assertions that were made before the clock started.
 ///
-/// Each device of a lane has the same number of them, for its counters in a row. They lie in a few
-/// large blocks, each made by one task from the keys of some devices, so that a million keys are
-/// made once and none is kept.
+/// Each device of a lane has the same number of them, for its counters in a row. They are kept in a
+/// few large blocks, each made by one task from the keys of some devices, so that a million keys
+/// are made once and none is kept.
 struct PreSigned: Sendable {
     /// What is made.
     struct Order: Sendable {

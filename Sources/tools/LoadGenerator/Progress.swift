@@ -13,7 +13,7 @@ package struct Progress: Sendable {
         self.write = write
     }
 
-    /// Beats between two lines where nobody watches.
+    /// Beats between two lines where standard error is no terminal.
     private static let beatsPerLine = 5
 
     /// A line of its own.

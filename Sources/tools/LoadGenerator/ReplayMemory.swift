@@ -18,7 +18,7 @@ struct ReplayMemory {
         place = (place + 1) % Self.countMax
     }
 
-    /// One of them, now an older, now a newer one; `nil` when there is none.
+    /// One of them, older ones and newer ones in turn; `nil` without one.
     mutating func any() -> Message? {
         guard !messages.isEmpty else { return nil }
         turn += 1

@@ -1,7 +1,7 @@
 package import Lanes
 package import TLSSession
 
-/// Where the gateway is, and whom to believe.
+/// The gateway's address, and the certificates to trust.
 package struct ServerPlace: Sendable {
     let address: SocketAddress
     private let tls: TLSContext?

@@ -34,7 +34,7 @@ struct StaleSupply {
         aging = nil
     }
 
-    /// A stale request that can be sent now; `nil` while there is none.
+    /// A stale request that can be sent now; `nil` while none can.
     ///
     /// - `sign`: makes a proof with the reserved counter of a device.
     mutating func next(

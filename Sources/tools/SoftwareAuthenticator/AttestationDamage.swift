@@ -18,7 +18,7 @@ public enum AttestationDamage: String, Hashable, Sendable, CaseIterable {
     case extensionsTrailing = "extensions-trailing"
     /// The certificates stand in the other order.
     case swappedCertificates = "swapped-certificates"
-    /// Both certificates are of an authority that nobody trusts.
+    /// Both certificates are of an authority that no gateway trusts.
     case untrustedRoot = "untrusted-root"
     /// The leaf's signature is not one of the issuer.
     case leafSignature = "leaf-signature"

@@ -20,7 +20,8 @@ enum LeafExtensions {
         ),
     ])
 
-    /// All extensions of a leaf, in the order of genuine ones, but the nonce where there is none.
+    /// All extensions of a leaf, in the order of genuine ones, without the nonce where none is
+    /// given.
     /// `accessControl` stands in place of the list that belongs to the shape.
     static func all(
         _ device: SoftwareDevice,

@@ -12,7 +12,7 @@ public enum ReceiptDamage: String, Hashable, Sendable, CaseIterable {
     case otherKind = "other-kind"
     /// One bit of the signature differs.
     case signature
-    /// All certificates are of an authority that nobody trusts.
+    /// All certificates are of an authority that no gateway trusts.
     case untrustedRoot = "untrusted-root"
     /// The signer is certified, and not as one of receipts.
     case signerUnmarked = "signer-unmarked"

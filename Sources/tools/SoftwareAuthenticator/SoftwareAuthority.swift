@@ -33,7 +33,7 @@ public struct SoftwareAuthority: Sendable {
     /// verifies under the root of another process with the same seed.
     ///
     /// - Parameters:
-    ///   - seed: any octets. Who knows them can make whatever this authority can.
+    ///   - seed: any octets. They are as secret as the authority's keys, which are made from them.
     ///   - madeAt: the moment around which the certificates are valid.
     public init(seed: [UInt8], madeAt: UnixTime) {
         self.seed = seed
@@ -81,7 +81,7 @@ public struct SoftwareAuthority: Sendable {
     /// The root in PEM: the content of a `test_root` file.
     public var rootPEM: String { root.pem }
 
-    /// Another authority, which nobody trusts: for ``AttestationDamage/untrustedRoot``.
+    /// Another authority, which no gateway trusts: for ``AttestationDamage/untrustedRoot``.
     var stranger: SoftwareAuthority {
         SoftwareAuthority(
             seed: seed + Array("stranger".utf8),

@@ -3,7 +3,7 @@ internal import Cryptography
 
 /// A device with one app on it, which makes keys.
 public struct SoftwareDevice: Sendable {
-    /// Who attests the keys.
+    /// The authority that attests the keys.
     public let authority: SoftwareAuthority
     /// The App ID: prefix, full stop, bundle identifier.
     public let appID: String

@@ -31,7 +31,7 @@ final class DemoFolder: Sendable {
         return file(name)
     }
 
-    /// The text of a file; empty when there is none.
+    /// The text of a file; empty without a file.
     func text(_ name: String) -> String {
         String(decoding: FileManager.default.contents(atPath: file(name)) ?? Data(), as: UTF8.self)
     }

@@ -61,7 +61,7 @@ final class Narrator {
         fail(text)
     }
 
-    /// Something that did not go as told.
+    /// Something that did not go as announced.
     func fail(_ text: String) {
         isGood = false
         print("   \(styled("✘", "31")) \(text)")

@@ -33,10 +33,10 @@ final class Origin: Sendable {
     /// All requests that reached it so far.
     var count: Int { record.withLock { $0.sightings.count } }
 
-    /// How many requests came that nobody has asked about.
+    /// How many requests came that were not looked at yet.
     var untoldCount: Int { record.withLock { $0.sightings.count - $0.taken } }
 
-    /// The next request that nobody has asked about; waits for it.
+    /// The next request that was not looked at yet; waits for it.
     func next() throws(DemoError) -> Sighting {
         try wait("the origin saw no request") { record in
             guard record.taken < record.sightings.count else { return nil }

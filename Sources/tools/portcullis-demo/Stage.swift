@@ -18,7 +18,7 @@ final class Stage {
     let adminPort: UInt16
     /// The phone of the story.
     var phone: Phone
-    /// The request that was admitted, for who wants to send it again.
+    /// The request that was admitted, so that it can be sent again.
     var admitted = Call("POST", "/v1/orders")
     /// Requests that the rule of a quarter refused.
     var quarterRefusals = 0
@@ -111,7 +111,7 @@ final class Stage {
         return answer
     }
 
-    /// Checks that no request reached the origin that was not told.
+    /// Checks that no request reached the origin unannounced.
     func claimOriginSawNothing() {
         narrator.claim("the origin saw nothing of it", origin.untoldCount == 0)
     }

@@ -86,7 +86,7 @@ struct RunCommand: AsyncParsableCommand {
             now: .current
         )
         for warning in plan.warnings { StandardError.write("warning: \(warning)\n") }
-        // A run that breaks off has used counters nobody knows of.
+        // A run that breaks off has used counters that are not recorded.
         let before = fleetOnDisk
         fleetOnDisk.nextCounter += Fleet.counterReserve
         try FleetFile.write(fleet, fleetOnDisk)

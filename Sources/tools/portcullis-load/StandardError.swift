@@ -9,6 +9,6 @@ enum StandardError {
         _ = octets.withUnsafeBytes { Glibc.write(2, $0.baseAddress, $0.count) }
     }
 
-    /// Whether somebody watches.
+    /// Whether it is a terminal.
     static var isTerminal: Bool { isatty(2) == 1 }
 }

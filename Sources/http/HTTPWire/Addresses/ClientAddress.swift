@@ -1,4 +1,4 @@
-/// Who the client is, and by which trusted proxies its request came.
+/// The client's address, and the trusted proxies that its request passed.
 ///
 /// A proxy's statement is believed when the proxy is trusted: from the peer on, the list is read
 /// from its right end, entry by entry, as long as the address that was read last is trusted. The
@@ -7,7 +7,7 @@
 /// end of an entry is known, and its beginning is looked for from there.
 ///
 /// Reading stops at an entry that is no address (`unknown`, `_hidden`, an empty one, a broken one).
-/// The client then is the last address that was read, at worst the peer, and never nobody.
+/// The client then is the last address that was read: at worst the peer's, and never none.
 ///
 /// Reusable: ``read(_:_:source:peer:isTrusted:)`` forgets the last request and keeps the memory.
 package struct ClientAddress: Sendable {
@@ -97,7 +97,7 @@ package struct ClientAddress: Sendable {
         guard host.count > 2, octets[host.lowerBound] == UInt8(ascii: "["),
             octets[host.upperBound - 1] == UInt8(ascii: "]")
         else {
-            // Behind a bare IPv6 address nobody can tell a port from a group.
+            // Behind a bare IPv6 address, a port can't be told from a group.
             guard hasPort, let address = IPAddress(octets, host), case .v4 = address,
                 !octets.contains(UInt8(ascii: ":"), in: host)
             else { return nil }

@@ -19,7 +19,7 @@ extension BodyFraming {
         version: HTTPVersion
     ) throws(Malformed) {
         if let coding = fields.first(.transferEncoding) {
-            // §6.1 ¶10: HTTP/1.0 has no transfer codings; who sends one there is not to be trusted.
+            // §6.1 ¶10: HTTP/1.0 has no transfer codings; a sender of one is not to be trusted.
             guard version == .http11 else {
                 throw Malformed(.transferEncodingVersion, at: coding.value.lowerBound)
             }

@@ -18,12 +18,12 @@ package enum FieldKind: UInt8, CaseIterable, Sendable {
     case expect, maxForwards, via, date
     // What the hop before says of the client.
     case forwarded, xForwardedFor, xForwardedProto, xForwardedHost, xForwardedPort
-    /// Any other `X-Forwarded-…`, `Front-End-Https`, `X-MS-Client-Principal-…` and their like.
+    /// Any other `X-Forwarded-…`, `Front-End-Https`, `X-MS-Client-Principal-…` and similar fields.
     case hopStatement
-    /// `X-Real-IP`, `Client-IP`, `X-Cluster-Client-IP` and their like.
+    /// `X-Real-IP`, `Client-IP`, `X-Cluster-Client-IP` and similar fields.
     case clientAddress
-    /// `X-Original-URL`, `X-HTTP-Host-Override`, `X-Envoy-…` and their like: some origins route by
-    /// them.
+    /// `X-Original-URL`, `X-HTTP-Host-Override`, `X-Envoy-…` and similar fields: some origins route
+    /// by them.
     case targetOverride
     /// `X-HTTP-Method-Override`, `X-Method-Override`, `X-HTTP-Method`: some origins obey them.
     case methodOverride
@@ -67,7 +67,7 @@ extension FieldKindSet {
         .http2Settings, .proxyAuthenticate, .proxyAuthorization, .contentLength,
     ])
 
-    /// What says who the client is; believed from trusted proxies only (RFC 7239 §8).
+    /// Fields that name the client; believed from trusted proxies only (RFC 7239 §8).
     package static let provenance = FieldKindSet([
         .forwarded, .xForwardedFor, .xForwardedProto, .xForwardedHost, .xForwardedPort,
         .hopStatement, .clientAddress,
@@ -87,7 +87,7 @@ extension FieldKindSet {
         .appAttestKeyID, .appAttestAssertion, .appAttestChallenge, .appAttestUnsupported,
     ])
 
-    /// Never forwarded from a client, whoever it is: the set to begin with. Of what a trusted proxy
+    /// Never forwarded from any client: the set to begin with. Of what a trusted proxy
     /// says of the client, ``ProvenanceWriter`` writes anew what is believed.
     package static let neverToOrigin: FieldKindSet = [
         hopByHop, provenance, overrides, verdict,

@@ -1,7 +1,7 @@
 extension FieldSection {
     /// Whether the message takes part in authentication of a connection instead of a request: NTLM,
     /// or Negotiate, which may carry it (RFC 4559 §6). All later requests on that connection then
-    /// are the user's, whoever sends them.
+    /// count as the user's, also those of another client.
     package func authenticatesConnection(_ octets: Span<UInt8>) -> Bool {
         guard !kinds.isDisjoint(with: Self.authenticating) else { return false }
         for field in fields where Self.authenticating.contains(field.kind) {

@@ -58,7 +58,7 @@ struct FoldedName: Equatable {
         (first, second, third) = words
     }
 
-    /// How many of eight octets come before the first colon; 8 when there is none.
+    /// How many of eight octets come before the first colon; 8 without a colon.
     @inline(__always)
     private static func octetsBeforeColon(_ word: UInt64) -> Int {
         let difference = word ^ 0x3A3A_3A3A_3A3A_3A3A

@@ -1,5 +1,5 @@
 extension KnownFieldNames {
-    /// The names, and who reads those that are deleted by default.
+    /// The names, and which software reads those that are deleted by default.
     ///
     /// What a hop says is read by frameworks and by the many libraries that look for a client's
     /// address in a list of fields (request-ip for Node.js, RealIP of Go's chi, TrustedPlatform of
@@ -46,7 +46,7 @@ extension KnownFieldNames {
         ("cf-connecting-ip", .clientAddress),
         ("cf-connecting-ipv6", .clientAddress),
         ("cf-pseudo-ipv4", .clientAddress),
-        // Fastly, Fly.io, DigitalOcean, Vercel, Imperva, Sucuri, Alibaba and its kin.
+        // Fastly, Fly.io, DigitalOcean, Vercel, Imperva, Sucuri, Alibaba and similar ones.
         ("fastly-client-ip", .clientAddress),
         ("fly-client-ip", .clientAddress),
         ("do-connecting-ip", .clientAddress),

@@ -16,7 +16,7 @@ package enum HTTPVersion: UInt8, Sendable {
     /// The version in octets that have its syntax; `nil` for one that is not spoken.
     ///
     /// A minor version above 1 is not. RFC 9110 §2.5 would allow to treat it as 1.1, but no such
-    /// version exists, so whoever sends it is probing.
+    /// version exists, so a client that sends it is probing.
     init?(_ octets: Span<UInt8>, _ range: Range<Int>) {
         guard octets[range.lowerBound + 5] == UInt8(ascii: "1") else { return nil }
         switch octets[range.lowerBound + 7] {

@@ -9,7 +9,7 @@ struct RequestLine {
     var authority: Range<Int> = 0..<0
     /// From the first `/`; empty for `*` and for an absolute-form target without a path.
     var path: Range<Int> = 0..<0
-    /// With its `?`; empty when there is none.
+    /// With its `?`; empty without a query.
     var query: Range<Int> = 0..<0
     var version: HTTPVersion = .http11
     var isHTTPSTarget = false

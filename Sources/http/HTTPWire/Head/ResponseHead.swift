@@ -1,7 +1,7 @@
 /// A response head, read strictly, as ranges into its octets.
 ///
 /// Reusable like ``RequestHead``. Interim responses (1xx) are heads of their own: read one, forward
-/// or drop it, and scan for the next. How many are borne is for the caller.
+/// or drop it, and scan for the next. The caller limits their number.
 package struct ResponseHead: ~Copyable, Sendable {
     private var line = StatusLine()
     /// The field lines in their order.
@@ -21,7 +21,7 @@ package struct ResponseHead: ~Copyable, Sendable {
     package var status: Int { line.status }
     package var reason: Range<Int> { line.reason }
 
-    /// 1xx, after which another head follows; 101 is none, as it ends HTTP.
+    /// 1xx, after which another head follows; 101 is not one of them, as it ends HTTP.
     package var isInterim: Bool { status < 200 && status != 101 }
 
     /// Whether the origin connection may serve another request once the content was read to its end

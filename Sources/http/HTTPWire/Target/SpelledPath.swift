@@ -30,7 +30,8 @@ struct SpelledPath: Sendable {
                 index += 2
             }
             index += 1
-            // Who removes parameters first and decodes then has no encoded separator within one.
+            // A server that removes parameters before it decodes has no encoded separator within
+            // one.
             let isHidden =
                 isInParameter && isEncoded && !reading.contains(.removesEncodedParameters)
             if !isHidden, reading.splits(at: octet, isEncoded: isEncoded) {

@@ -2,8 +2,8 @@
 ///
 /// A view is the path's segments, split at each `/` as received and then percent-decoded, once and
 /// completely: `/%61dmin` has the segment `admin`, as an origin sees it. What can't be viewed in
-/// one way is told in ``findings`` and refused by ``refusal(allowing:)`` once the rule is known.
-/// The query takes no part. Servers that read the path otherwise are the subject of
+/// one way is recorded in ``findings`` and refused by ``refusal(allowing:)`` once the rule is
+/// known. The query takes no part. Servers that read the path otherwise are the subject of
 /// ``PathReading``.
 ///
 /// The view holds its own octets, so it outlives the buffer; its storage is reusable.
@@ -46,7 +46,8 @@ package struct TargetView: Sendable {
 
     /// Why the path is refused although a rule allows some constructs; `nil` when it is not.
     ///
-    /// Several findings are told by rank: what is never allowed comes first.
+    /// Of several findings the one with the highest rank is reported: what is never allowed comes
+    /// first.
     ///
     /// `allowed`: of ``PathConstructs/allowable``; others have no effect.
     package func refusal(allowing allowed: PathConstructs = []) -> Malformed.Reason? {

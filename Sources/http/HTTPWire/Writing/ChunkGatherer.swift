@@ -1,5 +1,5 @@
 /// Gathers the content that one read brought in one chunk (RFC 9112 §7.1), however small the chunks
-/// were in which it came: a sender of one-octet chunks makes no such work for whoever is behind us.
+/// were in which it came: a sender of one-octet chunks makes no such work for the next hop.
 package struct ChunkGatherer: ~Copyable {
     /// Where the chunk's size stands.
     private var header = 0..<0

@@ -1,4 +1,4 @@
-/// Appends the fields that tell the origin who the client is; one value a client connection.
+/// Appends the fields that name the client to the origin. One value for each client connection.
 ///
 /// What an untrusted peer says of itself is dropped; of what a trusted one says, what is believed
 /// is written anew (RFC 7239 §8). So the first address that an origin reads there is the client's
@@ -13,7 +13,7 @@ package struct ProvenanceWriter: Sendable {
     /// X-Forwarded-For and -Proto as they are without a trusted peer's.
     private let ownLines: [UInt8]
 
-    /// `peer` is whom the connection was accepted from; `isSecure` says that it has TLS;
+    /// `peer` is the address that the connection came from; `isSecure` says that it has TLS;
     /// `writesForwarded` adds RFC 7239's Forwarded to X-Forwarded-For, -Proto and -Host.
     package init(
         peer: IPAddress,
@@ -42,7 +42,7 @@ package struct ProvenanceWriter: Sendable {
 
     /// Appends the fields. The client's own copies are to be dropped: ``FieldKindSet/provenance``.
     ///
-    /// - `address`: who the client is, for a trusted peer; unused for another.
+    /// - `address`: the client's address, for a trusted peer; unused for any other peer.
     /// - `keepsHost`: the peer's X-Forwarded-Host stays, so none is written beside it.
     package func write(
         _ head: borrowing RequestHead,
