@@ -27,7 +27,7 @@ package final class ChallengeIssuer: Sendable {
     package enum Spending: Equatable, Sendable {
         /// The caller has spent it.
         case spent
-        /// Somebody was first, or its period is closed.
+        /// It was spent before, or its period is closed.
         case spentBefore
         /// Nothing more can be remembered before some of what was spent expires.
         case noRoom

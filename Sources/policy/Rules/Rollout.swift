@@ -3,15 +3,16 @@ package import Cryptography
 /// For which share of the keys `enforce` refuses; all others are treated as in `observe`.
 ///
 /// Sticky: a key's bucket is a function of the salt and the key. Monotone: raising the share takes
-/// in keys and leaves out none. Salted per rule: being early in one says nothing about another.
+/// in keys and leaves out none. Salted per rule: a key's place in one rule's rollout is independent
+/// of its place in another's.
 ///
-/// It limits whom a mistake hits and is no barrier: whoever looks for a way past it finds one, such
-/// as another key or address.
+/// It limits how many clients a mistake hits. It is no barrier: a client can get out of it with
+/// another key or address.
 package struct Rollout: Sendable {
     /// The share, as it stands or as it grows.
     package enum Schedule: Hashable, Sendable {
         case fixed(Share)
-        /// No key before `from`; then from `start` in a straight line to `end` at `to`; then `end`.
+        /// No key before `from`; then linear from `start` to `end` at `to`; then `end`.
         ///
         /// A date stands for its first second in UTC. `from` is before `to`, `start` not above
         /// `end`, and the years are four digits.
@@ -20,8 +21,8 @@ package struct Rollout: Sendable {
 
     /// What is put into a bucket.
     package enum Subject: String, CaseIterable, Sendable {
-        /// The key that has signed the request; the client address where none has, so that nobody
-        /// can choose a key id that falls outside.
+        /// The key that has signed the request; the client address without one. A key id that is
+        /// only named could be chosen so that it falls outside.
         case key
         case address
     }

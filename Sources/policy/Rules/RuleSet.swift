@@ -14,7 +14,7 @@ package final class RuleSet: Sendable {
         /// written, then the other one; `nil` where there are too many readings to look them up.
         ///
         /// Such a request is refused: whatever the origin does with its path, one of the two
-        /// rules would be passed by.
+        /// rules would be bypassed.
         case disputed(Rule, Rule?)
     }
 
