@@ -27,11 +27,11 @@ let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-col
 
 let object: [Target.Dependency] = ["AppAttest", "Cryptography"]
 let policy: [Target.Dependency] =
-    object + ["ByteCoding", "HTTPWire", "RequestBinding", "Rules"]
+    object + ["ByteCoding", "HTTPWire", "JSONText", "RequestBinding", "Rules"]
 let verdict: [Target.Dependency] = ["Challenges", "Verification", "KeyStore"]
 let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "Lanes"]
 let device: [Target.Dependency] = [
-    "AppAttest", "StrictCBOR", "Cryptography", "ByteCoding", "RequestBinding",
+    "AppAttest", "StrictCBOR", "Cryptography", "ByteCoding", "JSONText", "RequestBinding",
 ]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Lanes"]
 let process: [Target.Dependency] = [
@@ -43,7 +43,7 @@ let measured = [
     "RequestBinding", "Rules", "KeyStore",
 ]
 let load: [Target.Dependency] = [
-    "ConfigurationReading", "Verification", "Inspection", "SoftwareAuthenticator", histogram, deque,
+    "ConfigurationReading", "Verification", "SoftwareAuthenticator", histogram, deque,
 ]
 let client: [Target.Dependency] = [
     "ConfigurationReading", "LoadGenerator", "SoftwareAuthenticator", arguments,
@@ -166,6 +166,7 @@ let package = Package(
         // Sources/base: bytes, texts, cryptography, counters. Pure.
         .bridge("COpenSSL", in: "base", links: ["ssl", "crypto"]),
         .part("ByteCoding", in: "base"),
+        .part("JSONText", in: "base"),
         .part("StrictCBOR", in: "base"),
         .part("Telemetry", in: "base"),
         .part("Cryptography", in: "base", uses: ["COpenSSL", crypto]),
@@ -179,16 +180,20 @@ let package = Package(
         // Sources/policy: what is asked of a request, and whether it has it. Pure but for the
         // challenges, which the lanes share.
         .part("RequestBinding", in: "policy", uses: ["ByteCoding"]),
-        .part("Rules", in: "policy", uses: object + ["HTTPWire", "RequestBinding"]),
+        .part("Rules", in: "policy", uses: object + ["HTTPWire", "JSONText", "RequestBinding"]),
         .part("Challenges", in: "policy", uses: ["ByteCoding", "Cryptography"]),
         .part("Verification", in: "policy", uses: policy + ["Challenges", "KeyStore"]),
 
         // Sources/keys: keys and counters, in memory and on disk. Shared by the lanes.
-        .part("KeyStore", in: "keys", uses: object + ["Challenges", "Telemetry"]),
+        .part(
+            "KeyStore",
+            in: "keys",
+            uses: object + ["ByteCoding", "Challenges", "JSONText", "Telemetry"]
+        ),
         .part(
             "SQLiteKeyStore",
             in: "keys",
-            uses: object + ["ByteCoding", "KeyStore", grdb, sqlite]
+            uses: object + ["ByteCoding", "JSONText", "KeyStore", grdb, sqlite]
         ),
 
         // Sources/net: sockets.
@@ -198,7 +203,7 @@ let package = Package(
 
         // Sources/proxy: requests between clients and origins.
         .part("Proxy", in: "proxy", uses: policy + verdict + sockets + [deque]),
-        .part("Admin", in: "proxy", uses: ["HTTPWire", "Lanes", "Telemetry"]),
+        .part("Admin", in: "proxy", uses: ["HTTPWire", "JSONText", "Lanes", "Telemetry"]),
 
         // Sources/gateway: the program, its configuration and its commands.
         .part("ConfigurationReading", in: "gateway", uses: policy + [yams]),
@@ -206,7 +211,7 @@ let package = Package(
         .part(
             "Inspection",
             in: "gateway",
-            uses: object + ["ByteCoding", "Challenges", "StrictCBOR"]
+            uses: object + ["ByteCoding", "Challenges", "JSONText", "StrictCBOR"]
         ),
         .program(
             "portcullis",
@@ -228,6 +233,7 @@ let package = Package(
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
         .testTarget(name: "TidyTests", swiftSettings: settings),
         .tests("ByteCoding"),
+        .tests("JSONText"),
         .tests("StrictCBOR", uses: ["ByteCoding"]),
         .tests("Telemetry"),
         .tests("HTTPWire", uses: ["ByteCoding"]),
@@ -242,7 +248,7 @@ let package = Package(
         .tests("ConfigurationReading", uses: policy),
         .tests("TLSSession"),
         .tests("Lanes"),
-        .tests("Admin", uses: ["HTTPWire", "Telemetry", "Lanes"]),
+        .tests("Admin", uses: ["HTTPWire", "JSONText", "Telemetry", "Lanes"]),
         .tests("Inspection", uses: policy + stand + ["Challenges", "TestSupport"]),
         .tests("SoftwareAuthenticator", uses: policy),
         .tests("LoadGenerator", uses: policy + load + ["Challenges"]),

@@ -2,6 +2,7 @@ import AppAttest
 import ConfigurationReading
 import Cryptography
 import HTTPWire
+import JSONText
 import RequestBinding
 import Rules
 import Testing

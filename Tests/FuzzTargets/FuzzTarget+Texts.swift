@@ -1,6 +1,7 @@
 import ByteCoding
 import Challenges
 import Foundation
+import JSONText
 import RequestBinding
 
 extension FuzzTarget {

@@ -1,6 +1,7 @@
 import AppAttest
 import ByteCoding
 import Cryptography
+import JSONText
 import SoftwareAuthenticator
 import Testing
 

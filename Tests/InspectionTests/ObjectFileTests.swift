@@ -42,31 +42,4 @@ import Testing
         }
         #expect(place?.place == "--root")
     }
-
-    @Test func `JSON is one line, or indented, and safe for a terminal`() throws {
-        let value = JSONValue.object([
-            .init("a", .array([.number(-1), .bool(true), .null, .array([]), .object([])])),
-            .init("b", .string("\"\\/\n\u{1B}[2J\u{9B}\u{202E}é")),
-        ])
-        let line = #"{"a": [-1, true, null, [], {}], "b": "\"\\/\u000a\u001b[2J\u009b\u202eé"}"#
-        #expect(value.line == line)
-        #expect(
-            value.pretty
-                == """
-                {
-                  "a": [
-                    -1,
-                    true,
-                    null,
-                    [],
-                    {}
-                  ],
-                  "b": "\\"\\\\/\\u000a\\u001b[2J\\u009b\\u202eé"
-                }
-                """
-        )
-        let read = try JSONSerialization.jsonObject(with: Data(value.line.utf8))
-        let text = (read as? [String: Any])?["b"] as? String
-        #expect(text == "\"\\/\n\u{1B}[2J\u{9B}\u{202E}é")
-    }
 }

@@ -1,6 +1,7 @@
 import AppAttest
 import ByteCoding
 import Challenges
+import JSONText
 import Testing
 
 @testable import Inspection

@@ -2,6 +2,7 @@ import ConfigurationReading
 import Cryptography
 import Foundation
 import HTTPWire
+import JSONText
 import RequestBinding
 import Rules
 import Testing

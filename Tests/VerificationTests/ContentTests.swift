@@ -1,6 +1,7 @@
 import AppAttest
 import ByteCoding
 import Cryptography
+import JSONText
 import KeyStore
 import RequestBinding
 import Rules

@@ -1,3 +1,4 @@
+import JSONText
 import Rules
 
 extension Explanation {
@@ -42,90 +43,69 @@ extension Explanation {
 
     /// The explanation as one JSON object.
     package var json: String {
-        var members: [(String, JSONText)] = [("request", .string(request))]
-        members.append(
-            (
-                "passed",
-                .array(
-                    passed.map { rule in
-                        .object([
-                            ("id", .string(rule.id)), ("place", .string(rule.place)),
-                            ("because", .string(rule.because)),
-                        ])
+        var json = JSONWriter(.spaced)
+        json.object { json in
+            json.member("request", request)
+            json.array("passed") { json in
+                for rule in passed {
+                    json.object { json in
+                        json.member("id", rule.id)
+                        json.member("place", rule.place)
+                        json.member("because", rule.because)
                     }
-                )
-            )
-        )
-        if isEndpoint { members.append(("endpoint", .bool(true))) }
-        if let rule, let place {
-            members += [("rule", .string(rule.id)), ("place", .string(place))]
-            if let origin { members.append(("origin", .string(origin))) }
-            members += [
-                ("mode", .string(rule.mode.rawValue)),
-                ("asks", .array(rule.demandLines.map(JSONText.string))),
-            ]
-        }
-        if let rival = rivals.first {
-            let rivals = rivals.map { rival in
-                JSONText.object([
-                    ("rule", .string(rival.id)), ("place", .string(rival.place)),
-                    ("path", .string(rival.path)),
-                    ("reading", .array(rival.reading.names.map(JSONText.string))),
-                ])
+                }
             }
-            members += [("rival", .string(rival.id)), ("readings", .array(rivals))]
+            if isEndpoint { json.member("endpoint", true) }
+            writeRule(into: &json)
+            writeRivals(into: &json)
+            if let refusal {
+                json.object("refused") { json in
+                    json.member("status", refusal.status)
+                    json.member("reason", refusal.reason)
+                }
+            }
+            if !clientData.isEmpty {
+                json.array("client_data") { json in clientData.forEach { json.element($0) } }
+            }
+            writeRollout(into: &json)
         }
-        if let refusal {
-            let inner: [(String, JSONText)] = [
-                ("status", .number(refusal.status)), ("reason", .string(refusal.reason)),
-            ]
-            members.append(("refused", .object(inner)))
-        }
-        if !clientData.isEmpty {
-            members.append(("client_data", .array(clientData.map(JSONText.string))))
-        }
-        if let placement {
-            let inner: [(String, JSONText)] = [
-                ("subject", .string(placement.subject)), ("bucket", .number(placement.bucket)),
-                ("threshold", .number(placement.share.millionths)),
-                ("enforced", .bool(placement.isEnforced)),
-            ]
-            members.append(("rollout", .object(inner)))
-        }
-        return JSONText.object(members).text + "\n"
+        json.endLine()
+        return json.text
     }
-}
 
-/// A JSON text to be written (RFC 8259), members in the given order.
-indirect enum JSONText: Sendable {
-    case string(String)
-    case number(Int)
-    case bool(Bool)
-    case array([JSONText])
-    case object([(String, JSONText)])
+    private func writeRule(into json: inout JSONWriter) {
+        guard let rule, let place else { return }
+        json.member("rule", rule.id)
+        json.member("place", place)
+        if let origin { json.member("origin", origin) }
+        json.member("mode", rule.mode.rawValue)
+        json.array("asks") { json in rule.demandLines.forEach { json.element($0) } }
+    }
 
-    var text: String {
-        switch self {
-        case .string(let text): Self.quoted(text)
-        case .number(let number): String(number)
-        case .bool(let bool): bool ? "true" : "false"
-        case .array(let elements): "[\(elements.map(\.text).joined(separator: ", "))]"
-        case .object(let members):
-            "{\(members.map { "\(Self.quoted($0)): \($1.text)" }.joined(separator: ", "))}"
+    private func writeRivals(into json: inout JSONWriter) {
+        guard let first = rivals.first else { return }
+        json.member("rival", first.id)
+        json.array("readings") { json in
+            for rival in rivals {
+                json.object { json in
+                    json.member("rule", rival.id)
+                    json.member("place", rival.place)
+                    json.member("path", rival.path)
+                    json.array("reading") { json in
+                        rival.reading.names.forEach { json.element($0) }
+                    }
+                }
+            }
         }
     }
 
-    private static func quoted(_ text: String) -> String {
-        var quoted = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"", "\\": quoted += "\\\(scalar)"
-            case "\u{0}"..<"\u{20}", "\u{7F}":
-                let digits = String(scalar.value, radix: 16)
-                quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: quoted.unicodeScalars.append(scalar)
-            }
+    private func writeRollout(into json: inout JSONWriter) {
+        guard let placement else { return }
+        json.object("rollout") { json in
+            json.member("subject", placement.subject)
+            json.member("bucket", placement.bucket)
+            json.member("threshold", placement.share.millionths)
+            json.member("enforced", placement.isEnforced)
         }
-        return quoted + "\""
     }
 }

@@ -1,5 +1,6 @@
 import Cryptography
 import HTTPWire
+import JSONText
 import RequestBinding
 import Rules
 

@@ -1,4 +1,5 @@
 import HTTPWire
+import JSONText
 import RequestBinding
 import Rules
 

@@ -1,5 +1,6 @@
 internal import AppAttest
 internal import Cryptography
+internal import JSONText
 
 /// `verify assertion`: an assertion judged against the key that was attested.
 package struct AssertionTrial: Sendable {

@@ -1,5 +1,6 @@
 internal import AppAttest
 package import Cryptography
+internal import JSONText
 
 /// `verify attestation`: an attestation judged as the gateway judges one, at a given time.
 package struct AttestationTrial: Sendable {

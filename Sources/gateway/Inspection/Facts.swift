@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import ByteCoding
 internal import Cryptography
+internal import JSONText
 
 /// What objects say, as members of JSON objects. Names are those of the gateway's logs and of the
 /// options.

@@ -2,6 +2,7 @@ internal import AppAttest
 internal import ByteCoding
 internal import Challenges
 internal import Cryptography
+internal import JSONText
 internal import StrictCBOR
 
 /// `inspect`: what an object says. Nothing is judged, so that nothing of it is to be believed.

@@ -1,3 +1,5 @@
+package import JSONText
+
 /// The answer of `verify` and `inspect`: what to print and how to exit.
 package struct Report: Hashable, Sendable {
     /// The exit status. Wrong usage, status 2, is a ``UsageError`` and no report.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Inspection
+import JSONText
 
 /// `inspect`: what an object says, and no verdict.
 struct InspectCommand: ParsableCommand {

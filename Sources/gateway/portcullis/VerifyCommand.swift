@@ -1,5 +1,6 @@
 import ArgumentParser
 import Inspection
+import JSONText
 
 /// `verify`: one object, one verdict, one line of JSON. Exit status: 0 accepted, 1 refused, 2 wrong
 /// usage.

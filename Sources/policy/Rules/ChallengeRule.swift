@@ -1,4 +1,4 @@
-package import RequestBinding
+package import JSONText
 
 /// Whether a request must carry a challenge.
 package enum ChallengeRule: String, CaseIterable, Sendable {

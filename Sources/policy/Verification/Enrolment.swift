@@ -2,8 +2,8 @@ import AppAttest
 import ByteCoding
 package import Challenges
 package import Cryptography
+import JSONText
 package import KeyStore
-import RequestBinding
 package import Rules
 
 /// The gateway's own endpoints: challenges, and the enrolment of keys.
@@ -116,12 +116,15 @@ package final class Enrolment: Sendable {
             }
         }
         charge(count)
-        let texts = (0..<count).map { _ in "\"\(challenge(purpose, now: now))\"" }
-        let lifetime = issuer.lifetime(of: purpose)
-        return .answer(
-            200,
-            #"{"challenges":[\#(texts.joined(separator: ","))],"expires_in":\#(lifetime)}"# + "\n"
-        )
+        var json = JSONWriter()
+        json.object { json in
+            json.array("challenges") { json in
+                for _ in 0..<count { json.element(challenge(purpose, now: now)) }
+            }
+            json.member("expires_in", issuer.lifetime(of: purpose))
+        }
+        json.endLine()
+        return .answer(200, json.text)
     }
 
     // MARK: POST …/keys
@@ -249,11 +252,18 @@ package final class Enrolment: Sendable {
     /// The store has answered.
     package func stored(_ outcome: EnrolOutcome) -> Action {
         switch outcome {
-        case .inserted(let keyID): .answer(201, #"{"key_id":"\#(keyID.base64)"}"# + "\n")
-        case .existing(let keyID): .answer(200, #"{"key_id":"\#(keyID.base64)"}"# + "\n")
+        case .inserted(let keyID): .answer(201, Self.document(of: keyID))
+        case .existing(let keyID): .answer(200, Self.document(of: keyID))
         case .revoked: .refuse(Problem(.keyRevoked))
         case .failed: .refuse(Problem(.storeUnavailable))
         }
+    }
+
+    private static func document(of keyID: KeyID) -> String {
+        var json = JSONWriter()
+        json.object { $0.member("key_id", keyID.base64) }
+        json.endLine()
+        return json.text
     }
 
     private func refuse(_ refusal: Refusal, _ now: UnixTime) -> Action {

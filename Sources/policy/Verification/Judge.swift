@@ -2,6 +2,7 @@ import AppAttest
 package import Challenges
 package import Cryptography
 package import HTTPWire
+import JSONText
 package import KeyStore
 import RequestBinding
 package import Rules

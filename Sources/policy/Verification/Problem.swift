@@ -1,3 +1,5 @@
+import JSONText
+
 /// The answer to a refused request: a problem document (RFC 9457) and the fields that go with it.
 ///
 /// It tells the client what to do next and nothing about the policy.
@@ -16,10 +18,7 @@ package struct Problem: Sendable {
         let row = refusal.row
         status = row.status
         var fields: [(name: String, value: String)] = [("Cache-Control", "no-store")]
-        var members = [
-            #""type":"about:blank""#, #""title":"\#(row.summary)""#, #""status":\#(row.status)"#,
-            #""reason":"\#(refusal.rawValue)""#, #""next":"\#(row.nextStep.rawValue)""#,
-        ]
+        var challengeMember: String?
         if row.status == 401 {
             // RFC 9110 §15.5.2: a 401 carries at least one challenge of the scheme that is asked
             // for.
@@ -29,12 +28,22 @@ package struct Problem: Sendable {
         }
         if row.nextStep == .signAgain, let challenge {
             fields.append(("App-Attest-Challenge", challenge))
-            members.append(#""challenge":"\#(challenge)""#)
+            challengeMember = challenge
         }
         if row.nextStep == .retryLater {
             fields.append(("Retry-After", String(max(retryAfter, 1))))
         }
         self.fields = fields
-        body = "{" + members.joined(separator: ",") + "}\n"
+        var json = JSONWriter()
+        json.object { json in
+            json.member("type", "about:blank")
+            json.member("title", row.summary)
+            json.member("status", row.status)
+            json.member("reason", refusal.rawValue)
+            json.member("next", row.nextStep.rawValue)
+            if let challengeMember { json.member("challenge", challengeMember) }
+        }
+        json.endLine()
+        body = json.text
     }
 }

@@ -3,6 +3,7 @@ import ByteCoding
 package import ConfigurationReading
 package import Cryptography
 import Dispatch
+import JSONText
 import Lanes
 import Rules
 import SoftwareAuthenticator
@@ -52,8 +53,13 @@ package struct EnrolmentRun: Sendable {
         let hash = hashing == .raw ? challenge : SHA256.digest(of: challenge).octets
         let object = Base64.text(key.attestation(clientDataHash: hash, at: now))
         let text = String(decoding: challenge, as: UTF8.self)
-        return #"{"key_id":"\#(key.keyID.base64)","attestation":"\#(object)","#
-            + #""challenge":"\#(text)"}"#
+        var json = JSONWriter()
+        json.object { json in
+            json.member("key_id", key.keyID.base64)
+            json.member("attestation", object)
+            json.member("challenge", text)
+        }
+        return json.text
     }
 
     /// Enrols all devices; those that are enrolled already count as `known`.

@@ -1,7 +1,7 @@
 import AppAttest
 import ByteCoding
 package import Cryptography
-import RequestBinding
+import JSONText
 package import SoftwareAuthenticator
 
 /// Devices out of one seed.
@@ -42,15 +42,15 @@ package struct Fleet: Sendable {
 
     /// The text of its file.
     package var text: String {
-        """
-        {
-          "seed": "\(seed)",
-          "app_id": "\(appID)",
-          "devices": \(count),
-          "next_counter": \(nextCounter)
+        var json = JSONWriter(.indented)
+        json.object { json in
+            json.member("seed", seed)
+            json.member("app_id", appID)
+            json.member("devices", count)
+            json.member("next_counter", nextCounter)
         }
-
-        """
+        json.endLine()
+        return json.text
     }
 
     /// Whether the texts can stand in JSON as they are.

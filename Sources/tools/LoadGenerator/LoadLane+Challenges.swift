@@ -1,5 +1,5 @@
+import JSONText
 import Lanes
-import RequestBinding
 
 // Challenges: from the answers, and from the endpoint where those do not suffice.
 extension LoadLane {

@@ -1,6 +1,7 @@
 import ByteCoding
 import Cryptography
 import HTTPWire
+import JSONText
 import RequestBinding
 import Rules
 
@@ -87,7 +88,7 @@ struct RequestTemplate: Sendable {
         var challengeAt: Int?
         if case .jsonPointer(let pointer) = demand.challenge {
             let filler = pointer.tokens.first == "filling" ? "filler" : "filling"
-            let names = pointer.tokens.map { "{\"\(escaped($0))\":" }.joined()
+            let names = pointer.tokens.map { "{\(JSONValue.string($0).line):" }.joined()
             plain = Array((names + "\"").utf8)
             challengeAt = plain.count
             plain += [UInt8](repeating: UInt8(ascii: "A"), count: challengeCount)
@@ -119,11 +120,6 @@ struct RequestTemplate: Sendable {
 
     private static func letters(_ count: Int) -> [UInt8] {
         (0..<count).map { UInt8(ascii: "a") + UInt8($0 % 26) }
-    }
-
-    /// RFC 8259 §7, as far as member names need it.
-    private static func escaped(_ text: String) -> String {
-        text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
     }
 
     /// The fields about the content, and the lines that don't change from request to request.

@@ -1,5 +1,5 @@
 import Histogram
-import Inspection
+import JSONText
 import Rules
 
 // The summary for programs. Times are nanoseconds.

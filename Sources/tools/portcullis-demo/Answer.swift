@@ -1,4 +1,4 @@
-import RequestBinding
+import JSONText
 
 /// What came back.
 struct Answer {

@@ -1,6 +1,7 @@
 import AppAttest
 import ByteCoding
 import Cryptography
+import JSONText
 import RequestBinding
 import SoftwareAuthenticator
 
@@ -41,8 +42,10 @@ struct Phone {
         let attestation = Base64.text(key.attestation(clientDataHash: hash, at: now))
         return .json(
             "\(Self.endpoints)/keys",
-            #"{"key_id":"\#(keyID)","attestation":"\#(attestation)","#
-                + #""challenge":"\#(challenge)"}"#
+            JSONValue.object([
+                .init("key_id", .string(keyID)), .init("attestation", .string(attestation)),
+                .init("challenge", .string(challenge)),
+            ]).line
         )
     }
 

@@ -1,4 +1,4 @@
-import RequestBinding
+import JSONText
 import Testing
 
 @Suite struct JSONDocumentTests {

@@ -1,0 +1,90 @@
+/// A place in a JSON text (RFC 6901), for challenges that an app sends inside its content.
+///
+/// The text is read once, strictly (RFC 8259), without a tree. A member name that occurs twice on
+/// the way is refused: two readers could take different ones.
+package struct JSONPointer: Hashable, Sendable {
+    /// The member names on the way, unescaped; array elements are named by their index in digits.
+    package let tokens: [String]
+
+    /// A place by its tokens, unescaped.
+    package init(tokens: [String]) { self.tokens = tokens }
+
+    /// Reads a pointer such as `/auth/challenge`.
+    ///
+    /// - Returns: `nil` when it does not begin with "/" or holds "~" without 0 or 1 behind it.
+    package init?(_ text: String) {
+        guard text.hasPrefix("/") else { return nil }
+        var tokens: [String] = []
+        for part in text.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
+            var token = ""
+            var isEscape = false
+            for character in part {
+                switch (isEscape, character) {
+                case (true, "0"): token.append("~")
+                case (true, "1"): token.append("/")
+                case (true, _): return nil
+                case (false, "~"): break
+                case (false, _): token.append(character)
+                }
+                isEscape = !isEscape && character == "~"
+            }
+            guard !isEscape else { return nil }
+            tokens.append(token)
+        }
+        self.tokens = tokens
+    }
+
+    /// The bytes of the string at this place; `nil` when the text is no JSON, the place does not
+    /// exist, is no string, or is ambiguous.
+    package func string(in text: Span<UInt8>) -> [UInt8]? {
+        var reader = JSONReader()
+        do throws(JSONError) {
+            let found = try Self.find(tokens[...], in: text, &reader, depth: 0)
+            try reader.end(text)
+            return found
+        } catch {
+            return nil
+        }
+    }
+
+    /// Reads one value and returns the string at the place in it; `nil` when it is not there.
+    private static func find(
+        _ place: ArraySlice<String>,
+        in text: Span<UInt8>,
+        _ reader: inout JSONReader,
+        depth: Int
+    ) throws(JSONError) -> [UInt8]? {
+        let first = reader.peek(text)
+        guard let token = place.first else { return try reader.string(text) }
+        guard depth < JSONReader.depthMax else { throw reader.error("the place is too deep") }
+        let rest = place.dropFirst()
+        var found: [UInt8]?
+        switch first {
+        case UInt8(ascii: "{"):
+            try reader.beginObject(text)
+            while let name = try reader.nextName(text) {
+                if !name.elementsEqual(token.utf8) {
+                    try reader.skipValue(text, depth: depth + 1)
+                } else if found == nil {
+                    found = try find(rest, in: text, &reader, depth: depth + 1)
+                    if found == nil { throw reader.error("\(token) holds no such place") }
+                } else {
+                    throw reader.error("\(token) is given twice")
+                }
+            }
+        case UInt8(ascii: "["):
+            try reader.beginArray(text)
+            var position = 0
+            while try reader.nextElement(text) {
+                if String(position) == token {
+                    found = try find(rest, in: text, &reader, depth: depth + 1)
+                } else {
+                    try reader.skipValue(text, depth: depth + 1)
+                }
+                position += 1
+            }
+        default: throw reader.error("the place is in no object or array")
+        }
+        return found
+    }
+}

@@ -1,0 +1,186 @@
+/// Writes JSON texts (RFC 8259), piece by piece, into memory.
+///
+/// A member is written by its name and its value; the writer puts the commas. Whether the pieces
+/// make an object is the caller's affair: members belong into ``object(_:_:)``, elements into
+/// ``array(_:_:)``.
+package struct JSONWriter: Sendable {
+    /// Where white space goes.
+    package enum Layout: Hashable, Sendable {
+        /// Nowhere: for programs.
+        case compact
+        /// Behind commas and colons, on one line.
+        case spaced
+        /// Each member and element on a line of its own, for people.
+        case indented
+    }
+
+    /// What is written so far.
+    package private(set) var bytes: [UInt8] = []
+    private let layout: Layout
+    private var depth = 0
+    /// Nothing was written yet at this depth.
+    private var isFirst = true
+
+    package init(_ layout: Layout = .compact) { self.layout = layout }
+
+    /// The text, with a line feed behind it.
+    package var line: [UInt8] { bytes + [UInt8(ascii: "\n")] }
+
+    /// The text, without a line feed.
+    package var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    // MARK: Objects and arrays
+
+    /// An object: the whole text, an element, or a member when it has a name.
+    package mutating func object(_ name: String? = nil, _ fill: (inout JSONWriter) -> Void) {
+        begin(name)
+        beginObject()
+        fill(&self)
+        endObject()
+    }
+
+    /// An array, likewise.
+    package mutating func array(_ name: String? = nil, _ fill: (inout JSONWriter) -> Void) {
+        begin(name)
+        open("[")
+        fill(&self)
+        close("]")
+    }
+
+    /// Opens an object that ``endObject()`` closes, for callers that write it in several calls.
+    package mutating func beginObject() { open("{") }
+
+    /// Closes the object.
+    package mutating func endObject() { close("}") }
+
+    // MARK: Members
+
+    /// A text; `nil` is null.
+    package mutating func member(_ name: String, _ value: String?) {
+        begin(name)
+        if let value { bytes.appendJSONString(value) } else { append("null") }
+    }
+
+    package mutating func member(_ name: String, _ value: Bool) {
+        begin(name)
+        append(value ? "true" : "false")
+    }
+
+    /// A number; JSON has none for infinity and for what is no number, so they are null (RFC 8259
+    /// §6).
+    package mutating func member(_ name: String, _ value: Double) {
+        begin(name)
+        append(value.isFinite ? value.description : "null")
+    }
+
+    package mutating func member(_ name: String, _ value: some BinaryInteger) {
+        begin(name)
+        append(String(value))
+    }
+
+    package mutating func member(_ name: String, _ value: JSONValue) {
+        begin(name)
+        write(value)
+    }
+
+    // MARK: Elements
+
+    /// A text.
+    package mutating func element(_ value: String) { element(.string(value)) }
+
+    package mutating func element(_ value: JSONValue) {
+        begin(nil)
+        write(value)
+    }
+
+    // MARK: Lines
+
+    /// Begins the next member, whose name needs no escapes. Its value is written by the next call.
+    ///
+    /// For the access log: no name is searched for what to escape.
+    package mutating func name(_ name: StaticString) {
+        begin(nil)
+        bytes.append(UInt8(ascii: "\""))
+        name.withUTF8Buffer { bytes.append(contentsOf: $0) }
+        bytes.append(UInt8(ascii: "\""))
+        append(layout == .compact ? ":" : ": ")
+    }
+
+    /// The value of the member that ``name(_:)`` began: a text.
+    package mutating func value(_ text: String) { bytes.appendJSONString(text) }
+
+    /// Likewise bytes of a stranger, see `appendJSONString(latin1:)`.
+    package mutating func value(latin1 text: Span<UInt8>) { bytes.appendJSONString(latin1: text) }
+
+    /// Likewise a number.
+    package mutating func value(_ number: Int64) { append(String(number)) }
+
+    /// Likewise a truth value.
+    package mutating func value(_ isTrue: Bool) { append(isTrue ? "true" : "false") }
+
+    /// Ends a text with a line feed, so that another one can follow.
+    package mutating func endLine() { bytes.append(UInt8(ascii: "\n")) }
+
+    /// Forgets what was written behind so many bytes.
+    package mutating func truncate(to count: Int) { bytes.removeLast(bytes.count - count) }
+
+    /// Hands over what was written, and begins anew.
+    package mutating func take() -> [UInt8] {
+        defer { bytes = [] }
+        return bytes
+    }
+
+    // MARK: Pieces
+
+    private mutating func write(_ value: JSONValue) {
+        switch value {
+        case .null: append("null")
+        case .bool(let value): append(value ? "true" : "false")
+        case .number(let value): append(String(value))
+        case .string(let text): bytes.appendJSONString(text)
+        case .array(let values):
+            open("[")
+            for value in values { element(value) }
+            close("]")
+        case .object(let members):
+            open("{")
+            for entry in members { member(entry.name, entry.value) }
+            close("}")
+        }
+    }
+
+    private mutating func open(_ bracket: StaticString) {
+        append(bracket)
+        depth += 1
+        isFirst = true
+    }
+
+    private mutating func close(_ bracket: StaticString) {
+        depth -= 1
+        if !isFirst, layout == .indented { breakLine() }
+        isFirst = false
+        append(bracket)
+    }
+
+    private mutating func begin(_ name: String?) {
+        if depth > 0 {
+            if !isFirst { append(layout == .spaced ? ", " : ",") }
+            if layout == .indented { breakLine() }
+        }
+        isFirst = false
+        guard let name else { return }
+        bytes.appendJSONString(name)
+        append(layout == .compact ? ":" : ": ")
+    }
+
+    private mutating func breakLine() {
+        bytes.append(UInt8(ascii: "\n"))
+        bytes.append(contentsOf: repeatElement(UInt8(ascii: " "), count: depth * 2))
+    }
+
+    private mutating func append(_ text: StaticString) {
+        text.withUTF8Buffer { bytes.append(contentsOf: $0) }
+    }
+
+    private mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
+}
