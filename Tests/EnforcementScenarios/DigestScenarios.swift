@@ -84,7 +84,7 @@ extension Scenarios {
                 method: "POST",
                 target: target,
                 digest: digest.octets,
-                challenge: "-"
+                challenge: nil
             )
             let assertion = key.assertion(clientData: data)
             var fields: [(name: String, value: String)] = [

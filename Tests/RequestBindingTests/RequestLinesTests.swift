@@ -47,14 +47,37 @@ import Testing
 
     @Test func `several lines of one header are joined by a comma and a space`() {
         var lines = RequestLines()
-        lines.begin()
+        lines.beginBehindDigest([])
+        lines.challenge(nil)
         lines.header(Array("x-a".utf8).span)
         lines.value(Array("1".utf8).span)
         lines.value(Array("2".utf8).span)
         lines.endHeader()
-        #expect(
-            String(decoding: lines.octets, as: UTF8.self) == "portcullis-request-v1\nx-a: 1, 2\n"
-        )
+        #expect(String(decoding: lines.octets, as: UTF8.self) == "-\nx-a: 1, 2\n")
+    }
+
+    @Test(arguments: [SignedParts.all, [.method, .body], [.target, .challenge], []])
+    func `lines whose digest comes later are the lines of the whole`(parts: SignedParts) {
+        let (method, target) = (Array("POST".utf8), Array("/v1/orders?dry=1".utf8))
+        var lines = RequestLines()
+        lines.begin(parts, method: method.span)
+        lines.target(target.span)
+        let before = lines.octets
+        lines.beginBehindDigest(parts)
+        lines.challenge(Array("AQEA".utf8).span)
+        let behind = lines.octets
+        lines.resume(behind: before, parts, hasDigest: false)
+        lines.digest(digest.span)
+        let whole = lines.octets + behind
+        #expect(String(decoding: whole, as: UTF8.self) == text(parts))
+    }
+
+    @Test func `a line out of turn is a bug of the caller`() async {
+        await #expect(processExitsWith: .failure) {
+            var lines = RequestLines()
+            lines.begin(.all, method: Array("GET".utf8).span)
+            lines.digest([UInt8](repeating: 7, count: 32).span)
+        }
     }
 }
 

@@ -46,7 +46,7 @@ import Verification
                 method: request.method,
                 target: request.target,
                 digest: SHA256.digest(of: request.content).octets,
-                challenge: request.challenge ?? "-",
+                challenge: request.challenge,
                 headers: headers.map { ($0, request.fields[$0]) }
             )
         }

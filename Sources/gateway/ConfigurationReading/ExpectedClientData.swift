@@ -8,19 +8,19 @@ enum ExpectedClientData {
     static func lines(_ rule: Rule, _ trial: borrowing RequestTrial) -> [String] {
         let challenge = challenge(rule, trial)
         switch rule.signing {
-        case .content: return ["<the content's octets, without a line feed>"]
+        case .content: return ["<the content's bytes, without a line feed>"]
         case .challenge: return ["\(challenge ?? "-") (without a line feed)"]
         case .lines(let parts, let headers):
             var lines = RequestLines()
-            lines.begin()
-            lines.add(parts.contains(.method) ? trial.method : nil)
-            lines.add(parts.contains(.target) ? trial.target : nil)
-            if parts.contains(.body) {
-                digest(trial, &lines)
+            let (method, target) = (Array(trial.method.utf8), Array(trial.target.utf8))
+            lines.begin(parts, method: method.span)
+            lines.target(target.span)
+            digest(trial, &lines)
+            if let challenge = challenge.map({ Array($0.utf8) }) {
+                lines.challenge(challenge.span)
             } else {
-                lines.part(nil)
+                lines.challenge(nil)
             }
-            lines.add(parts.contains(.challenge) ? challenge : nil)
             for name in headers {
                 let octets = Array(name.utf8)
                 lines.header(octets.span)
@@ -43,22 +43,20 @@ enum ExpectedClientData {
         return rule.challenge == .required ? "<the value of \(field)>" : nil
     }
 
-    /// A request without content signs the digest of zero octets.
+    /// A request without content signs the digest of zero bytes.
     private static func digest(_ trial: borrowing RequestTrial, _ lines: inout RequestLines) {
         let declared = trial.values(Array("content-digest".utf8)).joined(separator: ", ")
         let octets = Array(declared.utf8)
         switch (trial.head.framing, ContentDigest.read(octets.span)) {
         case (_, .digest(let digest)): lines.digest(digest.span)
         case (.none, _), (.length(0), _): lines.digest(SHA256.digest(of: []).bytes.span)
-        case (_, .malformed): lines.add("<Content-Digest can't be read>")
-        case (_, .absent): lines.add("sha-256=:<base64 of SHA-256 over the content>:")
+        case (_, .malformed): describe("<Content-Digest can't be read>", &lines)
+        case (_, .absent): describe("sha-256=:<base64 of SHA-256 over the content>:", &lines)
         }
     }
-}
 
-extension RequestLines {
-    fileprivate mutating func add(_ text: String?) {
-        guard let text = text.map({ Array($0.utf8) }) else { return part(nil) }
-        part(text.span)
+    private static func describe(_ words: String, _ lines: inout RequestLines) {
+        let octets = Array(words.utf8)
+        lines.digest(describedAs: octets.span)
     }
 }

@@ -1,70 +1,116 @@
 import ByteCoding
 
-/// Writes the line form of the client data, line by line, in the order of the module's table.
+/// Writes the line form of the client data: the one place that knows the order of the lines, and
+/// that a part which is not signed is written as "-".
 ///
-/// The caller writes all four parts, `nil` for one that the rule leaves out, and then the header
-/// lines. The buffer is the caller's, so that a gateway can use one for all requests of a lane.
+/// A caller gives every part in turn, signed or not: ``begin(_:method:)``, ``target(_:)``,
+/// ``digest(_:)``, ``challenge(_:)``, then the signed fields. A call out of turn is a bug of the
+/// caller and traps. The buffer is kept, so that a gateway can use one for all requests of a lane.
 public struct RequestLines: Sendable {
-    /// The client data so far.
+    /// The lines so far.
     public private(set) var octets: [UInt8] = []
+
+    /// What is written next.
+    private enum Turn {
+        case method, target, digest, challenge, fields
+
+        /// The part that stands there.
+        var part: SignedParts {
+            switch self {
+            case .method: .method
+            case .target: .target
+            case .digest: .body
+            case .challenge: .challenge
+            case .fields: []
+            }
+        }
+
+        var next: Turn {
+            switch self {
+            case .method: .target
+            case .target: .digest
+            case .digest: .challenge
+            case .challenge, .fields: .fields
+            }
+        }
+    }
+
+    private var turn = Turn.method
+    private var parts = SignedParts()
+    private var hasValue = false
 
     private static let version = Array("portcullis-request-v1\n".utf8)
     private static let digestStart = Array("sha-256=:".utf8)
+    private static let digestEnd = Array(":".utf8)
     private static let lineFeed = UInt8(ascii: "\n")
     private static let absent = UInt8(ascii: "-")
 
-    /// An empty description; call ``begin()`` first.
+    /// No lines; call ``begin(_:method:)`` first.
     public init() {}
-
-    /// Forgets the last request, keeps its memory, and writes the version line.
-    public mutating func begin() {
-        octets.removeAll(keepingCapacity: true)
-        octets.append(contentsOf: Self.version)
-    }
-
-    /// Forgets the last request and goes on behind lines that were written before.
-    public mutating func begin(continuing lines: [UInt8]) {
-        octets.removeAll(keepingCapacity: true)
-        octets.append(contentsOf: lines)
-    }
-
-    /// Writes the origin-form of an absolute target without a path: a slash, then its query.
-    public mutating func target(behindSlash query: Span<UInt8>) {
-        octets.append(UInt8(ascii: "/"))
-        append(query)
-        octets.append(Self.lineFeed)
-    }
 
     /// Whether a part's text reads as a part that is not signed. It must not be signed.
     public static func readsAsAbsent(_ text: Span<UInt8>) -> Bool {
         text.count == 1 && text[0] == absent
     }
 
-    /// Writes one part, or "-" for a part that is not signed.
-    public mutating func part(_ text: Span<UInt8>?) {
-        if let text { append(text) } else { octets.append(Self.absent) }
-        octets.append(Self.lineFeed)
+    // MARK: The four parts
+
+    /// Forgets the last request and keeps its memory; writes version and method.
+    ///
+    /// - Parameters:
+    ///   - parts: what is signed.
+    ///   - method: as in the request line.
+    public mutating func begin(_ parts: SignedParts, method: Span<UInt8>) {
+        octets.removeAll(keepingCapacity: true)
+        octets.append(contentsOf: Self.version)
+        self.parts = parts
+        turn = .method
+        line(.method, method)
     }
 
-    /// Writes the digest line: the `Content-Digest` member for sha-256 (RFC 9530 §2), in its one
-    /// canonical spelling.
+    /// Writes the target, in origin-form as in the request line.
+    public mutating func target(_ target: Span<UInt8>) {
+        line(.target, target)
+    }
+
+    /// Writes the origin-form of an absolute target without a path: a slash, then its query.
+    public mutating func target(behindSlash query: Span<UInt8>) {
+        if parts.contains(.target) { octets.append(UInt8(ascii: "/")) }
+        line(.target, query)
+    }
+
+    /// Writes the `Content-Digest` member for sha-256 (RFC 9530 §2), in its one canonical spelling.
     ///
-    /// - Parameter digest: SHA-256 of the content, 32 octets.
-    public mutating func digest(_ digest: Span<UInt8>) {
+    /// - Parameter digest: SHA-256 of the content, 32 bytes; `nil` where it is not known because
+    ///   the content is not signed.
+    public mutating func digest(_ digest: Span<UInt8>?) {
+        guard parts.contains(.body), let digest else { return line(.digest, nil) }
         octets.append(contentsOf: Self.digestStart)
         Base64.append(digest, to: &octets)
-        octets.append(UInt8(ascii: ":"))
-        octets.append(Self.lineFeed)
+        line(.digest, Self.digestEnd.span)
     }
 
-    /// Begins the line of a signed header; then ``value(_:)`` for each of its lines, then
+    /// Writes words in place of a digest, for a description that people read.
+    package mutating func digest(describedAs words: Span<UInt8>) {
+        line(.digest, words)
+    }
+
+    /// Writes the text of the challenge; `nil` for a request that has none.
+    public mutating func challenge(_ challenge: Span<UInt8>?) {
+        line(.challenge, challenge)
+    }
+
+    // MARK: Fields
+
+    /// Begins the line of a signed field; then ``value(_:)`` for each of its lines, then
     /// ``endHeader()``.
     public mutating func header(_ name: Span<UInt8>) {
+        expect(.fields)
         append(name)
         hasValue = false
     }
 
-    /// Adds one field line's value to the header that was begun.
+    /// Adds one field line's value to the field that was begun.
     public mutating func value(_ value: Span<UInt8>) {
         octets.append(UInt8(ascii: hasValue ? "," : ":"))
         octets.append(UInt8(ascii: " "))
@@ -72,12 +118,40 @@ public struct RequestLines: Sendable {
         append(value)
     }
 
-    /// Ends the line of a signed header.
+    /// Ends the line of a signed field.
     public mutating func endHeader() {
         octets.append(Self.lineFeed)
     }
 
-    private var hasValue = false
+    // MARK: Lines in two pieces
+
+    /// Goes on with lines that were written before, up to the target or up to the digest.
+    ///
+    /// - Parameter hasDigest: whether the digest is among them.
+    package mutating func resume(behind lines: [UInt8], _ parts: SignedParts, hasDigest: Bool) {
+        octets.removeAll(keepingCapacity: true)
+        octets.append(contentsOf: lines)
+        self.parts = parts
+        turn = hasDigest ? .challenge : .digest
+    }
+
+    /// Forgets the last request and begins behind its digest, for a digest that comes later.
+    package mutating func beginBehindDigest(_ parts: SignedParts) {
+        resume(behind: [], parts, hasDigest: true)
+    }
+
+    // MARK: Pieces
+
+    private mutating func line(_ turn: Turn, _ text: Span<UInt8>?) {
+        expect(turn)
+        if let text, parts.contains(turn.part) { append(text) } else { octets.append(Self.absent) }
+        octets.append(Self.lineFeed)
+        self.turn = turn.next
+    }
+
+    private func expect(_ turn: Turn) {
+        precondition(self.turn == turn, "RequestLines: a line out of turn")
+    }
 
     private mutating func append(_ text: Span<UInt8>) {
         // The pointer lives for the call only, and the copy is made inside it.
@@ -92,8 +166,8 @@ extension RequestLines {
     ///   - parts: what is signed; the others are written as "-".
     ///   - method: as in the request line.
     ///   - target: as in the request line, in origin-form.
-    ///   - digest: SHA-256 of the content, 32 octets.
-    ///   - challenge: the text of the challenge field.
+    ///   - digest: SHA-256 of the content, 32 bytes.
+    ///   - challenge: the text of the challenge field; `nil` for a request without one.
     ///   - headers: the signed fields in the rule's order; `nil` for one that the request lacks.
     /// - Returns: the lines; SHA-256 of them is what an assertion is made for.
     public static func clientData(
@@ -101,15 +175,19 @@ extension RequestLines {
         method: String,
         target: String,
         digest: [UInt8],
-        challenge: String,
+        challenge: String?,
         headers: [(name: String, value: String?)] = []
     ) -> [UInt8] {
+        let (method, target) = (Array(method.utf8), Array(target.utf8))
         var lines = RequestLines()
-        lines.begin()
-        lines.text(parts.contains(.method) ? method : nil)
-        lines.text(parts.contains(.target) ? target : nil)
-        if parts.contains(.body) { lines.digest(digest.span) } else { lines.part(nil) }
-        lines.text(parts.contains(.challenge) ? challenge : nil)
+        lines.begin(parts, method: method.span)
+        lines.target(target.span)
+        lines.digest(digest.span)
+        if let challenge = challenge.map({ Array($0.utf8) }) {
+            lines.challenge(challenge.span)
+        } else {
+            lines.challenge(nil)
+        }
         for (name, value) in headers {
             let name = Array(name.utf8)
             lines.header(name.span)
@@ -117,10 +195,5 @@ extension RequestLines {
             lines.endHeader()
         }
         return lines.octets
-    }
-
-    private mutating func text(_ text: String?) {
-        guard let text = text.map({ Array($0.utf8) }) else { return part(nil) }
-        part(text.span)
     }
 }

@@ -85,12 +85,8 @@ extension Judge {
         case .challenge: return SHA256.digest(of: challenge ?? [])
         case .lines(let parts, let headers):
             writeStart(head, octets, parts)
-            if parts.contains(.body), let digest {
-                lines.digest(digest.bytes.span)
-            } else {
-                lines.part(nil)
-            }
-            writeEnd(head, octets, parts, headers, challenge)
+            if let digest { lines.digest(digest.bytes.span) } else { lines.digest(nil) }
+            writeEnd(head, octets, headers, challenge)
             let octets = lines.octets
             return SHA256.digest(octets.span)
         }
@@ -106,8 +102,8 @@ extension Judge {
     ) -> Proof {
         writeStart(head, octets, parts)
         let before = lines.octets
-        lines.begin(continuing: [])
-        writeEnd(head, octets, parts, headers, proof.challenge)
+        lines.beginBehindDigest(parts)
+        writeEnd(head, octets, headers, proof.challenge)
         return Proof(
             keyID: proof.keyID,
             assertion: proof.assertion,
@@ -123,31 +119,24 @@ extension Judge {
         _ octets: Span<UInt8>,
         _ parts: SignedParts
     ) {
-        lines.begin()
-        lines.part(parts.contains(.method) ? octets.extracting(head.methodRange) : nil)
-        guard parts.contains(.target) else { return lines.part(nil) }
+        lines.begin(parts, method: octets.extracting(head.methodRange))
         // What the origin gets of an absolute-form target without path and query, too.
-        guard !head.isForServer else { return lines.part([UInt8(ascii: "*")].span) }
+        guard !head.isForServer else { return lines.target([UInt8(ascii: "*")].span) }
         switch head.form {
         case .absolute where head.path.isEmpty:
             lines.target(behindSlash: octets.extracting(head.query))
-        case .absolute: lines.part(octets.extracting(head.pathAndQuery))
-        case .origin, .asterisk: lines.part(octets.extracting(head.target))
+        case .absolute: lines.target(octets.extracting(head.pathAndQuery))
+        case .origin, .asterisk: lines.target(octets.extracting(head.target))
         }
     }
 
     private mutating func writeEnd(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
-        _ parts: SignedParts,
         _ headers: [String],
         _ challenge: [UInt8]?
     ) {
-        if parts.contains(.challenge), let challenge {
-            lines.part(challenge.span)
-        } else {
-            lines.part(nil)
-        }
+        if let challenge { lines.challenge(challenge.span) } else { lines.challenge(nil) }
         for name in headers {
             let name = Array(name.utf8)
             lines.header(name.span)

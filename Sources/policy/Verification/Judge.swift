@@ -217,8 +217,8 @@ package struct Judge {
         switch rule.signing {
         case .content: hash = content
         case .challenge: hash = SHA256.digest(of: challenge ?? [])
-        case .lines:
-            lines.begin(continuing: proof.linesBefore)
+        case .lines(let parts, _):
+            lines.resume(behind: proof.linesBefore, parts, hasDigest: false)
             lines.digest(content.bytes.span)
             hash = SHA256.digest(lines.octets.span, proof.linesBehind.span)
         }

@@ -17,8 +17,8 @@ struct ContentHasher: Sendable {
     ) -> [UInt8] {
         if let fixed = made.fixedHash { return fixed }
         switch template.demand.signing {
-        case .lines:
-            lines.begin(continuing: made.linesBefore)
+        case .lines(let parts, _):
+            lines.resume(behind: made.linesBefore, parts, hasDigest: true)
             if let challenge {
                 template.finish(&lines, challenge: challenge.span)
             } else {

@@ -147,17 +147,15 @@ struct RequestTemplate: Sendable {
         guard case .lines(let parts, _) = demand.signing else { return }
         var lines = RequestLines()
         let (method, target) = (Array(method.utf8), Array(target.utf8))
-        lines.begin()
-        lines.part(parts.contains(.method) ? method.span : nil)
-        lines.part(parts.contains(.target) ? target.span : nil)
-        if parts.contains(.body) { lines.digest(digest.span) } else { lines.part(nil) }
+        lines.begin(parts, method: method.span)
+        lines.target(target.span)
+        lines.digest(digest.span)
         made.linesBefore = lines.octets
     }
 
     /// Writes the lines behind the digest.
     func finish(_ lines: inout RequestLines, challenge: Span<UInt8>?) {
-        guard case .lines(let parts, _) = demand.signing else { return }
-        lines.part(parts.contains(.challenge) ? challenge : nil)
+        lines.challenge(challenge)
         for field in signedFields {
             lines.header(field.name.span)
             for value in field.values { lines.value(value.span) }

@@ -72,7 +72,7 @@ extension SoftwareKey {
                 method: request.method,
                 target: request.target,
                 digest: digest,
-                challenge: request.challenge ?? "-",
+                challenge: request.challenge,
                 headers: headers.map { ($0, request.fields[$0]) }
             )
         }

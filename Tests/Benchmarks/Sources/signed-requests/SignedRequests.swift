@@ -113,7 +113,7 @@ enum SignedRequests {
             method: method,
             target: target,
             digest: digest,
-            challenge: "-"
+            challenge: nil
         )
     }
 }
