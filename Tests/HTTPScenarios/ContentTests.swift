@@ -113,16 +113,8 @@ extension Scenarios {
 
         // MARK: Memory
 
-        /// How much more memory the process holds after this; the least of three attempts, since
-        /// other tests may run beside it.
-        private func growth(_ body: () throws -> Void) throws -> Int {
-            var least = Int.max
-            for _ in 0..<3 where least >= Self.growthMax {
-                let before = ResidentMemory.bytes
-                try body()
-                least = min(least, ResidentMemory.bytes - before)
-            }
-            return least
+        private func growth(_ body: () throws -> Void) rethrows -> Int {
+            try ResidentMemory.growth(below: Self.growthMax, body)
         }
 
         private static let growthMax = 8 << 20

@@ -30,13 +30,13 @@ extension Scenarios {
         func `an upload may take longer than a connect or the time in the pool`(
             _ timeout: String
         ) throws {
-            let bench = try Bench(more: "timeouts: { \(timeout): 150ms }")
+            let bench = try Bench(more: "timeouts: { \(timeout): 500ms }")
             defer { bench.stop() }
             let client = try bench.connect()
             // Whichever connection the second one takes, a new one or a pooled one.
             for _ in 0..<2 {
                 try client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
-                #expect(!client.isReadable(within: 500))
+                #expect(!client.isReadable(within: 700))
                 try client.send("world")
                 #expect(try client.readResponse().status == 200)
             }
@@ -56,18 +56,22 @@ extension Scenarios {
                 try connection.awaitEnd()
             }
             defer { origin.stop() }
-            let gateway = try TestGateway(origin, more: "timeouts: { first_byte: 150ms }")
+            let gateway = try TestGateway(origin, more: "timeouts: { first_byte: 500ms }")
             defer { gateway.stop() }
             // A Unix socket takes some 200 KiB: of so many lengths some end with octets that wait.
-            for octets in stride(from: 180_000, through: 320_000, by: 20_000) {
+            let began = ContinuousClock.now
+            let clients = try stride(from: 180_000, through: 320_000, by: 20_000).map { count in
                 let client = try gateway.connect()
-                try client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: \(octets)\r\n\r\n")
-                try client.send([UInt8](repeating: 0x61, count: octets))
-                let isEarly = client.isReadable(within: 100)
-                gate.open()
-                #expect(try client.readResponse().status == 504)
-                #expect(!isEarly)
+                try client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: \(count)\r\n\r\n")
+                try client.send([UInt8](repeating: 0x61, count: count))
+                return client
             }
+            // Of the last one most octets wait, so that no answer is due yet.
+            let isEarly = clients.last?.isReadable(within: 700)
+            #expect(isEarly == false)
+            for _ in clients { gate.open() }
+            for client in clients { #expect(try client.readResponse().status == 504) }
+            #expect(began.duration(to: .now) >= .milliseconds(500 + 700 - 50))
         }
 
         @Test(arguments: ["", "HTTP/1.1 200 OK\r\nContent-Le", "nonsense\r\n\r\n", "\0\0\0"])
@@ -174,10 +178,10 @@ extension Scenarios {
         {
             let bench = try Bench()
             defer { bench.stop() }
-            for isReset in [true, false] {
+            for (number, isReset) in [true, false].enumerated() {
                 let client = try bench.connect()
                 try client.send("POST / HTTP/1.1\r\nHost: a\r\n\(rest)")
-                #expect(bench.origin.wait { $0.last?.heads.count == 1 })
+                #expect(bench.origin.wait { $0.count == number + 1 && $0[number].heads.count == 1 })
                 if isReset { client.reset() } else { client.close() }
                 #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
             }

@@ -39,6 +39,8 @@ extension Scenarios {
             defer { bench.stop() }
             let clients = try (0..<5).map { _ in try bench.connect() }
             for client in clients { try client.send(Self.get) }
+            // Before the first is answered: the connection it leaves would serve another.
+            #expect(bench.origin.wait { $0.flatMap(\.requests).count == clients.count })
             for _ in clients { gate.open() }
             for client in clients { #expect(try client.readResponse().status == 200) }
             #expect(bench.origin.wait { $0.count { $0.isOpen } == 2 && $0.count == 5 })
@@ -115,6 +117,7 @@ extension Scenarios {
             for client in clients {
                 try client.send(Self.get.replacing("GET /", with: "GET /both"))
             }
+            #expect(bench.origin.wait { $0.flatMap(\.requests).count == clients.count })
             for _ in clients { gate.open() }
             for client in clients { #expect(try client.readResponse().status == 200) }
             #expect(bench.origin.connections.count == 2)
@@ -258,14 +261,15 @@ extension Scenarios {
         func `a server that refuses is passed over`(_ request: String) throws {
             let origin = try TestOrigin()
             defer { origin.stop() }
-            let refusing = try DeafListener.refusingAddress()
+            let refusing = try RefusingPort()
             let gateway = try TestGateway(
-                [("shop", [refusing, origin.address])],
+                [("shop", [refusing.address, origin.address])],
                 more: "limits: { pooled: 0 }"
             )
             defer { gateway.stop() }
             for _ in 0..<6 { #expect(try gateway.ask(request).status == 200) }
             #expect(origin.requests.count == 6)
+            withExtendedLifetime(refusing) {}
         }
 
         @Test func `a server that does not answer the connect is passed over`() throws {
@@ -274,19 +278,22 @@ extension Scenarios {
             defer { origin.stop() }
             let gateway = try TestGateway(
                 [("shop", [deaf.address, origin.address])],
-                more: "timeouts: { connect: 100ms }\nlimits: { pooled: 0 }"
+                // The other one's connect must not take as long, on whatever machine.
+                more: "timeouts: { connect: 1s }\nlimits: { pooled: 0 }"
             )
             defer { gateway.stop() }
             for _ in 0..<4 { #expect(try gateway.ask(Self.post).status == 200) }
+            withExtendedLifetime(deaf) {}
         }
 
         @Test func `without any server that takes a connection the answer is 502`() throws {
-            let refusing = try DeafListener.refusingAddress()
-            let gateway = try TestGateway([("shop", [refusing])])
+            let refusing = try RefusingPort()
+            let gateway = try TestGateway([("shop", [refusing.address])])
             defer { gateway.stop() }
             for request in [Self.get, Self.post] {
                 #expect(try gateway.ask(request).status == 502)
             }
+            withExtendedLifetime(refusing) {}
         }
 
         @Test func `without any server that answers a connect the answer is 504`() throws {

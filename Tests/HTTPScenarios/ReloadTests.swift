@@ -53,7 +53,8 @@ extension Scenarios {
         }
 
         private func awaitGeneration(_ generation: UInt64, _ server: GatewayServer) throws {
-            for _ in 0..<10_000 {
+            let deadline = Wire.deadline()
+            while .now < deadline {
                 if try snapshot(server).configuration.generation == generation { return }
             }
             Issue.record("generation \(generation) never came")

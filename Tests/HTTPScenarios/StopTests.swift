@@ -8,7 +8,8 @@ extension Scenarios {
 
         /// Waits until nobody accepts any more.
         private func awaitListenerEnd(_ gateway: TestGateway) -> Bool {
-            for _ in 0..<1_000 {
+            let deadline = Wire.deadline()
+            while .now < deadline {
                 guard let client = try? gateway.connect() else { return true }
                 _ = try? client.endsSilently()
             }
@@ -174,6 +175,7 @@ extension Scenarios {
             )
             defer {
                 gateway.stop()
+                _ = gateway.exitStatus()
                 for number in [SIGHUP, SIGTERM, SIGINT] { signal(number, SIG_DFL) }
             }
             let client = try gateway.connect()
@@ -192,7 +194,8 @@ extension Scenarios {
             )
             kill(getpid(), SIGHUP)
             var answer = ""
-            for _ in 0..<1_000 where answer != "new" { answer = try gateway.ask(other).text }
+            let deadline = Wire.deadline()
+            while answer != "new", .now < deadline { answer = try gateway.ask(other).text }
             #expect(answer == "new")
             #expect(try client.readResponse().text == "old")
             try client.send(Self.get)
@@ -209,6 +212,7 @@ extension Scenarios {
             )
             defer {
                 gateway.stop()
+                _ = gateway.exitStatus()
                 for number in [SIGHUP, SIGTERM, SIGINT] { signal(number, SIG_DFL) }
             }
             try "origins: nonsense".write(

@@ -75,6 +75,20 @@ enum ResidentMemory {
     /// (`quarantine_size_mb`).
     static var bytes: Int { allocated?() ?? resident }
 
+    /// By how many octets the process is larger after the closure: the least of three attempts,
+    /// since other suites may run beside it.
+    static func growth(below most: Int, _ body: () throws -> Void) rethrows -> Int {
+        // What others give back would hide what is taken here.
+        TestGateway.awaitEnds()
+        var least = Int.max
+        for _ in 0..<3 where least >= most {
+            let before = bytes
+            try body()
+            least = min(least, bytes - before)
+        }
+        return least
+    }
+
     /// The sanitizer's answer (sanitizer/allocator_interface.h); `nil` without one.
     private static let allocated: (@convention(c) () -> Int)? =
         dlsym(nil, "__sanitizer_get_current_allocated_bytes").map {

@@ -23,11 +23,20 @@ final class DeafListener: Sendable {
     }
 
     deinit { for descriptor in waiting + [listener] { close(descriptor) } }
+}
 
-    /// A port of this host that nobody listens on.
-    static func refusingAddress() throws -> String {
-        let opened = try ListeningSocket.open()
-        close(opened.descriptor)
-        return "127.0.0.1:\(opened.port)"
+/// A port that refuses every connect. It stays bound, so that nobody else can listen on it.
+final class RefusingPort: Sendable {
+    let address: String
+    private let descriptor: Int32
+
+    init() throws {
+        descriptor = socket(AF_INET, Wire.streamType, 0)
+        guard Wire.call(bind, descriptor, Wire.address(port: 0)) == 0 else {
+            throw WireFault.failed("bind", errno)
+        }
+        address = "127.0.0.1:\(Wire.port(of: descriptor, getsockname))"
     }
+
+    deinit { close(descriptor) }
 }

@@ -10,7 +10,7 @@ final class TestGateway: Sendable {
     struct Failure: Error, CustomStringConvertible { let description: String }
 
     /// Gateways that have ended stay in memory: events of theirs may still be on their way.
-    private static let all = Mutex<[GatewayServer]>([])
+    private static let all = Mutex<[(server: GatewayServer, ending: Ending)]>([])
 
     let folder: String
     /// The port of the first listener; 0 for a Unix socket.
@@ -47,7 +47,7 @@ final class TestGateway: Sendable {
         guard let configuration = loaded.configuration else {
             throw Failure(description: loaded.problems.map(\.text).joined(separator: "\n"))
         }
-        let ending = Ending()
+        let ending = Ending(folder: folder)
         self.ending = ending
         var surroundings = GatewayServer.Surroundings()
         surroundings.watchesSignals = watchesSignals
@@ -56,7 +56,7 @@ final class TestGateway: Sendable {
         surroundings.exit = { ending.status = $0 }
         server = try GatewayServer.run(configuration, file: file, surroundings: surroundings)
         port = server.addresses.first?.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
-        Self.all.withLock { [server] in $0.append(server) }
+        Self.all.withLock { [server] in $0.append((server, ending)) }
     }
 
     /// In front of one origin, which takes everything unverified.
@@ -99,30 +99,51 @@ final class TestGateway: Sendable {
     }
 
     /// Begins to end it.
-    func beginStop() { server.stop() }
+    func beginStop() {
+        ending.begin()
+        server.stop()
+    }
 
     /// The status it has ended with; `nil` when it has not before the deadline.
     func exitStatus() -> Int32? { ending.wait() }
 
-    /// Ends it and waits.
-    func stop() {
-        beginStop()
-        _ = exitStatus()
+    /// Lets it end by itself: a listener takes a quarter of a second to close, and there are
+    /// hundreds of gateways.
+    func stop() { beginStop() }
+
+    /// Waits for the ends of all that were told to end.
+    static func awaitEnds() {
+        for (_, ending) in all.withLock({ $0 }) where ending.isExpected { _ = ending.wait() }
     }
 
-    deinit { try? FileManager.default.removeItem(atPath: folder) }
+    deinit {
+        // One that was told to end removes it then: it may still write there.
+        if !ending.isExpected { ending.removeFolder() }
+    }
 }
 
-/// Waits for the gateway's end.
+/// Waits for the gateway's end, and removes its folder then.
 ///
 /// `@unchecked Sendable`: the value is touched under the condition.
 private final class Ending: @unchecked Sendable {
     private let condition = NSCondition()
+    private let folder: String
     private var value: Int32?
+    private var hasBegun = false
+
+    init(folder: String) { self.folder = folder }
+
+    /// Whether the gateway was told to end.
+    var isExpected: Bool { condition.withLock { hasBegun } }
+
+    func begin() { condition.withLock { hasBegun = true } }
+
+    func removeFolder() { try? FileManager.default.removeItem(atPath: folder) }
 
     var status: Int32? {
         get { condition.withLock { value } }
         set {
+            removeFolder()
             condition.withLock {
                 value = newValue
                 condition.broadcast()

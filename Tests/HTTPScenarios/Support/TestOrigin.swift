@@ -64,21 +64,26 @@ final class TestOrigin: @unchecked Sendable {
 
     private func acceptAll() {
         defer { Glibc.close(listener) }
-        while true {
-            // It does not block, which suits a wire: that asks first whether something is there.
-            let descriptor = clinux_accept(listener, nil, nil)
-            guard descriptor >= 0 else { return }
-            let wire = Wire(descriptor: descriptor)
-            let number = condition.withLock { () -> Int in
-                logs.append(ConnectionLog())
-                wires[logs.count - 1] = wire
-                // It was accepted before the end, and is noted behind it.
-                if isStopped { wire.cut() }
-                condition.broadcast()
-                return logs.count - 1
-            }
+        while Wire.isReady(listener, for: POLLIN, within: -1) {
+            guard let (wire, number) = accept() else { return }
             let connection = OriginConnection(wire, number, of: self)
             Thread.detachNewThread { [self] in run(connection) }
+        }
+    }
+
+    /// Accepts a connection and notes it at once: nobody may see it in neither place.
+    private func accept() -> (wire: Wire, number: Int)? {
+        condition.withLock {
+            // It does not block, which suits a wire: that asks first whether something is there.
+            let descriptor = clinux_accept(listener, nil, nil)
+            guard descriptor >= 0 else { return nil }
+            let wire = Wire(descriptor: descriptor)
+            logs.append(ConnectionLog())
+            wires[logs.count - 1] = wire
+            // It was accepted before the end, and is noted behind it.
+            if isStopped { wire.cut() }
+            condition.broadcast()
+            return (wire, logs.count - 1)
         }
     }
 
@@ -113,12 +118,13 @@ final class TestOrigin: @unchecked Sendable {
     /// All complete requests, by connection.
     var requests: [WireRequest] { connections.flatMap(\.requests) }
 
-    /// Waits until no connection is in the middle of a request or has octets that nobody has read;
-    /// whether that came before the deadline.
+    /// Waits until no connection waits to be accepted, is in the middle of a request or has octets
+    /// that nobody has read; whether that came before the deadline.
     func settles() -> Bool {
         wait { logs in
             logs.allSatisfy { !$0.isOpen || $0.isAtBoundary }
                 && !wires.values.contains { $0.isReadable(within: 0) }
+                && !Wire.isReady(listener, for: POLLIN, within: 0)
         }
     }
 

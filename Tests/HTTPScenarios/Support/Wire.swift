@@ -21,8 +21,16 @@ enum WireFault: Error, Equatable {
 /// `@unchecked Sendable`: it is handed from the thread that made it to one other, and used by one
 /// at a time, save that one may send while one receives, and any may cut it: see `ending`.
 final class Wire: @unchecked Sendable {
-    /// How long a test waits for what must happen.
-    static let patienceMilliseconds: Int32 = 20_000
+    /// How long a test waits for what must happen; only a failure waits so long.
+    ///
+    /// Generous: the gateway's lanes run in this process, and beside other suites they may get no
+    /// thread of Dispatch for many seconds.
+    static let patienceMilliseconds: Int32 = 120_000
+
+    /// When a test that begins to wait now gives up.
+    static func deadline() -> ContinuousClock.Instant {
+        .now + .milliseconds(Int(patienceMilliseconds))
+    }
 
     /// A stream socket that no program inherits which another test starts.
     static let streamType = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
@@ -265,6 +273,11 @@ final class Wire: @unchecked Sendable {
     }
 
     private func wait(for event: Int32, _ milliseconds: Int32) -> Bool {
+        Self.isReady(descriptor, for: event, within: milliseconds)
+    }
+
+    /// Whether a descriptor is ready, or at its end, within this time; -1 is for ever.
+    static func isReady(_ descriptor: Int32, for event: Int32, within milliseconds: Int32) -> Bool {
         var entry = pollfd(fd: descriptor, events: Int16(event), revents: 0)
         return poll(&entry, 1, milliseconds) > 0
     }
