@@ -35,7 +35,7 @@ let device: [Target.Dependency] = [
 ]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Lanes"]
 let process: [Target.Dependency] = [
-    "Admin", "ConfigurationReading", "Proxy", "SQLiteKeyStore", logging,
+    "Admin", "ConfigurationReading", "Origins", "Proxy", "SQLiteKeyStore", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
@@ -202,7 +202,17 @@ let package = Package(
         .part("Lanes", in: "net", uses: ["CLinux", "TLSSession"]),
 
         // Sources/proxy: requests between clients and origins.
-        .part("Proxy", in: "proxy", uses: policy + verdict + sockets + [deque]),
+        .part(
+            "ClientStreams",
+            in: "proxy",
+            uses: ["HTTPWire", "Lanes", "TLSSession", "Verification"]
+        ),
+        .part("Origins", in: "proxy", uses: ["HTTPWire", "Lanes"]),
+        .part(
+            "Proxy",
+            in: "proxy",
+            uses: policy + verdict + sockets + ["ClientStreams", "Origins", deque]
+        ),
         .part("Admin", in: "proxy", uses: ["HTTPWire", "JSONText", "Lanes", "Telemetry"]),
 
         // Sources/gateway: the program, its configuration and its commands.

@@ -1,6 +1,7 @@
 import ConfigurationReading
 import HTTPWire
 import Lanes
+import Origins
 import Proxy
 import Rules
 import Verification
@@ -17,7 +18,7 @@ extension ProxySettings {
         let addresses = try resolver.addresses(of: configuration.origins.flatMap(\.servers))
         var origins: [OriginSettings] = []
         for upstream in configuration.origins {
-            origins.append(try OriginSettings(upstream, timeouts, addresses))
+            origins.append(try OriginSettings(upstream, addresses))
         }
         self.init(
             rules: configuration.rules,
@@ -37,7 +38,6 @@ extension ProxySettings {
 extension OriginSettings {
     fileprivate init(
         _ upstream: UpstreamSettings,
-        _ timeouts: Timeouts,
         _ found: [ServerAddress: [SocketAddress]]
     ) throws(GatewayError) {
         var servers: [OriginServerSettings] = []
@@ -50,11 +50,14 @@ extension OriginSettings {
             }
             servers += addresses.map { OriginServerSettings(name: server.text, address: $0) }
         }
-        self.init(name: upstream.name, servers: servers, timeouts: timeouts)
+        self.init(
+            name: upstream.name,
+            servers: servers,
+            connectTimeout: upstream.connectTimeout.milliseconds,
+            firstByteTimeout: upstream.firstByteTimeout.milliseconds
+        )
         host = upstream.host.map { Array($0.utf8) }
         keptFields = KeptFields(upstream.keptFields)
-        connectTimeout = upstream.connectTimeout.milliseconds
-        firstByteTimeout = upstream.firstByteTimeout.milliseconds
     }
 }
 

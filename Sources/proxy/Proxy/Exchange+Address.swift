@@ -1,5 +1,7 @@
+import ClientStreams
 import HTTPWire
 import Lanes
+import Origins
 import Rules
 import Telemetry
 import Verification
@@ -13,7 +15,7 @@ extension Exchange {
         guard let client else { return }
         if clientAddress == client.peerAddress {
             addressEntry = client.addressEntry
-            guard addressEntry == nil, !client.peer.isUnix || client.provenance.peerIsTrusted
+            guard addressEntry == nil, !client.peerIsUnix || client.provenance.peerIsTrusted
             else { return }
         }
         guard

@@ -1,8 +1,10 @@
 import Challenges
+import ClientStreams
 import Cryptography
 import HTTPWire
 import KeyStore
 import Lanes
+import Origins
 import Telemetry
 import Verification
 
@@ -20,7 +22,7 @@ extension Exchange {
         case .challenges, .keys: break
         }
         guard takesCall() else { return refuseForAddress() }
-        if case .length(let length) = body.framing,
+        if case .length(let length) = client?.contentFraming,
             length > UInt64(settings.limits.endpointBodyMax)
         {
             return refuse(.contentTooLarge)
@@ -43,7 +45,7 @@ extension Exchange {
 
     func collectedIsComplete() {
         upload = .done
-        client?.setDeadline(milliseconds: nil)
+        client?.stopDeadline()
         let now = MonotonicClock.nanoseconds
         switch endpoint {
         case .challenges:

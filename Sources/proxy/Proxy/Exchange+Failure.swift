@@ -1,5 +1,7 @@
+import ClientStreams
 import HTTPWire
 import Lanes
+import Origins
 import Telemetry
 import Verification
 
@@ -24,30 +26,8 @@ enum OriginFailure: String {
 }
 
 extension Exchange {
-    /// The origin ended its direction.
-    func originEnded(_ connection: OriginConnection) {
-        guard hasResponse else { return originBroke(connection) }
-        keepsOrigin = false
-        do throws(Malformed) {
-            try response.close()
-        } catch {
-            // RFC 9112 §8: a short response must not look like a whole one.
-            proxy.tally.add(.originFailures)
-            problem = OriginFailure.originClosed.rawValue
-            return cutOff()
-        }
-        guard clientFraming == .chunked, let client else { return responseMayEnd() }
-        var out = proxy.takeOutput()
-        ChunkWriter.end(into: &out)
-        let outcome = client.write(out.span)
-        proxy.giveBack(&out)
-        if case .failed = outcome { return client.close() }
-        if case .queued = outcome { client.watchOutput() }
-        responseMayEnd()
-    }
-
     /// The connection to the origin is of no more use.
-    func originBroke(_ connection: OriginConnection) {
+    func originBroke(_ connection: OriginStream) {
         guard origin === connection else { return }
         proxy.tally.add(.originFailures)
         guard !hasResponse else {
@@ -57,9 +37,10 @@ extension Exchange {
         // An idle connection may be closed by the origin in the moment it is taken. The request may
         // be sent once more if that does no harm and all of it is still here (RFC 9112 §9.3.1,
         // RFC 9110 §9.2.2); the verdict is not made again.
-        let isUntouched = connection.inbox.isEmpty && interimCount == 0
         let isWhole = if case .abandoned = upload { false } else { true }
-        guard isUntouched, isWhole, mayRepeat(on: connection) else { return fail(.originClosed) }
+        guard connection.hasReceivedNothing, isWhole, mayRepeat(on: connection) else {
+            return fail(.originClosed)
+        }
         retry()
     }
 
@@ -67,7 +48,7 @@ extension Exchange {
     ///
     /// One whose assertion was used only when its method is safe: the server may have executed it
     /// before its connection broke, and an assertion stands for one execution.
-    func mayRepeat(on connection: OriginConnection) -> Bool {
+    func mayRepeat(on connection: OriginStream) -> Bool {
         let isProven = isJudged && ruling.standing == .complete
         let isHarmless = isProven ? method.isSafe : method.isIdempotent
         return connection.isReused && isHarmless && !hasRetried && !hasStreamed
@@ -88,7 +69,7 @@ extension Exchange {
     }
 
     /// Octets could not be sent. The origin may have answered and closed before it read them.
-    func originWriteFailed(_ connection: OriginConnection) {
+    func originWriteFailed(_ connection: OriginStream) {
         guard origin === connection else { return }
         if connection.isReused, !hasStreamed, !hasRetried, connection.sentNothing {
             // Not one octet of the request was taken: any method may be sent again.
@@ -101,7 +82,7 @@ extension Exchange {
         originBroke(connection)
     }
 
-    func originTimedOut(_ connection: OriginConnection) {
+    func originTimedOut(_ connection: OriginStream) {
         guard origin === connection, let client else { return }
         if hasResponse {
             // The client is what stands still; its own deadline is running.
@@ -131,18 +112,17 @@ extension Exchange {
         if problem.isEmpty { problem = answer.reason }
         switch upload {
         case .done: break
-        case .waiting: upload = hasArrived() ? .done : .abandoned
+        // A request that is refused by its head alone need not cost its connection.
+        case .waiting: upload = client.dropContent() ? .done : .abandoned
         case .holding, .collecting, .streaming, .replaying, .abandoned: upload = .abandoned
         }
         releaseOrigin(reusable: false)
         answeredBytes = method == .head ? 0 : UInt64(answer.body.utf8.count)
-        let isComplete = if case .done = upload { true } else { false }
-        closesClient = closesClient || !isComplete || !isPersistent || proxy.isDraining
-        var out = proxy.takeOutput()
-        answer.write(into: &out, date: proxy.date, closes: closesClient, isHead: method == .head)
-        let outcome = client.write(out.span)
-        proxy.giveBack(&out)
-        if case .failed = outcome { return client.close() }
+        client.respond(
+            status: answer.status,
+            fields: answer.allFields,
+            content: Array(answer.body.utf8)
+        )
         finish()
     }
 }

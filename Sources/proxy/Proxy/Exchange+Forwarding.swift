@@ -1,9 +1,11 @@
 import AppAttest
 import ByteCoding
+import ClientStreams
 import Cryptography
 import HTTPWire
 import KeyStore
 import Lanes
+import Origins
 import Rules
 import Telemetry
 import Verification
@@ -30,7 +32,8 @@ extension Exchange {
         let pool = settings.origins[originPlace]
         // RFC 9112 §3.2: what goes out as HTTP/1.1 has a Host, also for HTTP/1.0 clients without
         // one.
-        let host = pool.host ?? (proxy.requestHead.authority.isEmpty ? Array(pool.name.utf8) : nil)
+        let host =
+            pool.host ?? (proxy.heads.request.authority.isEmpty ? Array(pool.name.utf8) : nil)
         if host != nil { options.dropping.insert(FieldKindSet(.host)) }
         let isProxy = client.provenance.peerIsTrusted
         options.keeping = isProxy ? pool.keptFields.fromProxies : pool.keptFields.fromAll
@@ -39,14 +42,14 @@ extension Exchange {
         options.closes = isolatesContent
         options.forwardsUpgrade = asksUpgrade
         options.acceptsTrailers = acceptsTrailers
-        HeadWriter.beginRequest(proxy.requestHead, octets, options, into: &originHead)
+        HeadWriter.beginRequest(proxy.heads.request, octets, options, into: &originHead)
         if let host { HeadWriter.field("Host", host, into: &originHead) }
         client.provenance.write(
-            proxy.requestHead,
+            proxy.heads.request,
             octets,
             proxy.address,
             keepsHost: isProxy && pool.keptFields.keepsHost
-                && proxy.requestHead.fields.contains(.xForwardedHost),
+                && proxy.heads.request.fields.contains(.xForwardedHost),
             into: &originHead
         )
         isHeadOpen = true
@@ -86,7 +89,7 @@ extension Exchange {
         // The second attempt takes none: the others may be as old as the one that failed.
         if !hasRetried, let idle = server.takeIdle(round: lane.round) {
             proxy.tally.add(.originReuses)
-            idle.state = .busy(self)
+            idle.take(for: self)
             adopt(idle)
             return originConnected(idle)
         }
@@ -94,7 +97,7 @@ extension Exchange {
     }
 
     /// From here on the connection uses the client's turns, until it is released.
-    private func adopt(_ connection: OriginConnection) {
+    private func adopt(_ connection: OriginStream) {
         connection.flow = client?.flow ?? 0
         origin = connection
     }
@@ -103,11 +106,13 @@ extension Exchange {
         tried.append(server)
         do throws(SocketError) {
             let opened = try Connection.open(to: server.settings.address)
-            let connection = OriginConnection(
+            let connection = OriginStream(
                 server,
                 for: self,
                 descriptor: opened.descriptor,
                 isConnecting: opened.isConnecting,
+                limits: settings.responseLimits,
+                heads: proxy.heads,
                 on: lane
             )
             do throws(SocketError) {
@@ -132,7 +137,7 @@ extension Exchange {
         }
     }
 
-    func connectFailed(_ connection: OriginConnection, _ error: SocketError) {
+    func originConnectFailed(_ connection: OriginStream, _ error: SocketError) {
         guard origin === connection else { return }
         origin = nil
         connection.close()
@@ -148,14 +153,15 @@ extension Exchange {
     }
 
     /// The connection takes octets.
-    func originConnected(_ connection: OriginConnection) {
+    func originConnected(_ connection: OriginStream) {
         sentAt = MonotonicClock.nanoseconds
         servedBy = (connection.server, connection.isReused)
-        connection.inbox = []
-        connection.scanner = HeadScanner(.response)
-        connection.sentNothing = true
-        // What bounded the connect, or the time in the pool, says nothing about the request.
-        connection.setDeadline(milliseconds: nil)
+        connection.begin(
+            method,
+            asksUpgrade: asksUpgrade,
+            framing: originFraming,
+            limits: settings.responseLimits
+        )
         switch writeHead(to: connection) {
         case .sent: break
         case .queued: watchOrigin()
@@ -178,7 +184,7 @@ extension Exchange {
     ///
     /// Where content is to follow, the connection ends with a reset from here until all of it is
     /// out, even if the process dies.
-    private func writeHead(to connection: OriginConnection) -> Connection.WriteOutcome {
+    private func writeHead(to connection: OriginStream) -> Connection.WriteOutcome {
         let head = originHead
         switch upload {
         case .replaying:
@@ -190,10 +196,7 @@ extension Exchange {
             let content = held.memory
             return connection.write(head.span, content.span.extracting(first: first))
         case .waiting:
-            let here = UInt64(client?.inbox.count ?? 0)
-            let isHere =
-                if case .length(let length) = body.framing { length <= here } else { false }
-            connection.resetsOnClose = !isHere
+            connection.resetsOnClose = client?.hasWholeContent != true
         case .done, .holding, .collecting, .streaming, .abandoned: break
         }
         return connection.write(head.span)

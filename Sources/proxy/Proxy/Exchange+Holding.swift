@@ -1,5 +1,7 @@
+import ClientStreams
 import HTTPWire
 import Lanes
+import Origins
 import Rules
 import Telemetry
 import Verification
@@ -14,26 +16,17 @@ extension Exchange {
     /// where it lies, and goes to the origin together with the head. Chunked content never takes
     /// this way.
     func takeArrived() {
-        guard case .waiting = upload, case .length(let length) = body.framing, let client,
-            length <= UInt64(client.inbox.count),
-            length <= UInt64(rule.body.limit?.rawValue ?? .max)
-        else { return }
-        // It is no more than the inbox has.
-        let count = Int(length)
-        let content = client.inbox.count == count ? client.inbox : Array(client.inbox[..<count])
-        if count <= Self.arrivedMax {
+        guard case .waiting = upload, let client, client.hasWholeContent else { return }
+        let limit = UInt64(rule.body.limit?.rawValue ?? .max)
+        let memory: Int? = if case .held(_, let memory) = rule.body { memory.rawValue } else { nil }
+        let max = memory == nil ? min(limit, UInt64(Self.arrivedMax)) : limit
+        guard let content = client.takeWholeContent(max: max) else { return }
+        if let memory, content.count > Self.arrivedMax {
+            held = HeldBody(bounds(memory: memory), whole: content)
+        } else {
             arrived = content
-        } else {
-            guard case .held(_, let memory) = rule.body else { return }
-            held = HeldBody(bounds(memory: memory.rawValue), whole: content)
         }
-        if client.inbox.count == count {
-            client.inbox = []
-        } else {
-            client.inbox.removeFirst(count)
-        }
-        body.finishLength()
-        proxy.tally.add(.uploadBytes, length)
+        proxy.tally.add(.uploadBytes, UInt64(content.count))
         upload = .done
     }
 
@@ -54,7 +47,7 @@ extension Exchange {
         }
         proxy.tally.add(.bodiesHeld)
         precondition(
-            held == nil && arrived.isEmpty && !body.isFinished,
+            held == nil && arrived.isEmpty && client?.isContentComplete != true,
             "Exchange: content that came with its head is judged at once"
         )
         held = HeldBody(bounds(memory: memory.rawValue))
@@ -90,7 +83,7 @@ extension Exchange {
     func heldIsComplete() {
         guard let held else { return }
         upload = .done
-        client?.setDeadline(milliseconds: nil)
+        client?.stopDeadline()
         judgeHeld(held)
     }
 
@@ -100,13 +93,13 @@ extension Exchange {
         // A signature was verified, and nothing was admitted.
         if let proof, proof.isVerified { addFailure(now: MonotonicClock.nanoseconds) }
         proof = nil
-        originFraming = body.framing
-        switch body.framing {
+        originFraming = client?.contentFraming ?? .none
+        switch originFraming {
         case .length(let length): HeadWriter.field("Content-Length", length, into: &originHead)
         case .chunked: HeadWriter.field("Transfer-Encoding", "chunked", into: &originHead)
         case .none, .untilClose: break
         }
-        client?.setDeadline(milliseconds: nil)
+        client?.stopDeadline()
         writeVerdict()
         replay(held)
     }
@@ -121,8 +114,8 @@ extension Exchange {
     func replayHeld() {
         while case .replaying(let offset) = upload, let held, let origin, origin.unsentBytes == 0 {
             guard offset < held.count else { return heldIsSent() }
-            var out = proxy.takeOutput()
-            defer { proxy.giveBack(&out) }
+            var out = lane.takeOutput()
+            defer { lane.giveBack(&out) }
             do throws(SocketError) {
                 try held.read(from: offset, into: &out, max: Lane.inputBytes)
             } catch {
@@ -132,13 +125,8 @@ extension Exchange {
                 return hasResponse ? cutOff() : refuse(.spillFailed)
             }
             upload = .replaying(offset: offset + out.count)
-            if originFraming == .chunked {
-                var header: [UInt8] = []
-                ChunkWriter.beginChunk(out.count, into: &header)
-                ChunkWriter.endChunk(into: &out)
-                if case .failed = origin.write(header.span) { return originWriteFailed(origin) }
-            }
-            switch origin.write(out.span) {
+            origin.append(out.span)
+            switch origin.flush() {
             case .sent: break
             case .queued: watchOrigin()
             case .failed: return originWriteFailed(origin)
@@ -160,17 +148,14 @@ extension Exchange {
         // It can't be held again, so the request can't be repeated.
         hasStreamed = true
         dropHeld()
-        guard body.isFinished else {
+        guard client?.isContentComplete != false else {
             upload = .streaming
             watchUpload()
             return pumpUpload()
         }
         upload = .done
-        if originFraming == .chunked {
-            var end: [UInt8] = []
-            ChunkWriter.end(into: &end)
-            if case .failed = origin.write(end.span) { return originWriteFailed(origin) }
-        }
+        origin.endContent()
+        if case .failed = origin.flush() { return originWriteFailed(origin) }
         responseMayEnd()
     }
 }

@@ -1,8 +1,10 @@
 import AppAttest
 import Challenges
+import ClientStreams
 import Cryptography
 import HTTPWire
 import Lanes
+import Origins
 import Rules
 import Telemetry
 import Verification
@@ -13,7 +15,7 @@ extension Exchange {
         takeArrived()
         switch rule.mode {
         case .off:
-            writeOriginHead(octets, framing: body.framing)
+            writeOriginHead(octets, framing: proxy.heads.request.framing)
             return forward()
         case .deny: return decide(Ruling(.refuse(.noRule)))
         case .observe, .enforce: break
@@ -21,7 +23,7 @@ extension Exchange {
         let before = (proxy.judge.verifications, MonotonicClock.nanoseconds)
         let content = held?.memory ?? arrived
         let opening = proxy.judge.open(
-            proxy.requestHead,
+            proxy.heads.request,
             octets,
             rule: rule,
             now: UnixTime(seconds: proxy.wallSeconds),
@@ -31,7 +33,7 @@ extension Exchange {
         switch opening {
         case .ruled(let ruling):
             count(ruling, since: before)
-            writeOriginHead(octets, framing: body.framing)
+            writeOriginHead(octets, framing: proxy.heads.request.framing)
             expectedDigest = ruling.expectedDigest
             if expectedDigest != nil { digest = SHA256.Stream() }
             decide(ruling)

@@ -1,7 +1,9 @@
 import AppAttest
+import ClientStreams
 import HTTPWire
 import KeyStore
 import Lanes
+import Origins
 import Rules
 import Telemetry
 import Verification
@@ -33,8 +35,8 @@ extension Exchange {
         if isCutShort { proxy.log.member("content", "cut-short") }
         if !problem.isEmpty { proxy.log.member("problem", problem) }
         proxy.log.member("duration_us", duration / 1000)
-        proxy.log.member("request_bytes", body.contentCount)
-        proxy.log.member("response_bytes", response.contentCount + answeredBytes)
+        proxy.log.member("request_bytes", client?.contentCount ?? 0)
+        proxy.log.member("response_bytes", responseCount + answeredBytes)
         if let servedBy {
             proxy.log.member("origin", servedBy.server.settings.name)
             proxy.log.member("reused", servedBy.isReused)

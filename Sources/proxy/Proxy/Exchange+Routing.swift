@@ -1,40 +1,32 @@
+import ClientStreams
 import HTTPWire
 import Lanes
+import Origins
 import Rules
 import Telemetry
 
 extension Exchange {
     /// A head is complete.
     ///
-    /// - Parameter octets: exactly the head.
-    func begin(_ octets: Span<UInt8>) {
+    /// - octets: exactly the head.
+    func begin(_ octets: Span<UInt8>, fault: Malformed.Reason?) {
         guard let client else { return }
         startedAt = MonotonicClock.nanoseconds
-        client.settle()
         clientAddress = client.peerAddress
         proxy.tally.add(.requests)
-        do throws(Malformed) {
-            try proxy.requestHead.read(
-                octets,
-                isSecure: client.isSecure,
-                limits: settings.limits.requestHead
-            )
-        } catch {
-            isPersistent = false
-            return malformed(error.reason)
-        }
-        read(proxy.requestHead, octets)
+        if let fault { return malformed(fault) }
+        read(proxy.heads.request, octets)
         if settings.logsAccess { remember(octets) }
         if !settings.trustedProxies.isEmpty { findClient(octets) }
         guard takesRequest() else { return refuseForAddress() }
-        if proxy.requestHead.hasPassedHere(octets) {
+        if proxy.heads.request.hasPassedHere(octets) {
             // RFC 9110 §7.6: a gateway must not send a request to itself for ever.
             return answer(.error(status: 508, reason: "loop-detected"))
         }
-        if proxy.requestHead.maxForwards(octets) == 0 {
+        if proxy.heads.request.maxForwards(octets) == 0 {
             return answer(.empty(status: 200))
         }
-        if let endpoint = Endpoint(proxy.requestHead, octets, under: settings.endpointsPath) {
+        if let endpoint = Endpoint(proxy.heads.request, octets, under: settings.endpointsPath) {
             return collect(for: endpoint)
         }
         guard route(octets) else { return }
@@ -44,27 +36,21 @@ extension Exchange {
 
     private func read(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
         method = head.method
-        version = head.version
-        // RFC 9112 §9.3: no persistence with HTTP/1.0 clients, some of which keep a connection open
-        // that a proxy in between has taken for closed.
-        isPersistent = head.version == .http11 && head.isPersistent && !proxy.isDraining
-        awaitsContinue = head.expectsContinue
         acceptsTrailers = head.acceptsTrailers(octets)
         authenticatesConnection = head.fields.authenticatesConnection(octets)
         // No other protocol: behind `h2c` the client would send requests that nobody judges.
         asksUpgrade = head.asksForWebSocket(octets)
-        body = BodyReader(head.framing, limits: settings.limits.requestHead)
-        upload = body.isFinished ? .done : .waiting
+        upload = client?.isContentComplete == false ? .waiting : .done
         let isUsual = method.usuallyHasContent && settings.limits.pooledMax > 0
-        isolatesContent = !body.isFinished && !isUsual
+        isolatesContent = !isUploaded && !isUsual
         if isolatesContent { asksUpgrade = false }
     }
 
     /// Chooses the rule; answers what can't be matched in one way.
     private func route(_ octets: Span<UInt8>) -> Bool {
-        proxy.view.read(proxy.requestHead, octets)
-        let method = octets.extracting(proxy.requestHead.methodRange)
-        let host = octets.extracting(proxy.requestHead.authority)
+        proxy.view.read(proxy.heads.request, octets)
+        let method = octets.extracting(proxy.heads.request.methodRange)
+        let host = octets.extracting(proxy.heads.request.authority)
         switch settings.rules.route(method: method, host: host, view: &proxy.view) {
         case .rule(let found):
             rule = found
@@ -83,10 +69,10 @@ extension Exchange {
     /// Whether Connection names a field that the rule signs or reads: it would end here, after it
     /// was verified.
     private func nominatesGuarded(_ octets: Span<UInt8>) -> Bool {
-        guard rule.mode != .off, proxy.requestHead.fields.connection.nominations > 0 else {
+        guard rule.mode != .off, proxy.heads.request.fields.connection.nominations > 0 else {
             return false
         }
-        for field in proxy.requestHead.fields.fields
+        for field in proxy.heads.request.fields.fields
         where field.isNominated && rule.guardedFields.contains(octets, field.name) {
             return true
         }
@@ -98,7 +84,7 @@ extension Exchange {
         guard let client else { return }
         let settings = settings
         proxy.address.read(
-            proxy.requestHead.fields,
+            proxy.heads.request.fields,
             octets,
             source: settings.addressSource,
             peer: client.peerAddress,
@@ -112,15 +98,15 @@ extension Exchange {
         func copy(_ range: Range<Int>) -> [UInt8] {
             octets.extracting(range).withUnsafeBufferPointer { Array($0) }
         }
-        logMethod = copy(proxy.requestHead.methodRange)
-        logHost = copy(proxy.requestHead.authority)
-        logPath = copy(proxy.requestHead.path)
+        logMethod = copy(proxy.heads.request.methodRange)
+        logHost = copy(proxy.heads.request.authority)
+        logPath = copy(proxy.heads.request.path)
     }
 
     /// Answers a request that is none, and ends the connection: its framing is not to be trusted.
     func malformed(_ reason: Malformed.Reason) {
         proxy.tally.add(.malformedRequests)
-        isPersistent = false
+        client?.endAfterResponse()
         if case .done = upload {} else { upload = .abandoned }
         answer(.error(status: reason.status, reason: reason.rawValue))
     }

@@ -1,6 +1,8 @@
+import ClientStreams
 import Cryptography
 import HTTPWire
 import Lanes
+import Origins
 import Rules
 import Telemetry
 import Verification
@@ -10,7 +12,7 @@ import Verification
 /// Lives on one lane from the request's head to the response's end, and serves no other request:
 /// nothing of one request can be seen in the next, whatever properties are added here. Its topics
 /// are in extensions: routing, judging, forwarding, upload, response, failure, endpoints.
-final class Exchange {
+final class Exchange: ClientStreamOwner, OriginStreamOwner {
     /// What happens with the request's content.
     enum Upload {
         /// Nothing is read: a verdict, a commit or an origin connection is awaited.
@@ -32,8 +34,8 @@ final class Exchange {
 
     let proxy: ProxyLane
     /// `nil` as soon as the request is over.
-    private(set) var client: ClientConnection?
-    var origin: OriginConnection?
+    private(set) var client: (any ClientStream)?
+    var origin: OriginStream?
     let settings: ProxySettings
     /// The lane's when the request came, in the order of `settings.origins`: a reload may leave the
     /// lane with others.
@@ -42,10 +44,7 @@ final class Exchange {
 
     // The request.
     var method = Method.other
-    var version = HTTPVersion.http11
-    var isPersistent = false
     var asksUpgrade = false
-    var awaitsContinue = false
     var acceptsTrailers = false
     /// Whether request or response authenticate the connection to the origin, which then is for no
     /// other client.
@@ -57,7 +56,6 @@ final class Exchange {
     var holdsEntry = false
     /// Nanoseconds after which the address may go on.
     var addressWait: UInt64 = 0
-    var body = BodyReader(.none, limits: HeadLimits())
     var upload = Upload.done
     /// Content that came whole with the head and waits to be sent with it.
     var arrived: [UInt8] = []
@@ -94,13 +92,11 @@ final class Exchange {
     var hasConnectTimedOut = false
     /// Whether the origin was given content that can't be given again.
     var hasStreamed = false
-    var response = BodyReader(.none, limits: HeadLimits())
+    /// Bytes of the response's content so far.
+    var responseCount: UInt64 = 0
     var hasResponse = false
-    var clientFraming = BodyFraming.none
-    var interimCount = 0
+    var isResponseComplete = false
     var status = 0
-    var keepsOrigin = false
-    var closesClient = false
 
     // For the log and the metrics.
     var startedAt: UInt64 = 0
@@ -110,14 +106,10 @@ final class Exchange {
     var logHost: [UInt8] = []
     var logPath: [UInt8] = []
     var problem = ""
-    /// Whether the gateway ended the client's connection, and not the client.
-    private var isDropped = false
     /// Octets of content of an answer made here.
     var answeredBytes: UInt64 = 0
-    /// When the window began over which the client's rate is measured, and what had come by then.
-    var rateCount: UInt64 = 0
 
-    init(_ proxy: ProxyLane, for client: ClientConnection) {
+    init(_ proxy: ProxyLane, for client: any ClientStream) {
         self.proxy = proxy
         self.client = client
         settings = proxy.settings
@@ -158,10 +150,8 @@ final class Exchange {
     func finish() {
         guard let client else { return }
         record()
-        let goesOn: Bool
-        if case .done = upload { goesOn = isPersistent && !closesClient } else { goesOn = false }
         end()
-        if goesOn { client.exchangeEnded() } else { client.linger() }
+        client.finish()
     }
 
     /// The response can't be completed: the client must see that.
@@ -173,18 +163,16 @@ final class Exchange {
         client.reset()
     }
 
-    /// The gateway is about to drop the client before its response has ended; why.
-    func willDropClient(_ reason: String) {
-        isDropped = true
-        if problem.isEmpty { problem = reason }
-    }
-
-    /// The client's connection was closed: by the client, unless ``willDropClient(_:)`` came
-    /// before.
-    func clientClosed() {
+    func clientClosed(_ why: ClientEnd) {
         guard client != nil else { return }
-        if !isDropped { proxy.tally.add(.clientAborts) }
-        if problem.isEmpty { problem = "client-aborted" }
+        if why == .aborted { proxy.tally.add(.clientAborts) }
+        if problem.isEmpty {
+            switch why {
+            case .aborted: problem = "client-aborted"
+            case .tooSlow: problem = "client-timeout"
+            case .drained: problem = "drain-timeout"
+            }
+        }
         record()
         releaseOrigin(reusable: false)
         end()
@@ -203,20 +191,20 @@ final class Exchange {
         // RFC 9112 §8: an incomplete request must not look complete. Some servers run the
         // application on what came before an orderly end; none does after a reset.
         guard isSent(to: origin) else {
-            if case .busy = origin.state { wasCutShort = true }
+            if origin.isBusy { wasCutShort = true }
             return origin.reset()
         }
         origin.resetsOnClose = false
-        guard reusable, origin.isFit, !proxy.isDraining else { return origin.close() }
-        origin.state = .idle
-        origin.isReused = true
-        origin.flow = 0
-        origin.setDeadline(milliseconds: settings.timeouts.poolIdle)
-        origin.server.keep(origin, max: settings.limits.pooledMax, round: lane.round)
+        let keeps = reusable && !isolatesContent && !authenticatesConnection && !proxy.isDraining
+        origin.release(
+            isReusable: keeps,
+            idleTime: settings.timeouts.poolIdle,
+            idleMax: settings.limits.pooledMax
+        )
     }
 
     /// Whether a server has been sent all of the request.
-    func isSent(to origin: OriginConnection) -> Bool {
+    func isSent(to origin: OriginStream) -> Bool {
         if case .done = upload { origin.unsentBytes == 0 } else { false }
     }
 
@@ -231,13 +219,19 @@ final class Exchange {
 
     /// Whether an origin was given the head and will not be given all of the content.
     var isCutShort: Bool {
-        if let origin, case .busy = origin.state, !isSent(to: origin) { return true }
+        if let origin, origin.isBusy, !isSent(to: origin) { return true }
         return wasCutShort
     }
 
-    // MARK: Events of the client's connection
+    func drainBegan() {}
 
-    func clientReadable() {
+    func clientBroke() -> Bool {
+        // What was verified whole arrives whole: nobody chooses where it ends by going away. That
+        // the client is gone shows again when something is sent to it.
+        !isGivingWhole
+    }
+
+    func contentReady() {
         switch upload {
         case .holding, .collecting, .streaming: pumpUpload()
         case .waiting, .replaying, .done, .abandoned: break

@@ -57,6 +57,11 @@ struct LocalAnswer {
         LocalAnswer(status: status, reason: "", fields: [], body: "")
     }
 
+    /// All fields but those of the connection and the framing.
+    var allFields: [(name: String, value: String)] {
+        body.isEmpty ? fields : [("Content-Type", contentType)] + fields
+    }
+
     /// Appends head and content; for HEAD the head alone.
     func write(into out: inout [UInt8], date: [UInt8], closes: Bool, isHead: Bool) {
         HeadWriter.beginLocalResponse(

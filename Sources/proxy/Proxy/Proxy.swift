@@ -1,12 +1,11 @@
 // Requests on their way through a lane.
 //
 //   ProxyLane           what the proxy owns on one lane: pools, judge, counters, scratch memory
-//   ClientConnection    reads heads, hands octets of content over, writes answers, lingers, closes
 //   Exchange            one request and its response: head → rule → verdict → decision → relay
 //   HeldBody            content that waits to be judged, counted in a HeldLedger of all lanes
-//   OriginConnection    a pooled connection to a server of an origin; reads responses
-//   OriginPool          the servers of an origin in turn, and their idle connections
-//   Tunnel              two connections after a 101
+//   Tunnel              two streams after a 101
+//
+// The client's side of a request is a stream of ClientStreams, the server's side one of Origins.
 //
 // Everything on a lane is confined to the lane's queue. What is shared between lanes is immutable
 // (`ProxySettings`) or made for it (the key table, the challenge issuer).

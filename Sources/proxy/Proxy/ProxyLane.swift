@@ -1,6 +1,8 @@
-import HTTPWire
+package import ClientStreams
+package import HTTPWire
 package import KeyStore
 package import Lanes
+import Origins
 import Rules
 package import TLSSession
 package import Telemetry
@@ -30,18 +32,16 @@ package final class ProxyLane {
     private var writeLog: LogSink
 
     // Scratch, used by one event at a time.
-    var requestHead = RequestHead()
-    var responseHead = ResponseHead()
+    package let heads = HeadScratch()
     var address = ClientAddress()
     var view = TargetView()
-    private var output: [UInt8] = []
 
     /// Client connections that are open.
     private(set) var clientCount = 0
     /// The gateway ends: connections close after their request.
-    private(set) var isDraining = false
+    package private(set) var isDraining = false
     private var emptied: (() -> Void)?
-    private var clients: [ObjectIdentifier: ClientConnection] = [:]
+    private var clients: [ObjectIdentifier: HTTP1Connection] = [:]
     private var dateSecond: Int64 = -1
     private var dateOctets: [UInt8] = []
     /// Empty arrays for the heads that go to origins: their memory is used again.
@@ -112,10 +112,25 @@ package final class ProxyLane {
             return Connection.discard(descriptor)
         }
         Connection.setNoDelay(descriptor, peer)
-        let client: ClientConnection
+        let client: HTTP1Connection
         do {
             let session = try tls.map { try TLSSession(accepting: $0) }
-            client = ClientConnection(descriptor, peer, tls: session, entry: entry, proxy: self)
+            let facts = ClientPeer(
+                address: peer.ipAddress,
+                isUnix: peer.isUnix,
+                isSecure: tls != nil,
+                entry: entry,
+                provenance: provenance(of: peer.ipAddress, isSecure: tls != nil),
+                settingsNumber: settingsNumber
+            )
+            client = HTTP1Connection(
+                descriptor,
+                peer,
+                tls: session,
+                client: facts,
+                host: self,
+                on: lane
+            )
             client.flow = address.map(flow) ?? Self.flow(UInt64(descriptor))
             try lane.register(client)
         } catch {
@@ -139,8 +154,12 @@ package final class ProxyLane {
 
     /// The peer's address, where it is the client's. Behind a trusted proxy the address that counts
     /// is told with each request; the peer of a Unix socket has none.
-    func ownAddress(of peer: SocketAddress) -> IPAddress? {
-        peer.isUnix || settings.isTrusted(peer.ipAddress) ? nil : peer.ipAddress
+    private func ownAddress(of peer: SocketAddress) -> IPAddress? {
+        ownAddress(peer.ipAddress, isUnix: peer.isUnix)
+    }
+
+    func ownAddress(_ address: IPAddress, isUnix: Bool) -> IPAddress? {
+        isUnix || settings.isTrusted(address) ? nil : address
     }
 
     /// Whose turns the clients at an address use. Where a client has no address of its own, its
@@ -156,10 +175,10 @@ package final class ProxyLane {
         return holding
     }
 
-    func clientClosed(_ client: ClientConnection) {
-        client.addressEntry?.release(now: MonotonicClock.nanoseconds)
+    package func connectionClosed(_ connection: HTTP1Connection) {
+        connection.client.entry?.release(now: MonotonicClock.nanoseconds)
         clientCount -= 1
-        clients[ObjectIdentifier(client)] = nil
+        clients[ObjectIdentifier(connection)] = nil
         tally.add(.connectionsClosed)
     }
 
@@ -191,20 +210,6 @@ package final class ProxyLane {
 
     // MARK: Scratch
 
-    /// The lane's output array, emptied; give it back with ``giveBack(_:)``.
-    func takeOutput() -> [UInt8] {
-        var taken: [UInt8] = []
-        swap(&taken, &output)
-        return taken
-    }
-
-    ///
-    /// Taken out of the caller's variable: of an array that two hold, removing makes a third.
-    func giveBack(_ used: inout [UInt8]) {
-        used.removeAll(keepingCapacity: true)
-        swap(&used, &output)
-    }
-
     /// An empty array for a head that goes to an origin; give it back with ``giveBack(head:)``.
     func takeHead() -> [UInt8] { spareHeads.popLast() ?? [] }
 
@@ -212,7 +217,7 @@ package final class ProxyLane {
     private static let spareHeadsMax = 256
     private static let spareHeadBytesMax = 32 << 10
 
-    /// Taken out of the caller's variable, as by ``giveBack(_:)``.
+    /// Taken out of the caller's variable, as by ``Lane/giveBack(_:)``.
     func giveBack(head: inout [UInt8]) {
         var taken: [UInt8] = []
         swap(&taken, &head)
@@ -226,7 +231,7 @@ package final class ProxyLane {
     var wallSeconds: Int64 { lane.wallMilliseconds / 1000 }
 
     /// Now as an IMF-fixdate.
-    var date: [UInt8] {
+    package var date: [UInt8] {
         let second = wallSeconds
         if second != dateSecond {
             dateSecond = second

@@ -1,38 +1,7 @@
+import ClientStreams
 package import HTTPWire
-package import Lanes
+package import Origins
 package import Rules
-
-/// One server of an origin.
-package struct OriginServerSettings: Sendable {
-    /// As the configuration writes it; for logs.
-    package let name: String
-    package let address: SocketAddress
-
-    package init(name: String, address: SocketAddress) {
-        self.name = name
-        self.address = address
-    }
-}
-
-/// One origin: its servers, used in turn.
-package struct OriginSettings: Sendable {
-    package let name: String
-    package var servers: [OriginServerSettings]
-    /// What the origin gets as Host instead of what the client sent.
-    package var host: [UInt8]?
-    /// What it gets of the fields that are deleted by default.
-    package var keptFields = KeptFields()
-    /// In milliseconds; see ``Timeouts``.
-    package var connectTimeout: UInt64
-    package var firstByteTimeout: UInt64
-
-    package init(name: String, servers: [OriginServerSettings], timeouts: Timeouts) {
-        self.name = name
-        self.servers = servers
-        connectTimeout = timeouts.connect
-        firstByteTimeout = timeouts.firstByte
-    }
-}
 
 /// Everything that a lane is told and never changes: a reload makes a new value, and requests under
 /// way keep theirs.
@@ -46,6 +15,9 @@ package final class ProxySettings: Sendable {
     package let addressSource: ClientAddress.Source
     /// Whether origins get RFC 7239's Forwarded beside X-Forwarded-For, -Proto and -Host.
     package let writesForwarded: Bool
+    /// The same bounds as client connections and origins' streams take them.
+    let clientLimits: ClientLimits
+    let responseLimits: ResponseLimits
     /// Under which path the gateway's own endpoints are, without a slash at its end.
     package let endpointsPath: [UInt8]
     /// Whether every request leaves a line in the access log.
@@ -75,9 +47,32 @@ package final class ProxySettings: Sendable {
         self.endpointsPath = Array(endpointsPath.utf8)
         self.logsAccess = logsAccess
         self.spillFolder = spillFolder
+        clientLimits = ClientLimits(timeouts, limits)
+        responseLimits = ResponseLimits(
+            head: limits.responseHead,
+            interimMax: limits.interimResponsesMax
+        )
     }
 
     func isTrusted(_ address: IPAddress) -> Bool {
         trustedProxies.contains { $0.contains(address) }
+    }
+}
+
+extension ClientLimits {
+    convenience init(_ timeouts: Timeouts, _ limits: ProxyLimits) {
+        self.init(
+            head: limits.requestHead,
+            handshakeTime: timeouts.handshake,
+            headTime: timeouts.head,
+            idleTime: timeouts.idle,
+            drainIdleTime: timeouts.drainIdle,
+            contentTime: timeouts.bodyIdle,
+            contentRate: timeouts.bodyMinimumRate,
+            outputTime: timeouts.responseIdle,
+            outputRate: timeouts.responseMinimumRate,
+            lingerTime: timeouts.linger,
+            lingerBytesMax: limits.drainBytesMax
+        )
     }
 }

@@ -1,22 +1,23 @@
 import Lanes
 
-/// Two connections after an upgrade: octets pass in both directions until both have ended.
-final class Tunnel {
-    /// Both connections hold the tunnel as long as they live, so it lets go of them at its end:
-    /// `nil` from then on.
-    private var sides: (client: ClientConnection, origin: OriginConnection)?
+/// Two streams after an upgrade: bytes pass in both directions until both have ended.
+final class Tunnel: ByteStreamOwner {
+    /// Both streams hold the tunnel as long as they live, so it lets go of them at its end: `nil`
+    /// from then on.
+    private var sides: (client: any ByteStream, origin: any ByteStream)?
     private let idleMilliseconds: UInt64
     private var clientEnded = false
     private var originEnded = false
 
-    init(_ client: ClientConnection, _ origin: OriginConnection, idleMilliseconds: UInt64) {
-        sides = (client, origin)
-        self.idleMilliseconds = idleMilliseconds
-    }
+    init(idleMilliseconds: UInt64) { self.idleMilliseconds = idleMilliseconds }
 
-    /// Sends octets that one side had sent before the tunnel stood.
-    func begin(fromClient early: [UInt8]) {
-        guard let (client, origin) = sides else { return }
+    /// Sends the bytes that the client had sent before the tunnel stood.
+    func begin(
+        _ client: any ByteStream,
+        _ origin: any ByteStream,
+        fromClient early: [UInt8]
+    ) {
+        sides = (client, origin)
         origin.setDeadline(milliseconds: nil)
         touch()
         if !early.isEmpty, case .failed = origin.write(early.span) { return end() }
@@ -26,12 +27,12 @@ final class Tunnel {
 
     /// Passes on what one side has sent, when the other takes it: one read, then it is the turn of
     /// the lane's other connections.
-    func relay(from source: Connection) {
+    func readable(_ source: any ByteStream) {
         guard let target = other(than: source), target.unsentBytes == 0 else { return }
         switch source.read() {
-        case .octets(let octets):
+        case .octets(let bytes):
             touch()
-            if case .failed = target.write(octets.span) { return end() }
+            if case .failed = target.write(bytes.span) { return end() }
             if target.unsentBytes == 0 { source.resumeReading() }
         case .wouldBlock: return
         case .ended: return ended(source, target)
@@ -39,16 +40,16 @@ final class Tunnel {
         }
     }
 
-    func drained(_ target: Connection) {
+    func drained(_ target: any ByteStream) {
         touch()
         other(than: target)?.resumeReading()
     }
 
-    private func other(than side: Connection) -> Connection? {
+    private func other(than side: any ByteStream) -> (any ByteStream)? {
         sides.map { $0.client === side ? $0.origin : $0.client }
     }
 
-    private func ended(_ source: Connection, _ target: Connection) {
+    private func ended(_ source: any ByteStream, _ target: any ByteStream) {
         let isClient = source === sides?.client
         guard isClient ? !clientEnded : !originEnded else { return }
         if isClient { clientEnded = true } else { originEnded = true }
@@ -56,16 +57,20 @@ final class Tunnel {
         if clientEnded, originEnded { end() }
     }
 
-    /// The client is gone in both directions. Behind the origin's end that is the client's own end,
+    /// One side is gone in both directions. Behind the origin's end that is the client's own end,
     /// and what it sent before is still to be read.
-    func clientBroke() {
+    func broke(_ stream: any ByteStream) {
         if !originEnded { end() }
     }
+
+    func failed(_ stream: any ByteStream) { end() }
+
+    func closed(_ stream: any ByteStream) { end() }
 
     private func touch() { sides?.client.setDeadline(milliseconds: idleMilliseconds) }
 
     /// Closes both sides.
-    func end() {
+    private func end() {
         guard let (client, origin) = sides else { return }
         sides = nil
         origin.close()

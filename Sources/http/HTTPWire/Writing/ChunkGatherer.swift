@@ -1,5 +1,5 @@
 /// Gathers the content that one read brought in one chunk (RFC 9112 §7.1), however small the chunks
-/// were in which it came: a sender of one-octet chunks makes no such work for the next hop.
+/// were in which it came: a sender of one-byte chunks makes no such work for the receiver.
 package struct ChunkGatherer: ~Copyable {
     /// Where the chunk's size stands.
     private var header = 0..<0
@@ -22,9 +22,11 @@ package struct ChunkGatherer: ~Copyable {
         count += content.count
     }
 
-    /// Ends the chunk, if one was begun. Nothing but ``add(_:to:)`` may have appended to `out`.
-    package consuming func finish(in out: inout [UInt8]) {
+    /// Ends the chunk, if one was begun; the next content begins another. Nothing but
+    /// ``add(_:to:)`` may have appended to `out`.
+    package mutating func finish(in out: inout [UInt8]) {
         guard count > 0 else { return }
+        defer { count = 0 }
         if count != announced {
             var size: [UInt8] = []
             ChunkWriter.beginChunk(count, into: &size)

@@ -1,22 +1,22 @@
 import Lanes
 
 /// One origin on one lane: its servers, taken in turn, and their idle connections.
-final class OriginPool {
+package final class OriginPool {
     /// A server that refused a connect is passed over for this long, unless all did.
     private static let pauseMilliseconds: UInt64 = 5_000
 
-    let settings: OriginSettings
-    let servers: [OriginServer]
+    package let settings: OriginSettings
+    package let servers: [OriginServer]
     private var next = 0
 
-    init(_ settings: OriginSettings) {
+    package init(_ settings: OriginSettings) {
         self.settings = settings
         servers = settings.servers.map(OriginServer.init)
     }
 
     /// The server whose turn it is among those that the request has not tried; one that failed
     /// lately only when no other is left.
-    func server(now: UInt64, after tried: [OriginServer]) -> OriginServer? {
+    package func server(now: UInt64, after tried: [OriginServer]) -> OriginServer? {
         var fallback: OriginServer?
         for step in 0..<servers.count {
             let index = (next + step) % servers.count
@@ -33,35 +33,35 @@ final class OriginPool {
     }
 
     /// Closes what waits; connections in use are closed when their exchange ends.
-    func closeIdle() {
+    package func closeIdle() {
         for server in servers { server.closeIdle() }
     }
 
     /// Remembers that a connect to a server failed.
-    func connectFailed(_ server: OriginServer, now: UInt64) {
+    package func connectFailed(_ server: OriginServer, now: UInt64) {
         server.pausedUntil = now &+ Self.pauseMilliseconds
     }
 }
 
 /// One server of an origin on one lane.
-final class OriginServer {
-    let settings: OriginServerSettings
+package final class OriginServer {
+    package let settings: OriginServerSettings
     var pausedUntil: UInt64 = 0
     /// Idle connections; the one used last is used next, so that the others can grow old.
-    private var idle: [OriginConnection] = []
+    private var idle: [OriginStream] = []
     /// Those that have become idle since the lane last asked for events.
-    private var fresh: [OriginConnection] = []
+    private var fresh: [OriginStream] = []
     /// The lane's round in which `fresh` became idle.
     private var freshRound: UInt64 = 0
 
-    init(_ settings: OriginServerSettings) { self.settings = settings }
+    package init(_ settings: OriginServerSettings) { self.settings = settings }
 
     /// Takes a connection that has shown no sign of its end.
     ///
     /// What the origin has sent since its last response would be taken for the response to the next
     /// request (RFC 9112 §9.2). Of a connection that became idle before the lane's `round` that is
     /// known; of one that became idle in it, the kernel is asked.
-    func takeIdle(round: UInt64) -> OriginConnection? {
+    package func takeIdle(round: UInt64) -> OriginStream? {
         settle(round)
         while let connection = idle.popLast() {
             if connection.isFit { return connection }
@@ -74,7 +74,7 @@ final class OriginServer {
         return nil
     }
 
-    func keep(_ connection: OriginConnection, max: Int, round: UInt64) {
+    func keep(_ connection: OriginStream, max: Int, round: UInt64) {
         settle(round)
         guard idleCount < max else { return connection.close() }
         fresh.append(connection)
@@ -88,7 +88,7 @@ final class OriginServer {
         fresh.removeAll(keepingCapacity: true)
     }
 
-    var idleCount: Int { idle.count + fresh.count }
+    package var idleCount: Int { idle.count + fresh.count }
 
     func closeIdle() {
         for connection in idle + fresh { connection.close() }
@@ -96,7 +96,7 @@ final class OriginServer {
         fresh = []
     }
 
-    func forget(_ connection: OriginConnection) {
+    func forget(_ connection: OriginStream) {
         if let index = idle.lastIndex(where: { $0 === connection }) { idle.remove(at: index) }
         if let index = fresh.lastIndex(where: { $0 === connection }) { fresh.remove(at: index) }
     }

@@ -1,0 +1,32 @@
+package import HTTPWire
+
+/// Whose client connections they are: what serves their requests.
+package protocol ClientHost: AnyObject {
+    var clientLimits: ClientLimits { get }
+    /// The gateway ends: connections close after their request.
+    var isDraining: Bool { get }
+    /// Now as an IMF-fixdate.
+    var date: [UInt8] { get }
+    /// Where a request's head is read, for use in ``ClientStreamOwner/begin(_:fault:)``.
+    var heads: HeadScratch { get }
+
+    /// Decides anew what depends on settings, where they have changed.
+    func settle(_ peer: inout ClientPeer)
+    /// Who serves the request of a stream.
+    func owner(for stream: any ClientStream) -> any ClientStreamOwner
+    /// Appends the response to what is no request. The connection ends behind it.
+    func answer(_ fault: HeadFault, into out: inout [UInt8])
+    /// A client was too slow in taking its response.
+    func clientWasTooSlow()
+    /// TLS failed with a client.
+    func clientTLSFailed()
+    /// A connection was closed.
+    func connectionClosed(_ connection: HTTP1Connection)
+}
+
+/// Why there is no request.
+package enum HeadFault {
+    case malformed(Malformed.Reason)
+    /// The head was not complete in time.
+    case timeout
+}

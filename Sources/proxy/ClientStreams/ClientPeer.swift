@@ -1,0 +1,32 @@
+package import HTTPWire
+package import Verification
+
+/// Who is at the other end of a connection, as the settings of the day see it.
+package struct ClientPeer {
+    package let address: IPAddress
+    /// The other end is a Unix socket, which has no address.
+    package let isUnix: Bool
+    package let isSecure: Bool
+    /// What the address has used of its limits; `nil` where it has none of its own.
+    package var entry: AddressEntry?
+    /// Tells origins who the client is.
+    package var provenance: ProvenanceWriter
+    /// Of the settings by which it was decided whether the peer is trusted.
+    package var settingsNumber: UInt32
+
+    package init(
+        address: IPAddress,
+        isUnix: Bool,
+        isSecure: Bool,
+        entry: AddressEntry?,
+        provenance: ProvenanceWriter,
+        settingsNumber: UInt32
+    ) {
+        self.address = address
+        self.isUnix = isUnix
+        self.isSecure = isSecure
+        self.entry = entry
+        self.provenance = provenance
+        self.settingsNumber = settingsNumber
+    }
+}

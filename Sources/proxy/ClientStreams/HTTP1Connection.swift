@@ -1,0 +1,328 @@
+import HTTPWire
+package import Lanes
+package import TLSSession
+
+/// A client's HTTP/1 connection: finds heads, serves one request after the other, lingers, closes.
+package final class HTTP1Connection: Connection {
+    enum Phase {
+        /// Between requests, or in the middle of a head. Leaves to `request`, `lingering`, closed.
+        case head
+        /// A request is under way. Leaves to `head`, `lingering`, `tunnel`, closed.
+        case request(HTTP1Stream)
+        /// The last response is out; what still comes is read away. Leaves to closed.
+        case lingering(drained: Int)
+        /// Upgraded. Leaves to closed.
+        case tunnel(any ByteStreamOwner)
+    }
+
+    let host: any ClientHost
+    private var phase = Phase.head
+    package private(set) var client: ClientPeer
+    /// Bytes that were read and not used: a partial head, or what followed a message.
+    var inbox: [UInt8] = []
+    /// Whether the scanner has seen all of the inbox.
+    private var isInboxScanned = false
+    private var scanner: HeadScanner
+    /// What the client had still to take when the deadline was set. The kernel's part counts: it
+    /// makes room in large steps only, and between them a slow reader looks like one that stands.
+    private var untakenAtDeadline = 0
+    /// The address is over a limit: the next request is not read yet, so that a flood takes its
+    /// sender's time and not the gateway's.
+    private var isPaused = false
+    /// As long as `Retry-After` says at least.
+    private static let pauseMilliseconds: UInt64 = 1_000
+
+    package init(
+        _ descriptor: Int32,
+        _ peer: SocketAddress,
+        tls: TLSSession?,
+        client: ClientPeer,
+        host: any ClientHost,
+        on lane: Lane
+    ) {
+        self.host = host
+        self.client = client
+        scanner = HeadScanner(.request(isSecure: tls != nil))
+        super.init(descriptor: descriptor, peer: peer, isConnecting: false, tls: tls, on: lane)
+    }
+
+    /// Waits for the first head.
+    package func begin() {
+        setDeadline(milliseconds: whileServing(host.clientLimits.handshakeTime))
+    }
+
+    /// A time to wait for a request: a shorter one while the gateway drains.
+    private func whileServing(_ milliseconds: UInt64) -> UInt64 {
+        host.isDraining ? min(milliseconds, host.clientLimits.drainIdleTime) : milliseconds
+    }
+
+    /// Closes the connection. A request under way is told.
+    override public func close() {
+        guard !isClosed else { return }
+        super.close()
+        // What a request holds is counted with the address, which is let go behind it.
+        defer { host.connectionClosed(self) }
+        switch phase {
+        case .request(let stream): stream.closed()
+        // Also when what waits for the client can't be sent: nobody else ends the other side.
+        case .tunnel(let owner): owner.closed(self)
+        case .head, .lingering: break
+        }
+        // Stream and connection hold each other.
+        phase = .head
+    }
+
+    // MARK: Events
+
+    /// There may be something to read.
+    override public func inputReady() {
+        switch phase {
+        case .head: readHead()
+        case .request(let stream):
+            stream.owner?.contentReady()
+            if case .request(let stream) = phase, stream.owner?.isUploaded == true, unsentBytes == 0
+            {
+                expectNothing()
+            }
+        case .lingering: drainInput()
+        case .tunnel(let owner): owner.readable(self)
+        }
+    }
+
+    /// What waited has been sent.
+    override public func outputDrained() {
+        switch phase {
+        case .head: awaitHead()
+        case .request(let stream): stream.owner?.clientDrained()
+        case .lingering: finishLingering()
+        case .tunnel(let owner): owner.drained(self)
+        }
+    }
+
+    /// What waited can't be sent.
+    override public func outputFailed() { close() }
+
+    /// The client is gone in both directions, and nobody has read that.
+    override public func brokeWhileUnread() {
+        switch phase {
+        case .head, .lingering: close()
+        case .request(let stream): if stream.owner?.clientBroke() != false { close() }
+        case .tunnel(let owner): owner.broke(self)
+        }
+    }
+
+    /// What was awaited did not come in time.
+    override public func deadlinePassed() {
+        if unsentBytes > 0 { return outputTimedOut() }
+        switch phase {
+        case .head:
+            if isPaused {
+                isPaused = false
+                return awaitHead()
+            }
+            // An idle connection is closed without a word: an answer would be taken for one to the
+            // request that may be on its way (RFC 9112 §9.5).
+            guard scanner.hasBegun else { return closeIdle() }
+            answer(.timeout)
+        case .request(let stream):
+            guard stream.owner?.isUploaded == true else { return stream.contentTimedOut() }
+            // An orderly end would make a whole response of one that ends with its connection.
+            if host.isDraining, isEnding { reset() }
+        case .lingering: close()
+        case .tunnel(let owner): owner.failed(self)
+        }
+    }
+
+    private func outputTimedOut() {
+        let limits = host.clientLimits
+        let wanted = limits.outputRate * limits.outputTime / 1000
+        let taken = UInt64(max(untakenAtDeadline - untakenBytes, 0))
+        guard taken == 0 || taken < wanted else { return watchOutput() }
+        host.clientWasTooSlow()
+        if case .request(let stream) = phase { stream.end = .tooSlow }
+        // An orderly end would make a whole response of one that ends with its connection.
+        reset()
+    }
+
+    /// Closes an idle connection. While the gateway drains, a request that came in the last moment
+    /// is served first.
+    private func closeIdle() {
+        guard host.isDraining, !isEnding, !isSilent() else { return close() }
+        setDeadline(milliseconds: host.clientLimits.drainIdleTime)
+        expectInput()
+        lane.resume(self)
+    }
+
+    /// The request is complete, and nothing waits for the client.
+    ///
+    /// A client that has ended its own direction is served all the same, as HAProxy does by default
+    /// and nginx does not: it may wait for its response. Whether it does, or is gone, shows only
+    /// when something is sent. So while the gateway drains, its wait is bounded.
+    func expectNothing() {
+        let waits = host.isDraining && isEnding
+        setDeadline(milliseconds: waits ? host.clientLimits.drainIdleTime : nil)
+    }
+
+    /// Gives the client time to take what waits for it.
+    func watchOutput() {
+        untakenAtDeadline = untakenBytes
+        setDeadline(milliseconds: host.clientLimits.outputTime)
+    }
+}
+
+// Heads.
+extension HTTP1Connection {
+    private func readHead() {
+        guard unsentBytes == 0, !isPaused else { return }
+        if !inbox.isEmpty, !isInboxScanned {
+            let bytes = inbox
+            return takeHead(bytes.span, isInbox: true)
+        }
+        switch read() {
+        case .octets(let bytes):
+            guard !inbox.isEmpty else { return takeHead(bytes.span, isInbox: false) }
+            inbox.append(contentsOf: bytes)
+            let all = inbox
+            takeHead(all.span, isInbox: true)
+        case .wouldBlock: break
+        case .ended: close()
+        case .failed(let error):
+            if case .tls = error { host.clientTLSFailed() }
+            close()
+        }
+    }
+
+    private func takeHead(_ bytes: Span<UInt8>, isInbox: Bool) {
+        let hadBegun = scanner.hasBegun
+        do throws(Malformed) {
+            switch try scanner.scan(bytes, limits: host.clientLimits.head) {
+            case .needMore:
+                if !isInbox { bytes.withUnsafeBufferPointer { inbox.append(contentsOf: $0) } }
+                isInboxScanned = true
+                if scanner.hasBegun, !hadBegun {
+                    setDeadline(milliseconds: host.clientLimits.headTime)
+                }
+                if isReadable { resumeReading() }
+            case .complete(let range):
+                isInboxScanned = false
+                scanner = HeadScanner(.request(isSecure: client.isSecure))
+                let rest = bytes.extracting(droppingFirst: range.upperBound)
+                if isInbox || !rest.isEmpty {
+                    inbox = rest.withUnsafeBufferPointer { Array($0) }
+                }
+                beginRequest(bytes.extracting(range))
+            }
+        } catch {
+            inbox = []
+            answer(.malformed(error.reason))
+        }
+    }
+
+    private func beginRequest(_ head: Span<UInt8>) {
+        host.settle(&client)
+        var fault: Malformed.Reason?
+        let heads = host.heads
+        do throws(Malformed) {
+            try heads.request.read(head, isSecure: client.isSecure, limits: host.clientLimits.head)
+        } catch {
+            fault = error.reason
+        }
+        let stream = HTTP1Stream(self, heads.request, isMalformed: fault != nil)
+        let owner = host.owner(for: stream)
+        stream.owner = owner
+        phase = .request(stream)
+        owner.begin(head, fault: fault)
+    }
+}
+
+// Between requests.
+extension HTTP1Connection {
+    /// The request is over and the connection goes on with the next head.
+    func takeNext() {
+        guard !isClosed else { return }
+        phase = .head
+        if unsentBytes > 0 { return watchOutput() }
+        awaitHead()
+    }
+
+    private func awaitHead() {
+        if isPaused { return setDeadline(milliseconds: Self.pauseMilliseconds) }
+        setDeadline(milliseconds: whileServing(host.clientLimits.idleTime))
+        if !inbox.isEmpty { lane.resume(self) } else { resumeReading() }
+    }
+
+    /// Lets the next request wait.
+    func pause() { isPaused = true }
+
+    /// The connection is a tunnel from now on.
+    func becomeTunnel(of owner: any ByteStreamOwner) { phase = .tunnel(owner) }
+
+    /// The gateway ends. What waits for a request waits a little longer: the client may have sent
+    /// one that is on its way, and is answered with `Connection: close` (RFC 9112 §9.6, §9.8).
+    package func drain() {
+        switch phase {
+        case .head:
+            guard unsentBytes == 0, !scanner.hasBegun, inbox.isEmpty, !isPaused else { return }
+            setDeadline(milliseconds: host.clientLimits.drainIdleTime)
+        case .request(let stream):
+            if unsentBytes == 0, isEnding, stream.owner?.isUploaded == true { expectNothing() }
+            stream.owner?.drainBegan()
+        case .lingering, .tunnel: break
+        }
+    }
+
+    /// The time to end by itself is over.
+    package func abort() {
+        switch phase {
+        case .tunnel(let owner): owner.failed(self)
+        case .request(let stream):
+            stream.end = .drained
+            reset()
+        case .head, .lingering: if unsentBytes > 0 { reset() } else { close() }
+        }
+    }
+}
+
+// Endings.
+extension HTTP1Connection {
+    /// Answers what was no request, then ends the connection.
+    private func answer(_ fault: HeadFault) {
+        var out = lane.takeOutput()
+        host.answer(fault, into: &out)
+        let outcome = write(out.span)
+        lane.giveBack(&out)
+        if case .failed = outcome { return close() }
+        linger()
+    }
+
+    /// Says that nothing more will be sent, and reads away what still comes for a bounded time and
+    /// amount, so that the client sees the answer and no reset (RFC 9112 §9.6).
+    func linger() {
+        guard !isClosed else { return }
+        inbox = []
+        phase = .lingering(drained: 0)
+        setDeadline(milliseconds: host.clientLimits.lingerTime)
+        if unsentBytes == 0 { finishLingering() } else { watchOutput() }
+    }
+
+    private func finishLingering() {
+        shutDownOutput()
+        setDeadline(milliseconds: host.clientLimits.lingerTime)
+        resumeReading()
+    }
+
+    private func drainInput() {
+        guard unsentBytes == 0 else { return }
+        guard case .lingering(let drained) = phase else { return }
+        switch read() {
+        case .octets(let bytes):
+            guard drained + bytes.count <= host.clientLimits.lingerBytesMax else {
+                return close()
+            }
+            phase = .lingering(drained: drained + bytes.count)
+            resumeReading()
+        case .wouldBlock: return
+        case .ended, .failed: return close()
+        }
+    }
+}

@@ -1,0 +1,151 @@
+import HTTPWire
+import Lanes
+
+extension HTTP1Stream {
+    var unsentBytes: Int { connection.unsentBytes }
+
+    func sendContinue() {
+        guard awaitsContinue, owner != nil else { return }
+        awaitsContinue = false
+        begin()
+        HeadWriter.beginLocalResponse(
+            status: 100,
+            date: [],
+            framing: .none,
+            connection: .keep,
+            into: &out.bytes
+        )
+        HeadWriter.endHead(into: &out.bytes)
+        flush()
+    }
+
+    /// RFC 9110 §15.2: never to an HTTP/1.0 client. The 100 that the gateway has sent itself is not
+    /// sent twice.
+    func sendInterim(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) {
+        guard version == .http11, owner != nil, head.status != 100 || awaitsContinue else { return }
+        awaitsContinue = false
+        begin()
+        HeadWriter.beginResponse(head, octets, HeadWriter.ResponseOptions(), into: &out.bytes)
+        HeadWriter.endHead(into: &out.bytes)
+        flush()
+    }
+
+    func beginResponse(
+        _ head: borrowing ResponseHead,
+        _ octets: Span<UInt8>,
+        adding fields: [(name: StaticString, value: String)]
+    ) {
+        // HTTP/1.0 has no chunks, and HTTP/1.1 needs no close to know the end.
+        switch head.framing {
+        case .none, .length: out.framing = head.framing
+        case .chunked, .untilClose: out.framing = version == .http11 ? .chunked : .untilClose
+        }
+        settlePersistence()
+        var options = HeadWriter.ResponseOptions()
+        options.framing = out.framing
+        options.date = connection.host.date
+        options.connection = isPersistent ? .keep : .close
+        begin()
+        HeadWriter.beginResponse(head, octets, options, into: &out.bytes)
+        for field in fields { HeadWriter.field(field.name, text: field.value, into: &out.bytes) }
+        HeadWriter.endHead(into: &out.bytes)
+    }
+
+    /// Decides whether the connection goes on, before the head says so. The rest of a request that
+    /// is answered before its end is not waited for.
+    private func settlePersistence() {
+        if out.framing == .untilClose || !body.isFinished || connection.host.isDraining {
+            isPersistent = false
+        }
+    }
+
+    func append(_ content: Span<UInt8>) {
+        begin()
+        guard !out.gather(content) else { return }
+        send(content)
+    }
+
+    func endContent(_ trailers: TrailerSection?) {
+        begin()
+        out.end(trailers)
+    }
+
+    @discardableResult
+    func flush() -> ClientOutput {
+        guard owner != nil else { return .closed }
+        guard isGathering else { return .sent }
+        out.finish()
+        if !out.bytes.isEmpty { send(Span()) }
+        connection.lane.giveBack(&out.bytes)
+        isGathering = false
+        defer { output = .sent }
+        switch output {
+        case .sent: break
+        case .queued: connection.watchOutput()
+        case .closed: connection.close()
+        }
+        return output
+    }
+
+    @discardableResult
+    func respond(
+        status: Int,
+        fields: [(name: String, value: String)],
+        content: [UInt8]
+    ) -> ClientOutput {
+        out.framing = .length(UInt64(content.count))
+        settlePersistence()
+        begin()
+        HeadWriter.beginLocalResponse(
+            status: status,
+            date: connection.host.date,
+            framing: out.framing,
+            connection: isPersistent ? .keep : .close,
+            into: &out.bytes
+        )
+        for (name, value) in fields {
+            HeadWriter.field(text: Array(name.utf8), Array(value.utf8), into: &out.bytes)
+        }
+        HeadWriter.endHead(into: &out.bytes)
+        if !isHead { append(content.span) }
+        return flush()
+    }
+
+    func upgrade(
+        _ head: borrowing ResponseHead,
+        _ octets: Span<UInt8>,
+        behind: Span<UInt8>,
+        to owner: any ByteStreamOwner
+    ) -> (stream: any ByteStream, early: [UInt8])? {
+        var options = HeadWriter.ResponseOptions()
+        options.connection = .upgrade
+        begin()
+        HeadWriter.beginResponse(head, octets, options, into: &out.bytes)
+        HeadWriter.endHead(into: &out.bytes)
+        if !behind.isEmpty { append(behind) }
+        if case .closed = flush() { return nil }
+        leave()
+        let early = connection.inbox
+        connection.inbox = []
+        connection.becomeTunnel(of: owner)
+        return (connection, early)
+    }
+
+    /// Takes the lane's memory to gather in.
+    private func begin() {
+        guard !isGathering else { return }
+        isGathering = true
+        out.bytes = connection.lane.takeOutput()
+    }
+
+    /// Sends what is gathered, and a piece behind it.
+    private func send(_ piece: Span<UInt8>) {
+        if case .closed = output { return }
+        switch connection.write(out.bytes.span, piece) {
+        case .sent: break
+        case .queued: output = .queued
+        case .failed: output = .closed
+        }
+        out.bytes.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,181 @@
+import HTTPWire
+import Lanes
+import Verification
+
+/// One request on an HTTP/1 connection, and its response.
+final class HTTP1Stream {
+    let connection: HTTP1Connection
+    /// The request; `nil` when it is over.
+    var owner: (any ClientStreamOwner)?
+    /// What the owner is told when the connection is closed.
+    var end = ClientEnd.aborted
+
+    // The request.
+    let version: HTTPVersion
+    let isHead: Bool
+    /// Whether the connection takes another request after this one.
+    var isPersistent: Bool
+    var awaitsContinue: Bool
+    var body: BodyReader
+    /// What had come when the time for content began, over which the client's rate is measured.
+    private var countAtDeadline: UInt64 = 0
+
+    // The response.
+    var out = OutgoingContent()
+    /// Whether `out` has the lane's memory.
+    var isGathering = false
+    /// What became of what was sent since the last ``flush()``; `closed` when that failed.
+    var output = ClientOutput.sent
+
+    init(_ connection: HTTP1Connection, _ head: borrowing RequestHead, isMalformed: Bool) {
+        self.connection = connection
+        version = head.version
+        isHead = !isMalformed && head.method == .head
+        // RFC 9112 §9.3: no persistence with HTTP/1.0 clients, some of which keep a connection open
+        // that a proxy in between has taken for closed.
+        isPersistent = !isMalformed && head.version == .http11 && head.isPersistent
+        awaitsContinue = !isMalformed && head.expectsContinue
+        let framing = isMalformed ? BodyFraming.none : head.framing
+        body = BodyReader(framing, limits: connection.host.clientLimits.head)
+    }
+
+    /// The connection was closed.
+    func closed() { leave()?.clientClosed(end) }
+
+    /// The client's content did not come in time.
+    func contentTimedOut() {
+        let limits = connection.host.clientLimits
+        let wanted = limits.contentRate * limits.contentTime / 1000
+        let brought = body.contentCount - countAtDeadline
+        guard brought == 0 || brought < wanted else { return awaitContent() }
+        owner?.contentTimedOut()
+    }
+
+    /// Lets go of the owner.
+    @discardableResult
+    func leave() -> (any ClientStreamOwner)? {
+        defer { owner = nil }
+        return owner
+    }
+}
+
+extension HTTP1Stream: ClientStream {
+    var peerAddress: IPAddress { connection.client.address }
+    var peerIsUnix: Bool { connection.client.isUnix }
+    var isSecure: Bool { connection.client.isSecure }
+    var addressEntry: AddressEntry? { connection.client.entry }
+    var provenance: ProvenanceWriter { connection.client.provenance }
+    var flow: Int { connection.flow }
+
+    // MARK: The request's content
+
+    var contentFraming: BodyFraming { body.framing }
+    var contentCount: UInt64 { body.contentCount }
+    var isContentComplete: Bool { body.isFinished }
+    var hasContent: Bool { !body.isFinished && !connection.inbox.isEmpty }
+
+    var hasWholeContent: Bool {
+        guard case .length(let length) = body.framing else { return false }
+        return length <= UInt64(connection.inbox.count)
+    }
+
+    func takeWholeContent(max: UInt64) -> [UInt8]? {
+        guard hasWholeContent, !body.isFinished, body.contentCount == 0,
+            case .length(let length) = body.framing, length <= max
+        else { return nil }
+        // It is no more than the inbox has.
+        let count = Int(length)
+        body.finishLength()
+        if connection.inbox.count == count {
+            defer { connection.inbox = [] }
+            return connection.inbox
+        }
+        defer { connection.inbox.removeFirst(count) }
+        return Array(connection.inbox[..<count])
+    }
+
+    func dropContent() -> Bool {
+        guard isPersistent else { return body.isFinished }
+        let bytes = connection.inbox
+        var position = 0
+        do throws(Malformed) {
+            while true {
+                switch try body.read(bytes.span, from: &position) {
+                case .content: continue
+                case .needMore: return false
+                case .finished:
+                    if position > 0 { connection.inbox = Array(bytes[position...]) }
+                    return true
+                }
+            }
+        } catch {
+            return false
+        }
+    }
+
+    func readContent(_ take: (Span<UInt8>) -> Bool) -> ContentRead {
+        guard owner != nil else { return .closed }
+        guard !body.isFinished else { return .complete }
+        if !connection.inbox.isEmpty {
+            let bytes = connection.inbox
+            connection.inbox = []
+            return decode(bytes.span, take)
+        }
+        switch connection.read() {
+        case .octets(let bytes): return decode(bytes.span, take)
+        case .wouldBlock: return .none
+        case .ended, .failed:
+            // RFC 9112 §8: an incomplete request must not look complete to the origin.
+            connection.close()
+            return .closed
+        }
+    }
+
+    /// Takes bytes of the connection: content up to its end, then the next request.
+    private func decode(_ bytes: Span<UInt8>, _ take: (Span<UInt8>) -> Bool) -> ContentRead {
+        var position = 0
+        do throws(Malformed) {
+            reading: while true {
+                switch try body.read(bytes, from: &position) {
+                case .content(let range):
+                    guard take(bytes.extracting(range)) else { return .stopped }
+                case .needMore: return .some
+                case .finished: break reading
+                }
+            }
+        } catch {
+            return .malformed(error.reason)
+        }
+        if position < bytes.count {
+            let rest = bytes.extracting(droppingFirst: position)
+            connection.inbox = rest.withUnsafeBufferPointer { Array($0) }
+        }
+        return .complete
+    }
+
+    func resumeReading() { connection.resumeReading() }
+
+    func awaitContent() {
+        countAtDeadline = body.contentCount
+        connection.setDeadline(milliseconds: connection.host.clientLimits.contentTime)
+    }
+
+    func expectNothing() { connection.expectNothing() }
+
+    func stopDeadline() { connection.setDeadline(milliseconds: nil) }
+
+    // MARK: The end
+
+    func endAfterResponse() { isPersistent = false }
+
+    func finish() {
+        guard leave() != nil else { return }
+        if body.isFinished, isPersistent { connection.takeNext() } else { connection.linger() }
+    }
+
+    func pause() { connection.pause() }
+
+    func reset() { connection.reset() }
+
+    func close() { connection.close() }
+}

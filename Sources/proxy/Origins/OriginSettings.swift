@@ -1,0 +1,40 @@
+package import HTTPWire
+package import Lanes
+
+/// One server of an origin.
+package struct OriginServerSettings: Sendable {
+    /// As the configuration writes it; for logs.
+    package let name: String
+    package let address: SocketAddress
+
+    package init(name: String, address: SocketAddress) {
+        self.name = name
+        self.address = address
+    }
+}
+
+/// One origin: its servers, used in turn.
+package struct OriginSettings: Sendable {
+    package let name: String
+    package var servers: [OriginServerSettings]
+    /// What the origin gets as Host instead of what the client sent.
+    package var host: [UInt8]?
+    /// What it gets of the fields that are deleted by default.
+    package var keptFields = KeptFields()
+    /// Milliseconds for a connect to a server. Then the next server, at last 504.
+    package var connectTimeout: UInt64
+    /// Milliseconds from the end of a request to the head of its response. Then 504.
+    package var firstByteTimeout: UInt64
+
+    package init(
+        name: String,
+        servers: [OriginServerSettings],
+        connectTimeout: UInt64,
+        firstByteTimeout: UInt64
+    ) {
+        self.name = name
+        self.servers = servers
+        self.connectTimeout = connectTimeout
+        self.firstByteTimeout = firstByteTimeout
+    }
+}

@@ -1,0 +1,68 @@
+package import HTTPWire
+package import Lanes
+
+// A request on its way to the server.
+extension OriginStream {
+    /// Begins a request. The connection takes bytes.
+    ///
+    /// - asksUpgrade: the request asks for another protocol.
+    /// - framing: how the content goes to the server.
+    package func begin(
+        _ method: Method,
+        asksUpgrade: Bool,
+        framing: BodyFraming,
+        limits: ResponseLimits
+    ) {
+        self.method = method
+        self.asksUpgrade = asksUpgrade
+        self.limits = limits
+        out.framing = framing
+        progress = .head
+        isPersistent = false
+        inbox = []
+        scanner = HeadScanner(.response)
+        interimCount = 0
+        outcome = .sent
+        sentNothing = true
+        // What bounded the connect, or the time in the pool, says nothing about the request.
+        setDeadline(milliseconds: nil)
+    }
+
+    /// Adds content. A large piece is sent at once, small ones are gathered until ``flush()``.
+    package func append(_ content: Span<UInt8>) {
+        gather()
+        if !out.gather(content) { send(content) }
+    }
+
+    /// The content is complete. A client's trailers end at the gateway (RFC 9110 §6.5.1 ¶2):
+    /// origins can't say that they take any, and some take them for fields of the next request.
+    package func endContent() {
+        gather()
+        out.end(nil)
+    }
+
+    /// Sends what was gathered; answers for all that was sent since the last call.
+    package func flush() -> WriteOutcome {
+        guard isGathering else { return .sent }
+        out.finish()
+        if !out.bytes.isEmpty { send(Span()) }
+        lane.giveBack(&out.bytes)
+        isGathering = false
+        defer { outcome = .sent }
+        return outcome
+    }
+
+    /// Sends what is gathered, and a piece behind it.
+    private func send(_ piece: Span<UInt8>) {
+        if case .failed = outcome { return }
+        outcome = write(out.bytes.span, piece)
+        out.bytes.removeAll(keepingCapacity: true)
+    }
+
+    /// Takes the lane's memory to gather in.
+    private func gather() {
+        guard !isGathering else { return }
+        isGathering = true
+        out.bytes = lane.takeOutput()
+    }
+}

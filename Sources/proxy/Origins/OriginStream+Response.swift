@@ -1,0 +1,142 @@
+package import HTTPWire
+import Lanes
+
+/// What ``OriginStream/receive()`` found.
+package enum OriginRead {
+    /// Something was read; the response goes on.
+    case some
+    /// Nothing now; ``OriginStreamOwner/originReadable(_:)`` follows.
+    case none
+    /// The response is complete.
+    case complete
+    /// The owner has ended the reading.
+    case stopped
+    /// The connection ended or failed before the response was complete.
+    case broke
+    /// The response is malformed.
+    case malformed(Malformed.Reason)
+    /// There were more interim responses than may be.
+    case tooManyInterim
+}
+
+// A response on its way from the server.
+extension OriginStream {
+    /// Whether nothing of a response has come.
+    package var hasReceivedNothing: Bool {
+        progress == .head && inbox.isEmpty && interimCount == 0
+    }
+
+    /// Whether the server keeps the connection behind this response.
+    package var keepsConnection: Bool { isPersistent }
+
+    /// The trailers of a response that is complete.
+    package var trailers: TrailerSection { body.trailers }
+
+    /// Reads once, and tells the owner what came.
+    package func receive(for owner: any OriginStreamOwner) -> OriginRead {
+        switch read() {
+        case .octets(let bytes):
+            switch progress {
+            case .head:
+                if inbox.isEmpty { return takeHead(bytes.span, owner) }
+                inbox.append(contentsOf: bytes)
+                let all = inbox
+                return takeHead(all.span, owner)
+            case .content: return takeContent(bytes.span, from: 0, owner)
+            case .complete, .broken: return .broke
+            }
+        case .wouldBlock: return .none
+        case .ended: return ended()
+        case .failed:
+            isPersistent = false
+            return .broke
+        }
+    }
+
+    /// The server has ended its direction.
+    private func ended() -> OriginRead {
+        isPersistent = false
+        guard progress == .content else { return .broke }
+        do throws(Malformed) {
+            try body.close()
+        } catch {
+            // RFC 9112 §8: a short response must not look like a whole one.
+            progress = .broken
+            return .broke
+        }
+        progress = .complete
+        return .complete
+    }
+
+    /// Looks for a head; behind interim ones for the next.
+    private func takeHead(_ bytes: Span<UInt8>, _ owner: any OriginStreamOwner) -> OriginRead {
+        var start = 0
+        do throws(Malformed) {
+            while true {
+                let rest = bytes.extracting(droppingFirst: start)
+                guard case .complete(let range) = try scanner.scan(rest, limits: limits.head)
+                else {
+                    if start > 0 || inbox.isEmpty {
+                        inbox = rest.withUnsafeBufferPointer { Array($0) }
+                    }
+                    return .some
+                }
+                let head = rest.extracting(range)
+                try heads.response.read(
+                    head,
+                    to: method,
+                    upgradeSent: asksUpgrade,
+                    limits: limits.head
+                )
+                start += range.upperBound
+                scanner = HeadScanner(.response)
+                guard heads.response.isInterim else {
+                    inbox = []
+                    return takeResponse(head, bytes.extracting(droppingFirst: start), owner)
+                }
+                interimCount += 1
+                guard interimCount <= limits.interimMax else { return .tooManyInterim }
+                guard owner.originInterim(heads.response, head) else { return .stopped }
+            }
+        } catch {
+            progress = .broken
+            return .malformed(error.reason)
+        }
+    }
+
+    private func takeResponse(
+        _ head: Span<UInt8>,
+        _ rest: Span<UInt8>,
+        _ owner: any OriginStreamOwner
+    ) -> OriginRead {
+        progress = .content
+        body = BodyReader(heads.response.framing, limits: limits.head)
+        isPersistent = heads.response.isPersistent
+        guard owner.originResponded(heads.response, head, rest: rest) else { return .stopped }
+        return takeContent(rest, from: 0, owner)
+    }
+
+    private func takeContent(
+        _ bytes: Span<UInt8>,
+        from start: Int,
+        _ owner: any OriginStreamOwner
+    ) -> OriginRead {
+        var position = start
+        do throws(Malformed) {
+            reading: while true {
+                switch try body.read(bytes, from: &position) {
+                case .content(let range): owner.originContent(bytes.extracting(range))
+                case .needMore: return .some
+                case .finished: break reading
+                }
+            }
+        } catch {
+            progress = .broken
+            return .malformed(error.reason)
+        }
+        progress = .complete
+        // RFC 9112 §6.3 ¶2: more than was announced is no part of any response.
+        if position < bytes.count { isPersistent = false }
+        return .complete
+    }
+}

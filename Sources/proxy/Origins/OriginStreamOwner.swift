@@ -1,0 +1,37 @@
+package import HTTPWire
+package import Lanes
+
+/// Who sends a request on an ``OriginStream`` and gets its response: an exchange of the proxy, or a
+/// call of the gateway's own.
+package protocol OriginStreamOwner: AnyObject {
+    /// The connect ended well. The stream takes a request.
+    func originConnected(_ stream: OriginStream)
+    /// The connect failed or timed out. Nothing was sent. The stream is to be closed.
+    func originConnectFailed(_ stream: OriginStream, _ error: SocketError)
+    /// There may be something to read; see ``OriginStream/receive()``.
+    func originReadable(_ stream: OriginStream)
+    /// What waited to be sent has been sent.
+    func originDrained(_ stream: OriginStream)
+    /// Bytes could not be sent. The server may have answered before it closed.
+    func originWriteFailed(_ stream: OriginStream)
+    /// The deadline that was set has passed.
+    func originTimedOut(_ stream: OriginStream)
+
+    // What ``OriginStream/receive()`` found.
+
+    /// An interim response (1xx, not 101). `false` ends the reading.
+    ///
+    /// - octets: those that `head` was read from.
+    func originInterim(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) -> Bool
+    /// The head of the response. `false` ends the reading.
+    ///
+    /// - octets: those that `head` was read from.
+    /// - rest: what came behind the head: content, or, behind a 101, the other protocol's bytes.
+    func originResponded(
+        _ head: borrowing ResponseHead,
+        _ octets: Span<UInt8>,
+        rest: Span<UInt8>
+    ) -> Bool
+    /// A piece of content, valid for the call.
+    func originContent(_ piece: Span<UInt8>)
+}

@@ -1,0 +1,58 @@
+package import ClientStreams
+import HTTPWire
+import Lanes
+import Telemetry
+import Verification
+
+// What client connections ask of the lane.
+extension ProxyLane: ClientHost {
+    package var clientLimits: ClientLimits { settings.clientLimits }
+
+    package func owner(for stream: any ClientStream) -> any ClientStreamOwner {
+        Exchange(self, for: stream)
+    }
+
+    /// Decides anew whether the peer is trusted, where a reload came since the last request: what
+    /// was a proxy then may be a stranger now.
+    package func settle(_ peer: inout ClientPeer) {
+        guard peer.settingsNumber != settingsNumber else { return }
+        peer.settingsNumber = settingsNumber
+        peer.provenance = provenance(of: peer.address, isSecure: peer.isSecure)
+        switch (ownAddress(peer.address, isUnix: peer.isUnix), peer.entry) {
+        case (nil, let entry?):
+            entry.release(now: MonotonicClock.nanoseconds)
+            peer.entry = nil
+        case (let address?, nil):
+            // The connection is there already, so the limit of connections does not count.
+            if case .held(let entry) = hold(address, max: nil) { peer.entry = entry }
+        case (nil, nil), (_?, _?): break
+        }
+    }
+
+    func provenance(of peer: IPAddress, isSecure: Bool) -> ProvenanceWriter {
+        ProvenanceWriter(
+            peer: peer,
+            peerIsTrusted: settings.isTrusted(peer),
+            isSecure: isSecure,
+            writesForwarded: settings.writesForwarded
+        )
+    }
+
+    package func answer(_ fault: HeadFault, into out: inout [UInt8]) {
+        let answer: LocalAnswer
+        switch fault {
+        case .malformed(let reason):
+            tally.add(.malformedRequests)
+            answer = .error(status: reason.status, reason: reason.rawValue)
+        case .timeout:
+            tally.add(.clientTimeouts)
+            answer = .error(status: 408, reason: "head-timeout")
+        }
+        tally.addStatus(answer.status)
+        answer.write(into: &out, date: date, closes: true, isHead: false)
+    }
+
+    package func clientWasTooSlow() { tally.add(.clientTimeouts) }
+
+    package func clientTLSFailed() { tally.add(.tlsFailures) }
+}
