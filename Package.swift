@@ -11,19 +11,36 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("MemberImportVisibility"),
     ] + strict
 
-// What a dependency saves us is in Sources/README.md, a line each.
-let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+// To use a library of this package without the gateway, write `traits: []` beside the package's
+// address, and then fetches none of what carries this condition: swift-crypto alone is left.
+let gateway: TargetDependencyCondition? = .when(traits: ["Gateway"])
+
+// What a dependency saves is in Sources/README.md, a line each.
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift", condition: gateway)
 // SQLite itself, for the tests' store alone: its system calls are replaced there.
-let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
-let yams: Target.Dependency = .product(name: "Yams", package: "Yams")
+let sqlite: Target.Dependency = .product(
+    name: "GRDBSQLite",
+    package: "GRDB.swift",
+    condition: gateway
+)
+let yams: Target.Dependency = .product(name: "Yams", package: "Yams", condition: gateway)
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let arguments: Target.Dependency = .product(
     name: "ArgumentParser",
-    package: "swift-argument-parser"
+    package: "swift-argument-parser",
+    condition: gateway
 )
-let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
-let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhistogram-swift")
-let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: gateway)
+let histogram: Target.Dependency = .product(
+    name: "Histogram",
+    package: "hdrhistogram-swift",
+    condition: gateway
+)
+let deque: Target.Dependency = .product(
+    name: "DequeModule",
+    package: "swift-collections",
+    condition: gateway
+)
 
 let object: [Target.Dependency] = ["AppAttest", "Cryptography"]
 let policy: [Target.Dependency] =
@@ -153,6 +170,13 @@ let package = Package(
         .executable(name: "portcullis-demo", targets: ["portcullis-demo"]),
         .executable(name: "portcullis-load", targets: ["portcullis-load"]),
     ],
+    traits: [
+        .trait(
+            name: "Gateway",
+            description: "The programs and what they depend on; the libraries need none of it."
+        ),
+        .default(enabledTraits: ["Gateway"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
@@ -169,7 +193,7 @@ let package = Package(
         .part("JSONText", in: "base"),
         .part("StrictCBOR", in: "base"),
         .part("Telemetry", in: "base"),
-        .part("Cryptography", in: "base", uses: ["COpenSSL", crypto]),
+        .part("Cryptography", in: "base", uses: ["ByteCoding", "COpenSSL", crypto]),
 
         // Sources/attestation: what a device proves. Pure.
         .part("AppAttest", in: "attestation", uses: ["ByteCoding", "Cryptography", "StrictCBOR"]),

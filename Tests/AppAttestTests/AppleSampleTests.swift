@@ -33,7 +33,7 @@ import Testing
     @Test func `both receipts inside the samples verify`() throws {
         for sample in AppleSamples.all {
             let attestation = try AttestationCase(sample).verified()
-            let receipt = try UnverifiedReceipt(octets: attestation.receipt).verified(
+            let receipt = try UnverifiedReceipt(bytes: attestation.receipt).verified(
                 appIDs: [sample.appID],
                 key: attestation.publicKey,
                 roots: [AppleRoots.rootG3],
@@ -49,11 +49,11 @@ import Testing
             let object = try octets(sample.attestation)
             for count in 0..<object.count {
                 let reason = refusal {
-                    _ = try UnverifiedAttestation(octets: Array(object[..<count]))
+                    _ = try UnverifiedAttestation(bytes: Array(object[..<count]))
                 }
                 #expect(reason == .malformed, "\(count) octets")
             }
-            #expect(refusal { _ = try UnverifiedAttestation(octets: object + [0]) } == .malformed)
+            #expect(refusal { _ = try UnverifiedAttestation(bytes: object + [0]) } == .malformed)
         }
     }
 
@@ -63,7 +63,7 @@ import Testing
             for index in object.indices {
                 let bit = UInt8(1) << UInt8(index % 8)
                 object[index] ^= bit
-                let reason = refusal { _ = try UnverifiedAttestation(octets: object) }
+                let reason = refusal { _ = try UnverifiedAttestation(bytes: object) }
                 #expect(reason == nil || reason == .malformed)
                 object[index] ^= bit
             }

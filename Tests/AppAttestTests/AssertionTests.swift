@@ -5,7 +5,7 @@ import Testing
 @testable import AppAttest
 
 @Suite struct AssertionTests {
-    private let device = P256.PrivateKey(seed: Array("device".utf8).span)
+    private let device = P256PrivateKey(seed: Array("device".utf8).span)
     private let app = AppIDHash(appID: "ABCDE12345.com.example.shop")
     private let clientData = Array(#"{"path": "/v1/orders", "n": 1}"#.utf8)
 
@@ -15,7 +15,7 @@ import Testing
         extensions: [UInt8] = [],
         nonceIsDigest: Bool = false
     ) -> [UInt8] {
-        let data = app.octets + [0x40] + counter + extensions
+        let data = app.bytes + [0x40] + counter + extensions
         let nonce = SHA256.digest(of: data + hash)
         let signature =
             nonceIsDigest
@@ -27,7 +27,7 @@ import Testing
     }
 
     private func verified(_ object: [UInt8]) throws -> VerifiedAssertion {
-        try UnverifiedAssertion(octets: object).verified(
+        try UnverifiedAssertion(bytes: object).verified(
             clientDataHash: SHA256.digest(of: clientData).octets.span,
             key: device.publicKey,
             app: app
@@ -137,7 +137,7 @@ import Testing
             let object = assertion(handing: handed)
             #expect(assertionRefusal { _ = try verified(object) } == .signatureMismatch)
             let found = AssertionDiagnosis.mistake(
-                in: try UnverifiedAssertion(octets: object),
+                in: try UnverifiedAssertion(bytes: object),
                 clientData: clientData,
                 key: device.publicKey
             )
@@ -148,18 +148,18 @@ import Testing
     @Test func `the nonce taken as the digest is found, and refused`() throws {
         let object = assertion(handing: hash(clientData), nonceIsDigest: true)
         #expect(assertionRefusal { _ = try verified(object) } == .signatureMismatch)
-        let assertion = try UnverifiedAssertion(octets: object)
+        let assertion = try UnverifiedAssertion(bytes: object)
         let key = device.publicKey
         #expect(
             AssertionDiagnosis.mistake(in: assertion, clientData: clientData, key: key)
                 == .nonceAsDigest
         )
-        let right = try UnverifiedAssertion(octets: self.assertion(handing: hash(clientData)))
+        let right = try UnverifiedAssertion(bytes: self.assertion(handing: hash(clientData)))
         #expect(
             AssertionDiagnosis.mistake(in: right, clientDataHash: hash(clientData), key: key)
                 == ClientMistake.none
         )
-        let other = P256.PrivateKey().publicKey
+        let other = P256PrivateKey().publicKey
         #expect(AssertionDiagnosis.mistake(in: right, clientData: clientData, key: other) == nil)
     }
 

@@ -11,11 +11,11 @@ struct AssertionVectorTests {
         _ vector: AssertionVector,
         object: [UInt8]? = nil,
         hash: [UInt8]? = nil,
-        key: P256.PublicKey? = nil,
+        key: P256PublicKey? = nil,
         appID: String? = nil
     ) throws -> VerifiedAssertion {
         let clientDataHash = try hash ?? octets(vector.clientDataHashB64)
-        return try UnverifiedAssertion(octets: object ?? octets(vector.assertionB64)).verified(
+        return try UnverifiedAssertion(bytes: object ?? octets(vector.assertionB64)).verified(
             clientDataHash: clientDataHash.span,
             key: key ?? publicKey(vector.publicKeyX963B64),
             app: AppIDHash(appID: appID ?? vector.appId)
@@ -54,7 +54,7 @@ struct AssertionVectorTests {
     func `another key, other client data or another app is refused`(
         vector: AssertionVector
     ) throws {
-        let other = P256.PrivateKey(seed: [1].span).publicKey
+        let other = P256PrivateKey(seed: [1].span).publicKey
         #expect(assertionRefusal { _ = try verify(vector, key: other) } == .signatureMismatch)
         var hash = try octets(vector.clientDataHashB64)
         hash[31] ^= 0x80
@@ -106,8 +106,8 @@ struct AssertionVectorTests {
 
     @Test func `some genuine signatures have an s above half the order`() throws {
         let high = try SharedVectors.assertions.count { vector in
-            let object = try UnverifiedAssertion(octets: try octets(vector.assertionB64))
-            let signature = Array(object.octets[object.signature])
+            let object = try UnverifiedAssertion(bytes: try octets(vector.assertionB64))
+            let signature = Array(object.bytes[object.signature])
             // INTEGER s of 33 octets: its first bit is set.
             return signature[4 + Int(signature[3]) + 1] == 33
         }

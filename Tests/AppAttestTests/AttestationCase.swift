@@ -43,7 +43,7 @@ struct AttestationCase {
 
     @discardableResult
     func verified() throws(AttestationRefusal) -> VerifiedAttestation {
-        try UnverifiedAttestation(octets: object).verified(
+        try UnverifiedAttestation(bytes: object).verified(
             clientDataHash: clientDataHash.span,
             keyID: keyID,
             apps: [app],

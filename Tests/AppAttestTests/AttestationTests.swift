@@ -27,7 +27,7 @@ import Testing
         let object = authority.attestation(plan)
         let clientDataHash = TestAuthority.Plan().clientDataHash
         return refusal {
-            _ = try UnverifiedAttestation(octets: object).verified(
+            _ = try UnverifiedAttestation(bytes: object).verified(
                 clientDataHash: clientDataHash.span,
                 keyID: KeyID(of: authority.device.publicKey),
                 apps: apps ?? [app()],
@@ -42,7 +42,7 @@ import Testing
         let object = authority.attestation(.init())
         #expect(
             refusal {
-                _ = try UnverifiedAttestation(octets: object).verified(
+                _ = try UnverifiedAttestation(bytes: object).verified(
                     clientDataHash: TestAuthority.Plan().clientDataHash.span,
                     keyID: KeyID(of: authority.device.publicKey),
                     apps: [app()],
@@ -61,7 +61,7 @@ import Testing
         )
         #expect(reason { $0.aaguid = Array("appattestsandbox".utf8) } == .environmentMismatch)
         #expect(reason { $0.credentialID = [UInt8](repeating: 7, count: 32) } == .keyIDMismatch)
-        let other = AttestedAuthenticatorData.coseKey(of: P256.PrivateKey().publicKey)
+        let other = AttestedAuthenticatorData.coseKey(of: P256PrivateKey().publicKey)
         #expect(reason { $0.coseKey = other } == .keyIDMismatch)
         #expect(reason { $0.credentialLength = [0, 31] } == .malformed)
     }

@@ -117,7 +117,7 @@ struct AttestationVectorTests {
         vector: AttestationVector
     ) throws {
         guard let challenge = vector.challengeB64 else { return }
-        let attestation = try UnverifiedAttestation(octets: try octets(vector.attestationB64))
+        let attestation = try UnverifiedAttestation(bytes: try octets(vector.attestationB64))
         let mistake = AttestationDiagnosis.mistake(
             in: attestation,
             challenge: try octets(challenge)

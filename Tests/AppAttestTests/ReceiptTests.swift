@@ -10,7 +10,7 @@ import Testing
         _ octets: [UInt8],
         freshness: UnverifiedReceipt.Freshness? = nil
     ) throws -> VerifiedReceipt {
-        try UnverifiedReceipt(octets: octets).verified(
+        try UnverifiedReceipt(bytes: octets).verified(
             appIDs: [TestAuthority.appID],
             key: authority.device.publicKey,
             roots: [authority.root],
@@ -29,7 +29,7 @@ import Testing
     @Test func `a receipt of a given root is accepted, with all its fields`() throws {
         let octets = authority.receipt(authority.receiptFields())
         let receipt = try verified(octets, freshness: .init(now: TestAuthority.now, secondsMax: 0))
-        #expect(receipt.octets == octets)
+        #expect(receipt.bytes == octets)
         #expect(receipt.fields.kind == .receipt)
         #expect(receipt.fields.riskMetric == 7)
         #expect(receipt.fields.token == [2])

@@ -10,7 +10,7 @@ struct ReceiptVectorTests {
     @Test(arguments: SharedVectors.attestations)
     func `the receipt inside an attestation verifies on its own`(vector: AttestationVector) throws {
         let attestation = try AttestationCase(vector).verified()
-        let receipt = try UnverifiedReceipt(octets: attestation.receipt)
+        let receipt = try UnverifiedReceipt(bytes: attestation.receipt)
         func verified(freshness: UnverifiedReceipt.Freshness?) throws -> VerifiedReceipt {
             try receipt.verified(
                 appIDs: ["other", vector.appId],
@@ -41,7 +41,7 @@ struct ReceiptVectorTests {
     func `a refreshed receipt verifies and says what Apple's server said`(
         vector: ReceiptVector
     ) throws {
-        let receipt = try UnverifiedReceipt(octets: try octets(vector.receiptB64)).verified(
+        let receipt = try UnverifiedReceipt(bytes: try octets(vector.receiptB64)).verified(
             appIDs: [vector.appId],
             key: try publicKey(vector.publicKeyX963B64),
             roots: roots,
@@ -58,9 +58,9 @@ struct ReceiptVectorTests {
     func `another app, another key and another root are refused, each by its check`(
         vector: ReceiptVector
     ) throws {
-        let receipt = try UnverifiedReceipt(octets: try octets(vector.receiptB64))
+        let receipt = try UnverifiedReceipt(bytes: try octets(vector.receiptB64))
         let key = try publicKey(vector.publicKeyX963B64)
-        func reason(_ appID: String, _ key: P256.PublicKey, _ roots: [Certificate])
+        func reason(_ appID: String, _ key: P256PublicKey, _ roots: [X509Certificate])
             -> ReceiptRefusal.Reason?
         {
             receiptRefusal {
@@ -68,7 +68,7 @@ struct ReceiptVectorTests {
             }
         }
         #expect(reason("A.b", key, roots) == .appMismatch)
-        #expect(reason(vector.appId, P256.PrivateKey().publicKey, roots) == .keyMismatch)
+        #expect(reason(vector.appId, P256PrivateKey().publicKey, roots) == .keyMismatch)
         // Receipts do not chain to the root of attestations.
         #expect(reason(vector.appId, key, [AppleRoots.appAttestation]) == .certificateUntrusted)
     }
@@ -79,7 +79,7 @@ struct ReceiptVectorTests {
         let key = try publicKey(vector.publicKeyX963B64)
         func reason(_ object: [UInt8]) -> ReceiptRefusal.Reason? {
             receiptRefusal {
-                _ = try UnverifiedReceipt(octets: object).verified(
+                _ = try UnverifiedReceipt(bytes: object).verified(
                     appIDs: [vector.appId],
                     key: key,
                     roots: roots,

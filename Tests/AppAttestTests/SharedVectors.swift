@@ -83,8 +83,8 @@ func keyID(_ base64: String) throws -> KeyID {
     return id
 }
 
-func publicKey(_ base64: String) throws -> P256.PublicKey {
-    guard let key = P256.PublicKey(x963: try octets(base64)) else { throw BrokenVector() }
+func publicKey(_ base64: String) throws -> P256PublicKey {
+    guard let key = P256PublicKey(x963: try octets(base64)) else { throw BrokenVector() }
     return key
 }
 

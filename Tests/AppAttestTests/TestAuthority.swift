@@ -11,9 +11,9 @@ struct TestAuthority {
 
     let rootKey = ECPrivateKey(generating: .p384)
     let intermediateKey = ECPrivateKey(generating: .p384)
-    let device = P256.PrivateKey()
-    let root: Certificate
-    let intermediate: Certificate
+    let device = P256PrivateKey()
+    let root: X509Certificate
+    let intermediate: X509Certificate
 
     init(
         intermediateNotAfter: UnixTime = now.advanced(bySeconds: 86_400),
@@ -57,7 +57,7 @@ struct TestAuthority {
     func attestation(_ plan: Plan) -> [UInt8] {
         let id = KeyID(of: device.publicKey)
         let authData =
-            AppIDHash(appID: plan.appID).octets + [plan.flags] + plan.counter + plan.aaguid
+            AppIDHash(appID: plan.appID).bytes + [plan.flags] + plan.counter + plan.aaguid
             + plan.credentialLength + (plan.credentialID ?? id.octets)
             + (plan.coseKey ?? AttestedAuthenticatorData.coseKey(of: device.publicKey))
             + plan.trailing
@@ -69,7 +69,7 @@ struct TestAuthority {
         ).encoded
     }
 
-    private func leaf(_ plan: Plan, nonce: [UInt8]) -> Certificate {
+    private func leaf(_ plan: Plan, nonce: [UInt8]) -> X509Certificate {
         var extensions = [
             CertificateBuilder.Extension(
                 oid: LeafDetails.nonceOID,

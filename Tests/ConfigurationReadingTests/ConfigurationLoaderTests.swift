@@ -279,7 +279,7 @@ import Testing
             notAfter: UnixTime(seconds: 1_890_000_000),
             isAuthority: true
         )
-        let root = builder.selfSigned(by: P256.PrivateKey().key)
+        let root = builder.selfSigned(by: P256PrivateKey().key)
         let text = """
             listen: [{ address: "127.0.0.1:0" }]
             origins: { o: { servers: ["o:80"] } }

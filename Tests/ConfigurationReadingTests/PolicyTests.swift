@@ -31,7 +31,7 @@ import Testing
             notAfter: UnixTime(seconds: 1_890_000_000),
             isAuthority: true
         )
-        return builder.selfSigned(by: P256.PrivateKey().key).pem
+        return builder.selfSigned(by: P256PrivateKey().key).pem
     }
 
     @Test func `a rule that denies has no origin, and lends the default's to others`() throws {

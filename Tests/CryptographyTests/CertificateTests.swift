@@ -20,19 +20,19 @@ import Testing
         )
     }
 
-    private func reason(_ body: () throws -> Void) -> CertificateError.Reason? {
+    private func reason(_ body: () throws -> Void) -> X509CertificateError.Reason? {
         do {
             try body()
             return nil
         } catch {
-            return (error as? CertificateError)?.reason
+            return (error as? X509CertificateError)?.reason
         }
     }
 
     @Test func `a certificate says what was put into it`() throws {
         let root = builder("Root", isAuthority: true).selfSigned(by: rootKey)
         let leaf = builder("Leaf ü", isAuthority: false).signed(for: key, by: rootKey, issuer: root)
-        let read = try Certificate(der: leaf.der)
+        let read = try X509Certificate(der: leaf.der)
         #expect(read.der == leaf.der)
         #expect(read.subject(.commonName) == "Leaf ü")
         #expect(read.subject(.organization) == "Example")
@@ -41,16 +41,16 @@ import Testing
         #expect(read.notAfter == Self.now.advanced(bySeconds: 86_400))
         #expect(read.p256PublicKey?.x963 == key.x963)
         #expect(root.p256PublicKey == nil)
-        #expect(read.extensionOctets(OID("1.2.3.4")) == [0x04, 0x01, 0x2A])
-        #expect(read.extensionOctets(OID("1.2.3.5")) == nil)
-        let both = try Certificate.certificates(pem: leaf.pem + root.pem)
+        #expect(read.extensionBytes(OID("1.2.3.4")) == [0x04, 0x01, 0x2A])
+        #expect(read.extensionBytes(OID("1.2.3.5")) == nil)
+        let both = try X509Certificate.certificates(pem: leaf.pem + root.pem)
         #expect(both.map(\.der) == [leaf.der, root.der])
     }
 
     @Test func `an extension that is there twice is not there`() {
         var twice = builder("Root", isAuthority: true)
         twice.extensions += twice.extensions
-        #expect(twice.selfSigned(by: rootKey).extensionOctets(OID("1.2.3.4")) == nil)
+        #expect(twice.selfSigned(by: rootKey).extensionBytes(OID("1.2.3.4")) == nil)
     }
 
     @Test func `dates of both centuries and forms are read`() {
@@ -109,14 +109,15 @@ import Testing
         let root = builder("Root", isAuthority: true).selfSigned(by: rootKey)
         let leaf = builder("Leaf", isAuthority: false).signed(for: key, by: rootKey, issuer: root)
         for count in 0..<leaf.der.count {
-            #expect(reason { _ = try Certificate(der: Array(leaf.der[..<count])) } == .malformed)
+            let part = Array(leaf.der[..<count])
+            #expect(reason { _ = try X509Certificate(der: part) } == .malformed)
         }
-        #expect(reason { _ = try Certificate(der: leaf.der + [0]) } == .malformed)
+        #expect(reason { _ = try X509Certificate(der: leaf.der + [0]) } == .malformed)
         for index in leaf.der.indices {
             var der = leaf.der
             der[index] ^= 1 << UInt8(index % 8)
             let reason = reason {
-                _ = try Certificate(der: der).path(through: [], to: [root], at: Self.now)
+                _ = try X509Certificate(der: der).path(through: [], to: [root], at: Self.now)
             }
             #expect(reason != nil, "octet \(index)")
         }
@@ -124,7 +125,7 @@ import Testing
 
     @Test func `text that is no PEM certificate is malformed`() {
         for text in ["", "x", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            #expect(reason { _ = try Certificate.certificates(pem: text) } == .malformed)
+            #expect(reason { _ = try X509Certificate.certificates(pem: text) } == .malformed)
         }
     }
 }

@@ -11,17 +11,17 @@ import Testing
     private let r = "efd48b2aacb6a8fd1140dd9cd45e81d69d2c877b56aaf991c34d0ea84eaf3716"
     private let s = "f7cb1c942d657c41d436c7a1b6e29f65f3e900dbb9aff4064dc4ab2f843acda8"
 
-    private func key(_ hex: String) throws -> P256.PublicKey {
+    private func key(_ hex: String) throws -> P256PublicKey {
         let octets = try #require(Hex.decode(hex))
-        return try #require(P256.PublicKey(x963: octets))
+        return try #require(P256PublicKey(x963: octets))
     }
 
-    private func isValid(_ signature: [UInt8], _ message: [UInt8], _ key: P256.PublicKey) -> Bool {
+    private func isValid(_ signature: [UInt8], _ message: [UInt8], _ key: P256PublicKey) -> Bool {
         key.isValidSignature(signature.span, message: message.span)
     }
 
-    private func privateKey(_ scalar: [UInt8]) -> P256.PrivateKey? {
-        P256.PrivateKey(scalar: scalar.span)
+    private func privateKey(_ scalar: [UInt8]) -> P256PrivateKey? {
+        P256PrivateKey(scalar: scalar.span)
     }
 
     private func signature(_ r: String, _ s: String) throws -> [UInt8] {
@@ -74,22 +74,22 @@ import Testing
 
     @Test func `a point is uncompressed, of 65 octets and on the curve`() throws {
         let octets = try #require(Hex.decode(point))
-        let key = try #require(P256.PublicKey(x963: octets))
+        let key = try #require(P256PublicKey(x963: octets))
         #expect(key.x963 == octets)
-        #expect(P256.PublicKey(raw: Array(octets.dropFirst()).span) == key)
-        #expect(P256.PublicKey(raw: octets.span) == nil)
-        #expect(P256.PublicKey(x963: Array(octets.dropLast())) == nil)
-        #expect(P256.PublicKey(x963: octets + [0]) == nil)
-        #expect(P256.PublicKey(x963: [2] + octets[1..<33]) == nil)
-        #expect(P256.PublicKey(x963: [6] + octets[1...]) == nil)
-        #expect(P256.PublicKey(x963: [0]) == nil)
+        #expect(P256PublicKey(raw: Array(octets.dropFirst()).span) == key)
+        #expect(P256PublicKey(raw: octets.span) == nil)
+        #expect(P256PublicKey(x963: Array(octets.dropLast())) == nil)
+        #expect(P256PublicKey(x963: octets + [0]) == nil)
+        #expect(P256PublicKey(x963: [2] + octets[1..<33]) == nil)
+        #expect(P256PublicKey(x963: [6] + octets[1...]) == nil)
+        #expect(P256PublicKey(x963: [0]) == nil)
         for index in 1..<65 {
             var other = octets
             other[index] ^= 1
-            #expect(P256.PublicKey(x963: other) == nil)
+            #expect(P256PublicKey(x963: other) == nil)
         }
-        #expect(P256.PublicKey(x963: [4] + [UInt8](repeating: 0, count: 64)) == nil)
-        #expect(P256.PublicKey(x963: [4] + [UInt8](repeating: 0xFF, count: 64)) == nil)
+        #expect(P256PublicKey(x963: [4] + [UInt8](repeating: 0, count: 64)) == nil)
+        #expect(P256PublicKey(x963: [4] + [UInt8](repeating: 0xFF, count: 64)) == nil)
     }
 
     @Test func `a private key is its scalar, and one seed gives one key`() throws {
@@ -106,9 +106,9 @@ import Testing
         #expect(privateKey([1]) == nil)
         let seed: [UInt8] = [7]
         #expect(
-            P256.PrivateKey(seed: seed.span).publicKey == P256.PrivateKey(seed: seed.span).publicKey
+            P256PrivateKey(seed: seed.span).publicKey == P256PrivateKey(seed: seed.span).publicKey
         )
-        #expect(P256.PrivateKey().publicKey != P256.PrivateKey().publicKey)
+        #expect(P256PrivateKey().publicKey != P256PrivateKey().publicKey)
     }
 
     @Test func `a private key goes to PEM and back`() throws {

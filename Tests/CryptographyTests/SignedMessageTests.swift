@@ -4,7 +4,7 @@ import Testing
 @Suite struct SignedMessageTests {
     private let key = ECPrivateKey(generating: .p256)
 
-    private func certificate(_ key: ECPrivateKey) -> Certificate {
+    private func certificate(_ key: ECPrivateKey) -> X509Certificate {
         CertificateBuilder(
             commonName: "Signer",
             serial: 9,
@@ -66,6 +66,6 @@ import Testing
     }
 }
 
-extension Certificate {
+extension X509Certificate {
     fileprivate var x963Octets: [UInt8] { p256PublicKey?.x963 ?? [] }
 }

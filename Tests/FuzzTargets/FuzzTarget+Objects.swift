@@ -37,7 +37,7 @@ extension FuzzTarget {
         )
         let hash = SeedObjects.hash
         do throws(AttestationRefusal) {
-            let verified = try UnverifiedAttestation(octets: octets).verified(
+            let verified = try UnverifiedAttestation(bytes: octets).verified(
                 clientDataHash: hash.span,
                 keyID: SeedObjects.key.keyID,
                 apps: [app],
@@ -56,7 +56,7 @@ extension FuzzTarget {
         _ = ObjectPortrait.assertion(octets)
         let hash = SeedObjects.hash
         do throws(AssertionRefusal) {
-            let verified = try UnverifiedAssertion(octets: octets).verified(
+            let verified = try UnverifiedAssertion(bytes: octets).verified(
                 clientDataHash: hash.span,
                 key: SeedObjects.key.publicKey,
                 app: AppIDHash(appID: SeedObjects.appID)
@@ -71,7 +71,7 @@ extension FuzzTarget {
     static func receipt(_ octets: [UInt8]) {
         _ = ObjectPortrait.receipt(octets)
         do throws(ReceiptRefusal) {
-            let verified = try UnverifiedReceipt(octets: octets).verified(
+            let verified = try UnverifiedReceipt(bytes: octets).verified(
                 appIDs: [SeedObjects.appID],
                 key: SeedObjects.key.publicKey,
                 roots: [SeedObjects.authority.root],
@@ -86,12 +86,13 @@ extension FuzzTarget {
 
     /// A certificate, PEM, and DER elements one after the other.
     static func certificate(_ octets: [UInt8]) {
-        if let certificate = try? Certificate(der: octets) {
+        if let certificate = try? X509Certificate(der: octets) {
             _ = certificate.p256PublicKey
             _ = certificate.subject(.commonName)
-            _ = certificate.extensionOctets(OID("1.2.840.113635.100.8.2"))
+            _ = certificate.extensionBytes(OID("1.2.840.113635.100.8.2"))
             demand(
-                (try? Certificate(der: certificate.der))?.fingerprint == certificate.fingerprint,
+                (try? X509Certificate(der: certificate.der))?.fingerprint
+                    == certificate.fingerprint,
                 "a certificate reads again"
             )
             if let path = try? certificate.path(
@@ -105,9 +106,10 @@ extension FuzzTarget {
                 )
             }
         }
-        if let all = try? Certificate.certificates(pem: String(decoding: octets, as: UTF8.self)) {
+        let text = String(decoding: octets, as: UTF8.self)
+        if let all = try? X509Certificate.certificates(pem: text) {
             let pem = all.map(\.pem).joined()
-            let again = try? Certificate.certificates(pem: pem)
+            let again = try? X509Certificate.certificates(pem: pem)
             demand(again?.map(\.der) == all.map(\.der), "PEM reads again")
         }
         elements(octets, 0..<octets.count, depth: 0)

@@ -65,7 +65,7 @@ extension AssertionTrial.Options {
             try options.reason(on: object) { $0.appIDs = ["ABCDE12345.com.example.shop"] }
                 == .string("app-mismatch")
         )
-        let other = P256.PrivateKey().publicKey
+        let other = P256PrivateKey().publicKey
         #expect(
             try options.reason(on: object) { $0.publicKey = Base64.text(other.x963) }
                 == .string("signature-mismatch")

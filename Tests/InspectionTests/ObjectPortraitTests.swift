@@ -30,12 +30,12 @@ import Testing
         #expect(report.status == .accepted)
         #expect(report.json["counter"] == .number(Int64(vector.counter)))
         let hash = AppIDHash(appID: vector.appId)
-        #expect(report.json["app_id_hash"] == .string(Hex.text(hash.octets)))
+        #expect(report.json["app_id_hash"] == .string(Hex.text(hash.bytes)))
         guard case .string(let data)? = report.json["authenticator_data"] else {
             Issue.record("no authenticator data")
             return
         }
-        #expect(try #require(Base64.decode(data)).starts(with: hash.octets))
+        #expect(try #require(Base64.decode(data)).starts(with: hash.bytes))
     }
 
     @Test(.enabled(if: SharedVectors.arePresent), arguments: SharedVectors.receipts)

@@ -96,7 +96,7 @@ extension ReceiptTrial.Options {
     ) throws {
         let options = ReceiptTrial.Options(vector)
         let object = vector.octets
-        let other = P256.PrivateKey().publicKey
+        let other = P256PrivateKey().publicKey
         #expect(
             try options.reason(on: object) { $0.publicKey = Base64.text(other.x963) }
                 == .string("receipt-key-mismatch")

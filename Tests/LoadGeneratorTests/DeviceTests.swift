@@ -128,7 +128,7 @@ import Testing
             let key = device.makeKey(seed: Self.fleet.keySeed(local + 5))
             #expect(proof.keyID == Array(key.keyID.base64.utf8))
             let octets = Base64.decode(proof.assertion.span)
-            let verified = try UnverifiedAssertion(octets: try #require(octets)).verified(
+            let verified = try UnverifiedAssertion(bytes: try #require(octets)).verified(
                 clientDataHash: hash.span,
                 key: key.publicKey,
                 app: AppIDHash(appID: Self.fleet.appID)

@@ -11,7 +11,7 @@ import Testing
         var bench = Bench(shape)
         for count in UInt32(1)...3 {
             let object = bench.key.assertion(clientDataHash: Bench.hash)
-            #expect(try UnverifiedAssertion(octets: object).counter.rawValue == count)
+            #expect(try UnverifiedAssertion(bytes: object).counter.rawValue == count)
             let stored = SignCounter(rawValue: count - 1)
             #expect(bench.assertionRefusal(object, after: stored) == nil)
             #expect(
@@ -55,7 +55,7 @@ import Testing
     ) throws {
         var bench = Bench(shape)
         let object = bench.key.assertion(clientDataHash: Bench.hash)
-        #expect(try UnverifiedAssertion(octets: object).flags == flags)
+        #expect(try UnverifiedAssertion(bytes: object).flags == flags)
         // 1 map, 10 and 18 keys, 2 and 2 heads, and a signature of 70…72 octets, rarely fewer.
         #expect((count + 33 + 66...count + 33 + 72).contains(object.count))
     }
@@ -87,7 +87,7 @@ import Testing
         let hash = SHA256.digest(of: data).octets
         func mistake(_ object: [UInt8]) throws -> ClientMistake? {
             AssertionDiagnosis.mistake(
-                in: try UnverifiedAssertion(octets: object),
+                in: try UnverifiedAssertion(bytes: object),
                 clientData: data,
                 key: bench.key.publicKey
             )

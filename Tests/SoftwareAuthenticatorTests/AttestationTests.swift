@@ -99,7 +99,7 @@ import Testing
     @Test func `the nonce extension has the octets of genuine ones`() throws {
         let attestation = try object(.beforeTwentySeven)
         let value = try #require(
-            attestation.leaf.extensionOctets(OID("1.2.840.113635.100.8.2"))
+            attestation.leaf.extensionBytes(OID("1.2.840.113635.100.8.2"))
         )
         #expect(value.prefix(6) == [0x30, 0x24, 0xA1, 0x22, 0x04, 0x20])
         #expect(value.count == 38)
@@ -116,14 +116,14 @@ import Testing
     }
 
     @Test func `the root's PEM is the root`() throws {
-        let read = try Certificate.certificates(pem: Bench.authority.rootPEM)
+        let read = try X509Certificate.certificates(pem: Bench.authority.rootPEM)
         #expect(read.map(\.der) == [Bench.authority.root.der])
     }
 
     private func object(_ shape: DeviceShape) throws -> UnverifiedAttestation {
         let bench = Bench(shape)
         return try UnverifiedAttestation(
-            octets: bench.key.attestation(clientDataHash: Bench.hash, at: Bench.now)
+            bytes: bench.key.attestation(clientDataHash: Bench.hash, at: Bench.now)
         )
     }
 }

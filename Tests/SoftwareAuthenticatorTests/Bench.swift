@@ -35,7 +35,7 @@ struct Bench {
     func attestationRefusal(
         _ object: [UInt8],
         hash: [UInt8] = Bench.hash,
-        roots: [Certificate] = [Bench.authority.root],
+        roots: [X509Certificate] = [Bench.authority.root],
         at time: UnixTime = Bench.now
     ) -> AttestationRefusal.Reason? {
         do throws(AttestationRefusal) {
@@ -49,7 +49,7 @@ struct Bench {
     func verifiedAttestation(
         _ object: [UInt8],
         hash: [UInt8] = Bench.hash,
-        roots: [Certificate] = [Bench.authority.root],
+        roots: [X509Certificate] = [Bench.authority.root],
         at time: UnixTime = Bench.now
     ) throws(AttestationRefusal) -> VerifiedAttestation {
         let app = ExpectedApp(
@@ -58,7 +58,7 @@ struct Bench {
             isMacOS: false,
             builds: .any
         )
-        return try UnverifiedAttestation(octets: object).verified(
+        return try UnverifiedAttestation(bytes: object).verified(
             clientDataHash: hash.span,
             keyID: key.keyID,
             apps: [app],
@@ -73,7 +73,7 @@ struct Bench {
         after stored: SignCounter
     ) -> AssertionRefusal.Reason? {
         do throws(AssertionRefusal) {
-            let verified = try UnverifiedAssertion(octets: object).verified(
+            let verified = try UnverifiedAssertion(bytes: object).verified(
                 clientDataHash: hash.span,
                 key: key.publicKey,
                 app: AppIDHash(appID: Self.appID)
@@ -87,11 +87,11 @@ struct Bench {
 
     func receiptRefusal(
         _ object: [UInt8],
-        roots: [Certificate] = [Bench.authority.root],
+        roots: [X509Certificate] = [Bench.authority.root],
         isFresh: Bool = true
     ) -> ReceiptRefusal.Reason? {
         do throws(ReceiptRefusal) {
-            _ = try UnverifiedReceipt(octets: object).verified(
+            _ = try UnverifiedReceipt(bytes: object).verified(
                 appIDs: [Self.appID],
                 key: key.publicKey,
                 roots: roots,

@@ -15,7 +15,7 @@ import Testing
         let receipt = try bench.verifiedAttestation(object).receipt
         #expect(bench.receiptRefusal(receipt) == nil)
         #expect(bench.receiptRefusal(receipt, roots: [AppleRoots.rootG3]) == .certificateUntrusted)
-        let fields = try UnverifiedReceipt(octets: receipt).fields
+        let fields = try UnverifiedReceipt(bytes: receipt).fields
         #expect(fields.kind == .attest)
         #expect(fields.clientHash == Bench.hash)
         #expect(fields.riskMetric == nil)
@@ -39,7 +39,7 @@ import Testing
             clientDataHash: Bench.hash,
             at: Bench.now
         )
-        let fields = try UnverifiedReceipt(octets: object).fields
+        let fields = try UnverifiedReceipt(bytes: object).fields
         #expect(fields.kind == .receipt)
         #expect(fields.riskMetric == 15)
         #expect(fields.creationTime == Bench.now)

@@ -79,6 +79,23 @@ import Testing
         #expect(importFindings(text, path).isEmpty)
     }
 
+    @Test func `Foundation is allowed for names alone, in the files that are listed`() throws {
+        let path = try #require(Held.foundationFiles.keys.sorted().last)
+        #expect(path.hasSuffix("UnixTime+Date.swift"))
+        let check = ImportCheck(manifest: Manifest(source: source(".part(\"AppAttest\")")))
+        func imports(_ text: String, _ path: String) -> Int {
+            check.findings(in: source(text, path)).count
+        }
+        #expect(imports("public import FoundationEssentials", path) == 0)
+        #expect(imports("public import Foundation", path) == 0)
+        #expect(imports("public import Dispatch", path) == 1)
+        #expect(imports("import Foundation", "Sources/attestation/AppAttest/A.swift") == 1)
+        #expect(tokenFindings("init(_ date: Date) { Date(timeIntervalSince1970: 1) }", path) == [])
+        for text in ["Date()", "Date.now", "FileManager.default", "Data(contentsOf: file)"] {
+            #expect(tokenFindings("let a = \(text)", path).count == 1, "\(text)")
+        }
+    }
+
     @Test(arguments: [
         ("import ByteCoding", "Sources/base/StrictCBOR/A.swift", "does not declare"),
         (

@@ -1,27 +1,30 @@
 // Verifies what Apple's App Attest service and its devices make: attestations, assertions and
-// receipts.
+// receipts. How to use it, with an example of the whole conversation, is in AppAttest.docc.
 //
 // Each object is read into an `Unverified…` value, whose `verified(…)` runs Apple's steps in
-// Apple's order and gives a `Verified…` value, which nothing else can make, or throws the refusal
-// of the first step that fails:
-//
-//     let attestation = try UnverifiedAttestation(octets: octets)
-//     let key = try attestation.verified(
-//         clientDataHash: hash.span, keyID: keyID, apps: [app],
-//         roots: [AppleRoots.appAttestation], at: now)
-//     …store key.publicKey, key.receipt and a counter of 0…
-//
-//     let assertion = try UnverifiedAssertion(octets: octets)
-//     let verified = try assertion.verified(
-//         clientDataHash: hash.span, key: publicKey, app: app.hash)
-//     try verified.checkCounter(after: stored)
-//     try verified.checkBuild(app.builds)
-//     …store verified.counter, atomically…
+// Apple's order. It gives a `Verified…` value, which nothing else can make, or throws the refusal
+// of the first step that fails.
 //
 // What this does not do: it knows no HTTP, no store and no challenge. It reads no clock and has no
 // default for time, roots, App IDs, environments or counters. Whether the challenge in the client
 // data is one that was issued (Apple's step 6 of an assertion), whether a key is enrolled already,
 // and the atomic advance of the counter belong to the caller.
+//
+// `import AppAttest` is all that a user writes. What the signatures name and other targets define
+// is exported here, name by name: other names of those targets would clash with those of
+// swift-crypto (`SHA256`), and their targets are no products.
+//
+// Bytes go in as `[UInt8]`, or as any sequence of bytes, which `Data` and the digests of
+// swift-crypto are; so those overloads need no Foundation. Two things do: `LocalizedError`, and
+// `Date` in and out of `UnixTime`. They are in the folder Foundation, which imports
+// FoundationEssentials for these names alone, so that the rest of the target stays without clock
+// and I/O (Tests/TidyTests holds both).
+//
+// Results are `Encodable`, and the values in them `Codable`. A proof is not `Decodable`: bytes that
+// were decoded prove nothing. `AttestationRecord` is what a server stores and reads back.
+//
+// Supported on Linux with OpenSSL 3 (libssl-dev). Elsewhere the build ends with a sentence that
+// says so (Sources/base/COpenSSL).
 //
 // Sources, cited by step where they are obeyed:
 //   Apple, "Validating apps that connect to your server"
@@ -30,3 +33,8 @@
 //   Apple, "Attestation Object Validation Guide", whose two samples are test fixtures;
 //   Apple, "Assessing fraud risk", for receipts.
 // Where Apple's objects and Apple's text differ, the objects win; the places say so.
+
+@_exported public import struct Cryptography.P256PublicKey
+@_exported public import struct Cryptography.UnixTime
+@_exported public import class Cryptography.X509Certificate
+@_exported public import struct Cryptography.X509CertificateError

@@ -52,9 +52,9 @@ public enum AppleRoots {
         """
     )
 
-    private static func certificate(_ pem: String) -> Certificate {
+    private static func certificate(_ pem: String) -> X509Certificate {
         do {
-            return try Certificate.certificates(pem: pem)[0]
+            return try X509Certificate.certificates(pem: pem)[0]
         } catch {
             preconditionFailure("AppleRoots: a pinned certificate cannot be read")
         }

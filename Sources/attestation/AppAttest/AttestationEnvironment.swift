@@ -1,11 +1,11 @@
 /// Which of Apple's two services attested a key (the AAGUID of an attestation).
-public enum AttestationEnvironment: String, Hashable, Sendable, CaseIterable {
+public enum AttestationEnvironment: String, Hashable, Codable, Sendable, CaseIterable {
     /// App Store, TestFlight and enterprise builds, and Xcode builds whose entitlement says so.
     case production
     /// Xcode builds.
     case development
 
-    /// The 16 octets of the AAGUID: "appattest" and seven zeros, or "appattestdevelop".
+    /// The 16 bytes of the AAGUID: "appattest" and seven zeros, or "appattestdevelop".
     ///
     /// "Preparing to use the App Attest service" says "appattestsandbox", which no object has.
     public var aaguid: [UInt8] {

@@ -3,7 +3,7 @@
 ///
 /// Older systems send none of it, and a client cannot take it out, since it is signed. What an
 /// absence means is therefore said apart from what a value means.
-public struct BuildPolicy: Hashable, Sendable {
+public struct BuildPolicy: Hashable, Codable, Sendable {
     /// The categories that are accepted; `nil` accepts every one.
     public let categories: Set<ValidationCategory>?
     /// Whether an object without a category is accepted.

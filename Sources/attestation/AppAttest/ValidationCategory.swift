@@ -1,6 +1,6 @@
 /// How the system judged the build that made an object (`apple_validation_category_01`, iOS and
 /// macOS 27 and later).
-public struct ValidationCategory: RawRepresentable, Hashable, Sendable {
+public struct ValidationCategory: RawRepresentable, Hashable, Codable, Sendable {
     /// Apple's number.
     public let rawValue: UInt32
 

@@ -58,7 +58,7 @@ public struct CertificateBuilder: Sendable {
     }
 
     /// The certificate of a key, signed by itself.
-    public func selfSigned(by key: ECPrivateKey) -> Certificate {
+    public func selfSigned(by key: ECPrivateKey) -> X509Certificate {
         certificate(for: key.x963, curve: key.curve, signer: key, issuerName: nil)
     }
 
@@ -66,8 +66,8 @@ public struct CertificateBuilder: Sendable {
     public func signed(
         for key: ECPrivateKey,
         by issuerKey: ECPrivateKey,
-        issuer: Certificate
-    ) -> Certificate {
+        issuer: X509Certificate
+    ) -> X509Certificate {
         certificate(
             for: key.x963,
             curve: key.curve,
@@ -78,10 +78,10 @@ public struct CertificateBuilder: Sendable {
 
     /// The certificate of a P-256 key of which the private half is not at hand.
     public func signed(
-        for key: P256.PublicKey,
+        for key: P256PublicKey,
         by issuerKey: ECPrivateKey,
-        issuer: Certificate
-    ) -> Certificate {
+        issuer: X509Certificate
+    ) -> X509Certificate {
         certificate(
             for: key.x963,
             curve: .p256,
@@ -95,7 +95,7 @@ public struct CertificateBuilder: Sendable {
         curve: ECPrivateKey.Curve,
         signer: ECPrivateKey,
         issuerName: OpaquePointer?
-    ) -> Certificate {
+    ) -> X509Certificate {
         guard let pointer = X509_new() else { Self.fail("X509_new") }
         Self.require(X509_set_version(pointer, 2), "version")
         Self.require(ASN1_INTEGER_set_uint64(X509_get_serialNumber(pointer), serial), "serial")
@@ -122,7 +122,7 @@ public struct CertificateBuilder: Sendable {
         let hash = signer.curve == .p256 ? EVP_sha256() : EVP_sha384()
         guard X509_sign(pointer, signer.envelope, hash) > 0 else { Self.fail("sign") }
         do {
-            return try Certificate(owning: pointer)
+            return try X509Certificate(owning: pointer)
         } catch {
             Self.fail("read back: \(error.detail)")
         }

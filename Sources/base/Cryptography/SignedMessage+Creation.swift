@@ -7,8 +7,8 @@ extension SignedMessage {
     public static func signed(
         _ content: [UInt8],
         by key: ECPrivateKey,
-        signer: Certificate,
-        others: [Certificate]
+        signer: X509Certificate,
+        others: [X509Certificate]
     ) -> [UInt8] {
         // CMS_STREAM leaves the content out until it is written, in chunks of indefinite length.
         let flags = UInt32(CMS_BINARY | CMS_NOATTR | CMS_NOSMIMECAP | CMS_STREAM)

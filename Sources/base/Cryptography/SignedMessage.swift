@@ -36,11 +36,11 @@ public struct SignedMessage: Sendable {
     /// The octets that are signed.
     public let content: [UInt8]
     /// All certificates of the message, in its order.
-    public let certificates: [Certificate]
+    public let certificates: [X509Certificate]
     /// The signature of the only signer, DER.
     public let signature: [UInt8]
     /// Which of the certificates the signer names; `nil` when it is not there.
-    public let signer: Certificate?
+    public let signer: X509Certificate?
     /// Whether the algorithms are ECDSA with SHA-256.
     private let isECDSAWithSHA256: Bool
 
@@ -82,14 +82,14 @@ public struct SignedMessage: Sendable {
         defer { copenssl_x509_stack_pop_free(stack) }
         let count = copenssl_x509_stack_count(stack)
         guard count <= Self.certificatesMax else { throw Failure(.malformed) }
-        var certificates: [Certificate] = []
-        var signer: Certificate?
+        var certificates: [X509Certificate] = []
+        var signer: X509Certificate?
         for index in 0..<count {
             guard let pointer = copenssl_x509_stack_get(stack, index), X509_up_ref(pointer) == 1
             else { throw Failure(.malformed) }
-            let certificate: Certificate
-            do throws(CertificateError) {
-                certificate = try Certificate(owning: pointer)
+            let certificate: X509Certificate
+            do throws(X509CertificateError) {
+                certificate = try X509Certificate(owning: pointer)
             } catch {
                 throw Failure(.malformed)
             }
@@ -107,11 +107,11 @@ public struct SignedMessage: Sendable {
     /// (later ones carry none), which is why `openssl cms -verify` refuses them. Attributes are
     /// therefore not looked at, and nothing in them is believed.
     ///
-    /// Who the signer is says nothing until ``Certificate/path(through:to:at:)`` leads to an
+    /// Who the signer is says nothing until ``X509Certificate/path(through:to:at:)`` leads to an
     /// anchor.
     ///
     /// Throws `.signerMissing`, `.algorithm`, `.signature`, in this order.
-    public func verifiedSigner() throws(Failure) -> Certificate {
+    public func verifiedSigner() throws(Failure) -> X509Certificate {
         guard let signer else { throw Failure(.signerMissing) }
         guard isECDSAWithSHA256 else { throw Failure(.algorithm) }
         guard let key = X509_get0_pubkey(signer.pointer), EVP_PKEY_get_base_id(key) == EVP_PKEY_EC,

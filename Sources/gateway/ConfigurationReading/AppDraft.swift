@@ -129,12 +129,12 @@ struct AppDraft {
         folder: String,
         files: some ConfigurationFiles,
         log: ProblemLog
-    ) -> [Certificate] {
+    ) -> [X509Certificate] {
         let use = "a PEM file with the certificate of the test authority"
         do {
             let file = FilePath.joined(folder, path.value)
-            let octets = try files.contents(of: file, limit: Certificate.pemOctetsMax)
-            return try Certificate.certificates(pem: String(decoding: octets, as: UTF8.self))
+            let octets = try files.contents(of: file, limit: X509Certificate.pemOctetsMax)
+            return try X509Certificate.certificates(pem: String(decoding: octets, as: UTF8.self))
         } catch let fault as FileFault {
             log.error(path.place, path.keyPath, found: "\(fault.found) (\(path.value))", use: use)
         } catch {

@@ -20,7 +20,7 @@ package struct AssertionTrial: Sendable {
     }
 
     private let apps: [String]
-    private let key: P256.PublicKey
+    private let key: P256PublicKey
     private let stored: SignCounter
     private let clientDataHash: [UInt8]
     private let clientData: [UInt8]?
@@ -48,7 +48,7 @@ package struct AssertionTrial: Sendable {
     /// Judges an object.
     package func report(on octets: [UInt8]) -> Report {
         do throws(AssertionRefusal) {
-            let assertion = try UnverifiedAssertion(octets: octets)
+            let assertion = try UnverifiedAssertion(bytes: octets)
             let report = report(on: assertion)
             guard diagnoses else { return report }
             return report.adding("diagnosis", Facts.diagnosis(mistake(in: assertion)))

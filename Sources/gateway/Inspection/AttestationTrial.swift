@@ -25,8 +25,8 @@ package struct AttestationTrial: Sendable {
     private let keyID: KeyID
     private let clientDataHash: [UInt8]
     private let time: UnixTime
-    private let roots: [Certificate]
-    private let receiptRoots: [Certificate]
+    private let roots: [X509Certificate]
+    private let receiptRoots: [X509Certificate]
     private let challenge: [UInt8]?
 
     /// A trial with these options; `now` is what the word stands for in a time.
@@ -57,7 +57,7 @@ package struct AttestationTrial: Sendable {
     /// Judges an object.
     package func report(on octets: [UInt8]) -> Report {
         do throws(AttestationRefusal) {
-            let attestation = try UnverifiedAttestation(octets: octets)
+            let attestation = try UnverifiedAttestation(bytes: octets)
             let report = report(on: attestation)
             guard let challenge else { return report }
             let mistake = AttestationDiagnosis.mistake(in: attestation, challenge: challenge)
@@ -98,7 +98,7 @@ package struct AttestationTrial: Sendable {
     /// changes nothing about the verdict. Whether it is new is not asked.
     private func receipt(in attestation: VerifiedAttestation) -> JSONValue {
         do throws(ReceiptRefusal) {
-            let receipt = try UnverifiedReceipt(octets: attestation.receipt).verified(
+            let receipt = try UnverifiedReceipt(bytes: attestation.receipt).verified(
                 appIDs: [attestation.app.id],
                 key: attestation.publicKey,
                 roots: receiptRoots,

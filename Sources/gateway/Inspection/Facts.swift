@@ -6,7 +6,7 @@ internal import JSONText
 /// What objects say, as members of JSON objects. Names are those of the gateway's logs and of the
 /// options.
 enum Facts {
-    static func key(_ key: P256.PublicKey) -> [JSONValue.Member] {
+    static func key(_ key: P256PublicKey) -> [JSONValue.Member] {
         [
             .init("key_id", .string(KeyID(of: key).base64)),
             .init("public_key", .string(Base64.text(key.x963))),
@@ -46,7 +46,7 @@ enum Facts {
         ]
     }
 
-    static func certificate(_ certificate: Certificate) -> JSONValue {
+    static func certificate(_ certificate: X509Certificate) -> JSONValue {
         .object([
             .init("common_name", .text(certificate.subject(.commonName))),
             .init("organization", .text(certificate.subject(.organization))),

@@ -10,11 +10,11 @@ package enum ObjectPortrait {
     /// The parts of an attestation.
     package static func attestation(_ octets: [UInt8]) -> Report {
         do throws(AttestationRefusal) {
-            let object = try UnverifiedAttestation(octets: octets)
+            let object = try UnverifiedAttestation(bytes: octets)
             let details = object.details
             return portrait([
                 .init("key_id", .string(object.credentialID.base64)),
-                .init("app_id_hash", .string(Facts.hex(object.appIDHash.octets))),
+                .init("app_id_hash", .string(Facts.hex(object.appIDHash.bytes))),
                 .init("environment", .text(object.environment?.rawValue)),
                 .init("counter", .number(Int64(object.counter.rawValue))),
                 .init("flags", .string(Facts.flags(object.flags))),
@@ -39,9 +39,9 @@ package enum ObjectPortrait {
     /// The parts of an assertion.
     package static func assertion(_ octets: [UInt8]) -> Report {
         do throws(AssertionRefusal) {
-            let object = try UnverifiedAssertion(octets: octets)
+            let object = try UnverifiedAssertion(bytes: octets)
             return portrait([
-                .init("app_id_hash", .string(Facts.hex(object.appIDHash.octets))),
+                .init("app_id_hash", .string(Facts.hex(object.appIDHash.bytes))),
                 .init("counter", .number(Int64(object.counter.rawValue))),
                 .init("flags", .string(Facts.flags(object.flags))),
                 .init("extensions", .object(Facts.build(object.extensions))),
@@ -56,7 +56,7 @@ package enum ObjectPortrait {
     /// The fields of a receipt.
     package static func receipt(_ octets: [UInt8]) -> Report {
         do throws(ReceiptRefusal) {
-            let fields = try UnverifiedReceipt(octets: octets).fields
+            let fields = try UnverifiedReceipt(bytes: octets).fields
             return portrait(
                 Facts.receipt(fields) + [
                     .init("key_id", .text(fields.certificate.p256PublicKey.map { id(of: $0) })),
@@ -119,18 +119,18 @@ package enum ObjectPortrait {
     }
 
     /// The content of `SEQUENCE { [1] OCTET STRING }`; what else there is, as it is.
-    private static func nonce(in leaf: Certificate) -> String? {
-        leaf.extensionOctets(LeafDetails.nonceOID).map { der in
+    private static func nonce(in leaf: X509Certificate) -> String? {
+        leaf.extensionBytes(LeafDetails.nonceOID).map { der in
             let isUsual = der.count == 38 && der.starts(with: [0x30, 0x24, 0xA1, 0x22, 0x04, 0x20])
             return Facts.hex(isUsual ? Array(der.dropFirst(6)) : der)
         }
     }
 
-    private static func publicKey(of certificate: Certificate) -> String? {
+    private static func publicKey(of certificate: X509Certificate) -> String? {
         certificate.p256PublicKey.map { Base64.text($0.x963) }
     }
 
-    private static func id(of key: P256.PublicKey) -> String { KeyID(of: key).base64 }
+    private static func id(of key: P256PublicKey) -> String { KeyID(of: key).base64 }
 
     /// A byte string of an object that was read already.
     private static func member(_ name: String, of octets: [UInt8]) -> String? {
@@ -138,7 +138,7 @@ package enum ObjectPortrait {
             let object = try CBORValue(
                 decoding: octets,
                 budget: CBORBudget(
-                    octetsMax: UnverifiedAssertion.octetsMax,
+                    octetsMax: UnverifiedAssertion.bytesMax,
                     depthMax: 1,
                     itemsMax: 5
                 )

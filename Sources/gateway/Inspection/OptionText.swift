@@ -33,9 +33,9 @@ struct OptionText {
         return keyID
     }
 
-    func publicKey() throws(UsageError) -> P256.PublicKey {
+    func publicKey() throws(UsageError) -> P256PublicKey {
         let octets = try octets()
-        guard let key = P256.PublicKey(x963: octets) else {
+        guard let key = P256PublicKey(x963: octets) else {
             throw UsageError(
                 name,
                 "\(octets.count) octets that are no point of P-256; give base64 of the X9.62 "
@@ -101,11 +101,11 @@ struct OptionText {
     /// The certificates of a PEM file in place of Apple's.
     static func roots(
         pem octets: [UInt8]?,
-        otherwise root: Certificate
-    ) throws(UsageError) -> [Certificate] {
+        otherwise root: X509Certificate
+    ) throws(UsageError) -> [X509Certificate] {
         guard let octets else { return [root] }
-        do throws(CertificateError) {
-            return try Certificate.certificates(pem: String(decoding: octets, as: UTF8.self))
+        do throws(X509CertificateError) {
+            return try X509Certificate.certificates(pem: String(decoding: octets, as: UTF8.self))
         } catch {
             throw UsageError(
                 "--root",

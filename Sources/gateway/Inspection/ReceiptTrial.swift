@@ -23,10 +23,10 @@ package struct ReceiptTrial: Sendable {
     }
 
     private let appIDs: [String]
-    private let key: P256.PublicKey?
+    private let key: P256PublicKey?
     private let time: UnixTime?
     private let freshness: UnverifiedReceipt.Freshness?
-    private let roots: [Certificate]
+    private let roots: [X509Certificate]
 
     /// A trial with these options; `now` is what the word stands for in a time.
     package init(_ options: Options, now: UnixTime) throws(UsageError) {
@@ -55,7 +55,7 @@ package struct ReceiptTrial: Sendable {
     /// Judges an object.
     package func report(on octets: [UInt8]) -> Report {
         do throws(ReceiptRefusal) {
-            let receipt = try UnverifiedReceipt(octets: octets)
+            let receipt = try UnverifiedReceipt(bytes: octets)
             // Its own key in place of one to compare with.
             guard let key = key ?? receipt.fields.certificate.p256PublicKey else {
                 return .refused(
@@ -75,7 +75,7 @@ package struct ReceiptTrial: Sendable {
         }
     }
 
-    private func report(on fields: ReceiptFields, of key: P256.PublicKey) -> Report {
+    private func report(on fields: ReceiptFields, of key: P256PublicKey) -> Report {
         var isExpired: Bool?
         if let time, let expiration = fields.expirationTime {
             guard time <= expiration else {

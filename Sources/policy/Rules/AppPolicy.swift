@@ -30,7 +30,7 @@ package struct AppPolicy: Sendable {
     /// The authorities that are trusted beside Apple's; empty unless this is a test app.
     ///
     /// What they attest has the environment `test`, whatever its AAGUID says.
-    package var testRoots: [Certificate] = []
+    package var testRoots: [X509Certificate] = []
     package var clientDataHash = ClientDataHash.sha256
     package var platform = Platform.ios
     /// Which builds are accepted, by what iOS and macOS 27 and later sign.

@@ -45,16 +45,16 @@ package final class Enrolment: Sendable {
     private let issuer: ChallengeIssuer
     private let keys: KeyTable
     private let apps: [App]
-    private let roots: [Certificate]
-    private let receiptRoots: [Certificate]
+    private let roots: [X509Certificate]
+    private let receiptRoots: [X509Certificate]
     private let examinationThrottle: Throttle
 
     /// - `roots`: who may sign attestations of every app; Apple's, outside of tests.
     /// - `receiptRoots`: the same for receipts.
     package init(
         apps: [AppPolicy],
-        roots: [Certificate],
-        receiptRoots: [Certificate],
+        roots: [X509Certificate],
+        receiptRoots: [X509Certificate],
         keys: KeyTable,
         issuer: ChallengeIssuer,
         limits: Limits
@@ -187,7 +187,7 @@ package final class Enrolment: Sendable {
         let verified: VerifiedAttestation
         let app: App
         do throws(AttestationRefusal) {
-            let attestation = try UnverifiedAttestation(octets: object)
+            let attestation = try UnverifiedAttestation(bytes: object)
             guard let named = apps.first(where: { $0.policy.hash == attestation.appIDHash })
             else {
                 return .refuse(Problem(.appMismatch))
@@ -230,10 +230,10 @@ package final class Enrolment: Sendable {
     private func isGenuine(
         _ verified: VerifiedAttestation,
         _ now: UnixTime,
-        _ roots: [Certificate]
+        _ roots: [X509Certificate]
     ) -> Bool {
         do throws(ReceiptRefusal) {
-            _ = try UnverifiedReceipt(octets: verified.receipt).verified(
+            _ = try UnverifiedReceipt(bytes: verified.receipt).verified(
                 appIDs: [verified.app.id],
                 key: verified.publicKey,
                 roots: roots,

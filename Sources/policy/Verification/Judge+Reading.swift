@@ -8,11 +8,11 @@ import Rules
 // What a head says, and what of it was signed.
 extension Judge {
     /// Base64 characters that the largest assertion takes.
-    private static let assertionTextMax = (UnverifiedAssertion.octetsMax + 2) / 3 * 4
+    private static let assertionTextMax = (UnverifiedAssertion.bytesMax + 2) / 3 * 4
 
     static func assertion(_ text: Span<UInt8>) -> UnverifiedAssertion? {
         guard text.count <= assertionTextMax, let octets = Base64.decode(text) else { return nil }
-        return try? UnverifiedAssertion(octets: octets)
+        return try? UnverifiedAssertion(bytes: octets)
     }
 
     /// Refuses a signed field that came in more than one line. What is signed would be the lines

@@ -10,13 +10,13 @@ public import Cryptography
 /// that a single `test_root` is enough.
 public struct SoftwareAuthority: Sendable {
     /// The root: what a verifier has to trust.
-    public let root: Certificate
+    public let root: X509Certificate
     /// The issuer of the leaves, second in `x5c`.
-    public let intermediate: Certificate
+    public let intermediate: X509Certificate
     /// The issuer of the receipt signer.
-    public let receiptIssuer: Certificate
+    public let receiptIssuer: X509Certificate
     /// The certificate that signs receipts.
-    public let receiptSigner: Certificate
+    public let receiptSigner: X509Certificate
     /// The first moment at which all of them are valid, a day before `madeAt`.
     public let notBefore: UnixTime
     /// The last second of validity, ten years after `madeAt`.

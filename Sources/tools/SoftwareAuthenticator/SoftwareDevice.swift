@@ -27,12 +27,12 @@ public struct SoftwareDevice: Sendable {
 
     /// A fresh random key.
     public func makeKey() -> SoftwareKey {
-        SoftwareKey(P256.PrivateKey(), of: self)
+        SoftwareKey(P256PrivateKey(), of: self)
     }
 
     /// The key of a seed, the same for the same App ID and seed. For load, where two processes have
     /// to know a million keys without keeping them.
     public func makeKey(seed: [UInt8]) -> SoftwareKey {
-        SoftwareKey(P256.PrivateKey(seed: (Array(appID.utf8) + [0] + seed).span), of: self)
+        SoftwareKey(P256PrivateKey(seed: (Array(appID.utf8) + [0] + seed).span), of: self)
     }
 }

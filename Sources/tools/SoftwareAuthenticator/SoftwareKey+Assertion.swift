@@ -93,7 +93,7 @@ extension SoftwareKey {
         case .authenticatorDataShort: data = Array(data.prefix(36))
         case .extensionsMalformed: data += [0xBF, 0x00]
         case .otherApp:
-            data.replaceSubrange(..<32, with: AppIDHash(appID: device.appID + ".other").octets)
+            data.replaceSubrange(..<32, with: AppIDHash(appID: device.appID + ".other").bytes)
         case .otherClientData: hash = SHA256.digest(of: clientDataHash + [0]).octets
         case .hashedTwice: hash = SHA256.digest(of: clientDataHash).octets
         default: break

@@ -62,7 +62,7 @@ extension SoftwareKey {
     private func attestedData(_ damage: AttestationDamage?) -> [UInt8] {
         let hash =
             damage == .otherApp
-            ? AppIDHash(appID: device.appID + ".other").octets : appIDHash
+            ? AppIDHash(appID: device.appID + ".other").bytes : appIDHash
         let counter: UInt32 = damage == .counterNotZero ? 1 : 0
         let credential =
             damage == .otherCredential ? KeyID(of: neighbour.publicKey) : keyID
@@ -90,7 +90,7 @@ extension SoftwareKey {
     }
 
     /// RFC 9053 §7.1.1: {1: 2, 3: −7, −1: 1, −2: X, −3: Y}.
-    private static func coseKey(of key: P256.PublicKey) -> [UInt8] {
+    private static func coseKey(of key: P256PublicKey) -> [UInt8] {
         let point = key.x963
         return CBORValue.map([
             .init(.integer(1), .integer(2)),
@@ -107,7 +107,7 @@ extension SoftwareKey {
         at time: UnixTime,
         by authority: SoftwareAuthority,
         damage: AttestationDamage?
-    ) -> Certificate {
+    ) -> X509Certificate {
         let certified = damage == .otherKeyCertified ? neighbour.publicKey : publicKey
         let day: Int64 = 86_400
         return CertificateBuilder(

@@ -23,7 +23,7 @@ extension SoftwareKey {
 
     func receipt(
         _ kind: ReceiptKind,
-        leaf: Certificate,
+        leaf: X509Certificate,
         clientHash: [UInt8],
         at time: UnixTime,
         damage: ReceiptDamage?
@@ -54,7 +54,7 @@ extension SoftwareKey {
     /// The fields in the order of genuine receipts, which is none.
     private func fields(
         _ kind: ReceiptKind,
-        leaf: Certificate,
+        leaf: X509Certificate,
         clientHash: [UInt8],
         at time: UnixTime,
         _ damage: ReceiptDamage?
@@ -79,10 +79,10 @@ extension SoftwareKey {
     }
 
     private func certificate(
-        _ leaf: Certificate,
+        _ leaf: X509Certificate,
         at time: UnixTime,
         _ damage: ReceiptDamage?
-    ) -> Certificate {
+    ) -> X509Certificate {
         guard damage == .otherKey else { return leaf }
         return self.leaf(nonce: nil, at: time, by: device.authority, damage: .otherKeyCertified)
     }
@@ -91,7 +91,7 @@ extension SoftwareKey {
         of authority: SoftwareAuthority,
         at time: UnixTime,
         _ damage: ReceiptDamage?
-    ) -> Certificate {
+    ) -> X509Certificate {
         guard damage == .signerUnmarked || damage == .signerExpired else {
             return authority.receiptSigner
         }

@@ -9,29 +9,29 @@ public struct SoftwareKey: Sendable {
     /// The device it lives on.
     public let device: SoftwareDevice
     /// Its public half.
-    public let publicKey: P256.PublicKey
+    public let publicKey: P256PublicKey
     /// Its key id.
     public let keyID: KeyID
     /// The number of assertions it has made; settable, to be ahead of or behind a store.
     public var counter = SignCounter.zero
 
-    let privateKey: P256.PrivateKey
+    let privateKey: P256PrivateKey
     /// What authenticator data begins with, and what an assertion's ends with.
     let appIDHash: [UInt8]
     let extensionMap: [UInt8]
 
-    init(_ privateKey: P256.PrivateKey, of device: SoftwareDevice) {
+    init(_ privateKey: P256PrivateKey, of device: SoftwareDevice) {
         self.device = device
         self.privateKey = privateKey
         publicKey = privateKey.publicKey
         keyID = KeyID(of: privateKey.publicKey)
-        appIDHash = AppIDHash(appID: device.appID).octets
+        appIDHash = AppIDHash(appID: device.appID).bytes
         extensionMap = device.shape.extensionMap
     }
 
     /// Another key of the same device, for damage that needs one. The same for the same key.
-    var neighbour: P256.PrivateKey {
-        P256.PrivateKey(seed: (keyID.octets + Array("neighbour".utf8)).span)
+    var neighbour: P256PrivateKey {
+        P256PrivateKey(seed: (keyID.octets + Array("neighbour".utf8)).span)
     }
 
     /// The four octets of a counter.

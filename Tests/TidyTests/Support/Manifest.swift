@@ -13,8 +13,8 @@ struct Manifest {
     private let byName: [String: Target]
 
     /// Reads the entries of the target list: `.part("Name", in: "group", uses: ["Other"] + list)`,
-    /// `.program(…)`, `.faulty(…)`, `.bridge(…)`, `.tests(…)`, `.scenarios(…)`, `.support(…)` and
-    /// the package manager's own forms.
+    /// `.program(…)`, `.faulty(…)`, `.bridge(…)`, `.tests(…)`, `.scenarios(…)`, `.support(…)`,
+    /// `.sample(…)` and the package manager's own forms.
     init(source: SwiftSource) {
         var reader = Reader(source: source)
         for index in source.tokens.indices { reader.readConstant(at: index) }
@@ -84,7 +84,7 @@ extension Manifest {
             case "part", "target": .part
             case "program", "faulty", "executableTarget": .program
             case "bridge": .cLibrary
-            case "tests", "testTarget", "scenarios", "support": .tests
+            case "tests", "testTarget", "scenarios", "support", "sample": .tests
             default: nil
             }
         }

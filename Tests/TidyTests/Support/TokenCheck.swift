@@ -90,6 +90,15 @@ struct TokenCheck {
     }
 
     private func clock(_ index: Int, in source: SwiftSource) -> Finding? {
+        let isNow = source.reads(index, "Date", "(", ")")
+        if Held.foundationFiles[source.path] != nil,
+            isNow || Held.impureFoundation.contains(source.token(index).text)
+        {
+            return source.finding(
+                source.token(index).line,
+                "Foundation stands in this file for names alone: take what it reads as a parameter"
+            )
+        }
         guard Held.pureTargets.contains(source.target), source.token(index).kind == .word,
             Held.impureTypes.contains(source.token(index).text)
         else { return nil }

@@ -1,35 +1,59 @@
 /// Why an assertion was refused.
-public struct AssertionRefusal: Error, Hashable, Sendable {
-    /// The step that failed, for code. The raw value is what logs, metrics and answers call it.
-    @nonexhaustive
-    public enum Reason: String, Sendable, CaseIterable {
-        /// Not an App Attest assertion.
-        case malformed = "assertion-malformed"
-        /// Step 3: not signed by the key over this client data.
-        case signatureMismatch = "signature-mismatch"
-        /// Step 4: made in another app.
-        case appMismatch = "app-mismatch"
-        /// Step 5: the counter is not greater than the stored one.
-        case counterReplayed = "counter-replayed"
-        /// Step 7: a validation category that is not accepted, or none.
-        case categoryRefused = "category-refused"
-        /// Step 8: a bundle version that is not accepted, or none.
-        case versionRefused = "version-refused"
+public typealias AssertionRefusal = ObjectRefusal<AssertionRefusalReason>
+
+/// The step of an assertion's verification that failed.
+@nonexhaustive
+public enum AssertionRefusalReason: String, RefusalReason {
+    /// Not an App Attest assertion.
+    case malformed = "assertion-malformed"
+    /// Step 3: not signed by the key over this client data.
+    case signatureMismatch = "signature-mismatch"
+    /// Step 4: made in another app.
+    case appMismatch = "app-mismatch"
+    /// Step 5: the counter is not greater than the stored one.
+    case counterReplayed = "counter-replayed"
+    /// Step 7: a validation category that is not accepted, or none.
+    case categoryRefused = "category-refused"
+    /// Step 8: a bundle version that is not accepted, or none.
+    case versionRefused = "version-refused"
+
+    /// What is wrong, in one sentence.
+    public var summary: String { row.summary }
+    /// What to look at first, in one sentence.
+    public var nextStep: String { row.nextStep }
+
+    private var row: (summary: String, nextStep: String) {
+        switch self {
+        case .malformed:
+            (
+                "The bytes are not an App Attest assertion.",
+                "Check that the client sends the object of generateAssertion, and its encoding."
+            )
+        case .signatureMismatch:
+            (
+                "The assertion is not signed by this key over this client data.",
+                "Compare the client data; AssertionDiagnosis tries the usual mistakes."
+            )
+        case .appMismatch:
+            (
+                "The assertion was made in another app than the key was attested in.",
+                "Check the App ID that is stored with the key."
+            )
+        case .counterReplayed:
+            (
+                "The counter is not greater than the stored one: a replay or a cloned key.",
+                "Check that the server stores each counter once, in one atomic step."
+            )
+        case .categoryRefused:
+            (
+                "The build has a validation category that is not accepted.",
+                "Check the categories of the build policy."
+            )
+        case .versionRefused:
+            (
+                "The build has a bundle version that is not accepted.",
+                "Check the bundle versions of the build policy."
+            )
+        }
     }
-
-    /// The step that failed, for code.
-    public let reason: Reason
-    /// What was found, for people. Not compared, and without key material.
-    public let detail: String
-
-    init(_ reason: Reason, _ detail: String) {
-        self.reason = reason
-        self.detail = detail
-    }
-
-    /// Whether two refusals have the same reason.
-    public static func == (left: Self, right: Self) -> Bool { left.reason == right.reason }
-
-    /// Feeds the reason.
-    public func hash(into hasher: inout Hasher) { hasher.combine(reason) }
 }

@@ -16,10 +16,10 @@ extension UnverifiedAssertion {
     /// - Throws: `.signatureMismatch`, then `.appMismatch`.
     public func verified(
         clientDataHash: Span<UInt8>,
-        key: P256.PublicKey,
+        key: P256PublicKey,
         app: AppIDHash
     ) throws(AssertionRefusal) -> VerifiedAssertion {
-        let span = octets.span
+        let span = bytes.span
         // Steps 1 and 2. nonce = SHA256(authenticatorData ‖ clientDataHash).
         let nonce = SHA256.digest(span.extracting(authenticatorData), clientDataHash).bytes
         // Step 3. The nonce is the message and not the digest: ECDSA hashes it once more. All
@@ -30,7 +30,7 @@ extension UnverifiedAssertion {
                 digest: SHA256.digest(nonce.span)
             )
         else {
-            throw AssertionRefusal(.signatureMismatch, "signature of \(signature.count) octets")
+            throw AssertionRefusal(.signatureMismatch, "signature of \(signature.count) bytes")
         }
         // Step 4.
         guard appIDHash == app else {
@@ -44,10 +44,30 @@ extension UnverifiedAssertion {
         )
     }
 
-    /// The same where the hash is a digest that was computed here.
+    /// The same for the client data itself, which is hashed here with SHA-256: `Data` or any other
+    /// bytes.
     public func verified(
+        clientData: some Sequence<UInt8>,
+        key: P256PublicKey,
+        app: AppIDHash
+    ) throws(AssertionRefusal) -> VerifiedAssertion {
+        try verified(clientDataHash: SHA256.digest(of: Array(clientData)), key: key, app: app)
+    }
+
+    /// The same for a hash in `Data`, an array or a digest of swift-crypto.
+    public func verified(
+        clientDataHash: some Sequence<UInt8>,
+        key: P256PublicKey,
+        app: AppIDHash
+    ) throws(AssertionRefusal) -> VerifiedAssertion {
+        let hash = Array(clientDataHash)
+        return try verified(clientDataHash: hash.span, key: key, app: app)
+    }
+
+    /// The same where the hash is a digest that was computed here.
+    package func verified(
         clientDataHash: SHA256Digest,
-        key: P256.PublicKey,
+        key: P256PublicKey,
         app: AppIDHash
     ) throws(AssertionRefusal) -> VerifiedAssertion {
         let hash = clientDataHash.bytes

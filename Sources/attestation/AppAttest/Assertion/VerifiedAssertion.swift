@@ -7,7 +7,7 @@ public struct VerifiedAssertion: Sendable {
     public let counter: SignCounter
     /// What 27 and later say about the build.
     public let extensions: AuthenticatorExtensions
-    /// The flags octet, for logs.
+    /// The flags byte, for logs.
     public let flags: UInt8
 
     init(app: AppIDHash, counter: SignCounter, extensions: AuthenticatorExtensions, flags: UInt8) {

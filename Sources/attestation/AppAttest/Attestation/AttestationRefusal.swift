@@ -1,45 +1,94 @@
 /// Why an attestation was refused.
-public struct AttestationRefusal: Error, Hashable, Sendable {
-    /// The step that failed, for code. The raw value is what logs, metrics and answers call it.
-    @nonexhaustive
-    public enum Reason: String, Sendable, CaseIterable {
-        /// Not an App Attest attestation object.
-        case malformed = "attestation-malformed"
-        /// Step 1: the certificates do not lead to a given root.
-        case certificateUntrusted = "certificate-untrusted"
-        /// Step 1: a certificate is not valid at the given time: no longer, or not yet.
-        case certificateExpired = "certificate-expired"
-        /// Step 4: the leaf certificate was made for another challenge or other authenticator data.
-        case nonceMismatch = "nonce-mismatch"
-        /// Step 4: on macOS, the key is not protected as Apple says it must be.
-        case accessControlMismatch = "access-control-mismatch"
-        /// Step 5, 9: the key id is not that of the attested key.
-        case keyIDMismatch = "key-id-mismatch"
-        /// Step 6: attested for another app.
-        case appMismatch = "app-mismatch"
-        /// Step 7: the counter is not 0.
-        case counterNotZero = "counter-not-zero"
-        /// Step 8: attested in another environment.
-        case environmentMismatch = "environment-mismatch"
-        /// Step 10: a validation category that is not accepted, or none.
-        case categoryRefused = "category-refused"
-        /// Step 11: a bundle version that is not accepted, or none.
-        case versionRefused = "version-refused"
+public typealias AttestationRefusal = ObjectRefusal<AttestationRefusalReason>
+
+/// The step of an attestation's verification that failed.
+@nonexhaustive
+public enum AttestationRefusalReason: String, RefusalReason {
+    /// Not an App Attest attestation object.
+    case malformed = "attestation-malformed"
+    /// Step 1: the certificates do not lead to a given root.
+    case certificateUntrusted = "certificate-untrusted"
+    /// Step 1: a certificate is not valid at the given time: no longer, or not yet.
+    case certificateExpired = "certificate-expired"
+    /// Step 4: the leaf certificate was made for another challenge or other authenticator data.
+    case nonceMismatch = "nonce-mismatch"
+    /// Step 4: on macOS, the key is not protected as Apple says it must be.
+    case accessControlMismatch = "access-control-mismatch"
+    /// Step 5, 9: the key id is not that of the attested key.
+    case keyIDMismatch = "key-id-mismatch"
+    /// Step 6: attested for another app.
+    case appMismatch = "app-mismatch"
+    /// Step 7: the counter is not 0.
+    case counterNotZero = "counter-not-zero"
+    /// Step 8: attested in another environment.
+    case environmentMismatch = "environment-mismatch"
+    /// Step 10: a validation category that is not accepted, or none.
+    case categoryRefused = "category-refused"
+    /// Step 11: a bundle version that is not accepted, or none.
+    case versionRefused = "version-refused"
+
+    /// What is wrong, in one sentence.
+    public var summary: String { row.summary }
+    /// What to look at first, in one sentence.
+    public var nextStep: String { row.nextStep }
+
+    private var row: (summary: String, nextStep: String) {
+        switch self {
+        case .malformed:
+            (
+                "The bytes are not an App Attest attestation object.",
+                "Check that the client sends the object of attestKey, and its encoding."
+            )
+        case .certificateUntrusted:
+            (
+                "The certificates of the attestation do not lead to a trusted root.",
+                "Check the roots: AppleRoots.appAttestation for genuine devices."
+            )
+        case .certificateExpired:
+            (
+                "A certificate of the attestation is not valid at this time.",
+                "Verify an attestation at once: its certificate lives for one to three days."
+            )
+        case .nonceMismatch:
+            (
+                "The attestation was made for another challenge.",
+                "Check how the app makes the client data hash from the challenge."
+            )
+        case .accessControlMismatch:
+            (
+                "The key of this Mac is not protected as Apple demands.",
+                "Full Security and System Integrity Protection have to be on."
+            )
+        case .keyIDMismatch:
+            (
+                "The key id is not the one of the attested key.",
+                "Check that the client sends the key id for which it called attestKey."
+            )
+        case .appMismatch:
+            (
+                "The attestation is of an app that is not accepted.",
+                "Check the App ID: team id, full stop, bundle identifier."
+            )
+        case .counterNotZero:
+            (
+                "The counter of the attestation is not 0.",
+                "Genuine attestations have 0; refuse the device."
+            )
+        case .environmentMismatch:
+            (
+                "The attestation is of an environment that is not accepted.",
+                "Builds from Xcode attest in development, all others in production."
+            )
+        case .categoryRefused:
+            (
+                "The build has a validation category that is not accepted.",
+                "Check the categories of the build policy."
+            )
+        case .versionRefused:
+            (
+                "The build has a bundle version that is not accepted.",
+                "Check the bundle versions of the build policy."
+            )
+        }
     }
-
-    /// The step that failed, for code.
-    public let reason: Reason
-    /// What was found, for people. Not compared, and without key material.
-    public let detail: String
-
-    init(_ reason: Reason, _ detail: String) {
-        self.reason = reason
-        self.detail = detail
-    }
-
-    /// Whether two refusals have the same reason.
-    public static func == (left: Self, right: Self) -> Bool { left.reason == right.reason }
-
-    /// Feeds the reason.
-    public func hash(into hasher: inout Hasher) { hasher.combine(reason) }
 }

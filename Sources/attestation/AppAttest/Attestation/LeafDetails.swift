@@ -33,33 +33,33 @@ public struct LeafDetails: Hashable, Sendable {
     /// The extension with the operating system and the platform.
     package static let systemOID = OID("1.2.840.113635.100.8.7")
 
-    init(_ leaf: Certificate) {
+    init(_ leaf: X509Certificate) {
         commonName = leaf.subject(.commonName)
         notBefore = leaf.notBefore
         notAfter = leaf.notAfter
-        let system = Self.texts(leaf.extensionOctets(Self.systemOID))
+        let system = Self.texts(leaf.extensionBytes(Self.systemOID))
         osVersion = system[1400]
         osBuild = system[1403]
         platform = system[1026]
         track = system[1029]
-        appID = Self.texts(leaf.extensionOctets(Self.appOID))[1204]
-        accessControl = leaf.extensionOctets(Self.accessControlOID)
-            .flatMap { Self.soleOctets($0, tag: 3) }
+        appID = Self.texts(leaf.extensionBytes(Self.appOID))[1204]
+        accessControl = leaf.extensionBytes(Self.accessControlOID)
+            .flatMap { Self.soleBytes($0, tag: 3) }
     }
 
     /// The content of `SEQUENCE { [tag] EXPLICIT OCTET STRING }` with nothing beside; `nil` for any
     /// other form.
-    static func soleOctets(_ der: [UInt8], tag: UInt32) -> [UInt8]? {
-        let octets = der.span
+    static func soleBytes(_ der: [UInt8], tag: UInt32) -> [UInt8]? {
+        let bytes = der.span
         do throws(DERError) {
-            var outer = DERCursor(0..<octets.count)
-            var sequence = DERCursor(try outer.next(.sequence, in: octets))
+            var outer = DERCursor(0..<bytes.count)
+            var sequence = DERCursor(try outer.next(.sequence, in: bytes))
             try outer.finish()
-            var inner = DERCursor(try sequence.next(.explicit(tag), in: octets))
+            var inner = DERCursor(try sequence.next(.explicit(tag), in: bytes))
             try sequence.finish()
-            let content = try inner.next(.octetString, in: octets)
+            let content = try inner.next(.octetString, in: bytes)
             try inner.finish()
-            return octets.copy(content)
+            return bytes.copy(content)
         } catch {
             return nil
         }
@@ -70,19 +70,19 @@ public struct LeafDetails: Hashable, Sendable {
     /// contents are not a reason to refuse.
     private static func texts(_ der: [UInt8]?) -> [UInt32: String] {
         guard let der else { return [:] }
-        let octets = der.span
+        let bytes = der.span
         var texts: [UInt32: String] = [:]
         do throws(DERError) {
-            var outer = DERCursor(0..<octets.count)
-            var sequence = DERCursor(try outer.next(.sequence, in: octets))
+            var outer = DERCursor(0..<bytes.count)
+            var sequence = DERCursor(try outer.next(.sequence, in: bytes))
             while !sequence.isAtEnd {
-                let element = try sequence.next(in: octets)
+                let element = try sequence.next(in: bytes)
                 guard element.tag == .explicit(element.tag.number) else { continue }
                 var inner = DERCursor(element.content)
-                let value = try inner.next(in: octets)
+                let value = try inner.next(in: bytes)
                 guard value.tag == .octetString else { continue }
                 texts[element.tag.number] = String(
-                    decoding: octets.copy(value.content),
+                    decoding: bytes.copy(value.content),
                     as: UTF8.self
                 )
             }

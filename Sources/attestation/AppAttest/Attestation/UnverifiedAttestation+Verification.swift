@@ -2,7 +2,7 @@ public import Cryptography
 
 extension UnverifiedAttestation {
     /// Apple's access control list of a key on macOS with Full Security and System Integrity
-    /// Protection, 66 octets: "Validating apps", step 4, which prints it in base64. A test
+    /// Protection, 66 bytes: "Validating apps", step 4, which prints it in base64. A test
     /// compares the two.
     package static let macOSAccessControl: [UInt8] = [
         0x30, 0x40, 0x0C, 0x02, 0x31, 0x31, 0x30, 0x3A, 0x30, 0x09, 0x0C, 0x02, 0x6F, 0x6B, 0xA1,
@@ -16,7 +16,7 @@ extension UnverifiedAttestation {
     /// numbers below are its steps.
     ///
     /// - Parameters:
-    ///   - clientDataHash: what the app handed to `attestKey`, octet for octet and of any length.
+    ///   - clientDataHash: what the app handed to `attestKey`, byte for byte and of any length.
     ///     Apple's text makes it SHA-256 of the challenge; Apple's two samples hand over the
     ///     challenge itself. The caller says which, by app.
     ///   - keyID: the key id that came with the object.
@@ -31,7 +31,7 @@ extension UnverifiedAttestation {
         clientDataHash: Span<UInt8>,
         keyID: KeyID,
         apps: [ExpectedApp],
-        roots: [Certificate],
+        roots: [X509Certificate],
         at time: UnixTime
     ) throws(AttestationRefusal) -> VerifiedAttestation {
         // Step 1: the chain. The path is leaf, intermediate, root, as x5c has it: two certificates
@@ -89,12 +89,49 @@ extension UnverifiedAttestation {
         )
     }
 
+    /// The same for a client data hash in `Data`, an array or a digest of swift-crypto.
+    public func verified(
+        clientDataHash: some Sequence<UInt8>,
+        keyID: KeyID,
+        apps: [ExpectedApp],
+        roots: [X509Certificate],
+        at time: UnixTime
+    ) throws(AttestationRefusal) -> VerifiedAttestation {
+        let hash = Array(clientDataHash)
+        return try verified(
+            clientDataHash: hash.span,
+            keyID: keyID,
+            apps: apps,
+            roots: roots,
+            at: time
+        )
+    }
+
+    /// The same for an app that hands over SHA-256 of the challenge, as Apple's text says. The
+    /// challenge, `Data` or any other bytes, is hashed here.
+    public func verified(
+        challenge: some Sequence<UInt8>,
+        keyID: KeyID,
+        apps: [ExpectedApp],
+        roots: [X509Certificate],
+        at time: UnixTime
+    ) throws(AttestationRefusal) -> VerifiedAttestation {
+        let hash = SHA256.digest(of: Array(challenge)).bytes
+        return try verified(
+            clientDataHash: hash.span,
+            keyID: keyID,
+            apps: apps,
+            roots: roots,
+            at: time
+        )
+    }
+
     /// Steps 2 to 4: nonce = SHA256(authData ‖ clientDataHash), which the leaf has in
     /// `SEQUENCE { [1] OCTET STRING }`.
     private func checkNonce(_ clientDataHash: Span<UInt8>) throws(AttestationRefusal) {
-        let nonce = SHA256.digest(authenticatorData.octets.span, clientDataHash)
-        let inLeaf = leaf.extensionOctets(LeafDetails.nonceOID)
-            .flatMap { LeafDetails.soleOctets($0, tag: 1) }
+        let nonce = SHA256.digest(authenticatorData.bytes.span, clientDataHash)
+        let inLeaf = leaf.extensionBytes(LeafDetails.nonceOID)
+            .flatMap { LeafDetails.soleBytes($0, tag: 1) }
         guard let inLeaf else {
             throw AttestationRefusal(.nonceMismatch, "the leaf has no nonce")
         }
@@ -116,11 +153,11 @@ extension UnverifiedAttestation {
     }
 
     private func verifiedRoot(
-        roots: [Certificate],
+        roots: [X509Certificate],
         at time: UnixTime
-    ) throws(AttestationRefusal) -> Certificate {
-        let path: [Certificate]
-        do throws(CertificateError) {
+    ) throws(AttestationRefusal) -> X509Certificate {
+        let path: [X509Certificate]
+        do throws(X509CertificateError) {
             path = try leaf.path(through: [intermediate], to: roots, at: time)
         } catch {
             let isTime = error.reason == .expired || error.reason == .notYetValid

@@ -9,24 +9,24 @@ internal import StrictCBOR
 ///
 /// Exactly these keys, in any order, strict CBOR, exactly two certificates.
 public struct UnverifiedAttestation: Sendable {
-    /// The longest object that is read. 1,969…5,921 octets have been seen.
-    public static let octetsMax = 16 * 1024
+    /// The longest object that is read. 1,969…5,921 bytes have been seen.
+    public static let bytesMax = 16 * 1024
 
     /// The certificate of the key.
-    public let leaf: Certificate
+    public let leaf: X509Certificate
     /// The certificate of the authority that signed the leaf.
-    public let intermediate: Certificate
+    public let intermediate: X509Certificate
     /// The receipt, for ``UnverifiedReceipt``. It is not covered by the attestation.
     public let receipt: [UInt8]
     let authenticatorData: AttestedAuthenticatorData
 
     /// Reads an object. Throws `.malformed`.
-    public init(octets: [UInt8]) throws(AttestationRefusal) {
+    public init(bytes: [UInt8]) throws(AttestationRefusal) {
         let object: CBORValue
         do throws(CBORError) {
             object = try CBORValue(
-                decoding: octets.span,
-                budget: CBORBudget(octetsMax: Self.octetsMax, depthMax: 4, itemsMax: 16)
+                decoding: bytes.span,
+                budget: CBORBudget(octetsMax: Self.bytesMax, depthMax: 4, itemsMax: 16)
             )
         } catch {
             throw AttestationRefusal(.malformed, "\(error.reason.rawValue) at \(error.offset)")
@@ -40,14 +40,19 @@ public struct UnverifiedAttestation: Sendable {
         else { throw AttestationRefusal(.malformed, "attStmt is not x5c, receipt") }
         guard x5c.count == 2, case .bytes(let leaf) = x5c[0], case .bytes(let intermediate) = x5c[1]
         else { throw AttestationRefusal(.malformed, "x5c is not two certificates") }
-        do throws(CertificateError) {
-            self.leaf = try Certificate(der: leaf)
-            self.intermediate = try Certificate(der: intermediate)
+        do throws(X509CertificateError) {
+            self.leaf = try X509Certificate(der: leaf)
+            self.intermediate = try X509Certificate(der: intermediate)
         } catch {
             throw AttestationRefusal(.malformed, "x5c: \(error.detail)")
         }
         self.receipt = receipt
         authenticatorData = try AttestedAuthenticatorData(authData)
+    }
+
+    /// Reads an object, from `Data` or any other bytes. Throws `.malformed`.
+    public init(bytes: some Sequence<UInt8>) throws(AttestationRefusal) {
+        try self.init(bytes: Array(bytes))
     }
 
     /// Which app the object claims to come from: how a caller finds what it expects of it.
@@ -61,7 +66,7 @@ public struct UnverifiedAttestation: Sendable {
         AttestationEnvironment(aaguid: authenticatorData.aaguid)
     }
 
-    /// The flags octet, for people to look at. It drives nothing.
+    /// The flags byte, for people to look at. It drives nothing.
     public var flags: UInt8 { authenticatorData.head.flags }
 
     /// The counter the object claims.

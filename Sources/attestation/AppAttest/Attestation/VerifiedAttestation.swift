@@ -7,7 +7,7 @@ public import Cryptography
 /// object itself is of no more use: its certificates expire within days.
 public struct VerifiedAttestation: Sendable {
     /// The key that signs assertions.
-    public let publicKey: P256.PublicKey
+    public let publicKey: P256PublicKey
     /// Its key id.
     public let keyID: KeyID
     /// Which of the accepted apps it belongs to.
@@ -21,22 +21,22 @@ public struct VerifiedAttestation: Sendable {
     /// What the certificate says about the device.
     public let details: LeafDetails
     /// Which of the given roots vouches for it.
-    public let root: Certificate
-    /// The flags octet, for logs.
+    public let root: X509Certificate
+    /// The flags byte, for logs.
     public let flags: UInt8
 
     /// The counter to store: the next one has to be greater.
     public var counter: SignCounter { .zero }
 
     init(
-        publicKey: P256.PublicKey,
+        publicKey: P256PublicKey,
         keyID: KeyID,
         app: ExpectedApp,
         environment: AttestationEnvironment,
         receipt: [UInt8],
         extensions: AuthenticatorExtensions,
         details: LeafDetails,
-        root: Certificate,
+        root: X509Certificate,
         flags: UInt8
     ) {
         self.publicKey = publicKey

@@ -8,31 +8,31 @@ public enum AssertionDiagnosis {
     /// them.
     public static func mistake(
         in assertion: UnverifiedAssertion,
-        clientData: [UInt8],
-        key: P256.PublicKey
+        clientData: some Sequence<UInt8>,
+        key: P256PublicKey
     ) -> ClientMistake? {
-        mistake(in: assertion, ClientDataVariants(of: clientData), key)
+        mistake(in: assertion, ClientDataVariants(of: Array(clientData)), key)
     }
 
     /// The same where only SHA-256 of the client data is known.
     public static func mistake(
         in assertion: UnverifiedAssertion,
-        clientDataHash: [UInt8],
-        key: P256.PublicKey
+        clientDataHash: some Sequence<UInt8>,
+        key: P256PublicKey
     ) -> ClientMistake? {
-        mistake(in: assertion, ClientDataVariants(ofHash: clientDataHash), key)
+        mistake(in: assertion, ClientDataVariants(ofHash: Array(clientDataHash)), key)
     }
 
     private static func mistake(
         in assertion: UnverifiedAssertion,
         _ variants: ClientDataVariants,
-        _ key: P256.PublicKey
+        _ key: P256PublicKey
     ) -> ClientMistake? {
-        let octets = assertion.octets.span
-        let signature = octets.extracting(assertion.signature)
+        let bytes = assertion.bytes.span
+        let signature = bytes.extracting(assertion.signature)
         for variant in variants.hashes {
             let nonce = SHA256.digest(
-                octets.extracting(assertion.authenticatorData),
+                bytes.extracting(assertion.authenticatorData),
                 variant.hash.span
             )
             if key.isValidSignature(signature, digest: SHA256.digest(of: nonce.octets)) {

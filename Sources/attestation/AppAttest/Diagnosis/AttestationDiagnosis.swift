@@ -9,13 +9,13 @@ public enum AttestationDiagnosis {
     /// matches.
     public static func mistake(
         in attestation: UnverifiedAttestation,
-        challenge: [UInt8]
+        challenge: some Sequence<UInt8>
     ) -> ClientMistake? {
-        let nonce = attestation.leaf.extensionOctets(LeafDetails.nonceOID)
-            .flatMap { LeafDetails.soleOctets($0, tag: 1) }
+        let nonce = attestation.leaf.extensionBytes(LeafDetails.nonceOID)
+            .flatMap { LeafDetails.soleBytes($0, tag: 1) }
         guard let nonce else { return nil }
-        let authenticatorData = attestation.authenticatorData.octets
-        return ClientDataVariants(of: challenge).hashes.first { variant in
+        let authenticatorData = attestation.authenticatorData.bytes
+        return ClientDataVariants(of: Array(challenge)).hashes.first { variant in
             SHA256.digest(of: authenticatorData + variant.hash).octets == nonce
         }?.mistake
     }

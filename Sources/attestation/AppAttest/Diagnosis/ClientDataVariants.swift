@@ -53,50 +53,50 @@ struct ClientDataVariants {
         var result: [UInt8] = []
         var isInString = false
         var isEscaped = false
-        for octet in data {
+        for byte in data {
             if isInString {
                 if isEscaped {
                     isEscaped = false
-                } else if octet == UInt8(ascii: "\\") {
+                } else if byte == UInt8(ascii: "\\") {
                     isEscaped = true
-                } else if octet == UInt8(ascii: "\"") {
+                } else if byte == UInt8(ascii: "\"") {
                     isInString = false
                 }
-            } else if [0x20, 0x09, 0x0A, 0x0D].contains(octet) {
+            } else if [0x20, 0x09, 0x0A, 0x0D].contains(byte) {
                 continue
-            } else if octet == UInt8(ascii: "\"") {
+            } else if byte == UInt8(ascii: "\"") {
                 isInString = true
             }
-            result.append(octet)
+            result.append(byte)
         }
         return result
     }
 
     private static func withSlashesEscaped(_ data: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
-        for octet in data {
-            if octet == UInt8(ascii: "/"), result.last != UInt8(ascii: "\\") {
+        for byte in data {
+            if byte == UInt8(ascii: "/"), result.last != UInt8(ascii: "\\") {
                 result.append(UInt8(ascii: "\\"))
             }
-            result.append(octet)
+            result.append(byte)
         }
         return result
     }
 
     private static func withSlashesPlain(_ data: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
-        for octet in data {
-            if octet == UInt8(ascii: "/"), result.last == UInt8(ascii: "\\") { result.removeLast() }
-            result.append(octet)
+        for byte in data {
+            if byte == UInt8(ascii: "/"), result.last == UInt8(ascii: "\\") { result.removeLast() }
+            result.append(byte)
         }
         return result
     }
 
     private static func quoted(_ data: [UInt8]) -> [UInt8] {
         let quotation = UInt8(ascii: "\"")
-        let escaped = data.flatMap { octet in
-            octet == quotation || octet == UInt8(ascii: "\\")
-                ? [UInt8(ascii: "\\"), octet] : [octet]
+        let escaped = data.flatMap { byte in
+            byte == quotation || byte == UInt8(ascii: "\\")
+                ? [UInt8(ascii: "\\"), byte] : [byte]
         }
         return [quotation] + escaped + [quotation]
     }

@@ -6,7 +6,7 @@
 public enum ClientMistake: String, Hashable, Sendable, CaseIterable {
     /// None: the hash is SHA-256 of the client data.
     case none
-    /// The octets themselves were handed over, not hashed.
+    /// The bytes themselves were handed over, not hashed.
     case notHashed = "not-hashed"
     /// SHA-256 of the SHA-256 was handed over.
     case hashedTwice = "hashed-twice"

@@ -6,7 +6,7 @@ public import Cryptography
 ///
 ///      2 App ID           text
 ///      3 attested key     a whole X.509 certificate, DER
-///      4 client hash      the octets that were handed to attestKey
+///      4 client hash      the bytes that were handed to attestKey
 ///      5 token            opaque
 ///      6 type             "ATTEST" or "RECEIPT"
 ///      7 environment      "sandbox" or "production"; undocumented
@@ -19,7 +19,7 @@ public import Cryptography
 /// other numbers are passed over.
 public struct ReceiptFields: Sendable {
     /// How a receipt came about.
-    public enum Kind: String, Sendable, CaseIterable {
+    public enum Kind: String, Codable, Sendable, CaseIterable {
         /// From an attestation.
         case attest = "ATTEST"
         /// From Apple's server, in exchange for an older one, with a risk metric.
@@ -32,7 +32,7 @@ public struct ReceiptFields: Sendable {
     /// 2: the App ID.
     public let appID: String
     /// 3: the certificate of the attested key.
-    public let certificate: Certificate
+    public let certificate: X509Certificate
     /// 4: what was handed to `attestKey`.
     public let clientHash: [UInt8]?
     /// 5: a token for Apple.
@@ -65,33 +65,33 @@ public struct ReceiptFields: Sendable {
         expirationTime = try Self.time(fields[21], "field 21")
         clientHash = fields[4]
         token = fields[5]
-        environment = try fields[7].map { octets throws(ReceiptRefusal) in
-            try Self.text(octets, "field 7")
+        environment = try fields[7].map { bytes throws(ReceiptRefusal) in
+            try Self.text(bytes, "field 7")
         }
-        riskMetric = try fields[17].map { octets throws(ReceiptRefusal) in
-            try Self.metric(octets)
+        riskMetric = try fields[17].map { bytes throws(ReceiptRefusal) in
+            try Self.metric(bytes)
         }
-        do throws(CertificateError) {
-            certificate = try Certificate(der: fields[3] ?? [])
+        do throws(X509CertificateError) {
+            certificate = try X509Certificate(der: fields[3] ?? [])
         } catch {
             throw ReceiptRefusal(.malformed, "field 3: \(error.detail)")
         }
     }
 
     private static func fields(_ payload: [UInt8]) throws(ReceiptRefusal) -> [Int: [UInt8]] {
-        let octets = payload.span
+        let bytes = payload.span
         var fields: [Int: [UInt8]] = [:]
         do throws(DERError) {
-            var outer = DERCursor(0..<octets.count)
-            var set = DERCursor(try outer.next(.set, in: octets))
+            var outer = DERCursor(0..<bytes.count)
+            var set = DERCursor(try outer.next(.set, in: bytes))
             try outer.finish()
             while !set.isAtEnd {
-                var field = DERCursor(try set.next(.sequence, in: octets))
-                let type = try field.smallInteger(in: octets)
+                var field = DERCursor(try set.next(.sequence, in: bytes))
+                let type = try field.smallInteger(in: bytes)
                 // The version has been 1 always; another would say nothing about how to read the
                 // value.
-                _ = try field.smallInteger(in: octets)
-                let value = try field.next(.octetString, in: octets)
+                _ = try field.smallInteger(in: bytes)
+                let value = try field.next(.octetString, in: bytes)
                 try field.finish()
                 guard fields[type] == nil else {
                     throw DERError(.duplicate, at: value.lowerBound)
@@ -99,7 +99,7 @@ public struct ReceiptFields: Sendable {
                 guard fields.count < fieldsMax else {
                     throw DERError(.tooMany, at: value.lowerBound)
                 }
-                fields[type] = octets.copy(value)
+                fields[type] = bytes.copy(value)
             }
         } catch {
             throw ReceiptRefusal(.malformed, "payload: \(error.reason.rawValue) at \(error.offset)")
@@ -115,24 +115,24 @@ public struct ReceiptFields: Sendable {
         return value
     }
 
-    private static func text(_ octets: [UInt8]?, _ name: String) throws(ReceiptRefusal) -> String {
-        guard let octets, !octets.isEmpty, let text = String(validating: octets, as: UTF8.self)
+    private static func text(_ bytes: [UInt8]?, _ name: String) throws(ReceiptRefusal) -> String {
+        guard let bytes, !bytes.isEmpty, let text = String(validating: bytes, as: UTF8.self)
         else { throw ReceiptRefusal(.malformed, "\(name) is missing or no text") }
         return text
     }
 
     private static func time(
-        _ octets: [UInt8]?,
+        _ bytes: [UInt8]?,
         _ name: String
     ) throws(ReceiptRefusal) -> UnixTime? {
-        guard let octets else { return nil }
-        return try required(UnixTime(iso8601: octets.span), "\(name) is no time")
+        guard let bytes else { return nil }
+        return try required(UnixTime(iso8601: bytes.span), "\(name) is no time")
     }
 
-    private static func metric(_ octets: [UInt8]) throws(ReceiptRefusal) -> UInt32 {
-        let isDecimal = octets.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    private static func metric(_ bytes: [UInt8]) throws(ReceiptRefusal) -> UInt32 {
+        let isDecimal = bytes.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
         return try required(
-            isDecimal ? UInt32(String(decoding: octets, as: UTF8.self)) : nil,
+            isDecimal ? UInt32(String(decoding: bytes, as: UTF8.self)) : nil,
             "field 17 is no number"
         )
     }

@@ -1,37 +1,66 @@
 /// Why a receipt was refused.
-public struct ReceiptRefusal: Error, Hashable, Sendable {
-    /// The check that failed, for code. The raw value is what logs, metrics and answers call it.
-    @nonexhaustive
-    public enum Reason: String, Sendable, CaseIterable {
-        /// Not a receipt: the message, or what is in it (check 3).
-        case malformed = "receipt-malformed"
-        /// Check 1: not signed by the certificate it names.
-        case signatureMismatch = "receipt-signature-mismatch"
-        /// Check 2: the certificates do not lead to a given root.
-        case certificateUntrusted = "certificate-untrusted"
-        /// Check 2: a certificate was not valid when the receipt was made.
-        case certificateExpired = "certificate-expired"
-        /// Check 4: for another app.
-        case appMismatch = "app-mismatch"
-        /// Check 5: made too long ago, or in the future.
-        case tooOld = "receipt-too-old"
-        /// Check 6: for another key.
-        case keyMismatch = "receipt-key-mismatch"
+public typealias ReceiptRefusal = ObjectRefusal<ReceiptRefusalReason>
+
+/// The check of a receipt that failed.
+@nonexhaustive
+public enum ReceiptRefusalReason: String, RefusalReason {
+    /// Not a receipt: the message, or what is in it (check 3).
+    case malformed = "receipt-malformed"
+    /// Check 1: not signed by the certificate it names.
+    case signatureMismatch = "receipt-signature-mismatch"
+    /// Check 2: the certificates do not lead to a given root.
+    case certificateUntrusted = "certificate-untrusted"
+    /// Check 2: a certificate was not valid when the receipt was made.
+    case certificateExpired = "certificate-expired"
+    /// Check 4: for another app.
+    case appMismatch = "app-mismatch"
+    /// Check 5: made too long ago, or in the future.
+    case tooOld = "receipt-too-old"
+    /// Check 6: for another key.
+    case keyMismatch = "receipt-key-mismatch"
+
+    /// What is wrong, in one sentence.
+    public var summary: String { row.summary }
+    /// What to look at first, in one sentence.
+    public var nextStep: String { row.nextStep }
+
+    private var row: (summary: String, nextStep: String) {
+        switch self {
+        case .malformed:
+            (
+                "The bytes are not a receipt of App Attest.",
+                "Keep and send receipts as they came, without encoding them anew."
+            )
+        case .signatureMismatch:
+            (
+                "The receipt is not signed by the certificate that it names.",
+                "The receipt was changed on its way or in the store."
+            )
+        case .certificateUntrusted:
+            (
+                "The certificates of the receipt do not lead to a trusted root.",
+                "Check the roots: AppleRoots.rootG3, which is not the one of attestations."
+            )
+        case .certificateExpired:
+            (
+                "A certificate was not valid when the receipt was made.",
+                "Ask Apple's server for a newer receipt."
+            )
+        case .appMismatch:
+            (
+                "The receipt is for an app that is not accepted.",
+                "Check the App ID: team id, full stop, bundle identifier."
+            )
+        case .tooOld:
+            (
+                "The receipt was made too long ago, or in the future.",
+                "Check the server's clock, and verify a receipt when it arrives."
+            )
+        case .keyMismatch:
+            (
+                "The receipt is for another key.",
+                "Check that the receipt is stored with the key it came with."
+            )
+        }
     }
-
-    /// The check that failed, for code.
-    public let reason: Reason
-    /// What was found, for people. Not compared, and without key material.
-    public let detail: String
-
-    init(_ reason: Reason, _ detail: String) {
-        self.reason = reason
-        self.detail = detail
-    }
-
-    /// Whether two refusals have the same reason.
-    public static func == (left: Self, right: Self) -> Bool { left.reason == right.reason }
-
-    /// Feeds the reason.
-    public func hash(into hasher: inout Hasher) { hasher.combine(reason) }
 }

@@ -34,12 +34,12 @@ extension UnverifiedReceipt {
     /// - Throws: the first check that fails.
     public func verified(
         appIDs: [String],
-        key: P256.PublicKey,
-        roots: [Certificate],
+        key: P256PublicKey,
+        roots: [X509Certificate],
         freshness: Freshness?
     ) throws(ReceiptRefusal) -> VerifiedReceipt {
         // Check 1: the signature, over the content itself.
-        let signer: Certificate
+        let signer: X509Certificate
         do throws(SignedMessage.Failure) {
             signer = try message.verifiedSigner()
         } catch {
@@ -48,7 +48,7 @@ extension UnverifiedReceipt {
         // Check 2: the chain, judged when the receipt was made. Signers live for about 13 months,
         // receipts are kept for longer; that the signer was valid then is what can be asked of
         // them. The signature covers the time.
-        do throws(CertificateError) {
+        do throws(X509CertificateError) {
             _ = try signer.path(
                 through: message.certificates.filter { $0 !== signer },
                 to: roots,
@@ -64,7 +64,7 @@ extension UnverifiedReceipt {
         // Not among Apple's checks: the signer is one for receipts. Under the same root are keys
         // that others hold, such as those of Apple Pay merchants, which could sign anything; every
         // receipt's signer carries this mark.
-        guard signer.extensionOctets(Self.signerOID) != nil else {
+        guard signer.extensionBytes(Self.signerOID) != nil else {
             throw ReceiptRefusal(.certificateUntrusted, "the signer is none for receipts")
         }
         // Check 4.
@@ -77,7 +77,7 @@ extension UnverifiedReceipt {
         guard fields.certificate.p256PublicKey == key else {
             throw ReceiptRefusal(.keyMismatch, "field 3 is of another key")
         }
-        return VerifiedReceipt(octets: octets, fields: fields)
+        return VerifiedReceipt(bytes: bytes, fields: fields)
     }
 
     private func check(_ freshness: Freshness) throws(ReceiptRefusal) {

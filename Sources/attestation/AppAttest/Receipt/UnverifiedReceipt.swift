@@ -6,25 +6,30 @@ internal import Cryptography
 /// server.
 public struct UnverifiedReceipt: Sendable {
     /// The longest receipt that is read. 3…4 KiB have been seen.
-    public static let octetsMax = 32 * 1024
+    public static let bytesMax = 32 * 1024
 
     /// The receipt, to be kept and sent back to Apple as it is.
-    public let octets: [UInt8]
+    public let bytes: [UInt8]
     /// What it says.
     public let fields: ReceiptFields
     let message: SignedMessage
 
     /// Reads a receipt. Throws `.malformed`.
-    public init(octets: [UInt8]) throws(ReceiptRefusal) {
-        guard octets.count <= Self.octetsMax else {
-            throw ReceiptRefusal(.malformed, "\(octets.count) octets are too many")
+    public init(bytes: [UInt8]) throws(ReceiptRefusal) {
+        guard bytes.count <= Self.bytesMax else {
+            throw ReceiptRefusal(.malformed, "\(bytes.count) bytes are too many")
         }
         do throws(SignedMessage.Failure) {
-            message = try SignedMessage(ber: octets.span)
+            message = try SignedMessage(ber: bytes.span)
         } catch {
             throw ReceiptRefusal(.malformed, "not a CMS SignedData of one signer with content")
         }
-        self.octets = octets
+        self.bytes = bytes
         fields = try ReceiptFields(message.content)
+    }
+
+    /// Reads a receipt, from `Data` or any other bytes. Throws `.malformed`.
+    public init(bytes: some Sequence<UInt8>) throws(ReceiptRefusal) {
+        try self.init(bytes: Array(bytes))
     }
 }

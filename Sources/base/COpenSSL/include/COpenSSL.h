@@ -1,6 +1,7 @@
 /*
  * OpenSSL 3 as Swift sees it: the headers, and functions in place of the macros that Swift cannot
- * import.
+ * import. On a system where it can't be built, the build ends with the one sentence that says so:
+ * every product but RequestBinding is made of this target, and it is compiled first.
  *
  * Only Cryptography and TLSSession import this module, and no type of it appears in their public
  * signatures.
@@ -12,7 +13,21 @@
 #ifndef PORTCULLIS_COPENSSL_H
 #define PORTCULLIS_COPENSSL_H
 
+#if !defined(__linux__)
+#error portcullis and its library AppAttest are supported on Linux only: \
+build them there, or in a container of Linux.
+#elif !__has_include(<openssl/opensslv.h>)
+#error OpenSSL 3 is missing: install libssl-dev (Debian, Ubuntu) or openssl-devel \
+(Fedora, Amazon Linux), then build again.
+#else
+
 #define OPENSSL_SUPPRESS_DEPRECATED 1
+
+#include <openssl/opensslv.h>
+
+#if !defined(OPENSSL_VERSION_MAJOR) || OPENSSL_VERSION_MAJOR < 3
+#error This OpenSSL is older than 3.0: build on a system that has OpenSSL 3.
+#endif
 
 #include <openssl/asn1.h>
 #include <openssl/bio.h>
@@ -199,4 +214,5 @@ static const long copenssl_SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER =
     SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER;
 static const long copenssl_SSL_MODE_AUTO_RETRY = SSL_MODE_AUTO_RETRY;
 
+#endif
 #endif

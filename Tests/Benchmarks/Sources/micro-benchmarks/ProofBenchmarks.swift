@@ -35,7 +35,7 @@ enum ProofBenchmarks {
             var key = makeKey(shape)
             let octets = key.assertion(clientData: [1, 2, 3])
             return Benchmark(group: "assertion", name: "CBOR decoded, \(name)") { _ in
-                (try? UnverifiedAssertion(octets: octets)) != nil
+                (try? UnverifiedAssertion(bytes: octets)) != nil
             }
         }
     }
@@ -45,7 +45,7 @@ enum ProofBenchmarks {
         let publicKey = key.publicKey
         let message = Array("what is signed".utf8)
         let digest = SHA256.digest(of: message)
-        let signature = P256.PrivateKey(seed: message.span)
+        let signature = P256PrivateKey(seed: message.span)
         let der = signature.signature(digest: digest)
         let hash = SHA256.digest(of: message)
         let octets = key.assertion(clientDataHash: hash.octets)
@@ -55,7 +55,7 @@ enum ProofBenchmarks {
                 signature.publicKey.isValidSignature(der.span, digest: digest)
             },
             Benchmark(group: "assertion", name: "decoded and verified") { _ in
-                guard let assertion = try? UnverifiedAssertion(octets: octets) else { return false }
+                guard let assertion = try? UnverifiedAssertion(bytes: octets) else { return false }
                 let verified = try? assertion.verified(
                     clientDataHash: hash,
                     key: publicKey,

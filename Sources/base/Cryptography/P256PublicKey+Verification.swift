@@ -1,7 +1,7 @@
 internal import Crypto
 internal import Foundation
 
-extension P256.PublicKey {
+extension P256PublicKey {
     /// Whether `signature` (DER) is one of this key over this SHA-256 digest.
     ///
     /// Either value of `s` is valid. Malformed signatures are not: the DER is read here, strictly

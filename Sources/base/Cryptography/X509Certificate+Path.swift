@@ -1,8 +1,8 @@
 internal import COpenSSL
 
-extension Certificate {
+extension X509Certificate {
     /// The most certificates that are looked at while a path is built.
-    public static let pathCandidatesMax = 16
+    package static let pathCandidatesMax = 16
 
     /// The path from this certificate to one of the anchors, all of it valid at `time`: this
     /// certificate first, the anchor last.
@@ -15,23 +15,23 @@ extension Certificate {
     /// Throws `.untrusted`, then `.notYetValid` or `.expired` for the certificate nearest to the
     /// anchor that is. Validity is judged here, to the second and inclusive of both ends as RFC
     /// 5280 §4.1.2.5 says; OpenSSL refuses the last second.
-    public func path(
-        through intermediates: [Certificate],
-        to anchors: [Certificate],
+    package func path(
+        through intermediates: [X509Certificate],
+        to anchors: [X509Certificate],
         at time: UnixTime
-    ) throws(CertificateError) -> [Certificate] {
+    ) throws(X509CertificateError) -> [X509Certificate] {
         guard intermediates.count <= Self.pathCandidatesMax, anchors.count <= Self.pathCandidatesMax
-        else { throw CertificateError(.untrusted, "too many certificates") }
+        else { throw X509CertificateError(.untrusted, "too many certificates") }
         let path = try pathIgnoringTime(through: intermediates, to: anchors)
         for certificate in path.reversed() {
             guard certificate.notBefore.seconds <= time.seconds else {
-                throw CertificateError(
+                throw X509CertificateError(
                     .notYetValid,
                     "valid from \(certificate.notBefore.iso8601), judged at \(time.iso8601)"
                 )
             }
             guard time.seconds <= certificate.notAfter.seconds else {
-                throw CertificateError(
+                throw X509CertificateError(
                     .expired,
                     "valid to \(certificate.notAfter.iso8601), judged at \(time.iso8601)"
                 )
@@ -41,12 +41,12 @@ extension Certificate {
     }
 
     private func pathIgnoringTime(
-        through intermediates: [Certificate],
-        to anchors: [Certificate]
-    ) throws(CertificateError) -> [Certificate] {
+        through intermediates: [X509Certificate],
+        to anchors: [X509Certificate]
+    ) throws(X509CertificateError) -> [X509Certificate] {
         guard let context = X509_STORE_CTX_new(), let trusted = Self.stack(of: anchors),
             let untrusted = Self.stack(of: intermediates)
-        else { preconditionFailure("Certificate: no memory") }
+        else { preconditionFailure("X509Certificate: no memory") }
         defer {
             // The stacks hold no references: the arrays keep the certificates alive until here.
             copenssl_x509_stack_free(trusted)
@@ -55,28 +55,28 @@ extension Certificate {
             ERR_clear_error()
         }
         guard X509_STORE_CTX_init(context, nil, pointer, untrusted) == 1 else {
-            preconditionFailure("Certificate: no memory")
+            preconditionFailure("X509Certificate: no memory")
         }
         X509_STORE_CTX_set0_trusted_stack(context, trusted)
         X509_STORE_CTX_set_flags(context, UInt(X509_V_FLAG_NO_CHECK_TIME))
         guard X509_verify_cert(context) == 1 else {
             let code = X509_STORE_CTX_get_error(context)
             let text = X509_verify_cert_error_string(Int(code)).map { String(cString: $0) }
-            throw CertificateError(.untrusted, text ?? "code \(code)")
+            throw X509CertificateError(.untrusted, text ?? "code \(code)")
         }
         guard let chain = X509_STORE_CTX_get0_chain(context) else {
-            throw CertificateError(.untrusted, "no path")
+            throw X509CertificateError(.untrusted, "no path")
         }
-        var path: [Certificate] = []
+        var path: [X509Certificate] = []
         for index in 0..<copenssl_x509_stack_count(chain) {
             guard let pointer = copenssl_x509_stack_get(chain, index), X509_up_ref(pointer) == 1
-            else { throw CertificateError(.untrusted, "no path") }
-            path.append(try Certificate(owning: pointer))
+            else { throw X509CertificateError(.untrusted, "no path") }
+            path.append(try X509Certificate(owning: pointer))
         }
         return path
     }
 
-    private static func stack(of certificates: [Certificate]) -> OpaquePointer? {
+    private static func stack(of certificates: [X509Certificate]) -> OpaquePointer? {
         guard let stack = copenssl_x509_stack_new() else { return nil }
         for certificate in certificates {
             guard copenssl_x509_stack_push(stack, certificate.pointer) > 0 else {

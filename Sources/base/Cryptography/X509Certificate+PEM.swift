@@ -1,15 +1,15 @@
 internal import COpenSSL
 
-extension Certificate {
+extension X509Certificate {
     /// The longest PEM file that is read.
-    public static let pemOctetsMax = 256 * 1024
+    package static let pemOctetsMax = 256 * 1024
 
     /// The certificates of a PEM text, in order. Throws `.malformed` when there is none, or more
     /// than ``pathCandidatesMax``, or one that cannot be read.
-    public static func certificates(pem: String) throws(CertificateError) -> [Certificate] {
+    public static func certificates(pem: String) throws(X509CertificateError) -> [X509Certificate] {
         var text = Array(pem.utf8)
         guard text.count <= pemOctetsMax else {
-            throw CertificateError(.malformed, "\(text.count) octets of PEM are too many")
+            throw X509CertificateError(.malformed, "\(text.count) bytes of PEM are too many")
         }
         let pointers = text.withUnsafeMutableBytes { buffer -> [OpaquePointer] in
             guard let bio = BIO_new_mem_buf(buffer.baseAddress, Int32(buffer.count)) else {
@@ -23,11 +23,11 @@ extension Certificate {
         // The reader ends with "no start line", which is in the queue whether or not it is an
         // error.
         ERR_clear_error()
-        var certificates: [Certificate] = []
-        var failure: CertificateError?
+        var certificates: [X509Certificate] = []
+        var failure: X509CertificateError?
         for pointer in pointers {
-            do throws(CertificateError) {
-                certificates.append(try Certificate(owning: pointer))
+            do throws(X509CertificateError) {
+                certificates.append(try X509Certificate(owning: pointer))
             } catch {
                 failure = error
             }
@@ -39,7 +39,7 @@ extension Certificate {
         guard !certificates.isEmpty, certificates.count == begins,
             certificates.count <= pathCandidatesMax
         else {
-            throw CertificateError(
+            throw X509CertificateError(
                 .malformed,
                 "\(certificates.count) of \(begins) PEM certificates"
             )

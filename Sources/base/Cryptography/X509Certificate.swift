@@ -5,9 +5,9 @@ internal import COpenSSL
 ///
 /// `@unchecked Sendable`: the X509 behind it is not changed after the initialiser. What OpenSSL
 /// works out lazily (the extension flags) it guards with a lock of its own.
-public final class Certificate: @unchecked Sendable {
+public final class X509Certificate: @unchecked Sendable {
     /// The longest certificate that is read. App Attest's have 0.5…1.1 KiB.
-    public static let octetsMax = 16 * 1024
+    public static let bytesMax = 16 * 1024
 
     /// The whole certificate in DER.
     public let der: [UInt8]
@@ -19,13 +19,13 @@ public final class Certificate: @unchecked Sendable {
     let pointer: OpaquePointer
 
     /// Reads one certificate in DER with nothing after it. Throws `.malformed`.
-    public convenience init(der: Span<UInt8>) throws(CertificateError) {
-        guard der.count <= Self.octetsMax else {
-            throw CertificateError(.malformed, "\(der.count) octets are too many")
+    public convenience init(der: Span<UInt8>) throws(X509CertificateError) {
+        guard der.count <= Self.bytesMax else {
+            throw X509CertificateError(.malformed, "\(der.count) bytes are too many")
         }
         let pointer = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
             var next = buffer.baseAddress
-            // d2i_X509 reads at most `count` octets from `next` and moves it behind what it read.
+            // d2i_X509 reads at most `count` bytes from `next` and moves it behind what it read.
             guard let pointer = d2i_X509(nil, &next, buffer.count) else { return nil }
             guard let base = buffer.baseAddress, next == base + buffer.count else {
                 X509_free(pointer)
@@ -35,25 +35,30 @@ public final class Certificate: @unchecked Sendable {
         }
         guard let pointer else {
             ERR_clear_error()
-            throw CertificateError(.malformed, "not one DER certificate")
+            throw X509CertificateError(.malformed, "not one DER certificate")
         }
         try self.init(owning: pointer)
     }
 
     /// Reads one certificate in DER with nothing after it. Throws `.malformed`.
-    public convenience init(der: [UInt8]) throws(CertificateError) {
+    public convenience init(der: [UInt8]) throws(X509CertificateError) {
         try self.init(der: der.span)
     }
 
+    /// Reads one certificate in DER, from `Data` or any other bytes. Throws `.malformed`.
+    public convenience init(der: some Sequence<UInt8>) throws(X509CertificateError) {
+        try self.init(der: Array(der))
+    }
+
     /// Takes over one reference of an X509.
-    init(owning pointer: OpaquePointer) throws(CertificateError) {
-        guard let der = DER.octets({ i2d_X509(pointer, $0) }),
+    init(owning pointer: OpaquePointer) throws(X509CertificateError) {
+        guard let der = DER.bytes({ i2d_X509(pointer, $0) }),
             let notBefore = Self.time(X509_get0_notBefore(pointer)),
             let notAfter = Self.time(X509_get0_notAfter(pointer))
         else {
             X509_free(pointer)
             ERR_clear_error()
-            throw CertificateError(.malformed, "times that RFC 5280 does not allow")
+            throw X509CertificateError(.malformed, "times that RFC 5280 does not allow")
         }
         self.pointer = pointer
         self.der = der
@@ -66,12 +71,12 @@ public final class Certificate: @unchecked Sendable {
     }
 
     /// SHA-256 of the DER: how authorities publish what to pin.
-    public var fingerprint: SHA256Digest {
+    package var fingerprint: SHA256Digest {
         SHA256.digest(of: der)
     }
 
     /// The subject's key; `nil` when it is not an uncompressed point on P-256.
-    public var p256PublicKey: P256.PublicKey? {
+    public var p256PublicKey: P256PublicKey? {
         guard let key = X509_get0_pubkey(pointer) else {
             ERR_clear_error()
             return nil
@@ -85,20 +90,21 @@ public final class Certificate: @unchecked Sendable {
             ERR_clear_error()
             return nil
         }
-        // The bit string belongs to the certificate; its octets are copied.
-        let octets = Array(
+        // The bit string belongs to the certificate; its bytes are copied.
+        let bytes = Array(
             UnsafeBufferPointer(start: ASN1_STRING_get0_data(bits), count: Int(bits.pointee.length))
         )
-        return P256.PublicKey(x963: octets.span)
+        return P256PublicKey(x963: bytes.span)
     }
 
-    /// The octets inside an extension's OCTET STRING; `nil` when the certificate has it not once.
-    public func extensionOctets(_ oid: OID) -> [UInt8]? {
+    /// The bytes inside an extension's OCTET STRING; `nil` unless the certificate has the extension
+    /// exactly once.
+    package func extensionBytes(_ oid: OID) -> [UInt8]? {
         let index = oid.withObject { X509_get_ext_by_OBJ(pointer, $0, -1) }
         guard index >= 0, oid.withObject({ X509_get_ext_by_OBJ(pointer, $0, index) }) < 0,
             let found = X509_get_ext(pointer, index), let value = X509_EXTENSION_get_data(found)
         else { return nil }
-        // The value belongs to the certificate; its octets are copied.
+        // The value belongs to the certificate; its bytes are copied.
         return Array(
             UnsafeBufferPointer(
                 start: ASN1_STRING_get0_data(value),
@@ -108,7 +114,7 @@ public final class Certificate: @unchecked Sendable {
     }
 
     /// The attributes of a subject that certificates of App Attest have.
-    public enum SubjectField: Sendable {
+    package enum SubjectField: Sendable {
         /// CN.
         case commonName
         /// O.
@@ -126,7 +132,7 @@ public final class Certificate: @unchecked Sendable {
     }
 
     /// The first value of an attribute of the subject; `nil` when there is none.
-    public func subject(_ field: SubjectField) -> String? {
+    package func subject(_ field: SubjectField) -> String? {
         guard let name = X509_get_subject_name(pointer) else { return nil }
         let index = X509_NAME_get_index_by_NID(name, field.nid, -1)
         guard index >= 0, let entry = X509_NAME_get_entry(name, index),
@@ -138,7 +144,7 @@ public final class Certificate: @unchecked Sendable {
             ERR_clear_error()
             return nil
         }
-        // OpenSSL allocated `count` octets at `text` for us to free.
+        // OpenSSL allocated `count` bytes at `text` for us to free.
         defer { CRYPTO_free(text, nil, 0) }
         return String(
             decoding: UnsafeBufferPointer(start: text, count: Int(count)),
@@ -157,16 +163,16 @@ public final class Certificate: @unchecked Sendable {
     }
 }
 
-/// Octets that OpenSSL encodes.
+/// Bytes that OpenSSL encodes.
 enum DER {
     /// What an `i2d` function writes; `nil` when it fails.
-    static func octets(
+    static func bytes(
         _ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32
     ) -> [UInt8]? {
         var start: UnsafeMutablePointer<UInt8>?
         let count = encode(&start)
         guard count >= 0, let start else { return nil }
-        // OpenSSL allocated `count` octets at `start` for us to free.
+        // OpenSSL allocated `count` bytes at `start` for us to free.
         defer { CRYPTO_free(start, nil, 0) }
         return Array(UnsafeBufferPointer(start: start, count: Int(count)))
     }

@@ -1,9 +1,9 @@
 /// Why a certificate, or a path of certificates, is not good.
-public struct CertificateError: Error, Sendable, Equatable {
+public struct X509CertificateError: Error, Sendable, Equatable {
     /// What is wrong, for code.
     @nonexhaustive
     public enum Reason: String, Sendable, CaseIterable {
-        /// Not one DER certificate, or longer than ``Certificate/octetsMax``.
+        /// Not one DER certificate, or longer than ``X509Certificate/bytesMax``.
         case malformed
         /// No path of valid signatures leads to one of the anchors.
         case untrusted

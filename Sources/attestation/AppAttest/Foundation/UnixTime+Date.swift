@@ -1,0 +1,26 @@
+public import Cryptography
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+extension UnixTime {
+    /// The moment of a `Date`, to the nanosecond below it. Moments that 64 bits of seconds can't
+    /// hold become the nearest that they can.
+    public init(_ date: Date) {
+        let whole = date.timeIntervalSince1970.rounded(.down)
+        guard let seconds = Int64(exactly: whole) else {
+            self.init(seconds: whole > 0 ? .max : .min)
+            return
+        }
+        let rest = (date.timeIntervalSince1970 - whole) * 1_000_000_000
+        self.init(seconds: seconds, nanoseconds: UInt32(min(rest, 999_999_999)))
+    }
+
+    /// The moment as a `Date`, which keeps about a microsecond of it.
+    public var date: Date {
+        Date(timeIntervalSince1970: Double(seconds) + Double(nanoseconds) / 1_000_000_000)
+    }
+}

@@ -1,0 +1,86 @@
+internal import ByteCoding
+public import Cryptography
+
+/// What a server stores about a key once its attestation is verified.
+///
+/// A plain value: unlike ``VerifiedAttestation`` it proves nothing. It can be decoded from a store,
+/// and is as trustworthy as the store. The counter is 0 at first; a server that keeps counters in
+/// the record replaces it with the counter of each accepted assertion, in one atomic step.
+public struct AttestationRecord: Hashable, Sendable {
+    /// The key id, by which the client names the key.
+    public var keyID: KeyID
+    /// The key that signs assertions.
+    public var publicKey: P256PublicKey
+    /// The App ID of the app in which the key was attested.
+    public var appID: String
+    /// In which environment the key was attested.
+    public var environment: AttestationEnvironment
+    /// The counter of the last accepted assertion.
+    public var counter: SignCounter
+    /// The receipt, to be verified on its own and sent to Apple for a newer one.
+    public var receipt: [UInt8]
+
+    /// A record in which everything is said, for one that is read from a store of one's own.
+    public init(
+        keyID: KeyID,
+        publicKey: P256PublicKey,
+        appID: String,
+        environment: AttestationEnvironment,
+        counter: SignCounter,
+        receipt: [UInt8]
+    ) {
+        self.keyID = keyID
+        self.publicKey = publicKey
+        self.appID = appID
+        self.environment = environment
+        self.counter = counter
+        self.receipt = receipt
+    }
+}
+
+extension VerifiedAttestation {
+    /// What is to be stored.
+    public var record: AttestationRecord {
+        AttestationRecord(
+            keyID: keyID,
+            publicKey: publicKey,
+            appID: app.id,
+            environment: environment,
+            counter: counter,
+            receipt: receipt
+        )
+    }
+}
+
+extension AttestationRecord: Codable {
+    private enum Key: String, CodingKey {
+        case keyID = "key_id"
+        case publicKey = "public_key"
+        case appID = "app_id"
+        case environment
+        case counter
+        case receipt
+    }
+
+    /// Reads an object: key id, public key and receipt in base64, the counter as a number.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        keyID = try container.decode(KeyID.self, forKey: .keyID)
+        publicKey = try container.decode(P256PublicKey.self, forKey: .publicKey)
+        appID = try container.decode(String.self, forKey: .appID)
+        environment = try container.decode(AttestationEnvironment.self, forKey: .environment)
+        counter = try container.decode(SignCounter.self, forKey: .counter)
+        receipt = try container.decodeBase64(forKey: .receipt)
+    }
+
+    /// Writes an object: key id, public key and receipt in base64, the counter as a number.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(keyID, forKey: .keyID)
+        try container.encode(publicKey, forKey: .publicKey)
+        try container.encode(appID, forKey: .appID)
+        try container.encode(environment, forKey: .environment)
+        try container.encode(counter, forKey: .counter)
+        try container.encodeBase64(receipt, forKey: .receipt)
+    }
+}

@@ -1,0 +1,52 @@
+/// A private key on P-256: what a Secure Enclave holds, or a software authenticator in its place.
+public struct P256PrivateKey: Sendable {
+    /// The key in the form that signs certificates and messages too.
+    public let key: ECPrivateKey
+    /// The public half.
+    public let publicKey: P256PublicKey
+
+    /// A fresh random key.
+    public init() {
+        self.init(ECPrivateKey(generating: .p256))
+    }
+
+    /// The key of a scalar of 32 bytes, big-endian; `nil` unless it is 1…order − 1.
+    public init?(scalar: Span<UInt8>) {
+        guard let key = ECPrivateKey(.p256, scalar: scalar) else { return nil }
+        self.init(key)
+    }
+
+    /// The same key for the same seed, for tests and load: SHA-256 of the seed and a count,
+    /// until it is a scalar.
+    public init(seed: Span<UInt8>) {
+        var count: UInt8 = 0
+        while true {
+            let scalar = SHA256.digest(seed, [count].span).bytes
+            if let key = ECPrivateKey(.p256, scalar: scalar.span) {
+                self.init(key)
+                return
+            }
+            // The chance of another turn is 2⁻³²; 256 of them are a broken hash.
+            count += 1
+        }
+    }
+
+    private init(_ key: ECPrivateKey) {
+        guard let publicKey = P256PublicKey(x963: key.x963) else {
+            preconditionFailure("P256PrivateKey: a key that OpenSSL made is not on the curve")
+        }
+        self.key = key
+        self.publicKey = publicKey
+    }
+
+    /// A DER signature over a SHA-256 digest, with a random nonce.
+    public func signature(digest: SHA256Digest) -> [UInt8] {
+        let bytes = digest.bytes
+        return key.signature(overDigest: bytes.span)
+    }
+
+    /// A DER signature over SHA-256 of a message, with a random nonce.
+    public func signature(message: Span<UInt8>) -> [UInt8] {
+        signature(digest: SHA256.digest(message))
+    }
+}
