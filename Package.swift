@@ -12,7 +12,7 @@ let settings: [SwiftSetting] =
     ] + strict
 
 // To use a library of this package without the gateway, write `traits: []` beside the package's
-// address, and then fetches none of what carries this condition: swift-crypto alone is left.
+// address. SwiftPM then fetches nothing that carries this condition; only swift-crypto is left.
 let gateway: TargetDependencyCondition? = .when(traits: ["Gateway"])
 
 // What a dependency saves is in Sources/README.md, a line each.
@@ -240,7 +240,7 @@ let package = Package(
         .part("Admin", in: "proxy", uses: ["HTTPWire", "JSONText", "Lanes", "Telemetry"]),
 
         // Sources/gateway: the program, its configuration and its commands.
-        .part("ConfigurationReading", in: "gateway", uses: policy + [yams]),
+        .part("ConfigurationReading", in: "gateway", uses: policy + ["Verification", yams]),
         .part("Gateway", in: "gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
         .part(
             "Inspection",

@@ -142,6 +142,13 @@ import Testing
         #expect(text.contains(expected), "\(text)")
     }
 
+    @Test func `explain refuses a Connection field that names what the rule signs`() throws {
+        let url = "https://api.example.com/v1/orders"
+        let fields = ["Idempotency-Key: 7", "Connection: idempotency-key"]
+        let text = try explain("POST", url, fields).text
+        #expect(text.contains("refused with 400: connection-nomination"), "\(text)")
+    }
+
     @Test func `check sums up the rules in order and what is left to the default`() throws {
         let check = Check(load(Self.small), file: "p.yaml")
         #expect(check.exitStatus == 0)

@@ -1,5 +1,6 @@
 import HTTPWire
 import Rules
+import Verification
 
 /// A request as somebody describes it: method, URL and fields, without content.
 package struct RequestSketch: Sendable {
@@ -86,7 +87,6 @@ struct RequestTrial: ~Copyable {
             return
         }
         self.head = head
-        view.read(self.head, octets.span)
         let endpoints = Array((configuration.endpointsPath + "/").utf8)
         guard !octets[self.head.path].starts(with: endpoints) else {
             self.view = view
@@ -95,27 +95,28 @@ struct RequestTrial: ~Copyable {
             rivals = []
             return
         }
-        let method = octets.span.extracting(self.head.methodRange)
-        let host = octets.span.extracting(self.head.authority)
         let rules = configuration.rules
         var rivals: [RuleSet.Reading] = []
-        switch rules.route(method: method, host: host, view: &view) {
+        switch rules.destination(of: self.head, octets.span, view: &view) {
         case .rule(let rule):
             self.rule = rule
-            // As Enforcement's table of refusals has it.
-            outcome =
-                rule.mode == .deny ? .refused(status: 404, reason: "no-rule") : .rule(rule)
-        case .malformed(let reason, let rule):
+            outcome = rule.mode == .deny ? Self.denied : .rule(rule)
+        case .unroutable(let rule, let reason):
             self.rule = rule
             outcome = .refused(status: reason.status, reason: reason.rawValue)
-        case .disputed(let rule, _):
-            self.rule = rule
-            let reason = Malformed.Reason.pathAmbiguous
-            outcome = .refused(status: reason.status, reason: reason.rawValue)
-            rivals = rules.readings(method: method, host: host, view: &view).filter(\.isRival)
+            guard reason == .pathAmbiguous else { break }
+            rivals = rules.readings(
+                method: octets.span.extracting(self.head.methodRange),
+                host: octets.span.extracting(self.head.authority),
+                view: &view
+            ).filter(\.isRival)
         }
         self.rivals = rivals
         self.view = view
+    }
+
+    private static var denied: Outcome {
+        .refused(status: Refusal.noRule.row.status, reason: Refusal.noRule.rawValue)
     }
 
     var method: String { text(head.methodRange) }

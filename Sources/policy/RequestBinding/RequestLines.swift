@@ -127,7 +127,10 @@ public struct RequestLines: Sendable {
 
     /// Goes on with lines that were written before, up to the target or up to the digest.
     ///
-    /// - Parameter hasDigest: whether the digest is among them.
+    /// - Parameters:
+    ///   - lines: what was written.
+    ///   - parts: what is signed.
+    ///   - hasDigest: whether the digest is among the lines.
     package mutating func resume(behind lines: [UInt8], _ parts: SignedParts, hasDigest: Bool) {
         octets.removeAll(keepingCapacity: true)
         octets.append(contentsOf: lines)

@@ -30,7 +30,6 @@ extension Exchange {
             return collect(for: endpoint)
         }
         guard route(octets) else { return }
-        guard !nominatesGuarded(octets) else { return malformed(.connectionNomination) }
         judge(octets)
     }
 
@@ -46,37 +45,17 @@ extension Exchange {
         if isolatesContent { asksUpgrade = false }
     }
 
-    /// Chooses the rule; answers what can't be matched in one way.
+    /// Chooses the rule; answers what can't be routed.
     private func route(_ octets: Span<UInt8>) -> Bool {
-        proxy.view.read(proxy.heads.request, octets)
-        let method = octets.extracting(proxy.heads.request.methodRange)
-        let host = octets.extracting(proxy.heads.request.authority)
-        switch settings.rules.route(method: method, host: host, view: &proxy.view) {
+        switch settings.rules.destination(of: proxy.heads.request, octets, view: &proxy.view) {
         case .rule(let found):
             rule = found
             return true
-        case .malformed(let reason, let found):
+        case .unroutable(let found, let reason):
             rule = found
             malformed(reason)
-        case .disputed(let found, _):
-            // Nobody can say for which of the rules the origin will take the path.
-            rule = found
-            malformed(.pathAmbiguous)
-        }
-        return false
-    }
-
-    /// Whether Connection names a field that the rule signs or reads: it would end here, after it
-    /// was verified.
-    private func nominatesGuarded(_ octets: Span<UInt8>) -> Bool {
-        guard rule.mode != .off, proxy.heads.request.fields.connection.nominations > 0 else {
             return false
         }
-        for field in proxy.heads.request.fields.fields
-        where field.isNominated && rule.guardedFields.contains(octets, field.name) {
-            return true
-        }
-        return false
     }
 
     /// Who the client is, where trusted proxies say so.
