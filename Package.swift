@@ -266,6 +266,7 @@ let package = Package(
         .support("FuzzTargets", uses: device + process + fuzzed),
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
         .testTarget(name: "TidyTests", swiftSettings: settings),
+        .scenarios("TextTests", uses: ["Verification", "HTTPWire"]),
         .tests("ByteCoding"),
         .tests("JSONText"),
         .tests("StrictCBOR", uses: ["ByteCoding"]),

@@ -69,22 +69,7 @@ package struct LoadPlan: Sendable {
             url: request.url.text,
             headers: request.fields
         )
-        switch configuration.rule(for: sketch) {
-        case .noRule(let reason):
-            throw LoadError("no rule judges this request: \(reason)")
-        case .rule(let rule):
-            guard rule.mode != .off else {
-                throw LoadError("rule \(rule.id) is off for this request: nothing is verified")
-            }
-            if let app = configuration.apps.first(where: { $0.id == fleet.appID }),
-                !rule.apps.admits(app)
-            {
-                throw LoadError(
-                    "rule \(rule.id) admits no keys of \(app.id); give it apps: [\(app.id)]"
-                )
-            }
-            self.rule = rule
-        }
+        rule = try configuration.judgingRule(for: sketch, keysOf: fleet.appID)
         let demand = RequestDemand(rule, underWayMax: options.underWayMax)
         template = RequestTemplate(
             demand,

@@ -7,6 +7,7 @@ import LoadGenerator
 //   prepare   a fleet out of a seed: keys to import, a root for test_root
 //   enrol     brings a fleet into a gateway through its endpoints
 //   run       sends requests and judges every answer
+//   sign      signs one request, and prints the fields for curl or another client
 
 /// Exit status: 0 when all is as expected, 1 when something is not, 2 for wrong usage.
 @main
@@ -14,7 +15,7 @@ struct PortcullisLoad: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "portcullis-load",
         abstract: "Load for a gateway, in which every request has an answer that is expected.",
-        subcommands: [PrepareCommand.self, EnrolCommand.self, RunCommand.self]
+        subcommands: [PrepareCommand.self, EnrolCommand.self, RunCommand.self, SignCommand.self]
     )
 
     static func main() async {

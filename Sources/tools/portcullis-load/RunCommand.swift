@@ -109,13 +109,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     private func request(_ url: LoadURL) throws(LoadError) -> LoadPlan.Request {
-        var fields: [(name: String, value: String)] = []
-        for line in header {
-            guard let field = RequestSketch.header(line), !field.name.isEmpty else {
-                throw LoadError("--header \(line): use `name: value`")
-            }
-            fields.append(field)
-        }
+        let fields = try Self.fields(header)
         var plan = ContentPlan.none
         if let content {
             guard let given = ContentPlan(content, isChunked: chunked) else {
@@ -124,6 +118,20 @@ struct RunCommand: AsyncParsableCommand {
             plan = given
         }
         return LoadPlan.Request(method: method, url: url, fields: fields, content: plan)
+    }
+
+    /// The fields that `--header` gives.
+    static func fields(
+        _ lines: [String]
+    ) throws(LoadError) -> [(name: String, value: String)] {
+        var fields: [(name: String, value: String)] = []
+        for line in lines {
+            guard let field = RequestSketch.header(line), !field.name.isEmpty else {
+                throw LoadError("--header \(line): use `name: value`")
+            }
+            fields.append(field)
+        }
+        return fields
     }
 
     private func options() throws(LoadError) -> LoadPlan.Options {

@@ -16,6 +16,11 @@ struct TargetOptions: ParsableArguments {
     var ca: String?
 
     func configuration() throws(LoadError) -> GatewayConfiguration {
+        try Self.configuration(config)
+    }
+
+    /// Reads a configuration; its problems go to standard error.
+    static func configuration(_ config: String) throws(LoadError) -> GatewayConfiguration {
         let loaded = ConfigurationLoader.load(config)
         for problem in loaded.errors { StandardError.write(problem.text + "\n") }
         guard let configuration = loaded.configuration else {

@@ -1,0 +1,74 @@
+import AppAttest
+package import ConfigurationReading
+package import Cryptography
+import RequestBinding
+import Rules
+import SoftwareAuthenticator
+
+/// One request that a device of a fleet has signed, as the gateway's configuration asks for it.
+package struct SignedRequest: Sendable {
+    /// The fields to send with the request, by the names that its rule gives them.
+    package let fields: [(name: String, value: String)]
+
+    /// Signs with the fleet's next counter, and moves the fleet on to the one after it.
+    ///
+    /// - Parameters:
+    ///   - request: method, URL and the fields that the client sends.
+    ///   - url: the URL once more, in its parts.
+    ///   - content: the content that will be sent.
+    ///   - challenge: `nil` when the rule asks for none.
+    ///   - configuration: the gateway's, which has the rule.
+    ///   - fleet: what signs.
+    ///   - index: the number of the device in the fleet, from 0.
+    ///   - now: the time, for the device's certificates.
+    /// - Throws: that no rule verifies the request, that a challenge is missing, that the fleet has
+    ///   no such device or no counter left.
+    package init(
+        _ request: RequestSketch,
+        to url: LoadURL,
+        content: [UInt8],
+        challenge: String?,
+        _ configuration: GatewayConfiguration,
+        fleet: inout Fleet,
+        device index: Int,
+        now: UnixTime
+    ) throws(LoadError) {
+        let rule = try configuration.judgingRule(for: request, keysOf: fleet.appID)
+        let demand = RequestDemand(rule)
+        guard (0..<fleet.count).contains(index) else {
+            throw LoadError("--device \(index): the fleet has the devices 0…\(fleet.count - 1)")
+        }
+        guard fleet.nextCounter < .max else {
+            throw LoadError("the fleet's counters are used up; prepare another")
+        }
+        guard demand.challenge == nil || challenge != nil else {
+            throw LoadError(
+                "rule \(rule.id) asks for a challenge: give the one of a 401, or one of "
+                    + "POST \(configuration.endpointsPath)/challenges, as --challenge"
+            )
+        }
+        var values = ["host": url.authority]
+        for field in request.headers { values[field.name.lowercased()] = field.value }
+        var key = fleet.device(at: now).makeKey(seed: fleet.keySeed(index))
+        key.counter = SignCounter(rawValue: fleet.nextCounter - 1)
+        fleet.nextCounter += 1
+        let proof = key.proof(
+            of: SoftwareKey.Request(
+                method: request.method,
+                target: url.target,
+                content: content,
+                challenge: challenge,
+                fields: values
+            ),
+            signing: rule.signing
+        )
+        let text = { (name: [UInt8]) in String(decoding: name, as: UTF8.self) }
+        let fields: [(name: String, value: String?)] = [
+            (text(rule.fields.keyID), proof.keyID),
+            (text(rule.fields.assertion), proof.assertion),
+            (text(rule.fields.challenge), demand.sendsChallengeField ? proof.challenge : nil),
+            ("content-digest", demand.declaresDigest ? proof.contentDigest : nil),
+        ]
+        self.fields = fields.compactMap { name, value in value.map { (name, $0) } }
+    }
+}
