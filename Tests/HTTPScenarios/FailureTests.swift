@@ -58,8 +58,9 @@ extension Scenarios {
             defer { origin.stop() }
             let gateway = try TestGateway(origin, more: "timeouts: { first_byte: 500ms }")
             defer { gateway.stop() }
-            // A Unix socket takes 208 KiB and one more write, and the origin may have read 64 KiB with
-            // the head. Of these lengths some end with bytes that wait, and the last one always does.
+            // A Unix socket takes 208 KiB and one more write, and the origin may have read 64 KiB
+            // with the head. Of these lengths some end with bytes that wait, and the last one
+            // always does.
             let began = ContinuousClock.now
             let clients = try stride(from: 180_000, through: 420_000, by: 20_000).map { count in
                 let client = try gateway.connect()
