@@ -15,7 +15,7 @@ import Testing
         func stored(_ keyID: KeyID) -> KeyRecord? { journal.record(keyID) }
     }
 
-    @Test(arguments: StoreContract.all)
+    @Test(arguments: StoreContract.all(decided: .inMemory))
     func `the store in memory keeps the contract`(contract: StoreContract) throws {
         try contract.run(in: Lab())
     }

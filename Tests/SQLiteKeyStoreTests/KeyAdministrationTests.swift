@@ -74,7 +74,7 @@ import Testing
         let key = KeyRecord.sample(1)
         let journal = try SQLiteKeyJournal(path: folder.database)
         _ = try journal.load(apps: AppNumbers()) { _ in }
-        let row = try journal.commit(JournalBatch(enrolments: [key]))[0].key.row
+        let row = try journal.commit(JournalBatch(enrolments: [key])).enrolments[0].key.row
         let change = CounterChange(
             row: row,
             counters: CounterState(highest: SignCounter(rawValue: 4)),

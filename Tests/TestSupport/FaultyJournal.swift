@@ -25,6 +25,8 @@ package final class FaultyJournal: KeyJournal {
 
     package init(_ inner: any KeyJournal) { self.inner = inner }
 
+    package var decides: DecisionMoment { inner.decides }
+
     /// How commits fail from now on; `nil` for not at all.
     package func fail(_ fault: Fault?) { state.withLock { $0.fault = fault } }
 
@@ -59,7 +61,7 @@ package final class FaultyJournal: KeyJournal {
         try inner.load(apps: apps, into: body)
     }
 
-    package func commit(_ batch: JournalBatch) throws(JournalError) -> [EnrolledRow] {
+    package func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
         let (fault, gate) = state.withLock { state in
             state.batches.append(batch)
             let gate = state.gate
@@ -71,9 +73,9 @@ package final class FaultyJournal: KeyJournal {
             gate.open.wait()
         }
         if case .before(let error) = fault { throw error }
-        let rows = try inner.commit(batch)
+        let answer = try inner.commit(batch)
         if case .after(let error) = fault { throw error }
-        return rows
+        return answer
     }
 
     package func settle() throws(JournalError) { try inner.settle() }
@@ -89,24 +91,19 @@ package final class FaultyJournal: KeyJournal {
     package func close() { inner.close() }
 }
 
-/// A lane's ear: what it was told, in order.
+/// Keeps what a lane is told of commits.
 package final class TicketLog: CommitListener {
-    package enum Entry: Equatable, Sendable {
-        case committed(CommitTicket)
-        case failed(ClosedRange<CommitTicket>)
-    }
-
-    private let log = Mutex<[Entry]>([])
+    private let log = Mutex<[CommitReport]>([])
 
     package init() {}
 
-    package var entries: [Entry] { log.withLock { $0 } }
+    /// In the order in which they came.
+    package var reports: [CommitReport] { log.withLock { $0 } }
 
-    package func committed(through ticket: CommitTicket) {
-        log.withLock { $0.append(.committed(ticket)) }
+    /// What was said of a ticket; `nil` when nothing was.
+    package func decision(of ticket: CommitTicket) -> ConsumeDecision? {
+        reports.first { $0.tickets.contains(ticket) }?.decision(of: ticket)
     }
 
-    package func commitFailed(_ tickets: ClosedRange<CommitTicket>) {
-        log.withLock { $0.append(.failed(tickets)) }
-    }
+    package func commitEnded(_ report: CommitReport) { log.withLock { $0.append(report) } }
 }

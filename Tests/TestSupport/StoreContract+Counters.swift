@@ -9,65 +9,65 @@ extension StoreContract {
         StoreContract("a strict counter must be greater than the one before") { (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
-            #expect(bench.use(key.keyID, 0) == .replayed)
-            #expect(bench.use(key.keyID, 5).isAdmitted)
-            #expect(bench.use(key.keyID, 5) == .replayed)
-            #expect(bench.use(key.keyID, 4) == .replayed)
-            #expect(bench.use(key.keyID, 6).isAdmitted)
-            #expect(bench.use(key.keyID, .max).isAdmitted)
-            #expect(bench.use(key.keyID, .max) == .replayed)
+            #expect(bench.use(key.keyID, 0) == .refused(.replayed))
+            #expect(bench.use(key.keyID, 5) == .admitted)
+            #expect(bench.use(key.keyID, 5) == .refused(.replayed))
+            #expect(bench.use(key.keyID, 4) == .refused(.replayed))
+            #expect(bench.use(key.keyID, 6) == .admitted)
+            #expect(bench.use(key.keyID, .max) == .admitted)
+            #expect(bench.use(key.keyID, .max) == .refused(.replayed))
             #expect(try bench.known(key.keyID).counter.rawValue == .max)
         },
         StoreContract("a window admits what is unseen and near enough, each once") {
             (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
-            #expect(bench.use(key.keyID, 100, .window(4)).isAdmitted)
-            #expect(bench.use(key.keyID, 95, .window(4)) == .replayed)
+            #expect(bench.use(key.keyID, 100, .window(4)) == .admitted)
+            #expect(bench.use(key.keyID, 95, .window(4)) == .refused(.replayed))
             for counter in [UInt32(96), 99, 97] {
-                #expect(bench.use(key.keyID, counter, .window(4)).isAdmitted)
-                #expect(bench.use(key.keyID, counter, .window(4)) == .replayed)
+                #expect(bench.use(key.keyID, counter, .window(4)) == .admitted)
+                #expect(bench.use(key.keyID, counter, .window(4)) == .refused(.replayed))
             }
-            #expect(bench.use(key.keyID, 95, .window(64)).isAdmitted)
-            #expect(bench.use(key.keyID, 36, .window(64)).isAdmitted)
-            #expect(bench.use(key.keyID, 35, .window(64)) == .replayed)
+            #expect(bench.use(key.keyID, 95, .window(64)) == .admitted)
+            #expect(bench.use(key.keyID, 36, .window(64)) == .admitted)
+            #expect(bench.use(key.keyID, 35, .window(64)) == .refused(.replayed))
         },
         StoreContract("what one rule admits, the other never admits again") { (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
-            #expect(bench.use(key.keyID, 10, .strict).isAdmitted)
-            #expect(bench.use(key.keyID, 12, .strict).isAdmitted)
-            #expect(bench.use(key.keyID, 10, .window(64)) == .replayed)
-            #expect(bench.use(key.keyID, 11, .window(64)).isAdmitted)
-            #expect(bench.use(key.keyID, 11, .strict) == .replayed)
-            #expect(bench.use(key.keyID, 0, .window(64)) == .replayed)
+            #expect(bench.use(key.keyID, 10, .strict) == .admitted)
+            #expect(bench.use(key.keyID, 12, .strict) == .admitted)
+            #expect(bench.use(key.keyID, 10, .window(64)) == .refused(.replayed))
+            #expect(bench.use(key.keyID, 11, .window(64)) == .admitted)
+            #expect(bench.use(key.keyID, 11, .strict) == .refused(.replayed))
+            #expect(bench.use(key.keyID, 0, .window(64)) == .refused(.replayed))
         },
         StoreContract("the window is as it was after a restart") { (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
             for counter in [UInt32(70), 68, 10] {
-                #expect(bench.use(key.keyID, counter, .window(64)).isAdmitted)
+                #expect(bench.use(key.keyID, counter, .window(64)) == .admitted)
             }
             try bench.restart()
             for counter in [UInt32(70), 68, 10] {
-                #expect(bench.use(key.keyID, counter, .window(64)) == .replayed)
+                #expect(bench.use(key.keyID, counter, .window(64)) == .refused(.replayed))
             }
-            #expect(bench.use(key.keyID, 69, .window(64)).isAdmitted)
+            #expect(bench.use(key.keyID, 69, .window(64)) == .admitted)
         },
         StoreContract("a key that is not enrolled is unknown") { (bench) throws in
-            #expect(bench.use(KeyRecord.sample(1).keyID, 1) == .unknown)
-            #expect(bench.peek(KeyRecord.sample(1).keyID, 1) == .unknown)
+            #expect(bench.use(KeyRecord.sample(1).keyID, 1) == .refused(.unknown))
+            #expect(bench.peek(KeyRecord.sample(1).keyID, 1) == .refused(.unknown))
         },
         StoreContract("a look ahead says what a use would, and changes nothing") { (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
             let challenge = try bench.challenge()
             for _ in 0..<2 {
-                #expect(bench.peek(key.keyID, 3, challenge: challenge).isAdmitted)
+                #expect(bench.peek(key.keyID, 3, challenge: challenge) == .admitted)
             }
-            #expect(bench.use(key.keyID, 3, challenge: challenge).isAdmitted)
-            #expect(bench.peek(key.keyID, 3) == .replayed)
-            #expect(bench.peek(key.keyID, 4, challenge: challenge) == .challengeSpent)
+            #expect(bench.use(key.keyID, 3, challenge: challenge) == .admitted)
+            #expect(bench.peek(key.keyID, 3) == .refused(.replayed))
+            #expect(bench.peek(key.keyID, 4, challenge: challenge) == .refused(.challengeSpent))
         },
     ]
 
@@ -80,14 +80,7 @@ extension StoreContract {
                 for step in 1...200 {
                     let counter = UInt32(round * 1_000 + step)
                     let wins = bench.race(4) { table, issuer, _ in
-                        table.consume(
-                            key.keyID,
-                            counter: SignCounter(rawValue: counter),
-                            rule: rule,
-                            challenge: nil,
-                            issuer: issuer,
-                            now: 1
-                        )
+                        [table.consume(key.keyID, counter, rule, issuer: issuer)]
                     }
                     #expect(wins == 1)
                 }
@@ -97,17 +90,11 @@ extension StoreContract {
             (bench) throws in
             let keys = (1...4).map { KeyRecord.sample($0) }
             for key in keys { try bench.enrol(key) }
-            for step in 1...200 {
+            for step in UInt32(1)...200 {
                 let challenge = try bench.challenge()
                 let wins = bench.race(4) { table, issuer, place in
-                    table.consume(
-                        keys[place].keyID,
-                        counter: SignCounter(rawValue: UInt32(step)),
-                        rule: .strict,
-                        challenge: challenge,
-                        issuer: issuer,
-                        now: 1
-                    )
+                    let keyID = keys[place].keyID
+                    return [table.consume(keyID, step, challenge: challenge, issuer: issuer)]
                 }
                 #expect(wins == 1)
             }
@@ -118,23 +105,15 @@ extension StoreContract {
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
             let wins = bench.race(4) { table, issuer, _ in
-                var last = ConsumeOutcome.replayed
-                for counter in (1...64 as ClosedRange<UInt32>).reversed() {
-                    last = table.consume(
-                        key.keyID,
-                        counter: SignCounter(rawValue: counter),
-                        rule: .window(64),
-                        challenge: nil,
-                        issuer: issuer,
-                        now: 1
-                    )
+                (1...64 as ClosedRange<UInt32>).reversed().map { counter in
+                    table.consume(key.keyID, counter, .window(64), issuer: issuer)
                 }
-                return last
             }
-            #expect(wins == 1)
+            #expect(wins == 64)
             try bench.table.committer.flush()
-            let changes = bench.journal.batches.flatMap(\.changes)
-            #expect(changes.last?.counters.highest.rawValue == 64)
+            let stored = try #require(try bench.lab.stored(key.keyID)).counters
+            #expect(stored.highest.rawValue == 64)
+            #expect(stored.seen == .max)
         },
     ]
 
@@ -142,11 +121,11 @@ extension StoreContract {
         StoreContract("a refused counter leaves the challenge unspent") { (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
-            #expect(bench.use(key.keyID, 5).isAdmitted)
+            #expect(bench.use(key.keyID, 5) == .admitted)
             let challenge = try bench.challenge()
-            #expect(bench.use(key.keyID, 5, challenge: challenge) == .replayed)
+            #expect(bench.use(key.keyID, 5, challenge: challenge) == .refused(.replayed))
             #expect(!bench.issuer.isSpent(challenge))
-            #expect(bench.use(key.keyID, 6, challenge: challenge).isAdmitted)
+            #expect(bench.use(key.keyID, 6, challenge: challenge) == .admitted)
             #expect(bench.issuer.isSpent(challenge))
         },
         StoreContract("a spent challenge leaves the counter free") { (bench) throws in
@@ -154,19 +133,19 @@ extension StoreContract {
             try bench.enrol(key)
             let challenge = try bench.challenge()
             #expect(bench.issuer.spend(challenge) == .spent)
-            #expect(bench.use(key.keyID, 5, challenge: challenge) == .challengeSpent)
+            #expect(bench.use(key.keyID, 5, challenge: challenge) == .refused(.challengeSpent))
             #expect(try bench.known(key.keyID).counter == .zero)
             try bench.table.committer.flush()
             #expect(bench.journal.batches.flatMap(\.changes).isEmpty)
-            #expect(bench.use(key.keyID, 5).isAdmitted)
+            #expect(bench.use(key.keyID, 5) == .admitted)
         },
         StoreContract("an unknown or revoked key leaves the challenge unspent") { (bench) throws in
             let key = KeyRecord.sample(1)
             let challenge = try bench.challenge()
-            #expect(bench.use(key.keyID, 1, challenge: challenge) == .unknown)
+            #expect(bench.use(key.keyID, 1, challenge: challenge) == .refused(.unknown))
             try bench.enrol(key)
             try bench.lab.revoke(key.keyID)
-            #expect(bench.use(key.keyID, 1, challenge: challenge) == .revoked)
+            #expect(bench.use(key.keyID, 1, challenge: challenge) == .refused(.revoked))
             #expect(!bench.issuer.isSpent(challenge))
         },
         StoreContract("with no room for a change nothing is consumed, and there is room again") {
@@ -174,42 +153,45 @@ extension StoreContract {
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
             try bench.restart { $0.changesMax = 2 }
-            #expect(bench.use(key.keyID, 1, .strict, .behind).isAdmitted)
-            #expect(bench.use(key.keyID, 2, .strict, .behind).isAdmitted)
+            #expect(bench.consume(key.keyID, 1, durability: .behind).isTaken)
+            #expect(bench.consume(key.keyID, 2, durability: .behind).isTaken)
             let challenge = try bench.challenge()
             #expect(bench.peek(key.keyID, 3, challenge: challenge) == .unavailable)
             #expect(bench.use(key.keyID, 3, challenge: challenge) == .unavailable)
             #expect(!bench.issuer.isSpent(challenge))
-            #expect(try bench.known(key.keyID).counter.rawValue == 2)
             try bench.table.committer.flush()
-            #expect(bench.use(key.keyID, 3, challenge: challenge).isAdmitted)
+            #expect(try bench.known(key.keyID).counter.rawValue == 2)
+            #expect(bench.use(key.keyID, 3, challenge: challenge) == .admitted)
         },
         StoreContract("with no room for a change both are used in memory for who asks for it") {
             (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
             try bench.restart { $0.changesMax = 1 }
-            #expect(bench.use(key.keyID, 1, .strict, .behind).isAdmitted)
+            #expect(bench.consume(key.keyID, 1, durability: .behind).isTaken)
             let challenge = try bench.challenge()
             #expect(bench.insist(key.keyID, 3, challenge: challenge) == .unassured)
             #expect(bench.issuer.isSpent(challenge))
-            #expect(bench.insist(key.keyID, 3) == .replayed)
-            #expect(bench.insist(key.keyID, 4, challenge: challenge) == .challengeSpent)
+            #expect(bench.insist(key.keyID, 3) == .refused(.replayed))
+            #expect(bench.insist(key.keyID, 4, challenge: challenge) == .refused(.challengeSpent))
             #expect(try bench.known(key.keyID).counter.rawValue == 3)
             // The next change of the key brings it to the disk.
             try bench.table.committer.flush()
-            #expect(bench.use(key.keyID, 4).isAdmitted)
+            #expect(bench.use(key.keyID, 4) == .admitted)
             try bench.table.committer.flush()
             try bench.restart()
-            #expect(bench.use(key.keyID, 3) == .replayed)
+            #expect(bench.use(key.keyID, 3) == .refused(.replayed))
         },
-        StoreContract("with no room for a spent challenge nothing is consumed") { (bench) throws in
+        StoreContract(
+            "with no room for a spent challenge nothing is consumed",
+            decided: .inMemory
+        ) { (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
             let small = ChallengeIssuer(capacity: 1)
             let serials = try (0..<449).map { _ in try bench.challenge(of: small) }
-            func use(_ counter: UInt32, _ serial: ChallengeSerial) -> ConsumeOutcome {
-                bench.table.consume(
+            func use(_ counter: UInt32, _ serial: ChallengeSerial) -> ConsumeDecision {
+                let outcome = bench.table.consume(
                     key.keyID,
                     counter: SignCounter(rawValue: counter),
                     rule: .strict,
@@ -217,53 +199,56 @@ extension StoreContract {
                     issuer: small,
                     now: 0
                 )
+                return bench.decision(outcome)
             }
-            #expect(use(1, serials[0]).isAdmitted)
-            #expect(use(2, serials[448]) == .challengesExhausted)
+            #expect(use(1, serials[0]) == .admitted)
+            #expect(use(2, serials[448]) == .refused(.challengesExhausted))
             #expect(try bench.known(key.keyID).counter.rawValue == 1)
-            #expect(use(2, serials[1]).isAdmitted)
+            #expect(use(2, serials[1]) == .admitted)
         },
     ]
 }
 
 extension StoreContract.Bench {
-    func use(
-        _ keyID: KeyID,
-        _ counter: UInt32,
-        _ rule: StoreCounterRule,
-        _ durability: Durability
-    ) -> ConsumeOutcome {
-        use(keyID, counter, rule, challenge: nil, now: 100, durability)
-    }
-
     /// Uses a counter although the store fails.
     func insist(
         _ keyID: KeyID,
         _ counter: UInt32,
         challenge: ChallengeSerial? = nil
-    ) -> ConsumeOutcome {
-        table.consume(
-            keyID,
-            counter: SignCounter(rawValue: counter),
-            rule: .strict,
-            challenge: challenge,
-            issuer: issuer,
-            now: 100,
-            whenFailing: .useInMemory
-        )
+    ) -> ConsumeDecision {
+        decision(consume(keyID, counter, challenge: challenge, whenFailing: .useInMemory))
     }
 
-    /// Runs the same on so many threads at once, and counts who was admitted.
+    /// Runs the same on so many threads at once, and counts what was admitted.
     func race(
         _ count: Int,
-        _ body: @escaping @Sendable (KeyTable, ChallengeIssuer, Int) -> ConsumeOutcome
+        _ body: @escaping @Sendable (KeyTable, ChallengeIssuer, Int) -> [ConsumeOutcome]
     ) -> Int {
         let table = table
         let issuer = issuer
-        let boxes = (0..<count).map { _ in Box<ConsumeOutcome>() }
+        let boxes = (0..<count).map { _ in Box<[ConsumeOutcome]>() }
         DispatchQueue.concurrentPerform(iterations: count) { place in
             boxes[place].set(body(table, issuer, place))
         }
-        return boxes.count { $0.value?.isAdmitted == true }
+        return boxes.flatMap { $0.value ?? [] }.count { decision($0) == .admitted }
+    }
+}
+
+extension KeyTable {
+    fileprivate func consume(
+        _ keyID: KeyID,
+        _ counter: UInt32,
+        _ rule: StoreCounterRule = .strict,
+        challenge: ChallengeSerial? = nil,
+        issuer: ChallengeIssuer
+    ) -> ConsumeOutcome {
+        consume(
+            keyID,
+            counter: SignCounter(rawValue: counter),
+            rule: rule,
+            challenge: challenge,
+            issuer: issuer,
+            now: 1
+        )
     }
 }

@@ -8,16 +8,17 @@ extension StoreContract {
             (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
-            let one = try #require(bench.use(key.keyID, 1).ticket)
+            let one = try bench.ticket(key.keyID, 1)
             try bench.table.committer.flush()
             bench.journal.fail(.before(JournalError(.full, "test")))
-            let two = try #require(bench.use(key.keyID, 2).ticket)
-            let three = try #require(bench.use(key.keyID, 3).ticket)
+            let two = try bench.ticket(key.keyID, 2)
+            let three = try bench.ticket(key.keyID, 3)
             #expect(throws: JournalError(.full, "")) { try bench.table.committer.flush() }
             bench.journal.fail(nil)
-            let four = try #require(bench.use(key.keyID, 4).ticket)
+            let four = try bench.ticket(key.keyID, 4)
             try bench.table.committer.flush()
-            #expect(bench.log.entries == [.committed(one), .failed(two...three), .committed(four)])
+            let decisions = [one, two, three, four].map(bench.log.decision(of:))
+            #expect(decisions == [.admitted, .unassured, .unassured, .admitted])
         },
         StoreContract("a failed write is seen, kept, and made up for") { (bench) throws in
             let key = KeyRecord.sample(1)
@@ -25,18 +26,18 @@ extension StoreContract {
             try bench.enrol(key)
             try bench.enrol(other)
             bench.journal.fail(.before(JournalError(.unusable, "test")))
-            #expect(bench.use(key.keyID, 7).isAdmitted)
+            #expect(bench.consume(key.keyID, 7).isTaken)
             #expect(throws: JournalError.self) { try bench.table.committer.flush() }
             #expect(bench.table.committer.isDegraded)
             var statistics = bench.table.committer.statistics
             #expect(statistics.failures == 1)
             #expect(statistics.lastError == JournalError(.unusable, ""))
             #expect(statistics.depth == 1)
-            #expect(bench.use(key.keyID, 7) == .replayed)
+            #expect(bench.use(key.keyID, 7) == .refused(.replayed))
             #expect(try bench.storedCounter(key.keyID) == 0)
 
             bench.journal.fail(nil)
-            #expect(bench.use(other.keyID, 1).isAdmitted)
+            #expect(bench.use(other.keyID, 1) == .admitted)
             try bench.table.committer.flush()
             #expect(!bench.table.committer.isDegraded)
             statistics = bench.table.committer.statistics
@@ -51,7 +52,7 @@ extension StoreContract {
             try bench.enrol(key)
             try bench.enrol(other)
             bench.journal.fail(.before(JournalError(.busy, "test")))
-            #expect(bench.use(key.keyID, 7).isAdmitted)
+            #expect(bench.consume(key.keyID, 7).isTaken)
             #expect(throws: JournalError.self) { try bench.table.committer.flush() }
             bench.journal.fail(nil)
             let before = bench.journal.batches.count
@@ -73,16 +74,16 @@ extension StoreContract {
             try bench.restart { $0.changesMax = 2 }
             bench.journal.fail(.before(JournalError(.full, "test")))
             for counter in UInt32(1)...5 {
-                #expect(bench.use(key.keyID, counter).isAdmitted)
+                #expect(bench.consume(key.keyID, counter).isTaken)
                 #expect(throws: JournalError.self) { try bench.table.committer.flush() }
             }
             #expect(bench.table.committer.statistics.depth == 1)
-            #expect(bench.use(other.keyID, 1).isAdmitted)
+            #expect(bench.consume(other.keyID, 1).isTaken)
             #expect(throws: JournalError.self) { try bench.table.committer.flush() }
             #expect(bench.use(key.keyID, 6) == .unavailable)
             bench.journal.fail(nil)
             try bench.table.committer.flush()
-            #expect(bench.use(key.keyID, 6).isAdmitted)
+            #expect(bench.use(key.keyID, 6) == .admitted)
             try bench.table.committer.flush()
             #expect(try bench.storedCounter(key.keyID) == 6)
         },
@@ -91,14 +92,14 @@ extension StoreContract {
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
             bench.journal.fail(.after(JournalError(.unusable, "test")))
-            let ticket = try #require(bench.use(key.keyID, 7).ticket)
+            let ticket = try bench.ticket(key.keyID, 7)
             #expect(throws: JournalError.self) { try bench.table.committer.flush() }
             bench.journal.fail(nil)
-            #expect(bench.use(key.keyID, 9).isAdmitted)
+            #expect(bench.use(key.keyID, 9) == .admitted)
             try bench.table.committer.flush()
-            #expect(bench.log.entries.first == .failed(ticket...ticket))
+            #expect(bench.log.decision(of: ticket) == .unassured)
             #expect(try bench.storedCounter(key.keyID) == 9)
-            #expect(bench.use(key.keyID, 8, .window(8)).isAdmitted)
+            #expect(bench.use(key.keyID, 8, .window(8)) == .admitted)
         },
     ]
 
@@ -113,14 +114,14 @@ extension StoreContract {
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
             for counter in [UInt32(3), 9, 7] {
-                #expect(bench.use(key.keyID, counter, .window(64)).isAdmitted)
+                #expect(bench.use(key.keyID, counter, .window(64)) == .admitted)
                 try bench.table.committer.flush()
             }
             try bench.restart(crash: true)
             for counter in [UInt32(3), 7, 9] {
-                #expect(bench.use(key.keyID, counter, .window(64)) == .replayed)
+                #expect(bench.use(key.keyID, counter, .window(64)) == .refused(.replayed))
             }
-            #expect(bench.use(key.keyID, 8, .window(64)).isAdmitted)
+            #expect(bench.use(key.keyID, 8, .window(64)) == .admitted)
         },
         StoreContract("after a crash a revoked key is revoked and an imported one there") {
             (bench) throws in
@@ -129,8 +130,8 @@ extension StoreContract {
             try bench.lab.revoke(key.keyID)
             try bench.lab.add(.sample(2, counter: 5))
             try bench.restart(crash: true)
-            #expect(bench.use(key.keyID, 1) == .revoked)
-            #expect(bench.use(KeyRecord.sample(2).keyID, 5) == .replayed)
+            #expect(bench.use(key.keyID, 1) == .refused(.revoked))
+            #expect(bench.use(KeyRecord.sample(2).keyID, 5) == .refused(.replayed))
         },
     ]
 }

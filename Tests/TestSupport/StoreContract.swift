@@ -30,10 +30,17 @@ extension StoreLab {
 package struct StoreContract: CustomTestStringConvertible, Sendable {
     /// The promise in words.
     package let claim: String
+    /// The stores that promise it: those that decide then; `nil` for all.
+    package let moment: DecisionMoment?
     private let check: @Sendable (Bench) throws -> Void
 
-    package init(_ claim: String, _ check: @escaping @Sendable (Bench) throws -> Void) {
+    package init(
+        _ claim: String,
+        decided moment: DecisionMoment? = nil,
+        _ check: @escaping @Sendable (Bench) throws -> Void
+    ) {
         self.claim = claim
+        self.moment = moment
         self.check = check
     }
 
@@ -44,8 +51,14 @@ package struct StoreContract: CustomTestStringConvertible, Sendable {
         try check(try Bench(lab))
     }
 
-    package static let all =
-        counters + races + challenges + otherProcesses + enrolments + commits + failures + crashes
+    /// What a store promises that decides at this moment.
+    package static func all(decided moment: DecisionMoment) -> [StoreContract] {
+        let lists = [
+            counters, races, challenges, otherProcesses, enrolments, commits, failures, crashes,
+            fleets, lateDecisions,
+        ]
+        return lists.flatMap(\.self).filter { $0.moment == nil || $0.moment == moment }
+    }
 }
 
 extension StoreContract {
@@ -57,15 +70,17 @@ extension StoreContract {
         package private(set) var table: KeyTable
         package private(set) var log = TicketLog()
         private var limits: Committer.Limits
+        private let apps: AppNumbers
 
-        init(_ lab: any StoreLab) throws {
+        init(_ lab: any StoreLab, apps: AppNumbers = AppNumbers()) throws {
             self.lab = lab
+            self.apps = apps
             limits = Committer.Limits()
             // Nothing is written before the test says so.
             limits.behindDelay = .seconds(3_600)
             limits.retryDelay = .seconds(3_600)
             journal = FaultyJournal(try lab.open())
-            table = try KeyTable(journal: journal, limits: limits)
+            table = try KeyTable(journal: journal, limits: limits, apps: apps)
             table.committer.register(log)
         }
 
@@ -79,10 +94,13 @@ extension StoreContract {
             if crash { try lab.crash() } else { try table.close() }
             change(&limits)
             journal = FaultyJournal(try lab.open())
-            table = try KeyTable(journal: journal, limits: limits)
+            table = try KeyTable(journal: journal, limits: limits, apps: apps)
             log = TicketLog()
             table.committer.register(log)
         }
+
+        /// Another gateway on the same store. It alone hears of changes by others from now on.
+        package func neighbour() throws -> Bench { try Bench(lab, apps: apps) }
 
         /// Enrols a key and waits for the outcome.
         @discardableResult
@@ -109,13 +127,44 @@ extension StoreContract {
             return serial
         }
 
+        /// Uses a counter and waits until that is decided.
+        ///
+        /// A store that decides in memory has written nothing then.
         package func use(
             _ keyID: KeyID,
             _ counter: UInt32,
             _ rule: StoreCounterRule = .strict,
             challenge: ChallengeSerial? = nil,
+            now: Int64 = 100
+        ) -> ConsumeDecision {
+            decision(consume(keyID, counter, rule, challenge: challenge, now: now))
+        }
+
+        /// What an answer comes to.
+        package func decision(_ outcome: ConsumeOutcome) -> ConsumeDecision {
+            switch outcome {
+            case .decided(let decision): return decision
+            case .pending(let ticket):
+                if table.decides == .inMemory { return .admitted }
+                // When it throws, the log says so too.
+                try? table.committer.flush()
+                guard let decision = log.decision(of: ticket) else {
+                    Issue.record("a use was decided, and nobody was told")
+                    return .unavailable
+                }
+                return decision
+            }
+        }
+
+        /// Uses a counter, and leaves it to the test to wait.
+        package func consume(
+            _ keyID: KeyID,
+            _ counter: UInt32,
+            _ rule: StoreCounterRule = .strict,
+            challenge: ChallengeSerial? = nil,
             now: Int64 = 100,
-            _ durability: Durability = .awaited
+            durability: Durability = .awaited,
+            whenFailing: FailingStore = .decline
         ) -> ConsumeOutcome {
             table.consume(
                 keyID,
@@ -124,8 +173,20 @@ extension StoreContract {
                 challenge: challenge,
                 issuer: issuer,
                 now: now,
-                durability: durability
+                durability: durability,
+                whenFailing: whenFailing
             )
+        }
+
+        /// The same, for the ticket of a use that is pending.
+        package func ticket(
+            _ keyID: KeyID,
+            _ counter: UInt32,
+            challenge: ChallengeSerial? = nil
+        ) throws -> CommitTicket {
+            let outcome = consume(keyID, counter, challenge: challenge)
+            guard case .pending(let ticket) = outcome else { throw Unexpected("\(outcome)") }
+            return ticket
         }
 
         package func peek(
@@ -133,7 +194,7 @@ extension StoreContract {
             _ counter: UInt32,
             _ rule: StoreCounterRule = .strict,
             challenge: ChallengeSerial? = nil
-        ) -> ConsumeOutcome {
+        ) -> ConsumeDecision {
             table.peek(
                 keyID,
                 counter: SignCounter(rawValue: counter),
@@ -191,11 +252,11 @@ extension KeyRecord {
 }
 
 extension ConsumeOutcome {
-    package var isAdmitted: Bool {
-        if case .admitted = self { true } else { false }
-    }
-
-    package var ticket: CommitTicket? {
-        if case .admitted(let ticket) = self { ticket } else { nil }
+    /// Whether it may be good.
+    package var isTaken: Bool {
+        switch self {
+        case .pending, .decided(.admitted): true
+        case .decided: false
+        }
     }
 }

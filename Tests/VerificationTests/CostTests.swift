@@ -20,7 +20,7 @@ import Verification
         for number in 1...50 as ClosedRange<UInt64> {
             let ruling = try trial.send(try trial.request(), by: &key, damage: .signature)
             #expect(ruling.verdict == .refuse(.signatureMismatch))
-            #expect(ruling.ticket == nil)
+            #expect(ruling.pending == .nothing)
             #expect(trial.judge.verifications == number)
         }
         try trial.keys.committer.flush()

@@ -77,13 +77,15 @@ private final class UnreadableJournal: KeyJournal {
         follower.withLock { $0 = body }
     }
 
+    var decides: DecisionMoment { memory.decides }
+
     func breakDown() { _ = follower.withLock { $0 }?() }
 
     func load(apps: AppNumbers, into body: ([KeyRow]) -> Void) throws(JournalError)
         -> JournalRevision
     { try memory.load(apps: apps, into: body) }
 
-    func commit(_ batch: JournalBatch) throws(JournalError) -> [EnrolledRow] {
+    func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
         try memory.commit(batch)
     }
 

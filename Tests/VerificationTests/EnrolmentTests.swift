@@ -25,7 +25,7 @@ import Verification
             issuer: desk.issuer,
             now: 1
         )
-        guard case .admitted = used else {
+        guard case .pending = used else {
             Issue.record("\(used)")
             return
         }

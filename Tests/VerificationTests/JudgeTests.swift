@@ -233,7 +233,7 @@ extension BuildPolicy {
         var trial = try Trial()
         let ruling = try refused.act(&trial)
         #expect(ruling.verdict == .refuse(refused.refusal))
-        #expect(ruling.ticket == nil)
+        #expect(ruling.pending == .nothing)
     }
 
     @Test func `every reason that a request can have is tried`() {

@@ -106,7 +106,7 @@ import Verification
         let without = try trial.send(request, by: &key, rule)
         #expect(without.verdict == .pass)
         // A counter that alone stops the replay has to be on disk.
-        #expect(without.ticket != nil)
+        #expect(without.pending != .nothing)
         #expect(try trial.send(try trial.request(), by: &key, rule).verdict == .pass)
         let stripped = try trial.send(try trial.request(), by: &key, rule) {
             $0.remove("App-Attest-Challenge")
@@ -193,7 +193,7 @@ import Verification
             $0.remove("Content-Digest")
         }
         #expect(elsewhere.verdict == .pass)
-        #expect(elsewhere.ticket != nil)
+        #expect(elsewhere.pending != .nothing)
         let changed = try trial.send(try trial.request(), by: &key, rule) {
             $0.content[0] ^= 1
             $0.remove("Content-Digest")
@@ -216,7 +216,7 @@ import Verification
             $0.set("Content-Digest", "no digest at all")
         }
         #expect(elsewhere.verdict == .pass)
-        #expect(elsewhere.ticket != nil)
+        #expect(elsewhere.pending != .nothing)
         let other = try trial.challenge()
         let changed = try trial.send(try trial.request(), by: &key, rule) {
             $0.set("App-Attest-Challenge", other)
@@ -230,8 +230,8 @@ import Verification
         var trial = try Trial()
         var key = trial.enrolledKey()
         let all = try trial.send(try trial.request(), by: &key, Self.rule(.all))
-        #expect(all.verdict == .pass && all.ticket == nil)
+        #expect(all.verdict == .pass && all.pending == .nothing)
         let part = try trial.send(try trial.request(), by: &key, Self.rule([.method, .target]))
-        #expect(part.verdict == .pass && part.ticket != nil)
+        #expect(part.verdict == .pass && part.pending != .nothing)
     }
 }

@@ -18,6 +18,8 @@ final class EndingJournal: KeyJournal {
         self.database = database
     }
 
+    var decides: DecisionMoment { inner.decides }
+
     func follow(_ body: @escaping @Sendable () -> JournalError?) { inner.follow(body) }
 
     func load(
@@ -27,11 +29,11 @@ final class EndingJournal: KeyJournal {
         try inner.load(apps: apps, into: body)
     }
 
-    func commit(_ batch: JournalBatch) throws(JournalError) -> [EnrolledRow] {
+    func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
         Ending.pass(.beforeCommit)
-        let rows = try inner.commit(batch)
+        let answer = try inner.commit(batch)
         Ending.pass(.afterCommit)
-        return rows
+        return answer
     }
 
     func settle() throws(JournalError) {

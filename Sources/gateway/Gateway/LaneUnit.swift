@@ -127,15 +127,8 @@ final class LaneUnit: Sendable {
 }
 
 extension LaneUnit: CommitListener {
-    func committed(through ticket: CommitTicket) {
+    func commitEnded(_ report: CommitReport) {
         let (lane, bound) = (lane, bound)
-        lane.perform { bound.value(on: lane).proxy.commitEnded(through: ticket, succeeded: true) }
-    }
-
-    func commitFailed(_ tickets: ClosedRange<CommitTicket>) {
-        let (lane, bound) = (lane, bound)
-        lane.perform {
-            bound.value(on: lane).proxy.commitEnded(through: tickets.upperBound, succeeded: false)
-        }
+        lane.perform { bound.value(on: lane).proxy.commitEnded(report) }
     }
 }

@@ -14,12 +14,9 @@ package enum Durability: Hashable, Sendable {
 }
 
 /// Is told how commits went; one for each lane.
-///
-/// Called on the writer's queue, for batches in which a change is awaited, in the order of the
-/// tickets. Must return at once.
 package protocol CommitListener: AnyObject, Sendable {
-    /// All tickets up to this one are on disk, but for those that were reported as failed.
-    func committed(through ticket: CommitTicket)
-    /// These tickets are not known to be on disk. They will be written later.
-    func commitFailed(_ tickets: ClosedRange<CommitTicket>)
+    /// A batch in which somebody waits has ended.
+    ///
+    /// Called on the writer's queue, in the order of the tickets. Must return at once.
+    func commitEnded(_ report: CommitReport)
 }

@@ -12,8 +12,8 @@ package final class Committer: Sendable {
         package var changesMax = 262_144
         /// Enrolments that wait; each may hold some kilobytes of receipt. Default 4,096.
         package var enrolmentsMax = 4_096
-        /// How long a change lies that nobody waits for, unless so many have come: default 100 ms
-        /// and 4,096. Longer makes transactions larger.
+        /// Maximum write-behind delay: how long a change may wait that nobody waits for, unless so
+        /// many have come. Default 100 ms and 4,096. Longer makes transactions larger.
         package var behindDelay = Duration.milliseconds(100)
         package var behindCount = 4_096
         /// After a failure, how long until the next try; doubled four times at most.
@@ -27,7 +27,7 @@ package final class Committer: Sendable {
     private let journal: any KeyJournal
     private let limits: Limits
     private let queue: DispatchQueue
-    /// Where the writer rests. Nobody signals it: the time ends each rest.
+    /// Used only for its timed wait: nobody signals it.
     private let rests = DispatchSemaphore(value: 0)
     private let pending = Mutex(PendingChanges())
     private let listeners = Mutex<[any CommitListener]>([])
@@ -80,6 +80,14 @@ package final class Committer: Sendable {
             guard pending.depth < limits.changesMax else { return .full }
             guard let change = body() else { return .declined }
             return .taken(pending.append(change, durability))
+        }
+    }
+
+    /// Takes a use that the journal decides; `nil` when there is no room.
+    func append(_ use: WaitingUse) -> CommitTicket? {
+        pending.withLock { pending in
+            guard pending.depth < limits.changesMax else { return nil }
+            return pending.append(use)
         }
     }
 
@@ -188,47 +196,73 @@ package final class Committer: Sendable {
         let batch = pending.withLock { $0.take(retainedMax: limits.retriesMax, now: start) }
         guard !batch.isEmpty else { return nil }
         let changes = PendingChanges.merged(batch.changes + batch.retried)
-        let result: Result<[EnrolledRow], JournalError>
-        do throws(JournalError) {
-            let enrolments = batch.enrolments.map(\.record)
-            let rows = try journal.commit(JournalBatch(changes: changes, enrolments: enrolments))
-            precondition(rows.count == enrolments.count, "Committer: a row for each enrolment")
-            result = .success(rows)
-        } catch {
-            result = .failure(error)
-        }
+        var uses = DecidedUses(batch.uses)
+        let result = write(changes, uses.asked, batch.enrolments)
+        uses.take(result.map(\.uses))
         let duration = DispatchTime.now().uptimeNanoseconds &- start
-        let isNews = pending.withLock { pending in
+        let news = pending.withLock { pending in
             pending.statistics.sizes.add(UInt64(batch.count))
             pending.statistics.durations.add(duration)
             let before = pending.failing
             switch result {
-            case .success: pending.succeeded(changes.count, enrolments: batch.enrolments.count)
-            case .failure(let error): pending.failed(changes, error)
+            case .success:
+                pending.succeeded(
+                    changes.count + uses.usedCount,
+                    enrolments: batch.enrolments.count,
+                    but: uses.retained,
+                    uses.error
+                )
+            case .failure(let error): pending.failed(changes + uses.retained, error)
             }
-            return pending.failing != before
+            return pending.failing == before ? nil : StandingChange(error: pending.failing)
         }
-        if isNews { watcher.withLock({ $0 })?(result.failure) }
-        let failure = report(batch, result)
-        if failure == nil { settle() }
-        return failure
+        if let news { watcher.withLock({ $0 })?(news.error) }
+        for (index, enrolment) in batch.enrolments.enumerated() {
+            enrolment.completion(result.map { $0.enrolments[index] })
+        }
+        report(batch, uses, result.failure == nil ? .admitted : .unassured)
+        if result.failure == nil { settle() }
+        return result.failure
+    }
+
+    /// The writer has begun to fail, fails for another reason, or fails no more.
+    private struct StandingChange { let error: JournalError? }
+
+    private func write(
+        _ changes: [CounterChange],
+        _ uses: [CounterUse],
+        _ enrolments: [PendingChanges.Enrolment]
+    ) -> Result<CommitAnswer, JournalError> {
+        let contents = JournalBatch(
+            changes: changes,
+            uses: uses,
+            enrolments: enrolments.map(\.record)
+        )
+        // Nothing is left when every use has become impossible while it waited.
+        guard !contents.isEmpty else { return .success(CommitAnswer()) }
+        do throws(JournalError) {
+            let answer = try journal.commit(contents)
+            precondition(
+                answer.enrolments.count == enrolments.count && answer.uses.count == uses.count,
+                "Committer: an answer for each use and each enrolment"
+            )
+            return .success(answer)
+        } catch {
+            return .failure(error)
+        }
     }
 
     private func report(
         _ batch: PendingChanges.Batch,
-        _ result: Result<[EnrolledRow], JournalError>
-    ) -> JournalError? {
-        for (index, enrolment) in batch.enrolments.enumerated() {
-            enrolment.completion(result.map { $0[index] })
-        }
-        guard batch.isAwaited, let tickets = batch.tickets else { return result.failure }
-        for listener in listeners.withLock({ $0 }) {
-            switch result {
-            case .success: listener.committed(through: tickets.upperBound)
-            case .failure: listener.commitFailed(tickets)
-            }
-        }
-        return result.failure
+        _ uses: DecidedUses,
+        _ decision: ConsumeDecision
+    ) {
+        guard batch.isAwaited, let tickets = batch.tickets else { return }
+        let report =
+            uses.isEmpty
+            ? CommitReport(tickets, all: decision)
+            : CommitReport(tickets, uses.decisions, others: decision)
+        for listener in listeners.withLock({ $0 }) { listener.commitEnded(report) }
     }
 
     private func settle() {

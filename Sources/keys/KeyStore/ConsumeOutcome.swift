@@ -1,24 +1,10 @@
-/// How the use of a counter and a challenge went. Only `admitted` and `unassured`
-/// have changed anything.
-///
-/// Reported in the order: unknown, revoked, replayed, challengeSpent, challengesExhausted.
-/// `unavailable` comes before all of them when the store can't say, and before `challengeSpent`
-/// when there is no room; with ``FailingStore/useInMemory`` only for a key that is not here.
+/// What ``KeyTable`` answers to the use of a counter and a challenge.
 package enum ConsumeOutcome: Equatable, Sendable {
-    /// Both were free and are used now; the change is on disk when the ticket is committed.
-    case admitted(CommitTicket)
-    /// The counter was used before, or lies too far below the highest.
-    case replayed
-    case challengeSpent
-    case revoked
-    case unknown
-    /// No more spent challenges can be remembered now.
-    case challengesExhausted
-    /// The store can't say, or has no room for another change.
-    case unavailable
-    /// Both were free and are used now, in memory: the store can't say whether the key was revoked
-    /// meanwhile, or has no room for the change.
-    case unassured
+    /// Nothing more will be said of it.
+    case decided(ConsumeDecision)
+    /// The commit of this ticket says how it went: see ``CommitListener``. Whether the use is good
+    /// already, but for the disk, depends on the journal: see ``DecisionMoment``.
+    case pending(CommitTicket)
 }
 
 /// What becomes of a request whose key is known while the store fails: another process's changes
@@ -28,4 +14,14 @@ package enum FailingStore: Hashable, Sendable {
     case decline
     /// Counter and challenge are used in memory all the same, so that the assertion is good once.
     case useInMemory
+}
+
+/// When a store says whether a counter and a challenge were free.
+package enum DecisionMoment: Hashable, Sendable {
+    /// At once: the table in memory is the truth, and the journal only follows it. A pending use
+    /// is good already and lacks nothing but durability.
+    case inMemory
+    /// With the commit: others write to the same store, so the journal alone knows. A pending use
+    /// may still be refused. The table knows a lower bound of every counter.
+    case atCommit
 }

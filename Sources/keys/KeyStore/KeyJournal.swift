@@ -3,16 +3,21 @@
 /// `load` is called first and once, then `follow`, once. Then `commit` and `settle` are called on
 /// the writer's queue only, and `changes` by who follows, never twice at once.
 package protocol KeyJournal: AnyObject, Sendable {
+    /// Who decides whether a counter and a challenge are free: the table, or ``commit(_:)``.
+    var decides: DecisionMoment { get }
+
     /// Gives all keys in batches, and returns the revision that they are of.
     func load(
         apps: AppNumbers,
         into body: ([KeyRow]) -> Void
     ) throws(JournalError) -> JournalRevision
 
-    /// Writes a batch as a whole or not at all, and returns when it is durable. Counters only rise.
+    /// Writes a batch, and returns when it is durable. Counters only rise. When it throws, nothing
+    /// is known of what the batch has changed.
     ///
-    /// - Returns: for each enrolment in turn, what is stored under its key id now.
-    func commit(_ batch: JournalBatch) throws(JournalError) -> [EnrolledRow]
+    /// Changes are written before uses are decided, and uses in their order: of two with one
+    /// counter the first may be good.
+    func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer
 
     /// Does a piece of what is left to do between commits; called when those who waited for the
     /// last one have been told. What it does not finish, or fails to do, it goes on with the next
@@ -68,10 +73,32 @@ package struct CounterChange: Hashable, Sendable {
 package struct JournalBatch: Sendable {
     /// At most one for each key, in the order of their rows.
     package var changes: [CounterChange]
+    /// Uses that the journal decides; none when it decides nothing.
+    package var uses: [CounterUse]
     package var enrolments: [KeyRecord]
 
-    package init(changes: [CounterChange] = [], enrolments: [KeyRecord] = []) {
+    package init(
+        changes: [CounterChange] = [],
+        uses: [CounterUse] = [],
+        enrolments: [KeyRecord] = []
+    ) {
         self.changes = changes
+        self.uses = uses
+        self.enrolments = enrolments
+    }
+
+    var isEmpty: Bool { changes.isEmpty && uses.isEmpty && enrolments.isEmpty }
+}
+
+/// What has come of a batch that is durable.
+package struct CommitAnswer: Sendable {
+    /// For each use in turn.
+    package var uses: [UseAnswer]
+    /// For each enrolment in turn, what is stored under its key id now.
+    package var enrolments: [EnrolledRow]
+
+    package init(uses: [UseAnswer] = [], enrolments: [EnrolledRow] = []) {
+        self.uses = uses
         self.enrolments = enrolments
     }
 }

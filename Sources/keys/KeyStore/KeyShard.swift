@@ -1,36 +1,4 @@
 internal import AppAttest
-internal import Cryptography
-
-/// One key in memory: 128 octets with its padding.
-struct KeyEntry {
-    let id: KeyID
-    let row: Int64
-    var counters: CounterState
-    let app: AppNumber
-    let publicKey: P256.PublicKey
-    let environment: KeyEnvironment
-    var isRevoked: Bool
-
-    init(_ row: KeyRow) {
-        id = row.keyID
-        self.row = row.row
-        counters = row.counters
-        app = row.app
-        publicKey = row.publicKey
-        environment = row.environment
-        isRevoked = row.isRevoked
-    }
-
-    var stored: StoredKey {
-        StoredKey(
-            publicKey: publicKey,
-            app: app,
-            environment: environment,
-            counters: counters,
-            isRevoked: isRevoked
-        )
-    }
-}
 
 /// The keys of one shard: an index with open addressing over entries that never move.
 ///
@@ -71,7 +39,7 @@ struct KeyShard {
     /// Entries that are revoked.
     private(set) var revokedCount = 0
 
-    /// Octets that the index and the entries take.
+    /// Bytes that the index and the entries take.
     var octets: Int {
         index.count * MemoryLayout<Place>.stride
             + pieces.count * Self.pieceCount * MemoryLayout<KeyEntry>.stride

@@ -2,19 +2,32 @@
 //
 //     lanes ──find, consume, enrol──▶ KeyTable ──changes──▶ Committer ──batches──▶ KeyJournal
 //       ▲                                                      │                     (SQLite,
-//       └──────────── CommitListener: committed(through:) ─────┘                      memory)
+//       └──────────── CommitListener: commitEnded(_:) ─────────┘                      memory)
+//
+// Who decides whether a counter and a challenge are free, depends on the journal (`decides`):
+//
+// - in memory: the table is the truth, since no other gateway writes to the journal. `consume`
+//   answers `decided`, or `pending` when the caller waits for the disk.
+// - at commit: other gateways write there too, so only the journal knows. `consume` refuses what
+//   the table knows to be impossible and answers `pending` to everything else. The journal decides
+//   all uses of a batch in one step, and answers each.
+//
+// Either way a commit is reported ticket by ticket: `admitted`, `refused` with a reason, or
+// `unassured` when the journal has failed.
 //
 // `KeyTable` holds every key, so that a lookup costs no I/O and no lane waits for the disk to
 // verify. It is cut into shards, each under a mutex. `consume` is the one step that everything
 // rests on: under the shard's lock it looks whether the key is revoked and whether the counter is
 // free, under the writer's lock it makes sure that there is room for the change, spends the
-// challenge, moves the counter and appends the change. Whatever is refused changes nothing.
+// challenge, moves the counter and appends the change. What is refused changes nothing.
 //
 // `Committer` is the only writer. It runs on one serial queue and commits what waits in one
-// transaction. A change that nobody waits for may lie for a moment (`behindDelay`), so that
+// transaction. A change that nobody waits for may wait for a moment (`behindDelay`), so that
 // transactions are large. When a commit fails, those who wait are told so; the values are kept and
-// written later, merged with what has come since. A batch that failed for them may have reached the
-// disk all the same: values only grow, so writing them again does no harm.
+// written later, merged with what has come since. A batch that failed may have reached the disk all
+// the same: values only grow, so writing them again does no harm. Uses that a failed journal was to
+// decide are decided in memory, so that an assertion that is let through is good once; their values
+// are kept and written in the same way.
 //
 // What is promised, and by what:
 //
@@ -28,7 +41,7 @@
 //    gateway, and returns when the gateway has read the change. While the gateway can't read, or
 //    sees that its files are not those that commands use, `find` answers `outdated` or
 //    `unavailable`, and `consume` `unassured` or `unavailable`, never `admitted`. A lookup itself
-//    reads one word of the gateway's own memory.
+//    reads one word of the gateway's own memory. A journal that decides checks it with each use.
 // 4. A stored counter never goes down: see 1.
 //
 // Memory: an entry takes 128 bytes, and the index 6…12, so a million keys take about 135 MiB.

@@ -26,6 +26,8 @@ package final class KeyTable: Sendable {
     /// The writer, for listeners and statistics.
     package let committer: Committer
     let journal: any KeyJournal
+    /// When the journal says how a use went.
+    package let decides: DecisionMoment
     let apps: AppNumbers
     private let shards: [Shard]
     /// Whether the table may answer: all that others have changed is in it.
@@ -43,6 +45,7 @@ package final class KeyTable: Sendable {
         apps: AppNumbers = AppNumbers()
     ) throws(JournalError) {
         self.journal = journal
+        decides = journal.decides
         self.apps = apps
         committer = Committer(journal: journal, limits: limits)
         let shards = (0..<Self.shardCount).map { _ in Shard() }
@@ -67,7 +70,7 @@ package final class KeyTable: Sendable {
     /// Keys that are revoked.
     package var revokedCount: Int { shards.reduce(0) { $0 + $1.keys.withLock(\.revokedCount) } }
 
-    /// Octets that the table takes.
+    /// Bytes that the table takes.
     package var octets: Int { shards.reduce(0) { $0 + $1.keys.withLock(\.octets) } }
 
     /// Looks a key up.
@@ -83,22 +86,22 @@ package final class KeyTable: Sendable {
     }
 
     /// What ``consume(_:counter:rule:challenge:issuer:now:durability:whenFailing:)`` would answer
-    /// now, with nothing consumed. The ticket of `admitted` then stands for no change.
+    /// now as far as this process knows, with nothing consumed.
     package func peek(
         _ keyID: KeyID,
         counter: SignCounter,
         rule: StoreCounterRule,
         challenge: ChallengeSerial?,
         issuer: ChallengeIssuer
-    ) -> ConsumeOutcome {
+    ) -> ConsumeDecision {
         guard isCurrent.load(ordering: .acquiring) else { return .unavailable }
         let place = Self.place(of: keyID)
         return shards[place.shard].keys.withLock { keys in
-            guard let number = keys.find(keyID, hash: place.hash) else { return .unknown }
-            if let refusal = Self.refusal(keys[number], counter, rule) { return refusal }
+            guard let number = keys.find(keyID, hash: place.hash) else { return .refused(.unknown) }
+            if let refusal = keys[number].refusal(counter, rule) { return .refused(refusal) }
             guard committer.hasRoom else { return .unavailable }
-            if let challenge, issuer.isSpent(challenge) { return .challengeSpent }
-            return .admitted(CommitTicket(number: 0))
+            if let challenge, issuer.isSpent(challenge) { return .refused(.challengeSpent) }
+            return .admitted
         }
     }
 
@@ -109,7 +112,8 @@ package final class KeyTable: Sendable {
     /// - `challenge`: what ``ChallengeIssuer/examine(_:purpose:now:)`` found valid; `nil` when the
     ///   request has none.
     /// - `now`: second of Unix time, for the record of the last use.
-    /// - `durability`: `awaited` when somebody waits for the ticket.
+    /// - `durability`: `behind` when a use that is decided need not be on disk; the answer is
+    ///   `pending` then only where the journal decides.
     /// - `whenFailing`: what is done where the answer would be `unavailable`.
     package func consume(
         _ keyID: KeyID,
@@ -122,48 +126,63 @@ package final class KeyTable: Sendable {
         whenFailing: FailingStore = .decline
     ) -> ConsumeOutcome {
         let isCurrent = isCurrent.load(ordering: .acquiring)
-        guard isCurrent || whenFailing == .useInMemory else { return .unavailable }
+        guard isCurrent || whenFailing == .useInMemory else { return .decided(.unavailable) }
         let place = Self.place(of: keyID)
-        return shards[place.shard].keys.withLock { keys in
+        let shard = shards[place.shard]
+        return shard.keys.withLock { keys in
             guard let number = keys.find(keyID, hash: place.hash) else {
-                return isCurrent ? .unknown : .unavailable
+                return .decided(isCurrent ? .refused(.unknown) : .unavailable)
             }
-            if let refusal = Self.refusal(keys[number], counter, rule) { return refusal }
-            var refusal = ConsumeOutcome.challengeSpent
-            func use() -> CounterChange? {
-                switch challenge.map(issuer.spend) ?? .spent {
-                case .spent: break
-                case .spentBefore: return nil
-                case .noRoom:
-                    refusal = .challengesExhausted
-                    return nil
-                }
-                keys[number].counters.use(counter)
-                return CounterChange(
+            if let refusal = keys[number].refusal(counter, rule) {
+                return .decided(.refused(refusal))
+            }
+            if decides == .atCommit, isCurrent {
+                let use = CounterUse(
                     row: keys[number].row,
-                    counters: keys[number].counters,
+                    keyID: keyID,
+                    counter: counter,
+                    rule: rule,
+                    challenge: challenge,
                     usedAt: now
                 )
+                let waiting = WaitingUse(
+                    use: use,
+                    shard: shard,
+                    hash: place.hash,
+                    issuer: issuer
+                )
+                if let outcome = ask(waiting, whenFailing) { return outcome }
+            }
+            var refusal = ConsumeRefusal.challengeSpent
+            func use() -> CounterChange? {
+                switch keys[number].use(counter, challenge: challenge, issuer: issuer, now: now) {
+                case .success(let change): return change
+                case .failure(let reason):
+                    refusal = reason
+                    return nil
+                }
             }
             // The writer's lock is taken inside the shard's, so that the changes of one key stand
             // in the order of their admission. The writer never takes them the other way round.
             switch committer.append(durability, use) {
-            case .taken(let ticket): return isCurrent ? .admitted(ticket) : .unassured
-            case .declined: return refusal
+            case .taken where !isCurrent: return .decided(.unassured)
+            case .taken(let ticket):
+                return durability == .awaited ? .pending(ticket) : .decided(.admitted)
+            case .declined: return .decided(.refused(refusal))
             case .full where whenFailing == .useInMemory:
-                return use() == nil ? refusal : .unassured
-            case .full: return .unavailable
+                return .decided(use() == nil ? .refused(refusal) : .unassured)
+            case .full: return .decided(.unavailable)
             }
         }
     }
 
-    private static func refusal(
-        _ entry: KeyEntry,
-        _ counter: SignCounter,
-        _ rule: StoreCounterRule
-    ) -> ConsumeOutcome? {
-        if entry.isRevoked { return .revoked }
-        return entry.counters.admits(counter, rule) ? nil : .replayed
+    /// Lets the journal decide a use; `nil` when it has no room and the use is to be decided in
+    /// memory.
+    private func ask(_ use: WaitingUse, _ whenFailing: FailingStore) -> ConsumeOutcome? {
+        guard let ticket = committer.append(use) else {
+            return whenFailing == .useInMemory ? nil : .decided(.unavailable)
+        }
+        return .pending(ticket)
     }
 
     /// Stores a key; see ``EnrolOutcome``. The writer is started.

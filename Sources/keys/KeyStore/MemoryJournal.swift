@@ -17,6 +17,8 @@ package final class MemoryJournal: KeyJournal {
 
     package init() {}
 
+    package var decides: DecisionMoment { .inMemory }
+
     package func load(
         apps: AppNumbers,
         into body: ([KeyRow]) -> Void
@@ -28,7 +30,7 @@ package final class MemoryJournal: KeyJournal {
         }
     }
 
-    package func commit(_ batch: JournalBatch) throws(JournalError) -> [EnrolledRow] {
+    package func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
         state.withLock { state in
             for change in batch.changes where change.row >= 1 {
                 let index = Int(change.row) - 1
@@ -37,13 +39,14 @@ package final class MemoryJournal: KeyJournal {
                 state.records[index].lastUsedAt =
                     max(state.records[index].lastUsedAt ?? .min, change.usedAt)
             }
-            return batch.enrolments.map { record in
+            let rows = batch.enrolments.map { record in
                 if let row = state.rows[record.keyID] {
                     return EnrolledRow(key: Self.row(row, state), isNew: false)
                 }
                 let row = Self.add(record, revision: 0, &state)
                 return EnrolledRow(key: Self.row(row, state), isNew: true)
             }
+            return CommitAnswer(enrolments: rows)
         }
     }
 

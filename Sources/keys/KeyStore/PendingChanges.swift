@@ -6,6 +6,8 @@ struct PendingChanges {
         record: KeyRecord, completion: @Sendable (Result<EnrolledRow, JournalError>) -> Void
     )
 
+    typealias Use = (ticket: CommitTicket, waiting: WaitingUse)
+
     /// What the writer is about.
     enum Phase {
         /// Nothing is scheduled. Leaves to `delayed`, `running`.
@@ -19,24 +21,27 @@ struct PendingChanges {
     /// What one transaction takes, and for whom.
     struct Batch {
         var changes: [CounterChange] = []
+        /// What the journal is to decide, in the order of the tickets.
+        var uses: [Use] = []
         /// Values of failed batches that are tried again with this one.
         var retried: [CounterChange] = []
         var enrolments: [Enrolment] = []
         var tickets: ClosedRange<CommitTicket>?
         var isAwaited = false
 
-        var isEmpty: Bool { changes.isEmpty && retried.isEmpty && enrolments.isEmpty }
-        var count: Int { changes.count + retried.count + enrolments.count }
+        var isEmpty: Bool { count == 0 }
+        var count: Int { changes.count + uses.count + retried.count + enrolments.count }
     }
 
     var phase = Phase.idle
     /// A timer is set that will start the writer if it is `delayed` then.
     var hasTimer = false
     private(set) var changes: [CounterChange] = []
+    private var uses: [Use] = []
     private(set) var enrolments: [Enrolment] = []
     /// The newest values of failed batches, by row.
     private(set) var retained: [Int64: CounterChange] = [:]
-    /// Whether somebody waits for one of `changes` or `enrolments`.
+    /// Whether somebody waits for one of `changes`, `uses` or `enrolments`.
     private(set) var isAwaited = false
     private var inFlightCount = 0
     private var lastTicket: UInt64 = 0
@@ -52,11 +57,23 @@ struct PendingChanges {
     var failing: JournalError? { statistics.isDegraded ? statistics.lastError : nil }
 
     /// Changes that are not on disk.
-    var depth: Int { changes.count + inFlightCount + retained.count }
+    var depth: Int { changes.count + uses.count + inFlightCount + retained.count }
 
     mutating func append(_ change: CounterChange, _ durability: Durability) -> CommitTicket {
         changes.append(change)
         if durability == .awaited { isAwaited = true }
+        return nextTicket()
+    }
+
+    /// Every use is awaited: without its answer nobody knows whether it was good.
+    mutating func append(_ use: WaitingUse) -> CommitTicket {
+        let ticket = nextTicket()
+        uses.append((ticket, use))
+        isAwaited = true
+        return ticket
+    }
+
+    private mutating func nextTicket() -> CommitTicket {
         lastTicket += 1
         return CommitTicket(number: lastTicket)
     }
@@ -72,6 +89,7 @@ struct PendingChanges {
     mutating func take(retainedMax: Int, now: UInt64) -> Batch {
         var batch = Batch()
         swap(&batch.changes, &changes)
+        swap(&batch.uses, &uses)
         swap(&batch.enrolments, &enrolments)
         batch.isAwaited = isAwaited
         isAwaited = false
@@ -85,18 +103,26 @@ struct PendingChanges {
             for change in batch.retried { retained[change.row] = nil }
         }
         retryIsDue = false
-        inFlightCount = batch.changes.count + batch.retried.count
-        if !batch.isEmpty { pace.began(batch.changes.count, now: now) }
+        inFlightCount = batch.changes.count + batch.uses.count + batch.retried.count
+        if !batch.isEmpty { pace.began(batch.changes.count + batch.uses.count, now: now) }
         return batch
     }
 
-    /// The batch is on disk.
-    mutating func succeeded(_ count: Int, enrolments: Int) {
+    /// The batch is on disk, but for changes that the journal has failed to decide: their values
+    /// are kept.
+    mutating func succeeded(
+        _ count: Int,
+        enrolments: Int,
+        but failed: [CounterChange],
+        _ error: JournalError?
+    ) {
         inFlightCount = 0
         failureCount = 0
         statistics.commits += 1
         statistics.counters += UInt64(count)
         statistics.enrolments += UInt64(enrolments)
+        if let error { statistics.lastError = error }
+        retain(failed)
         statistics.isDegraded = !retained.isEmpty
     }
 
@@ -107,6 +133,10 @@ struct PendingChanges {
         statistics.failures += 1
         statistics.isDegraded = true
         statistics.lastError = error
+        retain(changes)
+    }
+
+    private mutating func retain(_ changes: [CounterChange]) {
         for change in changes {
             retained[change.row, default: change].merge(change)
         }

@@ -75,6 +75,8 @@ package final class SQLiteKeyJournal: KeyJournal {
         try lock.note(files, database: resolved)
     }
 
+    package var decides: DecisionMoment { .inMemory }
+
     package func load(
         apps: AppNumbers,
         into body: ([KeyRow]) -> Void
@@ -157,7 +159,7 @@ package final class SQLiteKeyJournal: KeyJournal {
 
     // MARK: Writing
 
-    package func commit(_ batch: JournalBatch) throws(JournalError) -> [EnrolledRow] {
+    package func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
         guard !watch.isEnded else { throw JournalError(.closed, "the store is closed") }
         do throws(JournalError) {
             try files.check()
@@ -177,7 +179,7 @@ package final class SQLiteKeyJournal: KeyJournal {
             work.lastCount = batch.changes.count
             work.fold.added(batch.changes.count)
         }
-        return rows
+        return CommitAnswer(enrolments: rows)
     }
 
     package func settle() throws(JournalError) {

@@ -289,16 +289,15 @@ extension Judge {
             whenFailing: rule.onError == .forward ? .useInMemory : .decline
         )
         switch outcome {
-        case .admitted, .unassured: ruling.standing = .complete
-        case .replayed, .challengeSpent, .challengesExhausted, .revoked, .unknown, .unavailable:
-            break
+        case .decided(let decision): ruling.settle(decision)
+        case .pending(let ticket):
+            switch keys.decides {
+            case .inMemory:
+                ruling.settle(.admitted)
+                ruling.pending = .durability(ticket)
+            case .atCommit: ruling.pending = .verdict(ticket)
+            }
         }
-        if let verdict = Self.verdict(of: outcome) {
-            ruling.verdict = verdict
-            return
-        }
-        guard case .admitted(let ticket) = outcome, !survivesCrash(rule) else { return }
-        ruling.ticket = ticket
     }
 
     /// Whether a replay is stopped after a crash without the counter on disk: the challenge, which
@@ -311,14 +310,11 @@ extension Judge {
         return parts.contains(.challenge)
     }
 
-    private static func verdict(of outcome: ConsumeOutcome) -> Verdict? {
-        switch outcome {
+    /// What speaks against a request after a look ahead; `nil` when nothing does.
+    private static func verdict(of decision: ConsumeDecision) -> Verdict? {
+        switch decision {
         case .admitted: nil
-        case .replayed: .refuse(.counterReplayed)
-        case .challengeSpent: .refuse(.challengeSpent)
-        case .revoked: .refuse(.keyRevoked)
-        case .unknown: .refuse(.keyUnknown)
-        case .challengesExhausted: .refuse(.challengesExhausted)
+        case .refused(let refusal): .refuse(Refusal(refusal))
         case .unavailable, .unassured: .failure(.store)
         }
     }
@@ -333,6 +329,17 @@ extension Refusal {
         case .counterReplayed: self = .counterReplayed
         case .categoryRefused: self = .categoryRefused
         case .versionRefused: self = .versionRefused
+        }
+    }
+
+    /// The refusal of a use of counter and challenge.
+    init(_ refusal: ConsumeRefusal) {
+        switch refusal {
+        case .unknown: self = .keyUnknown
+        case .revoked: self = .keyRevoked
+        case .replayed: self = .counterReplayed
+        case .challengeSpent: self = .challengeSpent
+        case .challengesExhausted: self = .challengesExhausted
         }
     }
 }

@@ -14,6 +14,17 @@ package struct Ruling: Sendable {
         case complete
     }
 
+    /// What a commit still has to say.
+    package enum Pending: Hashable, Sendable {
+        case nothing
+        /// The verdict stands. A pass is good once over a crash only when this is on disk: the
+        /// counter alone stops a replay.
+        case durability(CommitTicket)
+        /// The store decides at commit. `pass` is provisional: counter and challenge may turn out
+        /// to be used.
+        case verdict(CommitTicket)
+    }
+
     package var verdict: Verdict
     package var standing = Standing.claimed
     /// The key that the request names, whether or not it proved to hold it.
@@ -24,16 +35,42 @@ package struct Ruling: Sendable {
     package var environment: KeyEnvironment?
     /// The rule forwards although the verdict is a refusal: clients that can't attest.
     package var isExcused = false
-    /// What the content must hash to before its last octets are released.
+    /// What the content must hash to before its last bytes are released.
     package var expectedDigest: SHA256Digest?
-    /// The commit that the request must wait for, where its counter alone stops a replay.
-    package var ticket: CommitTicket?
+    package var pending = Pending.nothing
 
     /// The key that has signed the request; `nil` when none is known to have.
     package var signer: KeyID? { standing >= .signed ? keyID : nil }
 
     /// Whether it rests on a test authority's key.
     package var isTest: Bool { environment == .test }
+
+    /// The commit that must end before the request is forwarded.
+    ///
+    /// - `isEnforced`: a request that is only observed waits for the verdict that is told about
+    ///   it, and not for the disk.
+    package func awaitedTicket(isEnforced: Bool) -> CommitTicket? {
+        switch pending {
+        case .nothing: nil
+        case .durability(let ticket): isEnforced ? ticket : nil
+        case .verdict(let ticket): ticket
+        }
+    }
+
+    /// The store has decided about counter and challenge, at once or with a commit.
+    package mutating func settle(_ decision: ConsumeDecision) {
+        pending = .nothing
+        switch decision {
+        case .admitted: standing = .complete
+        case .unassured:
+            standing = .complete
+            verdict = .failure(.store)
+        case .unavailable: verdict = .failure(.store)
+        case .refused(let refusal):
+            standing = .signed
+            verdict = .refuse(Refusal(refusal))
+        }
+    }
 
     package init(_ verdict: Verdict, keyID: KeyID? = nil) {
         self.verdict = verdict

@@ -1,7 +1,7 @@
 import DequeModule
 import KeyStore
 
-/// Requests of one lane that wait until their counter is on disk.
+/// Requests of one lane that wait for a commit.
 ///
 /// Tickets are taken in order on a lane, so the queue is sorted.
 struct CommitQueue {
@@ -9,7 +9,7 @@ struct CommitQueue {
         let exchange: Exchange
         /// When the wait began, monotonic nanoseconds.
         let since: UInt64
-        fileprivate let ticket: CommitTicket
+        let ticket: CommitTicket
     }
 
     private var waiting: Deque<Waiting> = []
@@ -18,9 +18,7 @@ struct CommitQueue {
 
     /// Adds a request that waits from `now` on, monotonic nanoseconds.
     mutating func wait(for ticket: CommitTicket, _ exchange: Exchange, now: UInt64) {
-        waiting.append(
-            Waiting(exchange: exchange, since: now, ticket: ticket)
-        )
+        waiting.append(Waiting(exchange: exchange, since: now, ticket: ticket))
     }
 
     /// Takes the first request whose ticket is at most this one; `nil` when there is none.

@@ -3,6 +3,7 @@ import Challenges
 import ClientStreams
 import Cryptography
 import HTTPWire
+import KeyStore
 import Lanes
 import Origins
 import Rules
@@ -102,8 +103,7 @@ extension Exchange {
             countVerdict()
             if refusal == .addressThrottled { refuseForAddress() } else { refuse(refusal) }
         case .forward:
-            // Only who would be refused for a replay has to wait for the disk.
-            guard isEnforced, let ticket = ruling.ticket else { return admit() }
+            guard let ticket = ruling.awaitedTicket(isEnforced: isEnforced) else { return admit() }
             proxy.tally.add(.commitWaits)
             proxy.commitQueue.wait(for: ticket, self, now: MonotonicClock.nanoseconds)
         }
@@ -125,15 +125,12 @@ extension Exchange {
         )
     }
 
-    /// The counter is on disk, or could not be brought there.
-    func commitEnded(succeeded: Bool) {
-        guard succeeded else {
-            var ruling = ruling
-            ruling.verdict = .failure(.store)
-            ruling.ticket = nil
-            return decide(ruling)
-        }
-        admit()
+    /// The commit that the request waited for has ended.
+    func commitEnded(_ decision: ConsumeDecision) {
+        ruling.settle(decision)
+        if ruling.verdict == .pass { return admit() }
+        if case .refuse = ruling.verdict { addFailure(now: MonotonicClock.nanoseconds) }
+        decide(ruling)
     }
 
     private func admit() {

@@ -26,7 +26,7 @@ package final class ProxyLane {
     let addresses: AddressTable
     let held: HeldLedger
     private(set) var pools: [OriginPool]
-    /// Requests that wait until their counter is on disk, in the order of their tickets.
+    /// Requests that wait for a commit, in the order of their tickets.
     var commitQueue = CommitQueue()
     var log = AccessLog()
     private var writeLog: LogSink
@@ -193,13 +193,13 @@ package final class ProxyLane {
     /// Calls once, at the end of a turn after which no client is left. No more are accepted.
     package func whenEmptied(_ emptied: @escaping () -> Void) { self.emptied = emptied }
 
-    /// Requests up to this ticket have their counters on disk, or have failed to.
-    package func commitEnded(through ticket: CommitTicket, succeeded: Bool) {
+    /// A batch has ended, with an outcome for each request that waits for one of its tickets.
+    package func commitEnded(_ report: CommitReport) {
         // One reading for the batch: its first request has waited as long as its last.
         let now = MonotonicClock.nanoseconds
-        while let waiting = commitQueue.next(through: ticket) {
+        while let waiting = commitQueue.next(through: report.tickets.upperBound) {
             tally.add(.commitWait, nanoseconds: now &- waiting.since)
-            waiting.exchange.commitEnded(succeeded: succeeded)
+            waiting.exchange.commitEnded(report.decision(of: waiting.ticket))
         }
     }
 

@@ -44,6 +44,20 @@ extension GatewayProcess {
         }
     }
 
+    /// KiB of memory that is resident.
+    func residentKiB() throws -> Int {
+        let text = try String(contentsOfFile: "/proc/\(child.identifier)/status", encoding: .utf8)
+        let line = text.split(separator: "\n").first { $0.hasPrefix("VmRSS:") } ?? ""
+        return try #require(Int(line.filter(\.isNumber)))
+    }
+
+    /// How often something stands in what it complained.
+    func complaints(of text: String) -> Int {
+        child.complained.split(separator: "\n").count { $0.contains(text) }
+    }
+}
+
+extension ServedGateway {
     /// Asks until this holds of what the gateway says.
     func waitUntil(
         _ what: @autoclosure () -> String,
@@ -56,17 +70,5 @@ extension GatewayProcess {
                 throw ChildProcess.Failure(description: "never came: \(what())")
             }
         }
-    }
-
-    /// KiB of memory that is resident.
-    func residentKiB() throws -> Int {
-        let text = try String(contentsOfFile: "/proc/\(child.identifier)/status", encoding: .utf8)
-        let line = text.split(separator: "\n").first { $0.hasPrefix("VmRSS:") } ?? ""
-        return try #require(Int(line.filter(\.isNumber)))
-    }
-
-    /// How often something stands in what it complained.
-    func complaints(of text: String) -> Int {
-        child.complained.split(separator: "\n").count { $0.contains(text) }
     }
 }

@@ -1,9 +1,10 @@
 import ConfigurationReading
 import Foundation
 import Gateway
+import KeyStore
 import Synchronization
 
-/// A gateway in the tests' process whose wall clock the test steps.
+/// A gateway in the tests' process whose wall clock the test steps, and whose store it may bring.
 final class SteppedGateway: ServedGateway, Sendable {
     /// Gateways that have ended stay in memory: events of theirs may still be on their way.
     private static let all = Mutex<[GatewayServer]>([])
@@ -14,7 +15,8 @@ final class SteppedGateway: ServedGateway, Sendable {
     private let ended = DispatchSemaphore(value: 0)
 
     /// - `seconds`: what the clock shows, in Unix time.
-    init(_ scenario: Scenario, at seconds: Int64) throws {
+    /// - `journal`: the store; without one, the database that the configuration names.
+    init(_ scenario: Scenario, at seconds: Int64, journal: (any KeyJournal)? = nil) throws {
         let file = scenario.path("portcullis.yaml")
         let loaded = ConfigurationLoader.load(file)
         guard let configuration = loaded.configuration else {
@@ -25,6 +27,7 @@ final class SteppedGateway: ServedGateway, Sendable {
         var surroundings = GatewayServer.Surroundings()
         surroundings.watchesSignals = false
         surroundings.wallClock = { clock.milliseconds.load(ordering: .relaxed) }
+        if let journal { surroundings.openJournal = { _ in .success(journal) } }
         surroundings.exit = { [ended] _ in ended.signal() }
         server = try GatewayServer.run(configuration, file: file, surroundings: surroundings)
         guard let port = server.addresses.first?.split(separator: ":").last.flatMap({ UInt16($0) })
@@ -37,6 +40,15 @@ final class SteppedGateway: ServedGateway, Sendable {
         let milliseconds: Atomic<Int64>
 
         init(_ milliseconds: Int64) { self.milliseconds = Atomic(milliseconds) }
+    }
+
+    /// A client of the admin listener.
+    func adminClient() throws -> HTTPClient {
+        let text = server.adminAddress?.split(separator: ":").last
+        guard let port = text.flatMap({ UInt16($0) }) else {
+            throw ChildProcess.Failure(description: "no admin listener")
+        }
+        return HTTPClient(port: port)
     }
 
     /// Steps the clock; backwards for less than none.

@@ -67,8 +67,7 @@ enum StoreBenchmarks {
                         now: now,
                         durability: .behind
                     )
-                    guard case .admitted = outcome else { return false }
-                    return true
+                    return outcome == .decided(.admitted)
                 }
             )
         ]

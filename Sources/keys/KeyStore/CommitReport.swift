@@ -1,0 +1,47 @@
+/// How a batch went, ticket by ticket.
+package struct CommitReport: Equatable, Sendable {
+    private enum Decisions: Equatable {
+        /// The same for all: the journal keeps what was decided in memory.
+        case same(ConsumeDecision)
+        /// One for each ticket, in their order.
+        case each([ConsumeDecision])
+    }
+
+    /// Those that have ended with this batch.
+    package let tickets: ClosedRange<CommitTicket>
+    private let decisions: Decisions
+
+    /// - `decision`: `admitted` when the batch is durable. Otherwise `unassured`: its changes are
+    ///   in memory and will be written later.
+    init(_ tickets: ClosedRange<CommitTicket>, all decision: ConsumeDecision) {
+        self.tickets = tickets
+        decisions = .same(decision)
+    }
+
+    /// - `uses`: those that the journal was to decide, with what came of it.
+    /// - `decision`: what holds for the other tickets.
+    init(
+        _ tickets: ClosedRange<CommitTicket>,
+        _ uses: [(ticket: CommitTicket, decision: ConsumeDecision)],
+        others decision: ConsumeDecision
+    ) {
+        let first = tickets.lowerBound.number
+        let count = Int(tickets.upperBound.number - first) + 1
+        var each = [ConsumeDecision](repeating: decision, count: count)
+        for use in uses { each[Int(use.ticket.number - first)] = use.decision }
+        self.tickets = tickets
+        decisions = .each(each)
+    }
+
+    /// What has become of the use that got this ticket.
+    ///
+    /// - `ticket`: one of ``tickets``.
+    package func decision(of ticket: CommitTicket) -> ConsumeDecision {
+        precondition(tickets.contains(ticket), "CommitReport: a ticket of another batch")
+        switch decisions {
+        case .same(let decision): return decision
+        case .each(let decisions):
+            return decisions[Int(ticket.number - tickets.lowerBound.number)]
+        }
+    }
+}

@@ -1,0 +1,25 @@
+package import AppAttest
+package import Challenges
+
+/// The use of a counter and a challenge that a journal decides: both or neither.
+package struct CounterUse: Hashable, Sendable {
+    /// The key, as ``KeyRow/row``.
+    package let row: Int64
+    package let keyID: KeyID
+    package let counter: SignCounter
+    package let rule: StoreCounterRule
+    /// `nil` when the request has none.
+    package let challenge: ChallengeSerial?
+    /// Second of Unix time.
+    package let usedAt: Int64
+}
+
+/// What a journal answers to a use.
+package enum UseAnswer: Hashable, Sendable {
+    /// Both were free, and that they are used is durable.
+    case used
+    /// Nothing has changed.
+    case refused(ConsumeRefusal)
+    /// It is not known whether they are used.
+    case failed(JournalError)
+}

@@ -1,0 +1,58 @@
+internal import AppAttest
+internal import Challenges
+internal import Cryptography
+
+/// One key in memory: 128 bytes with its padding.
+struct KeyEntry {
+    let id: KeyID
+    let row: Int64
+    var counters: CounterState
+    let app: AppNumber
+    let publicKey: P256.PublicKey
+    let environment: KeyEnvironment
+    var isRevoked: Bool
+
+    init(_ row: KeyRow) {
+        id = row.keyID
+        self.row = row.row
+        counters = row.counters
+        app = row.app
+        publicKey = row.publicKey
+        environment = row.environment
+        isRevoked = row.isRevoked
+    }
+
+    var stored: StoredKey {
+        StoredKey(
+            publicKey: publicKey,
+            app: app,
+            environment: environment,
+            counters: counters,
+            isRevoked: isRevoked
+        )
+    }
+
+    /// Why the counter can't be used; `nil` when it is free.
+    func refusal(_ counter: SignCounter, _ rule: StoreCounterRule) -> ConsumeRefusal? {
+        if isRevoked { return .revoked }
+        return counters.admits(counter, rule) ? nil : .replayed
+    }
+
+    /// Spends the challenge, then uses the counter, which is free: both or neither.
+    ///
+    /// - `now`: second of Unix time.
+    mutating func use(
+        _ counter: SignCounter,
+        challenge: ChallengeSerial?,
+        issuer: ChallengeIssuer,
+        now: Int64
+    ) -> Result<CounterChange, ConsumeRefusal> {
+        switch challenge.map(issuer.spend) ?? .spent {
+        case .spent: break
+        case .spentBefore: return .failure(.challengeSpent)
+        case .noRoom: return .failure(.challengesExhausted)
+        }
+        counters.use(counter)
+        return .success(CounterChange(row: row, counters: counters, usedAt: now))
+    }
+}

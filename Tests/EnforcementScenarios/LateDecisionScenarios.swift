@@ -1,0 +1,203 @@
+import AppAttest
+import Cryptography
+import Foundation
+import KeyStore
+import RequestBinding
+import SoftwareAuthenticator
+import TestSupport
+import Testing
+
+extension Scenarios {
+    /// What clients get, origins see and operators read when the store decides at commit.
+    @Suite struct LateDecisions {
+        private static let rules = """
+            - id: bare
+              match: { path: /v1/bare/* }
+              mode: enforce
+              sign: [method, target]
+            - id: lenient
+              match: { path: /v1/lenient/* }
+              mode: enforce
+              sign: [method, target]
+              on_error: forward
+            - id: signed
+              match: { path: /v1/signed/* }
+              mode: enforce
+              sign: [method, target, body, challenge]
+            - id: watched
+              match: { path: /v1/watched/* }
+              mode: observe
+              sign: [method, target]
+            """
+
+        /// A gateway on a store that decides at commit, with keys in it.
+        private final class Site {
+            let scenario: Scenario
+            let origin: RecordingOrigin
+            let store = DecidingJournal()
+            let journal: FaultyJournal
+            let gateway: SteppedGateway
+            let admin: HTTPClient
+            private var keys: [SoftwareKey]
+
+            init(keys count: Int) throws {
+                scenario = try Scenario()
+                origin = try scenario.origin()
+                try scenario.configure(origin, rules: LateDecisions.rules)
+                keys = (0..<count).map { _ in Scenario.device.makeKey() }
+                for key in keys {
+                    store.add(
+                        KeyRecord(
+                            keyID: key.keyID,
+                            appID: Scenario.appID,
+                            environment: .test,
+                            publicKey: key.publicKey,
+                            enrolledAt: nil
+                        )
+                    )
+                }
+                journal = FaultyJournal(store)
+                gateway = try SteppedGateway(
+                    scenario,
+                    at: Scenario.now.seconds,
+                    journal: journal
+                )
+                admin = try gateway.adminClient()
+            }
+
+            func end() {
+                gateway.stop()
+                scenario.end()
+            }
+
+            func keyID(_ number: Int) -> KeyID { keys[number].keyID }
+
+            /// A signed request of a key.
+            func request(_ path: String, _ number: Int, challenge: String? = nil) -> [UInt8] {
+                let request = SoftwareKey.Request(
+                    method: "GET",
+                    target: path,
+                    challenge: challenge
+                )
+                let signing = SigningForm.lines(
+                    challenge == nil ? [.method, .target] : .all,
+                    headers: []
+                )
+                let proof = keys[number].proof(of: request, signing: signing)
+                return Array((HTTPClient.head("GET", path, proof.fields) + "\r\n").utf8)
+            }
+
+            /// Sends a request; the answer is waited for elsewhere.
+            func send(_ raw: [UInt8]) -> Thread.Answer<Answer> {
+                let client = gateway.client()
+                return Thread.Answer { try client.send(raw: raw) }
+            }
+
+            /// Has so many requests wait for one batch, and lets the store decide it.
+            func decideTogether(_ raws: [[UInt8]]) throws -> [Answer] {
+                // The batch before it stands still until all of them have come.
+                let gate = journal.holdUp()
+                let first = send(request("/v1/bare/before", 0))
+                gate.entered.wait()
+                var opened = false
+                defer { if !opened { gate.open.signal() } }
+                let answers = raws.map(send)
+                try gateway.waitUntil("a batch of \(raws.count)", admin) {
+                    $0["commits_pending"] == Double(raws.count + 1)
+                }
+                opened = true
+                gate.open.signal()
+                #expect(try first.value().status == 200)
+                return try answers.map { try $0.value() }
+            }
+        }
+
+        @Test func `of one batch each request gets what the store has decided of it`() throws {
+            let site = try Site(keys: 7)
+            defer { site.end() }
+            let challenge = try site.gateway.challenges("assertion", site.gateway.client())[0]
+            // What happened at another gateway, as far as the store knows and this one does not.
+            site.store.answer(.refused(.replayed), for: site.keyID(2))
+            site.store.answer(.refused(.revoked), for: site.keyID(3))
+            site.store.answer(.refused(.challengeSpent), for: site.keyID(4))
+            site.store.answer(.refused(.unknown), for: site.keyID(5))
+            site.store.answer(.refused(.challengesExhausted), for: site.keyID(6))
+            let answers = try site.decideTogether([
+                site.request("/v1/bare/1", 1),
+                site.request("/v1/bare/2", 2),
+                site.request("/v1/bare/3", 3),
+                site.request("/v1/signed/4", 4, challenge: challenge),
+                site.request("/v1/bare/5", 5),
+                site.request("/v1/lenient/6", 6),
+                site.request("/v1/bare/7", 1),
+            ])
+            #expect(answers.map(\.status) == [200, 401, 403, 401, 401, 503, 200])
+            let reasons = [
+                "", "counter-replayed", "key-revoked", "challenge-spent", "key-unknown",
+                "challenges-exhausted", "",
+            ]
+            #expect(answers.map(\.reason) == reasons)
+            // The next step of the table goes with it.
+            #expect(answers[1].value("WWW-Authenticate")?.contains("challenge=") == true)
+            #expect(site.journal.batches.last?.uses.count == answers.count)
+            let seen = try site.origin.seen(3).map(\.target)
+            #expect(Set(seen) == ["/v1/bare/before", "/v1/bare/1", "/v1/bare/7"])
+            let metrics = try Metrics(site.admin)
+            #expect(metrics["commits_pending"] == 0)
+            #expect(metrics["store_degraded"] == 0)
+        }
+
+        @Test func `an assertion that is sent twice at once is admitted once`() throws {
+            let site = try Site(keys: 2)
+            defer { site.end() }
+            let raw = site.request("/v1/bare/1", 1)
+            let answers = try site.decideTogether([raw, raw, raw])
+            #expect(answers.map(\.status).sorted() == [200, 401, 401])
+            #expect(try site.gateway.client().send(raw: raw).reason == "counter-replayed")
+        }
+
+        @Test func `an observed request is told the verdict of the commit`() throws {
+            let site = try Site(keys: 2)
+            defer { site.end() }
+            site.store.answer(.refused(.revoked), for: site.keyID(1))
+            let answer = try site.gateway.client().send(raw: site.request("/v1/watched/1", 1))
+            #expect(answer.status == 200)
+            let head = try #require(try site.origin.seen(1).last?.head)
+            #expect(head.all("App-Attest-Verdict") == ["refuse"])
+            #expect(head.all("App-Attest-Reason") == ["key-revoked"])
+        }
+
+        @Test func `a commit that fails is answered by rule, and its assertions are good once`()
+            throws
+        {
+            let site = try Site(keys: 4)
+            defer { site.end() }
+            let lenient = site.request("/v1/lenient/2", 2)
+            let bare = site.request("/v1/bare/1", 1)
+            site.store.answer(.failed(JournalError(.busy, "test")), for: site.keyID(1))
+            site.store.answer(.failed(JournalError(.busy, "test")), for: site.keyID(2))
+            let answers = try site.decideTogether([
+                bare, lenient, lenient, site.request("/v1/bare/3", 3),
+            ])
+            #expect(answers[0].status == 503)
+            #expect(answers[0].reason == "store-unavailable")
+            #expect([answers[1].status, answers[2].status].sorted() == [200, 401])
+            // Another one of the batch is no matter of theirs.
+            #expect(answers[3].status == 200)
+            let verdicts = try site.origin.seen(3).map {
+                "\($0.target) \($0.head.all("App-Attest-Verdict"))"
+            }
+            #expect(verdicts.contains(#"/v1/lenient/2 ["error"]"#))
+            // The store is told what was used without it.
+            try site.gateway.waitUntil("a store that is told all", site.admin) {
+                $0["commits_pending"] == 0 && $0["store_degraded"] == 0
+            }
+            site.store.answer(nil, for: site.keyID(1))
+            site.store.answer(nil, for: site.keyID(2))
+            for raw in [bare, lenient] {
+                #expect(try site.gateway.client().send(raw: raw).reason == "counter-replayed")
+            }
+            #expect(site.store.record(site.keyID(2))?.counters.highest.rawValue == 1)
+        }
+    }
+}

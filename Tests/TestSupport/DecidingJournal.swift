@@ -1,0 +1,91 @@
+package import AppAttest
+import Challenges
+package import KeyStore
+import Synchronization
+
+/// A store in memory that several gateways may share, and that decides when it commits: what a
+/// database on the network does, without the network.
+///
+/// Each gateway has a ``FaultyJournal`` around it, for delays and failures. Only the gateway that
+/// came last hears of changes by others at once.
+package final class DecidingJournal: KeyJournal {
+    private struct State {
+        var spent: Set<ChallengeSerial> = []
+        var answers: [KeyID: UseAnswer] = [:]
+    }
+
+    /// What is stored. Touched under `state` where it is read and then written.
+    private let stored = MemoryJournal()
+    private let state = Mutex(State())
+
+    package init() {}
+
+    package var decides: DecisionMoment { .atCommit }
+
+    /// Answers so to every use of a key from now on, and uses nothing; `nil` for no more.
+    package func answer(_ answer: UseAnswer?, for keyID: KeyID) {
+        state.withLock { $0.answers[keyID] = answer }
+    }
+
+    package func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
+        // One statement at a time, and each as a whole.
+        try state.withLock { (state) throws(JournalError) in
+            var answer = try stored.commit(
+                JournalBatch(changes: batch.changes, enrolments: batch.enrolments)
+            )
+            for use in batch.uses { answer.uses.append(try decide(use, &state)) }
+            return answer
+        }
+    }
+
+    private func decide(
+        _ use: CounterUse,
+        _ state: inout State
+    ) throws(JournalError) -> UseAnswer {
+        if let answer = state.answers[use.keyID] { return answer }
+        guard let record = stored.record(use.keyID) else { return .refused(.unknown) }
+        guard record.status == .active else { return .refused(.revoked) }
+        var counters = record.counters
+        guard counters.admits(use.counter, use.rule) else { return .refused(.replayed) }
+        if let challenge = use.challenge, !state.spent.insert(challenge).inserted {
+            return .refused(.challengeSpent)
+        }
+        counters.use(use.counter)
+        let change = CounterChange(row: use.row, counters: counters, usedAt: use.usedAt)
+        _ = try stored.commit(JournalBatch(changes: [change]))
+        return .used
+    }
+
+    package func load(
+        apps: AppNumbers,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision {
+        try stored.load(apps: apps, into: body)
+    }
+
+    package func changes(
+        since revision: JournalRevision,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision {
+        try stored.changes(since: revision, into: body)
+    }
+
+    package func follow(_ body: @escaping @Sendable () -> JournalError?) { stored.follow(body) }
+
+    package func settle() throws(JournalError) {}
+
+    package func close() {}
+
+    // MARK: As another process
+
+    /// Revokes a key; false when there is none. Gateways are told of it.
+    package func revoke(_ keyID: KeyID, at second: Int64) -> Bool {
+        stored.revoke(keyID, at: second)
+    }
+
+    /// Adds a key, or raises its counter. Gateways are told of it.
+    package func add(_ record: KeyRecord) { stored.add(record) }
+
+    /// What is stored under a key id.
+    package func record(_ keyID: KeyID) -> KeyRecord? { stored.record(keyID) }
+}

@@ -1,0 +1,185 @@
+import AppAttest
+import Challenges
+import Dispatch
+import KeyStore
+import Testing
+
+extension StoreContract {
+    /// What holds when several gateways use one store.
+    static let fleets = [
+        StoreContract("of two gateways that use one counter one is admitted", decided: .atCommit) {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            let other = try bench.neighbour()
+            for counter in UInt32(1)...20 {
+                let first = bench.consume(key.keyID, counter)
+                let second = other.consume(key.keyID, counter)
+                #expect(first.isTaken && second.isTaken)
+                let decisions = [bench.decision(first), other.decision(second)]
+                #expect(decisions == [.admitted, .refused(.replayed)])
+            }
+        },
+        StoreContract(
+            "of two gateways that spend one challenge one is admitted",
+            decided: .atCommit
+        ) { (bench) throws in
+            let keys = [KeyRecord.sample(1), KeyRecord.sample(2)]
+            for key in keys { try bench.enrol(key) }
+            let other = try bench.neighbour()
+            let challenge = try bench.sharedChallenge(with: other)
+            let first = bench.consume(keys[0].keyID, 1, challenge: challenge)
+            let second = other.consume(keys[1].keyID, 1, challenge: challenge)
+            #expect(other.decision(second) == .admitted)
+            #expect(bench.decision(first) == .refused(.challengeSpent))
+            // Nothing of the refused one was used.
+            #expect(try bench.storedCounter(keys[0].keyID) == 0)
+            #expect(bench.use(keys[0].keyID, 1) == .admitted)
+        },
+        StoreContract(
+            "a key that was revoked is refused at commit by a gateway that can't know it",
+            decided: .atCommit
+        ) { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            // The neighbour alone hears of changes.
+            let other = try bench.neighbour()
+            try bench.lab.revoke(key.keyID)
+            #expect(other.consume(key.keyID, 1) == .decided(.refused(.revoked)))
+            let outcome = bench.consume(key.keyID, 1)
+            #expect(outcome.isTaken)
+            #expect(bench.decision(outcome) == .refused(.revoked))
+            #expect(bench.consume(key.keyID, 2) == .decided(.refused(.revoked)))
+            #expect(bench.table.revokedCount == 1)
+        },
+        StoreContract("what a gateway used while its store failed is used for all later") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            bench.journal.fail(.before(JournalError(.unusable, "test")))
+            let ticket = try bench.ticket(key.keyID, 7)
+            #expect(throws: JournalError.self) { try bench.table.committer.flush() }
+            #expect(bench.log.decision(of: ticket) == .unassured)
+            bench.journal.fail(nil)
+            try bench.table.committer.flush()
+            try bench.restart(crash: true)
+            #expect(bench.use(key.keyID, 7) == .refused(.replayed))
+            #expect(bench.use(key.keyID, 8) == .admitted)
+        },
+        StoreContract(
+            "what a gateway sent before it was killed counts, whenever it arrives",
+            decided: .atCommit
+        ) { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            let gate = bench.journal.holdUp()
+            let (killed, log) = (bench.table, bench.log)
+            _ = try bench.ticket(key.keyID, 5)
+            killed.kick()
+            gate.entered.wait()
+            // Its successor starts while the statement is on its way.
+            let other = try bench.neighbour()
+            #expect(other.use(key.keyID, 4) == .admitted)
+            #expect(log.reports.isEmpty)
+            gate.open.signal()
+            try killed.committer.flush()
+            #expect(other.use(key.keyID, 5) == .refused(.replayed))
+            #expect(other.use(key.keyID, 6) == .admitted)
+        },
+    ]
+
+    /// What holds where a commit decides.
+    static let lateDecisions = [
+        StoreContract("of one batch every use has an outcome of its own", decided: .atCommit) {
+            (bench) throws in
+            let keys = (1...6).map { KeyRecord.sample($0) }
+            for key in keys { try bench.enrol(key) }
+            let other = try bench.neighbour()
+            let challenge = try bench.sharedChallenge(with: other)
+            // What this gateway can't know.
+            #expect(other.use(keys[1].keyID, 9) == .admitted)
+            try bench.lab.revoke(keys[2].keyID)
+            #expect(other.use(keys[5].keyID, 1, challenge: challenge) == .admitted)
+            let lab = try #require(bench.lab as? any DecidingLab)
+            lab.journal.answer(.failed(JournalError(.busy, "test")), for: keys[4].keyID)
+            let before = bench.journal.batches.count
+            let tickets = [
+                try bench.ticket(keys[0].keyID, 3),
+                try bench.ticket(keys[1].keyID, 9),
+                try bench.ticket(keys[2].keyID, 1),
+                try bench.ticket(keys[3].keyID, 1, challenge: challenge),
+                try bench.ticket(keys[4].keyID, 1),
+                try bench.ticket(keys[0].keyID, 4),
+            ]
+            try bench.table.committer.flush()
+            let expected: [ConsumeDecision] = [
+                .admitted, .refused(.replayed), .refused(.revoked), .refused(.challengeSpent),
+                .unassured, .admitted,
+            ]
+            #expect(tickets.map(bench.log.decision(of:)) == expected)
+            #expect(bench.journal.batches[before].uses.count == tickets.count)
+            #expect(bench.log.reports.count == 1)
+            #expect(try bench.storedCounter(keys[3].keyID) == 0)
+            // The value that one of them has used in memory alone was written with what came next.
+            #expect(try bench.storedCounter(keys[4].keyID) == 1)
+            #expect(!bench.table.committer.isDegraded)
+            #expect(bench.table.committer.statistics.lastError == JournalError(.busy, ""))
+        },
+        StoreContract("while a commit stands still nobody is told anything", decided: .atCommit) {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            let gate = bench.journal.holdUp()
+            let first = try bench.ticket(key.keyID, 1)
+            bench.table.kick()
+            gate.entered.wait()
+            // Whether the first one is good is not known, so neither is the second.
+            let second = try bench.ticket(key.keyID, 1)
+            #expect(bench.log.reports.isEmpty)
+            #expect(try bench.known(key.keyID).counter == .zero)
+            gate.open.signal()
+            try bench.table.committer.flush()
+            #expect(bench.log.decision(of: first) == .admitted)
+            #expect(bench.log.decision(of: second) == .refused(.replayed))
+        },
+        StoreContract(
+            "of one assertion in a batch that fails and in the next one, one use is good",
+            decided: .atCommit
+        ) { (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            let challenge = try bench.challenge()
+            bench.journal.fail(.before(JournalError(.busy, "test")))
+            let gate = bench.journal.holdUp()
+            let first = try bench.ticket(key.keyID, 1, challenge: challenge)
+            let twin = try bench.ticket(key.keyID, 1, challenge: challenge)
+            bench.table.kick()
+            gate.entered.wait()
+            let later = try bench.ticket(key.keyID, 1, challenge: challenge)
+            let elsewhere = try bench.ticket(key.keyID, 2, challenge: challenge)
+            bench.journal.fail(nil)
+            gate.open.signal()
+            try bench.table.committer.flush()
+            #expect(bench.log.decision(of: first) == .unassured)
+            #expect(bench.log.decision(of: twin) == .refused(.replayed))
+            #expect(bench.log.decision(of: later) == .refused(.replayed))
+            #expect(bench.log.decision(of: elsewhere) == .refused(.challengeSpent))
+        },
+    ]
+}
+
+extension StoreContract.Bench {
+    /// A challenge that is good at both gateways, as long as neither has issued another one.
+    fileprivate func sharedChallenge(with other: StoreContract.Bench) throws -> ChallengeSerial {
+        let serial = try challenge()
+        guard try other.challenge() == serial else {
+            throw StoreContract.Unexpected("the issuers are not at the same place")
+        }
+        return serial
+    }
+}
+
+/// A lab whose store decides at commit.
+package protocol DecidingLab: StoreLab {
+    var journal: DecidingJournal { get }
+}

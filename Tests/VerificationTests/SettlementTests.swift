@@ -1,0 +1,88 @@
+import AppAttest
+import KeyStore
+import RequestBinding
+import Rules
+import SoftwareAuthenticator
+import TestSupport
+import Testing
+import Verification
+
+/// What the store's decision about counter and challenge makes of a ruling.
+@Suite struct SettlementTests {
+    struct Row: CustomTestStringConvertible {
+        let decision: ConsumeDecision
+        let verdict: Verdict
+        let standing: Ruling.Standing
+
+        var testDescription: String { "\(decision)" }
+
+        static let all = [
+            Row(decision: .admitted, verdict: .pass, standing: .complete),
+            Row(decision: .unassured, verdict: .failure(.store), standing: .complete),
+            Row(decision: .unavailable, verdict: .failure(.store), standing: .signed),
+            refused(.unknown, .keyUnknown),
+            refused(.revoked, .keyRevoked),
+            refused(.replayed, .counterReplayed),
+            refused(.challengeSpent, .challengeSpent),
+            refused(.challengesExhausted, .challengesExhausted),
+        ]
+
+        static func refused(_ refusal: ConsumeRefusal, _ expected: Refusal) -> Row {
+            Row(decision: .refused(refusal), verdict: .refuse(expected), standing: .signed)
+        }
+    }
+
+    /// The line form without a challenge: a counter alone stops replays.
+    private static let bare = Trial.rule { demands in
+        demands.signing = .lines([.method, .target], headers: [])
+        demands.challenge = .none
+        demands.body = .none
+    }
+
+    @Test(arguments: Row.all)
+    func `a decision of the store is a verdict`(row: Row) {
+        var ruling = Ruling(.pass)
+        ruling.standing = .signed
+        ruling.settle(row.decision)
+        #expect(ruling.verdict == row.verdict)
+        #expect(ruling.standing == row.standing)
+        #expect(ruling.pending == .nothing)
+    }
+
+    @Test func `a pass that a table in memory has decided is awaited by enforced requests alone`()
+        throws
+    {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        let ruling = try trial.send(try trial.request(content: ""), by: &key, Self.bare)
+        #expect(ruling.verdict == .pass)
+        #expect(ruling.standing == .complete)
+        #expect(ruling.awaitedTicket(isEnforced: true) != nil)
+        #expect(ruling.awaitedTicket(isEnforced: false) == nil)
+    }
+
+    @Test func `a verdict that a commit decides is awaited by every request`() throws {
+        var trial = try Trial()
+        var key = Trial.device().makeKey()
+        let store = DecidingJournal()
+        store.add(
+            KeyRecord(
+                keyID: key.keyID,
+                appID: Trial.appID,
+                environment: .production,
+                publicKey: key.publicKey,
+                enrolledAt: nil
+            )
+        )
+        let keys = try KeyTable(journal: store)
+        trial.judge = Judge(apps: trial.policies, keys: keys, challenges: trial.issuer)
+        // A required challenge that is signed waits for no disk, but for the decision.
+        for rule in [Self.bare, Trial.rule()] {
+            let ruling = try trial.send(try trial.request(content: ""), by: &key, rule)
+            #expect(ruling.verdict == .pass)
+            #expect(ruling.standing == .signed)
+            #expect(ruling.awaitedTicket(isEnforced: true) != nil)
+            #expect(ruling.awaitedTicket(isEnforced: false) != nil)
+        }
+    }
+}
