@@ -138,6 +138,18 @@ extension Target {
         .target(name: name, dependencies: uses, path: "Tests/" + name, swiftSettings: settings)
     }
 
+    /// Somebody else's code, which sees what is public and nothing more. Tests/Sample, a package of
+    /// its own, compiles it too.
+    static func sample(_ name: String, uses: [Target.Dependency]) -> Target {
+        .target(
+            name: name,
+            dependencies: uses,
+            path: "Tests/Sample/Sources/" + name,
+            packageAccess: false,
+            swiftSettings: settings
+        )
+    }
+
     /// Scenarios: client, gateway and origin over loopback.
     static func scenarios(
         _ name: String,
@@ -261,6 +273,7 @@ let package = Package(
         .program("portcullis-load", in: "tools", uses: policy + sockets + client),
 
         // Tests.
+        .sample("AppAttestServer", uses: ["AppAttest", crypto]),
         .support("TestSupport", uses: policy + verdict),
         .faulty("portcullis-faulty", uses: commands + [grdb, sqlite]),
         .support("FuzzTargets", uses: device + process + fuzzed),
@@ -274,7 +287,11 @@ let package = Package(
         .tests("HTTPWire", uses: ["ByteCoding"]),
         .tests("RequestBinding"),
         .tests("Cryptography", uses: ["ByteCoding"]),
-        .tests("AppAttest", uses: ["StrictCBOR", "Cryptography", "ByteCoding", "TestSupport"]),
+        .tests(
+            "AppAttest",
+            uses: ["StrictCBOR", "Cryptography", "ByteCoding", "TestSupport", "AppAttestServer"]
+                + stand
+        ),
         .tests("Rules", uses: ["AppAttest", "Cryptography", "HTTPWire", "RequestBinding"]),
         .tests("Verification", uses: policy + stand + ["Challenges", "KeyStore", "TestSupport"]),
         .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),

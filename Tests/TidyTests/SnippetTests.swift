@@ -60,6 +60,16 @@ import Testing
         #expect(Self.manifest.targets.count == 10)
     }
 
+    @Test func `a target with the name of a well-known package's module is caught`() {
+        func names(_ text: String) -> [String] {
+            let manifest = Manifest(source: source(text, "Package.swift"))
+            return NameCheck.findings(in: manifest, sources: []).map(\.text)
+        }
+        let findings = names(".part(\"Configuration\"), .part(\"ConfigurationReading\")")
+        #expect(findings.count == 1)
+        #expect(findings.first?.hasPrefix("Configuration is a module") == true)
+    }
+
     @Test func `what is linked is found through others`() {
         let check = ImportCheck(manifest: Self.manifest)
         #expect(check.shippedFindings(program: "portcullis").isEmpty)

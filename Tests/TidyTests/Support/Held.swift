@@ -69,6 +69,24 @@ enum Held {
         "Glibc", "Swift", "Synchronization",
     ]
 
+    /// Modules of packages that servers are made of. One of these names for a target of ours would
+    /// keep such a server from building: the package manager wants names that are unique in all
+    /// packages together. Tests/Sample builds beside some of them.
+    static let wellKnownModules: Set<String> = [
+        "Algorithms", "AppAttestation", "ArgumentParser", "AsyncAlgorithms", "AsyncHTTPClient",
+        "Atomics", "AWSLambdaRuntime", "CBOR", "CNIOBoringSSL", "Collections", "Configuration",
+        "ConfigurationTesting", "ConsoleKit", "Crypto", "CryptoExtras", "CryptoSwift",
+        "DequeModule", "Fluent", "FluentKit", "GRDB", "GRPC", "GRPCCore", "HTTPServer",
+        "HTTPTypes", "Histogram", "Hummingbird", "HummingbirdCore", "HummingbirdTLS",
+        "HummingbirdTesting", "Instrumentation", "JWT", "JWTKit", "Leaf", "Lifecycle", "Logging",
+        "Metrics", "MultipartKit", "MySQLNIO", "NIO", "NIOCore", "NIOHTTP1", "NIOHTTP2",
+        "NIOPosix", "NIOSSL", "OTel", "OpenAPIRuntime", "OrderedCollections", "PostgresKit",
+        "PostgresNIO", "Prometheus", "RediStack", "RoutingKit", "SQLKit", "SQLite", "SQLiteKit",
+        "SQLiteNIO", "ServiceContextModule", "ServiceLifecycle", "Store", "SwiftASN1", "SwiftCBOR",
+        "SwiftProtobuf", "SystemPackage", "Tracing", "Transport", "Valkey", "Vapor",
+        "WebAuthn", "WebSocketKit", "X509", "Yams",
+    ]
+
     /// Words that say nothing about what a file or type is for, wherever they stand in its name.
     static let emptyWords: Set<String> = [
         "Handler", "Helper", "Helpers", "Manager", "Processor", "Util", "Utilities", "Utility",

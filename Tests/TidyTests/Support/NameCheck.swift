@@ -100,6 +100,12 @@ enum NameCheck {
             }
             findings += files.flatMap { namesakes(of: target, in: $0) }
         }
+        for target in manifest.targets where Held.wellKnownModules.contains(target.name) {
+            let text =
+                "\(target.name) is a module of a well-known package, beside which this one could "
+                + "not be built; give the target a name of its own"
+            findings.append(Finding(path: "Package.swift", line: 0, text: text))
+        }
         let lowered = Dictionary(grouping: manifest.targets.map(\.name)) { $0.lowercased() }
         for names in lowered.values where Set(names).count > 1 {
             let text = "targets that differ only in case: \(names.sorted().joined(separator: ", "))"

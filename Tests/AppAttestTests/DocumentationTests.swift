@@ -1,0 +1,170 @@
+import Foundation
+import Testing
+
+/// The catalog AppAttest.docc: its code is code that is compiled and run, and its links lead
+/// somewhere.
+@Suite struct DocumentationTests {
+    private static let root = URL(filePath: #filePath).resolvingSymlinksInPath()
+        .deletingLastPathComponent().appending(path: "../..").standardized
+    private static let catalog = root.appending(
+        path: "Sources/attestation/AppAttest/AppAttest.docc"
+    )
+
+    private static func lines(_ file: URL) throws -> [String] {
+        try String(contentsOf: file, encoding: .utf8)
+            .split(separator: "\n", omittingEmptySubsequences: false)
+            .map { $0.trimmingCharacters(in: .whitespaces) }
+    }
+
+    /// The code blocks of the catalog that are marked as Swift.
+    private static func blocks() throws -> [(file: String, lines: [String])] {
+        var blocks: [(String, [String])] = []
+        let names = try FileManager.default.contentsOfDirectory(atPath: catalog.path).sorted()
+        for name in names where name.hasSuffix(".md") {
+            var block: [String]?
+            for line in try lines(catalog.appending(path: name)) {
+                if line == "```swift" {
+                    block = []
+                } else if line == "```", let found = block {
+                    blocks.append((name, found))
+                    block = nil
+                } else {
+                    block?.append(line)
+                }
+            }
+        }
+        return blocks
+    }
+
+    @Test func `each block of code in the documentation is part of the server that tests run`()
+        throws
+    {
+        let source = Self.root.appending(
+            path: "Tests/Sample/Sources/AppAttestServer/DeviceRegistry.swift"
+        )
+        let code = try Self.lines(source)
+        let blocks = try Self.blocks()
+        #expect(blocks.count >= 6)
+        for (file, lines) in blocks {
+            let isPart = code.indices.contains { start in
+                code[start...].starts(with: lines)
+            }
+            #expect(isPart, "\(file): not in \(source.lastPathComponent): \(lines.first ?? "")")
+        }
+    }
+
+    /// The folder with the modules of this build, beside the bundle of the tests.
+    private static let modules = URL(filePath: CommandLine.arguments[0])
+        .deletingLastPathComponent()
+
+    /// The symbol graph of a module: everything public that it declares, as a file in a folder.
+    private static func symbols(of module: String, in folder: URL) throws -> Data {
+        let maps = try FileManager.default.contentsOfDirectory(atPath: modules.path)
+            .map { modules.appending(path: $0).appending(path: "module.modulemap").path }
+            .filter { FileManager.default.fileExists(atPath: $0) }
+        // Build folder: scratch path, architecture, configuration.
+        let scratch = modules.appending(path: "../..").standardized
+        let crypto = scratch.appending(path: "checkouts/swift-crypto/Sources")
+        let headers = ["CCryptoBoringSSL", "CCryptoBoringSSLShims"].map {
+            crypto.appending(path: $0).appending(path: "include/module.modulemap").path
+        }
+        let imported = (maps + headers).flatMap { ["-Xcc", "-fmodule-map-file=" + $0] }
+        let (status, printed) = try run(
+            [
+                "swift", "symbolgraph-extract", "-module-name", module,
+                "-target", architecture + "-unknown-linux-gnu",
+                "-I", modules.appending(path: "Modules").path, "-output-dir", folder.path,
+                "-minimum-access-level", "public",
+            ] + imported
+        )
+        #expect(status == 0, "\(printed)")
+        return try Data(contentsOf: folder.appending(path: module + ".symbols.json"))
+    }
+
+    private static var architecture: String {
+        #if arch(arm64)
+            "aarch64"
+        #else
+            "x86_64"
+        #endif
+    }
+
+    /// Gives a folder to the body and removes it.
+    private static func withFolder(_ body: (URL) throws -> Void) throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appending(path: "portcullis-documentation-" + UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try body(folder)
+    }
+
+    @Test func `the catalog is compiled without a warning, and every link leads somewhere`()
+        throws
+    {
+        try Self.withFolder { folder in
+            _ = try Self.symbols(of: "AppAttest", in: folder)
+            let (status, printed) = try Self.run([
+                "docc", "convert", Self.catalog.path, "--additional-symbol-graph-dir", folder.path,
+                "--output-path", folder.appending(path: "output").path,
+                "--fallback-display-name", "AppAttest",
+                "--fallback-bundle-identifier", "AppAttest", "--warnings-as-errors",
+            ])
+            #expect(status == 0, "\(printed)")
+        }
+    }
+
+    /// What `import AppAttest` shows of a target that is no product. AppAttest.swift exports it.
+    private static let exported: Set<String> = [
+        "s:12Cryptography13P256PublicKeyV", "s:12Cryptography15X509CertificateC",
+        "s:12Cryptography20X509CertificateErrorV", "s:12Cryptography8UnixTimeV",
+    ]
+
+    private struct Graph: Decodable {
+        struct Symbol: Decodable {
+            struct Fragment: Decodable { let preciseIdentifier: String? }
+
+            let pathComponents: [String]
+            let declarationFragments: [Fragment]
+        }
+
+        let symbols: [Symbol]
+    }
+
+    @Test(arguments: ["AppAttest", "RequestBinding", "SoftwareAuthenticator"])
+    func `no signature of a product names a type of a target that is none`(module: String)
+        throws
+    {
+        let inner = ["ByteCoding", "COpenSSL", "Crypto", "Cryptography", "StrictCBOR"]
+        // The start of a mangled name: the length of the module's name, and the name.
+        let starts = inner.map { "s:\($0.count)\($0)" }
+        try Self.withFolder { folder in
+            let graph = try JSONDecoder().decode(
+                Graph.self,
+                from: Self.symbols(of: module, in: folder)
+            )
+            #expect(graph.symbols.count > 20)
+            for symbol in graph.symbols where symbol.pathComponents.first != "KeyID" {
+                let names = symbol.declarationFragments.compactMap(\.preciseIdentifier)
+                let foreign = names.filter { name in
+                    !Self.exported.contains(name) && starts.contains { name.hasPrefix($0) }
+                }
+                let place = symbol.pathComponents.joined(separator: ".")
+                #expect(foreign.isEmpty, "\(module): \(place) names \(foreign)")
+            }
+        }
+    }
+
+    /// Runs a program of the toolchain that stands in the path.
+    private static func run(_ arguments: [String]) throws -> (status: Int32, printed: String) {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = arguments
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardError = pipe
+        try process.run()
+        let printed = try pipe.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return (process.terminationStatus, String(decoding: printed, as: UTF8.self))
+    }
+}

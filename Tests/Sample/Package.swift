@@ -1,0 +1,61 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// A package of its own that uses this one as any server would: from outside, by its products alone.
+// It is there to be built beside packages that servers have, which shows that no name collides, and
+// to be run. Tests/Sample/run does both.
+//
+// `traits: []` leaves out what only the gateway needs.
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let attest: Target.Dependency = .product(name: "AppAttest", package: "portcullis")
+let device: Target.Dependency = .product(name: "SoftwareAuthenticator", package: "portcullis")
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+
+let package = Package(
+    name: "sample",
+    platforms: [.macOS(.v26)],
+    dependencies: [
+        .package(name: "portcullis", path: "../..", traits: []),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
+    ],
+    targets: [
+        .target(
+            name: "AppAttestServer",
+            dependencies: [attest, crypto],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "Sample",
+            dependencies: [
+                "AppAttestServer", attest, device, crypto,
+                .product(name: "Configuration", package: "swift-configuration"),
+            ],
+            swiftSettings: settings
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)
+
+// Tests/Sample/run --hummingbird sets it: the same beside Hummingbird and its forty packages, which
+// takes minutes to build.
+if Context.environment["SAMPLE_HUMMINGBIRD"] != nil {
+    package.dependencies.append(
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1")
+    )
+    package.targets.append(
+        .executableTarget(
+            name: "SampleHTTP",
+            dependencies: [
+                "AppAttestServer", attest,
+                .product(name: "Hummingbird", package: "hummingbird"),
+            ],
+            swiftSettings: settings
+        )
+    )
+}
