@@ -302,7 +302,7 @@ let package = Package(
         .tests("Lanes"),
         .tests("Admin", uses: ["HTTPWire", "JSONText", "Telemetry", "Lanes"]),
         .tests("Inspection", uses: policy + stand + ["Challenges", "TestSupport"]),
-        .tests("SoftwareAuthenticator", uses: policy),
+        .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
         .tests("LoadGenerator", uses: policy + load + ["Challenges"]),
         .scenarios(
             "HTTPScenarios",

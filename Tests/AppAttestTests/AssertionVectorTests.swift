@@ -5,7 +5,7 @@ import Testing
 
 @testable import AppAttest
 
-@Suite(.enabled(if: SharedVectors.arePresent, "no ../shared/vectors beside the package"))
+@Suite
 struct AssertionVectorTests {
     private func verify(
         _ vector: AssertionVector,

@@ -26,6 +26,7 @@ struct AttestationCase {
         appID = vector.appId
         environments = [environment]
         time = try moment(vector.verifyAt)
+        roots = [SharedVectors.attestationRoot(of: vector.id)]
     }
 
     init(_ sample: AppleSample) throws {

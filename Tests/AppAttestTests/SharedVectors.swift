@@ -6,9 +6,29 @@ import Testing
 
 @testable import AppAttest
 
-/// The genuine objects, as these tests read them.
+/// The genuine objects and those that software made, as these tests read them.
 enum SharedVectors {
-    static var arePresent: Bool { SharedVectorFiles.folder != nil }
+    /// The certificate of the authority that made the vectors of the repository.
+    static let softwareRoot: X509Certificate = {
+        do {
+            return try X509Certificate.certificates(pem: SoftwareVectorFiles.rootPEM)[0]
+        } catch {
+            fatalError("Tests/Vectors: \(error)")
+        }
+    }()
+
+    /// Whether a vector was made by software.
+    static func isSoftware(_ id: String) -> Bool { id.hasPrefix(SoftwareVectorFiles.prefix) }
+
+    /// The authority of a vector's attestations: Apple's, or the one in the repository.
+    static func attestationRoot(of id: String) -> X509Certificate {
+        isSoftware(id) ? softwareRoot : AppleRoots.appAttestation
+    }
+
+    /// The authority of a vector's receipts: Apple's, or the one in the repository.
+    static func receiptRoot(of id: String) -> X509Certificate {
+        isSoftware(id) ? softwareRoot : AppleRoots.rootG3
+    }
 
     static let attestations: [AttestationVector] = SharedVectorFiles.load("attestations")
     static let assertions: [AssertionVector] = SharedVectorFiles.load("assertions")
@@ -33,6 +53,15 @@ struct AttestationVector: Decodable, Sendable, CustomTestStringConvertible {
     let aclBlobB64: String?
     let authDataExtensions: [String: String]?
     let publicKeyX963B64: String
+    let checked: Checked
+
+    struct Checked: Decodable {
+        let receipt: Receipt
+
+        struct Receipt: Decodable {
+            let chainToAppleRootCaG3: Bool
+        }
+    }
 
     var testDescription: String { id }
 }

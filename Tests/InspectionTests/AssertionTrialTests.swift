@@ -33,7 +33,7 @@ extension AssertionTrial.Options {
 }
 
 @Suite struct AssertionTrialTests {
-    @Test(.enabled(if: SharedVectors.arePresent), arguments: SharedVectors.assertions)
+    @Test(arguments: SharedVectors.assertions)
     func `a genuine assertion is accepted with its facts`(_ vector: AssertionVector) throws {
         var options = AssertionTrial.Options(vector)
         let report = try options.report(on: vector.octets)
@@ -47,7 +47,7 @@ extension AssertionTrial.Options {
         #expect(try options.reason(on: vector.octets) == nil)
     }
 
-    @Test(.enabled(if: SharedVectors.arePresent), arguments: SharedVectors.assertions)
+    @Test(arguments: SharedVectors.assertions)
     func `a genuine assertion is refused with anything else expected`(
         _ vector: AssertionVector
     ) throws {

@@ -3,13 +3,17 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The genuine objects, as these tests read them.
+/// The genuine objects and those that software made, as these tests read them.
 enum SharedVectors {
     static let attestations: [AttestationVector] = SharedVectorFiles.load("attestations")
     static let assertions: [AssertionVector] = SharedVectorFiles.load("assertions")
     static let receipts: [ReceiptVector] = SharedVectorFiles.load("receipts")
 
-    static var arePresent: Bool { SharedVectorFiles.folder != nil }
+    /// What `--root` gets for a vector: nothing for genuine ones, for which Apple's are trusted.
+    static func root(of id: String) -> [UInt8]? {
+        guard id.hasPrefix(SoftwareVectorFiles.prefix) else { return nil }
+        return Array(SoftwareVectorFiles.rootPEM.utf8)
+    }
 }
 
 struct AttestationVector: Decodable, Sendable, CustomTestStringConvertible {

@@ -28,13 +28,32 @@ package enum SharedVectorFiles {
         return nil
     }()
 
-    /// Reads all `attestations`, `assertions` or `receipts`, in the order of their names; none when
-    /// the folder is absent. A file that can't be read stops the tests: a vector left out in
-    /// silence would be one that passes.
+    /// Reads all `attestations`, `assertions` or `receipts`, in the order of their names. Those that
+    /// software made come first, which the repository keeps; then the genuine ones, of which there
+    /// are none when the folder is absent. A file that can't be read stops the tests: a vector that
+    /// is left out without a word would seem to pass.
     package static func load<Vector: Decodable>(_ kind: String) -> [Vector] {
-        guard let folder = folder?.appendingPathComponent(kind) else { return [] }
+        do {
+            let software = try SoftwareVectorFiles.files(kind).map { id, file in
+                try decoder.decode(
+                    Vector.self,
+                    from: file.json(id: id, kind: String(kind.dropLast()))
+                )
+            }
+            return software + genuine(kind)
+        } catch {
+            fatalError("\(kind): \(error)")
+        }
+    }
+
+    private static var decoder: JSONDecoder {
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return decoder
+    }
+
+    private static func genuine<Vector: Decodable>(_ kind: String) -> [Vector] {
+        guard let folder = folder?.appendingPathComponent(kind) else { return [] }
         do {
             return try FileManager.default.contentsOfDirectory(atPath: folder.path)
                 .filter { $0.hasSuffix(".json") }.sorted()

@@ -4,6 +4,7 @@ import Cryptography
 import KeyStore
 import Rules
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 @testable import Verification
@@ -116,5 +117,62 @@ struct GenuineEnrolmentTests {
             clientDataHash: { $0 == .sha256 ? SHA256.digest(of: challenge).octets : challenge }
         )
         #expect(await desk.answer(action).status == 201)
+    }
+}
+
+/// The same with the vectors of the repository, whose authority only a test app trusts.
+@Suite struct SoftwareEnrolmentTests {
+    private static func desk(_ vector: SharedAttestations.Vector) throws -> Desk {
+        let root = try X509Certificate.certificates(pem: SoftwareVectorFiles.rootPEM)[0]
+        return try Desk([Trial.policy(vector.appId, []) { $0.testRoots = [root] }])
+    }
+
+    private static func action(
+        _ vector: SharedAttestations.Vector,
+        _ desk: Desk,
+        hash: [UInt8]
+    ) throws -> Enrolment.Action {
+        desk.enrolment.examine(
+            try vector.octets(\.attestationB64),
+            try #require(KeyID(base64: vector.keyId)),
+            now: try vector.moment(\.verifyAt),
+            at: desk.tick,
+            clientDataHash: { _ in hash }
+        )
+    }
+
+    @Test(arguments: SharedAttestations.software)
+    func `a key of each class is enrolled as a test key, and again without harm`(
+        vector: SharedAttestations.Vector
+    ) async throws {
+        let desk = try Self.desk(vector)
+        let hash = try vector.octets(\.clientDataHashB64)
+        #expect(await desk.answer(try Self.action(vector, desk, hash: hash)).status == 201)
+        let id = try #require(KeyID(base64: vector.keyId))
+        let record = try #require(desk.journal.record(id))
+        #expect(record.publicKey.x963 == (try vector.octets(\.publicKeyX963B64)))
+        #expect(record.appID == vector.appId)
+        #expect(record.environment == .test)
+        #expect((record.receipt == nil) == vector.id.hasSuffix("damaged-receipt"))
+        #expect(await desk.answer(try Self.action(vector, desk, hash: hash)).status == 200)
+    }
+
+    @Test(arguments: SharedAttestations.software)
+    func `a key of each class is refused with another challenge`(
+        vector: SharedAttestations.Vector
+    ) async throws {
+        let desk = try Self.desk(vector)
+        let answer = await desk.answer(try Self.action(vector, desk, hash: [1]))
+        #expect(answer.reason == "nonce-mismatch")
+    }
+
+    @Test(arguments: SharedAttestations.software)
+    func `where Apple's root alone is trusted, none of them is enrolled`(
+        vector: SharedAttestations.Vector
+    ) async throws {
+        let desk = try Desk([Trial.policy(vector.appId, [.production, .development])])
+        let hash = try vector.octets(\.clientDataHashB64)
+        let answer = await desk.answer(try Self.action(vector, desk, hash: hash))
+        #expect(answer.reason == "certificate-untrusted")
     }
 }

@@ -4,8 +4,15 @@ internal import StrictCBOR
 /// Which systems' objects a device makes. What differs between them is undocumented for the most
 /// part and taken from genuine objects.
 public enum DeviceShape: Hashable, Sendable {
-    /// iOS before 26: no extension map, flags 0x40, no access control list in the leaf.
+    /// iOS 14 and 15: no extension map, flags 0x40; the leaf names the system's version, and
+    /// neither build nor platform.
+    case iOS14
+    /// iOS 16 to 18: no extension map, flags 0x40, no access control list in the leaf.
     case beforeTwentySeven
+    /// iOS 26: as before, and the leaf names the platform and has an access control list.
+    case iOS26
+    /// iOS 27.0, as in Apple's sample of 2026: an extension map, flags 0x40 all the same.
+    case iOS27Preview(category: ValidationCategory, bundleVersion: String)
     /// iOS 27.0.1: an extension map in every object, flags 0xC0.
     case iOS27(category: ValidationCategory, bundleVersion: String)
     /// macOS 27: an extension map with the code directory's hash, flags 0x40 all the same, and
@@ -21,17 +28,38 @@ public enum DeviceShape: Hashable, Sendable {
 
     var flags: UInt8 {
         switch self {
-        case .beforeTwentySeven, .macOS27: 0x40
+        case .iOS14, .beforeTwentySeven, .iOS26, .iOS27Preview, .macOS27: 0x40
         case .iOS27: 0xC0
         }
     }
 
-    /// The octets behind the fixed part of authenticator data.
+    /// What the leaf says about the system. Builds are named since iOS 16, platforms since iOS 18.
+    var system: (version: String, build: String?, platform: String?) {
+        switch self {
+        case .iOS14: ("14.2", nil, nil)
+        case .beforeTwentySeven: ("18.2", "22C152", nil)
+        case .iOS26: ("26.3", "23D127", "iphoneos")
+        case .iOS27Preview: ("27.0", "24A325b", "iphoneos")
+        case .iOS27: ("27.0.1", "24A446", "iphoneos")
+        case .macOS27: ("27.0.1", "24A446", "macosx")
+        }
+    }
+
+    /// Whether the leaf has what Apple writes into it since iOS 26: an extended key usage and an
+    /// access control list.
+    var isOf26OrLater: Bool {
+        switch self {
+        case .iOS14, .beforeTwentySeven: false
+        case .iOS26, .iOS27Preview, .iOS27, .macOS27: true
+        }
+    }
+
+    /// The bytes behind the fixed part of authenticator data.
     var extensionMap: [UInt8] {
         switch self {
-        case .beforeTwentySeven:
+        case .iOS14, .beforeTwentySeven, .iOS26:
             return []
-        case .iOS27(let category, let version):
+        case .iOS27Preview(let category, let version), .iOS27(let category, let version):
             return CBORValue.map(Self.build(category, version)).encoded
         case .macOS27(let category, let version):
             let hash = [UInt8](repeating: 0xCD, count: 32)

@@ -31,7 +31,7 @@ enum LeafExtensions {
     ) -> [CertificateBuilder.Extension] {
         let system = system(of: device.shape, isMacOS: isMacOS)
         var extensions: [CertificateBuilder.Extension] = []
-        if device.shape != .beforeTwentySeven {
+        if device.shape.isOf26OrLater {
             // extKeyUsage { 1.2.840.113635.100.4.24 }, from 2026 on.
             extensions.append(
                 plain(
@@ -52,11 +52,8 @@ enum LeafExtensions {
     }
 
     private static func accessControl(of shape: DeviceShape) -> [UInt8]? {
-        switch shape {
-        case .beforeTwentySeven: nil
-        case .iOS27: iPhoneAccessControl
-        case .macOS27: UnverifiedAttestation.macOSAccessControl
-        }
+        guard shape.isOf26OrLater else { return nil }
+        return shape.isMacOS ? UnverifiedAttestation.macOSAccessControl : iPhoneAccessControl
     }
 
     /// 1400 version, 1403 build, 1026 platform.
@@ -64,15 +61,12 @@ enum LeafExtensions {
         of shape: DeviceShape,
         isMacOS: Bool
     ) -> [(UInt32, [UInt8])] {
-        let version = shape == .beforeTwentySeven ? "18.2" : "27.0.1"
-        let build = shape == .beforeTwentySeven ? "22C152" : "24A446"
-        var texts: [(UInt32, [UInt8])] = [(1400, Array(version.utf8)), (1403, Array(build.utf8))]
-        if isMacOS {
-            texts.append((1026, Array("macosx".utf8)))
-        } else if shape != .beforeTwentySeven {
-            texts.append((1026, Array("iphoneos".utf8)))
-        }
-        return texts
+        let system = shape.system
+        let platform = isMacOS ? "macosx" : system.platform
+        let texts: [(UInt32, String?)] = [
+            (1400, system.version), (1403, system.build), (1026, platform),
+        ]
+        return texts.compactMap { tag, text in text.map { (tag, Array($0.utf8)) } }
     }
 
     /// `SEQUENCE { [n] EXPLICIT OCTET STRING, … }`.

@@ -21,12 +21,31 @@ extension SoftwareKey {
         return receipt(kind, leaf: leaf, clientHash: clientDataHash, at: time, damage: damage)
     }
 
+    /// A receipt as Apple's server gave it from August to October 2020: with attributes that the
+    /// signature does not cover.
+    package func receiptOf2020(
+        _ kind: ReceiptKind,
+        clientDataHash: [UInt8],
+        at time: UnixTime
+    ) -> [UInt8] {
+        let leaf = leaf(nonce: clientDataHash, at: time, by: device.authority, damage: nil)
+        return receipt(
+            kind,
+            leaf: leaf,
+            clientHash: clientDataHash,
+            at: time,
+            damage: nil,
+            attributes: .unsigned
+        )
+    }
+
     func receipt(
         _ kind: ReceiptKind,
         leaf: X509Certificate,
         clientHash: [UInt8],
         at time: UnixTime,
-        damage: ReceiptDamage?
+        damage: ReceiptDamage?,
+        attributes: SignedMessage.SignedAttributes = .none
     ) -> [UInt8] {
         let fields = fields(kind, leaf: leaf, clientHash: clientHash, at: time, damage)
         let payload = DEREncoder.set(
@@ -42,7 +61,8 @@ extension SoftwareKey {
             payload,
             by: authority.receiptSignerKey,
             signer: signer(of: authority, at: time, damage),
-            others: [authority.receiptIssuer, authority.root]
+            others: [authority.receiptIssuer, authority.root],
+            attributes: attributes
         )
         switch damage {
         case .signature: return Self.withSignatureDamaged(message)

@@ -32,5 +32,11 @@ enum SharedAttestations {
         }
     }
 
-    static let all: [Vector] = SharedVectorFiles.load("attestations")
+    private static let loaded: [Vector] = SharedVectorFiles.load("attestations")
+
+    /// The genuine ones; none where the shared folder is absent.
+    static let all = loaded.filter { !$0.id.hasPrefix(SoftwareVectorFiles.prefix) }
+
+    /// Those that software made, which the repository keeps.
+    static let software = loaded.filter { $0.id.hasPrefix(SoftwareVectorFiles.prefix) }
 }
