@@ -30,7 +30,7 @@ from gateway import devices
 from stand import Stand
 
 # So many backends at once; each has a server, a gateway and eight clients.
-SIDE_BY_SIDE = 4
+SIDE_BY_SIDE = 6
 # For the short run: one of each kind that answers differently.
 SHORT = {"gunicorn sync, Django", "uvicorn ASGI, Django", "werkzeug, Flask", "http.server",
          "mod_wsgi daemon, Django", "mod_php, Apache", "PHP-FPM, nginx", "php -S", "lighttpd CGI",

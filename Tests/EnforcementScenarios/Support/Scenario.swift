@@ -154,13 +154,17 @@ final class Scenario {
             \(apps)
             store: { sqlite: "\(store)" }
             default: { origin: shop, mode: off }
-            \(more)
+            \(more.replacing("timeouts: {", with: "timeouts: { \(Self.drainIdle),"))
             rules:
             \(indented)
+            \(more.contains("timeouts:") ? "" : "timeouts: { \(Self.drainIdle) }")
 
             """
         )
     }
+
+    /// A client here has no request on its way when it stops a gateway, and keeps its connection.
+    private static let drainIdle = "drain_idle: 100ms"
 
     /// The rules, each that verifies with the app.
     static func naming(_ app: String, in rules: String) -> String {
