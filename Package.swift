@@ -66,7 +66,8 @@ let client: [Target.Dependency] = [
     "ConfigurationReading", "LoadGenerator", "SoftwareAuthenticator", arguments,
 ]
 let fuzzed: [Target.Dependency] = [
-    "Challenges", "HTTPWire", "Inspection", "Rules", "SoftwareAuthenticator",
+    "Challenges", "ConfigurationReading", "HTTPWire", "Inspection", "Rules", "SQLiteKeyStore",
+    "SoftwareAuthenticator",
 ]
 let commands: [Target.Dependency] = [
     "ConfigurationReading", "Gateway", "SQLiteKeyStore", "KeyStore", arguments,
@@ -276,7 +277,7 @@ let package = Package(
         .sample("AppAttestServer", uses: ["AppAttest", crypto]),
         .support("TestSupport", uses: policy + verdict),
         .faulty("portcullis-faulty", uses: commands + [grdb, sqlite]),
-        .support("FuzzTargets", uses: device + process + fuzzed),
+        .support("FuzzTargets", uses: device + fuzzed),
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
         .testTarget(name: "TidyTests", swiftSettings: settings),
         .scenarios("TextTests", uses: ["Verification", "HTTPWire"]),
