@@ -192,6 +192,39 @@ extension Scenarios {
             let gone = try run(scenario, gateway, "/v1/bare")
             #expect(gone.status == 2)
             #expect(gone.complained.contains("is the gateway there?"))
+            let waited = try run(scenario, gateway, "/v1/bare", ["--wait", "100ms"])
+            #expect(waited.status == 2)
+            #expect(waited.complained.contains("waiting at most 100ms"))
+            #expect(waited.complained.contains("is the gateway there?"))
+        }
+
+        /// Found as: the commands of the chapter "Load", pasted as they stand, ended with
+        /// "connect-failed; is the gateway there?".
+        @Test(arguments: ["run", "enrol"])
+        func `a load that begins before its gateway waits for it`(_ command: String) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let first = try start(scenario)
+            try importKeys(scenario)
+            #expect(try first.stop() == 0)
+            // Both know the path, and no port has to be free.
+            let file = scenario.path("portcullis.yaml")
+            let socket = "  - address: \"unix:\(scenario.path("socket"))\"\nadmin:"
+            let text = try String(contentsOfFile: file, encoding: .utf8)
+            try scenario.write("portcullis.yaml", text.replacing("admin:", with: socket))
+            let program = try #require(Scenario.loadProgram)
+            var arguments = [
+                command, scenario.path("fleet.json"), "http://gateway.test/v1/bare", "--config",
+                file, "--connect", "unix:\(scenario.path("socket"))", "--wait", "60s",
+            ]
+            if command == "run" { arguments += ["--count", "100"] }
+            let load = try scenario.start(program, arguments)
+            try load.wait(for: "waiting") { _, complained in
+                complained.contains("waiting at most 60s") ? () : nil
+            }
+            let gateway = try scenario.serve()
+            #expect(try load.waitForEnd() == 0, "\(load.complained)")
+            #expect(try gateway.stop() == 0)
         }
     }
 }

@@ -27,14 +27,16 @@ struct EnrolCommand: AsyncParsableCommand {
     func run() async throws {
         guard (1...1_000).contains(connections) else { throw LoadError("--connections: 1…1000") }
         let url = try TargetOptions.url(url)
+        let server = try target.server(url)
         let run = try EnrolmentRun(
             try FleetFile.read(fleet),
             try target.configuration(),
             url: url,
-            server: try target.server(url),
+            server: server,
             connections: connections,
             now: .current
         )
+        try await target.awaitGateway(server)
         let counts = try await run.run { counts in
             StandardError.write("enrolled \(counts.enrolled), throttled \(counts.throttled)\n")
         }

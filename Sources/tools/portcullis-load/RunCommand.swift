@@ -77,15 +77,17 @@ struct RunCommand: AsyncParsableCommand {
         Cost.raiseFileLimit()
         let url = try TargetOptions.url(url)
         var fleetOnDisk = try FleetFile.read(fleet)
+        let server = try target.server(url)
         let plan = try LoadPlan(
             try request(url),
             try target.configuration(),
-            server: try target.server(url),
+            server: server,
             fleet: fleetOnDisk,
             options: try options(),
             now: .current
         )
         for warning in plan.warnings { StandardError.write("warning: \(warning)\n") }
+        try await target.awaitGateway(server)
         // A run that breaks off has used counters that are not recorded.
         let before = fleetOnDisk
         fleetOnDisk.nextCounter += Fleet.counterReserve

@@ -15,6 +15,20 @@ struct TargetOptions: ParsableArguments {
     @Option(help: "For https: a PEM file with the certificates to trust, and no others.")
     var ca: String?
 
+    @Option(help: "Wait for the gateway to take connections, at most so long: 10s.")
+    var wait: String?
+
+    /// Waits for the gateway where `--wait` says so.
+    func awaitGateway(_ server: ServerPlace) async throws(LoadError) {
+        guard let wait else { return }
+        guard let time = LoadTime(wait) else {
+            throw LoadError("--wait \(wait): use a whole number and ms, s, m or h")
+        }
+        await server.awaitGateway(within: time) {
+            StandardError.write("waiting at most \(wait) for the gateway\n")
+        }
+    }
+
     func configuration() throws(LoadError) -> GatewayConfiguration {
         try Self.configuration(config)
     }
