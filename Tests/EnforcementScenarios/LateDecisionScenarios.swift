@@ -113,7 +113,7 @@ extension Scenarios {
         }
 
         @Test func `of one batch each request gets what the store has decided of it`() throws {
-            let site = try Site(keys: 7)
+            let site = try Site(keys: 8)
             defer { site.end() }
             let challenge = try site.gateway.challenges("assertion", site.gateway.client())[0]
             // What happened at another gateway, as far as the store knows and this one does not.
@@ -129,7 +129,7 @@ extension Scenarios {
                 site.request("/v1/signed/4", 4, challenge: challenge),
                 site.request("/v1/bare/5", 5),
                 site.request("/v1/lenient/6", 6),
-                site.request("/v1/bare/7", 1),
+                site.request("/v1/bare/7", 7),
             ])
             #expect(answers.map(\.status) == [200, 401, 403, 401, 401, 503, 200])
             let reasons = [

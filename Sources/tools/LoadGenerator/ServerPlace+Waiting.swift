@@ -1,9 +1,10 @@
+import Dispatch
 import Lanes
 
 extension ServerPlace {
     /// How long one attempt to connect may take, and the pause behind it.
     private static let attemptMilliseconds: Int32 = 1_000
-    private static let pause = Duration.milliseconds(50)
+    private static let pause = DispatchTimeInterval.milliseconds(50)
 
     /// Waits until the gateway takes connections: it may be starting just now.
     ///
@@ -15,8 +16,16 @@ extension ServerPlace {
         guard !address.takesConnections(within: Self.attemptMilliseconds) else { return }
         begins()
         while .now < deadline {
-            try? await Task.sleep(for: Self.pause)
+            await Self.pauseOnce()
             if address.takesConnections(within: Self.attemptMilliseconds) { return }
+        }
+    }
+
+    /// A port that is not open yet gives no event to wait for.
+    private static func pauseOnce() async {
+        let queue = DispatchQueue(label: "portcullis.load.wait")
+        await withCheckedContinuation { continuation in
+            queue.asyncAfter(deadline: .now() + pause) { continuation.resume() }
         }
     }
 }
