@@ -157,11 +157,11 @@ import Testing
         let loopback = Loopback(source: source)
         let response = try await loopback.exchange(get("/metrics", "")) { server, client in
             // The first request times out as soon as its gathering hangs.
-            let held = LaneBound(server)
+            let held = LaneBound(server, on: server.lane)
             source.hung.withLock { [lane = server.lane] hung in
                 hung = {
                     lane.perform {
-                        for each in held.value(on: lane).connections.values {
+                        for each in held.value.connections.values {
                             each.deadlinePassed()
                         }
                     }

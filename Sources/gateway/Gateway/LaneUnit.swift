@@ -26,7 +26,7 @@ final class LaneUnit: Sendable {
 
     init(_ lane: Lane, _ proxy: sending ProxyLane) {
         self.lane = lane
-        bound = LaneBound(Residents(proxy))
+        bound = LaneBound(Residents(proxy), on: lane)
     }
 
     /// Begins to serve and to accept. `shortageChanged` is told on the lane when a listener begins
@@ -38,7 +38,7 @@ final class LaneUnit: Sendable {
         lane.start()
         let (lane, bound) = (lane, bound)
         lane.perform {
-            let residents = bound.value(on: lane)
+            let residents = bound.value
             residents.certificates = sockets.map(\.tls)
             for (index, socket) in sockets.enumerated() {
                 let listener = Listener(descriptor: socket.descriptor, on: lane)
@@ -69,7 +69,7 @@ final class LaneUnit: Sendable {
     ) {
         let (lane, bound) = (lane, bound)
         lane.perform {
-            let residents = bound.value(on: lane)
+            let residents = bound.value
             residents.certificates = next.certificates
             residents.proxy.reload(next.settings, judge: makeJudge(), enrolment: enrolment) {
                 next.accessLog?.write($0, dropped: $1)
@@ -81,7 +81,7 @@ final class LaneUnit: Sendable {
     func drain(emptied: @escaping @Sendable () -> Void) {
         let (lane, bound) = (lane, bound)
         lane.perform {
-            let residents = bound.value(on: lane)
+            let residents = bound.value
             let proxy = residents.proxy
             // First, so that who is accepted from now on is told to go elsewhere.
             proxy.drain()
@@ -102,7 +102,7 @@ final class LaneUnit: Sendable {
     func abort() {
         let (lane, bound) = (lane, bound)
         lane.perform {
-            let residents = bound.value(on: lane)
+            let residents = bound.value
             // Those that still take what has begun to connect end at once.
             for listener in residents.listeners { listener.deadlinePassed() }
             residents.proxy.abort()
@@ -113,7 +113,7 @@ final class LaneUnit: Sendable {
     func gather(_ completion: @escaping @Sendable (LaneFacts) -> Void) {
         let (lane, bound) = (lane, bound)
         lane.perform {
-            let counted = bound.value(on: lane).proxy.counted
+            let counted = bound.value.proxy.counted
             completion(
                 LaneFacts(
                     number: lane.number,
@@ -129,6 +129,6 @@ final class LaneUnit: Sendable {
 extension LaneUnit: CommitListener {
     func commitEnded(_ report: CommitReport) {
         let (lane, bound) = (lane, bound)
-        lane.perform { bound.value(on: lane).proxy.commitEnded(report) }
+        lane.perform { bound.value.proxy.commitEnded(report) }
     }
 }

@@ -136,8 +136,9 @@ package final class Lane: @unchecked Sendable {
     /// Traps unless the caller runs on this lane.
     package func preconditionOnQueue() { dispatchPrecondition(condition: .onQueue(queue)) }
 
-    /// Lets an endpoint wait to be resumed, behind others.
+    /// Lets an endpoint wait to be resumed, behind others. On the lane's queue only.
     package func resume(_ endpoint: Endpoint) {
+        preconditionOnQueue()
         guard let token = endpoint.token else { return }
         waiting.append(EndpointTable.slot(token), Self.resumed, to: endpoint.flow)
     }
@@ -169,10 +170,12 @@ extension Lane {
 // Registration.
 extension Lane {
     /// Watches an endpoint's descriptor, edge-triggered for both directions unless told otherwise.
+    /// On the lane's queue only.
     package func register(
         _ endpoint: Endpoint,
         events: UInt32 = Lane.bothEdges
     ) throws(SocketError) {
+        preconditionOnQueue()
         let token = table.reserve()
         guard clinux_epoll_add(set, endpoint.descriptor, events, token) == 0 else {
             let error = SocketError("epoll_ctl")

@@ -70,9 +70,9 @@ package final class AdminServer {
         switch action {
         case .none: break
         case .begin(let number):
-            let server = LaneBound(self)
+            let server = LaneBound(self, on: lane)
             source.gather { [lane] snapshot in
-                lane.perform { server.value(on: lane).gathered(snapshot, number) }
+                lane.perform { server.value.gathered(snapshot, number) }
             }
         }
     }

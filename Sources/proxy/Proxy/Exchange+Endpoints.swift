@@ -84,10 +84,10 @@ extension Exchange {
             answer(LocalAnswer(problem))
         case .store(let record):
             let lane = lane
-            let waiting = LaneBound(self)
+            let waiting = LaneBound(self, on: lane)
             proxy.keys.enrol(record) { outcome in
                 lane.perform {
-                    let exchange = waiting.value(on: lane)
+                    let exchange = waiting.value
                     guard exchange.isUnderWay else { return }
                     exchange.enrolled(outcome)
                 }

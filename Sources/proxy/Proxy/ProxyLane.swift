@@ -97,6 +97,7 @@ package final class ProxyLane {
 
     /// A connection was accepted.
     package func accept(_ descriptor: Int32, _ peer: SocketAddress, tls: TLSContext?) {
+        lane.preconditionOnQueue()
         tally.add(.connectionsAccepted)
         guard clientCount < settings.limits.connectionsMax else {
             tally.add(.connectionsRefused)

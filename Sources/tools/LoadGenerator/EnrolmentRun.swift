@@ -75,9 +75,9 @@ package struct EnrolmentRun: Sendable {
             throw LoadError("\(error)")
         }
         let (events, stream) = AsyncStream<EnrolmentNews?>.makeStream()
-        let carried = LaneBound(EnrolmentLane(self, on: lane) { stream.yield($0) })
+        let carried = LaneBound(EnrolmentLane(self, on: lane) { stream.yield($0) }, on: lane)
         lane.start()
-        lane.perform { carried.value(on: lane).start() }
+        lane.perform { carried.value.start() }
         let queue = DispatchQueue(label: "portcullis-load.enrolment")
         let beat = DispatchSource.makeTimerSource(queue: queue)
         beat.setEventHandler { stream.yield(nil) }
@@ -87,7 +87,7 @@ package struct EnrolmentRun: Sendable {
         for await event in events {
             let counts = await withCheckedContinuation { continuation in
                 lane.perform {
-                    continuation.resume(returning: carried.value(on: lane).counts)
+                    continuation.resume(returning: carried.value.counts)
                 }
             }
             switch event {

@@ -18,13 +18,13 @@ struct LaneUnit: Sendable {
         } catch {
             throw LoadError("\(error)")
         }
-        carried = LaneBound(LoadLane(plan, number: number, on: lane, tell: tell))
+        carried = LaneBound(LoadLane(plan, number: number, on: lane, tell: tell), on: lane)
         lane.start()
     }
 
     /// Has something done on the lane.
     func tell(_ body: @escaping @Sendable (LoadLane) -> Void) {
-        lane.perform { [carried, lane] in body(carried.value(on: lane)) }
+        lane.perform { [carried] in body(carried.value) }
     }
 
     /// Asks for something that is known on the lane.

@@ -33,7 +33,7 @@ final class LaneDoor: Sendable {
         let hinge = Hinge(pair[1], on: lane, reached, opened)
         self.hinge = hinge
         lane.perform { [lane] in
-            hinge.flow = unit.bound.value(on: lane).proxy.flow(of: .v4(0x7F00_0000 | UInt32(host)))
+            hinge.flow = unit.bound.value.proxy.flow(of: .v4(0x7F00_0000 | UInt32(host)))
             try? lane.register(hinge)
         }
     }
