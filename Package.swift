@@ -301,13 +301,14 @@ let package = Package(
         .tests("ConfigurationReading", uses: policy),
         .tests("TLSSession"),
         .tests("Lanes"),
+        .tests("Origins"),
         .tests("Admin", uses: ["HTTPWire", "JSONText", "Telemetry", "Lanes"]),
         .tests("Inspection", uses: policy + stand + ["Challenges", "TestSupport"]),
         .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
         .tests("LoadGenerator", uses: policy + load + ["Challenges"]),
         .scenarios(
             "HTTPScenarios",
-            uses: policy + commands + wires + ["Admin", "Proxy"],
+            uses: policy + commands + wires + ["Admin", "Origins", "Proxy"],
             data: ["Cases"]
         ),
         .scenarios(

@@ -1,103 +1,130 @@
-import Lanes
+package import Lanes
 
-/// One origin on one lane: its servers, taken in turn, and their idle connections.
+/// One origin on one lane: its servers, taken in turn, and connections to them.
 package final class OriginPool {
-    /// A server that refused a connect is passed over for this long, unless all did.
-    private static let pauseMilliseconds: UInt64 = 5_000
-
     package let settings: OriginSettings
     package let servers: [OriginServer]
+    let lane: Lane
+    /// The host has the pool for as long as it lives.
+    unowned let host: any OriginHost
     private var next = 0
 
-    package init(_ settings: OriginSettings) {
+    package init(_ settings: OriginSettings, on lane: Lane, host: any OriginHost) {
         self.settings = settings
+        self.lane = lane
+        self.host = host
         servers = settings.servers.map(OriginServer.init)
     }
 
-    /// The server whose turn it is among those that the request has not tried; one that failed
-    /// lately only when no other is left.
-    package func server(now: UInt64, after tried: [OriginServer]) -> OriginServer? {
+    /// What became of the wish for a connection.
+    package enum Connecting {
+        /// The connection takes a request at once.
+        case connected(OriginStream)
+        /// Connects run; the owner is told how they ended.
+        case dialing(OriginDial)
+        /// No server takes a connection; which one was tried last.
+        case failed(DialFault, OriginServer?)
+    }
+
+    /// Gets a connection for a request.
+    ///
+    /// - flow: whose turns of the lane the connection uses.
+    /// - reusesIdle: an idle connection will do.
+    /// - end: when connects are given up in any case, milliseconds of ``Lane/now``.
+    package func connect(
+        for owner: any OriginStreamOwner,
+        flow: Int,
+        reusesIdle: Bool,
+        by end: UInt64 = .max
+    ) -> Connecting {
+        guard let server = server(after: [], onlyFit: false) else {
+            return .failed(.refused, nil)
+        }
+        if reusesIdle, let idle = server.takeIdle(round: lane.round) {
+            host.note(.connectionReused)
+            idle.take(for: owner, flow: flow)
+            return .connected(idle)
+        }
+        return OriginDial(self, for: owner, flow: flow, by: end).begin(server)
+    }
+
+    /// The server whose turn it is among those that were not tried; one that is passed over only
+    /// when no other is left.
+    ///
+    /// - onlyFit: none that is passed over.
+    func server(after tried: [OriginServer], onlyFit: Bool) -> OriginServer? {
         var fallback: OriginServer?
         for step in 0..<servers.count {
             let index = (next + step) % servers.count
             let server = servers[index]
             if tried.contains(where: { $0 === server }) { continue }
-            if server.pausedUntil > now {
+            guard isFit(server, onlyFit: onlyFit) else {
                 fallback = fallback ?? server
                 continue
             }
             next = (index + 1) % servers.count
             return server
         }
-        return fallback
+        return onlyFit ? nil : fallback
     }
 
-    /// Closes what waits; connections in use are closed when their exchange ends.
+    /// Whether a request may go to the server. Where a connect is due as a trial, it is begun, and
+    /// the request does not wait for it.
+    private func isFit(_ server: OriginServer, onlyFit: Bool) -> Bool {
+        switch server.health.standing(now: lane.now) {
+        case .fit: return true
+        case .paused: return false
+        case .trialDue:
+            guard !onlyFit, servers.count > 1 else { return false }
+            switch server.health.beginTrial(now: lane.now) {
+            case .silent: return true
+            case .refused, .connectTimedOut:
+                probe(server)
+                return false
+            case nil: return false
+            }
+        }
+    }
+
+    /// Connects to a server without a request: whether it answers again.
+    private func probe(_ server: OriginServer) {
+        do throws(SocketError) {
+            let stream = try open(server, for: .trial)
+            if stream.isConnected {
+                stream.trialEnded(nil)
+            } else {
+                stream.setDeadline(milliseconds: settings.connectTimeout)
+            }
+        } catch {
+            host.note(.connectFailed)
+            server.health.failed(.refused, begunAt: lane.now, now: lane.now)
+        }
+    }
+
+    /// Begins to connect to a server.
+    func open(_ server: OriginServer, for use: OriginStream.Use) throws(SocketError) -> OriginStream
+    {
+        let opened = try Connection.open(to: server.settings.address)
+        let stream = OriginStream(
+            server,
+            use,
+            descriptor: opened.descriptor,
+            isConnecting: opened.isConnecting,
+            host: host,
+            on: lane
+        )
+        do throws(SocketError) {
+            try lane.register(stream)
+        } catch {
+            stream.close()
+            throw error
+        }
+        host.note(.connectBegan)
+        return stream
+    }
+
+    /// Closes what waits; connections in use are closed when their request ends.
     package func closeIdle() {
         for server in servers { server.closeIdle() }
-    }
-
-    /// Remembers that a connect to a server failed.
-    package func connectFailed(_ server: OriginServer, now: UInt64) {
-        server.pausedUntil = now &+ Self.pauseMilliseconds
-    }
-}
-
-/// One server of an origin on one lane.
-package final class OriginServer {
-    package let settings: OriginServerSettings
-    var pausedUntil: UInt64 = 0
-    /// Idle connections; the one used last is used next, so that the others can grow old.
-    private var idle: [OriginStream] = []
-    /// Those that have become idle since the lane last asked for events.
-    private var fresh: [OriginStream] = []
-    /// The lane's round in which `fresh` became idle.
-    private var freshRound: UInt64 = 0
-
-    package init(_ settings: OriginServerSettings) { self.settings = settings }
-
-    /// Takes a connection that has shown no sign of its end.
-    ///
-    /// What the origin has sent since its last response would be taken for the response to the next
-    /// request (RFC 9112 §9.2). Of a connection that became idle before the lane's `round` that is
-    /// known; of one that became idle in it, the kernel is asked.
-    package func takeIdle(round: UInt64) -> OriginStream? {
-        settle(round)
-        while let connection = idle.popLast() {
-            if connection.isFit { return connection }
-            connection.close()
-        }
-        while let connection = fresh.popLast() {
-            if connection.isFit, connection.isSilent() { return connection }
-            connection.close()
-        }
-        return nil
-    }
-
-    func keep(_ connection: OriginStream, max: Int, round: UInt64) {
-        settle(round)
-        guard idleCount < max else { return connection.close() }
-        fresh.append(connection)
-    }
-
-    /// Counts those among the idle that became so in an earlier round.
-    private func settle(_ round: UInt64) {
-        guard round != freshRound else { return }
-        freshRound = round
-        idle.append(contentsOf: fresh)
-        fresh.removeAll(keepingCapacity: true)
-    }
-
-    package var idleCount: Int { idle.count + fresh.count }
-
-    func closeIdle() {
-        for connection in idle + fresh { connection.close() }
-        idle = []
-        fresh = []
-    }
-
-    func forget(_ connection: OriginStream) {
-        if let index = idle.lastIndex(where: { $0 === connection }) { idle.remove(at: index) }
-        if let index = fresh.lastIndex(where: { $0 === connection }) { fresh.remove(at: index) }
     }
 }

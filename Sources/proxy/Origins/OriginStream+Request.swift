@@ -13,6 +13,7 @@ extension OriginStream {
         framing: BodyFraming,
         limits: ResponseLimits
     ) {
+        requestBegan()
         self.method = method
         self.asksUpgrade = asksUpgrade
         self.limits = limits

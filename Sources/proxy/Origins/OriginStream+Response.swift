@@ -82,7 +82,7 @@ extension OriginStream {
                     return .some
                 }
                 let head = rest.extracting(range)
-                try heads.response.read(
+                try host.heads.response.read(
                     head,
                     to: method,
                     upgradeSent: asksUpgrade,
@@ -90,13 +90,13 @@ extension OriginStream {
                 )
                 start += range.upperBound
                 scanner = HeadScanner(.response)
-                guard heads.response.isInterim else {
+                guard host.heads.response.isInterim else {
                     inbox = []
                     return takeResponse(head, bytes.extracting(droppingFirst: start), owner)
                 }
                 interimCount += 1
                 guard interimCount <= limits.interimMax else { return .tooManyInterim }
-                guard owner.originInterim(heads.response, head) else { return .stopped }
+                guard owner.originInterim(host.heads.response, head) else { return .stopped }
             }
         } catch {
             progress = .broken
@@ -110,9 +110,10 @@ extension OriginStream {
         _ owner: any OriginStreamOwner
     ) -> OriginRead {
         progress = .content
-        body = BodyReader(heads.response.framing, limits: limits.head)
-        isPersistent = heads.response.isPersistent
-        guard owner.originResponded(heads.response, head, rest: rest) else { return .stopped }
+        body = BodyReader(host.heads.response.framing, limits: limits.head)
+        isPersistent = host.heads.response.isPersistent
+        server.health.responded(now: lane.now)
+        guard owner.originResponded(host.heads.response, head, rest: rest) else { return .stopped }
         return takeContent(rest, from: 0, owner)
     }
 

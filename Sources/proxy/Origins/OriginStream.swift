@@ -1,11 +1,14 @@
-package import HTTPWire
+import HTTPWire
 package import Lanes
 
 /// A connection to a server of an origin: sends one request after the other, reads the responses.
 package final class OriginStream: Connection {
-    private enum State {
-        /// Being made for a request. Leaves to `busy`, closed.
-        case connecting(any OriginStreamOwner)
+    /// What the connection is made or kept for.
+    enum Use {
+        /// Being made for a request. Leaves to `busy`, `trial`, closed.
+        case dial(OriginDial)
+        /// Being made to see whether the server answers. Leaves to closed.
+        case trial
         /// Carries a request. Leaves to `idle`, `tunnel`, closed.
         case busy(any OriginStreamOwner)
         /// In the pool: any byte or end is a fault. Leaves to `busy`, closed.
@@ -15,16 +18,19 @@ package final class OriginStream: Connection {
     }
 
     package let server: OriginServer
-    private var state: State
+    let host: any OriginHost
+    private var use: Use
+    /// When the connect, or the request, began: milliseconds of ``Lane/now``.
+    private(set) var begunAt: UInt64
+    /// Whether the connect has ended well.
+    private(set) var isConnected: Bool
     /// Whether a request before this one used it.
     package private(set) var isReused = false
-    /// Where heads are read.
-    let heads: HeadScratch
 
     // The request; see ``begin(_:asksUpgrade:framing:limits:)``.
     var method = Method.other
     var asksUpgrade = false
-    var limits: ResponseLimits
+    var limits = ResponseLimits.none
     var out = OutgoingContent()
     /// Whether `out` has the lane's memory.
     var isGathering = false
@@ -53,20 +59,19 @@ package final class OriginStream: Connection {
         case broken
     }
 
-    /// A stream for `owner`, whose connect runs or has ended well.
-    package init(
+    init(
         _ server: OriginServer,
-        for owner: any OriginStreamOwner,
+        _ use: Use,
         descriptor: Int32,
         isConnecting: Bool,
-        limits: ResponseLimits,
-        heads: HeadScratch,
+        host: any OriginHost,
         on lane: Lane
     ) {
         self.server = server
-        self.limits = limits
-        self.heads = heads
-        state = isConnecting ? .connecting(owner) : .busy(owner)
+        self.use = use
+        self.host = host
+        begunAt = lane.now
+        isConnected = !isConnecting
         super.init(
             descriptor: descriptor,
             peer: server.settings.address,
@@ -79,19 +84,28 @@ package final class OriginStream: Connection {
     var isFit: Bool { !isClosed && !isReadable }
 
     /// Whether it carries a request that has not ended.
-    package var isBusy: Bool { if case .busy = state { true } else { false } }
+    package var isBusy: Bool { if case .busy = use { true } else { false } }
 
-    // MARK: Owners
+    // MARK: Uses
 
-    /// Takes the stream out of the pool for a request.
-    package func take(for owner: any OriginStreamOwner) { state = .busy(owner) }
+    /// Gives the connection to a request. It uses the request's turns until it is released.
+    func take(for owner: any OriginStreamOwner, flow: Int) {
+        use = .busy(owner)
+        self.flow = flow
+    }
+
+    /// The request it was made for has gone elsewhere.
+    func becomeTrial() {
+        use = .trial
+        flow = 0
+    }
 
     /// The request is over. The connection waits for the next one, where it may and can, or ends.
     ///
     /// - isReusable: the request was sent whole, and the response was read whole.
     package func release(isReusable: Bool, idleTime: UInt64, idleMax: Int) {
         guard isReusable, isPersistent, progress == .complete, isFit else { return close() }
-        state = .idle
+        use = .idle
         isReused = true
         flow = 0
         setDeadline(milliseconds: idleTime)
@@ -100,24 +114,42 @@ package final class OriginStream: Connection {
 
     /// The connection is a tunnel from now on.
     package func becomeTunnel(of owner: any ByteStreamOwner) -> any ByteStream {
-        state = .tunnel(owner)
+        use = .tunnel(owner)
         return self
+    }
+
+    /// A request begins.
+    func requestBegan() { begunAt = lane.now }
+
+    /// Whether the server answers a connect again.
+    func trialEnded(_ error: SocketError?) {
+        if let error {
+            host.note(.connectFailed)
+            let fault: ServerHealth.Fault = error.isTimeout ? .connectTimedOut : .refused
+            server.health.failed(fault, begunAt: begunAt, now: lane.now)
+        } else {
+            server.health.connected()
+        }
+        close()
     }
 
     // MARK: Events
 
     /// The connect ended; `nil` for well.
     override public func connectEnded(_ error: SocketError?) {
-        guard case .connecting(let owner) = state else { return }
-        if let error { return owner.originConnectFailed(self, error) }
-        state = .busy(owner)
-        owner.originConnected(self)
+        isConnected = error == nil
+        switch use {
+        case .dial(let dial):
+            if let error { dial.failed(self, error) } else { dial.connected(self) }
+        case .trial: trialEnded(error)
+        case .busy, .idle, .tunnel: break
+        }
     }
 
     /// There may be something to read.
     override public func inputReady() {
-        switch state {
-        case .connecting: break
+        switch use {
+        case .dial, .trial: break
         case .busy(let owner): owner.originReadable(self)
         case .idle: leavePool()
         case .tunnel(let owner): owner.readable(self)
@@ -126,8 +158,8 @@ package final class OriginStream: Connection {
 
     /// What waited has been sent.
     override public func outputDrained() {
-        switch state {
-        case .connecting, .idle: break
+        switch use {
+        case .dial, .trial, .idle: break
         case .busy(let owner): owner.originDrained(self)
         case .tunnel(let owner): owner.drained(self)
         }
@@ -135,8 +167,8 @@ package final class OriginStream: Connection {
 
     /// What waited can't be sent.
     override public func outputFailed() {
-        switch state {
-        case .connecting, .idle: close()
+        switch use {
+        case .dial, .trial, .idle: close()
         case .busy(let owner): owner.originWriteFailed(self)
         case .tunnel(let owner): owner.failed(self)
         }
@@ -144,10 +176,12 @@ package final class OriginStream: Connection {
 
     /// What was awaited did not come in time.
     override public func deadlinePassed() {
-        switch state {
-        case .connecting(let owner):
-            owner.originConnectFailed(self, SocketError("connect", code: 110))
-        case .busy(let owner): owner.originTimedOut(self)
+        switch use {
+        case .dial(let dial): dial.deadlinePassed(self)
+        case .trial: trialEnded(SocketError("connect", code: 110))
+        case .busy(let owner):
+            if progress == .head { server.health.wasSilent(since: begunAt, now: lane.now) }
+            owner.originTimedOut(self)
         case .idle: leavePool()
         case .tunnel(let owner): owner.failed(self)
         }

@@ -1,13 +1,12 @@
 package import HTTPWire
-package import Lanes
 
 /// Who sends a request on an ``OriginStream`` and gets its response: an exchange of the proxy, or a
 /// call of the gateway's own.
 package protocol OriginStreamOwner: AnyObject {
-    /// The connect ended well. The stream takes a request.
+    /// A server took the connection that was dialled. The stream takes a request.
     func originConnected(_ stream: OriginStream)
-    /// The connect failed or timed out. Nothing was sent. The stream is to be closed.
-    func originConnectFailed(_ stream: OriginStream, _ error: SocketError)
+    /// No server took a connection; which one was tried last. Nothing was sent.
+    func originUnreachable(_ fault: DialFault, _ server: OriginServer?)
     /// There may be something to read; see ``OriginStream/receive()``.
     func originReadable(_ stream: OriginStream)
     /// What waited to be sent has been sent.

@@ -7,6 +7,9 @@ package final class ResponseLimits: Sendable {
     /// Interim (1xx) responses to one request.
     package let interimMax: Int
 
+    /// Those of a connection that carries no request.
+    static let none = ResponseLimits(head: HeadLimits(), interimMax: 0)
+
     package init(head: HeadLimits, interimMax: Int) {
         self.head = head
         self.interimMax = interimMax

@@ -82,78 +82,34 @@ extension Exchange {
             originHead += arrived
             arrived = []
         }
-        let pool = pools[originPlace]
-        guard let server = pool.server(now: lane.now, after: tried) else {
-            return fail(hasConnectTimedOut ? .originTimeout : .originUnreachable)
-        }
-        // The second attempt takes none: the others may be as old as the one that failed.
-        if !hasRetried, let idle = server.takeIdle(round: lane.round) {
-            proxy.tally.add(.originReuses)
-            idle.take(for: self)
-            adopt(idle)
-            return originConnected(idle)
-        }
-        connect(to: server, of: pool)
-    }
-
-    /// From here on the connection uses the client's turns, until it is released.
-    private func adopt(_ connection: OriginStream) {
-        connection.flow = client?.flow ?? 0
-        origin = connection
-    }
-
-    private func connect(to server: OriginServer, of pool: OriginPool) {
-        tried.append(server)
-        do throws(SocketError) {
-            let opened = try Connection.open(to: server.settings.address)
-            let connection = OriginStream(
-                server,
-                for: self,
-                descriptor: opened.descriptor,
-                isConnecting: opened.isConnecting,
-                limits: settings.responseLimits,
-                heads: proxy.heads,
-                on: lane
-            )
-            do throws(SocketError) {
-                try lane.register(connection)
-            } catch {
-                connection.close()
-                throw error
-            }
-            proxy.tally.add(.originConnects)
-            adopt(connection)
-            if opened.isConnecting {
-                connection.setDeadline(milliseconds: pool.settings.connectTimeout)
-            } else {
-                originConnected(connection)
-            }
-        } catch {
-            guard !error.isShortage else {
-                proxy.tally.add(.originConnectFailures)
-                return fail(.outOfDescriptors)
-            }
-            connectFailed(to: server, error)
+        // The second attempt takes no idle connection: the others may be as old as the one that
+        // failed.
+        let connecting = pools[originPlace].connect(
+            for: self,
+            flow: client?.flow ?? 0,
+            reusesIdle: !hasRetried
+        )
+        switch connecting {
+        case .connected(let stream): originConnected(stream)
+        case .dialing(let dial): self.dial = dial
+        case .failed(let fault, let server): originUnreachable(fault, server)
         }
     }
 
-    func originConnectFailed(_ connection: OriginStream, _ error: SocketError) {
-        guard origin === connection else { return }
-        origin = nil
-        connection.close()
-        connectFailed(to: connection.server, error)
-    }
-
-    /// Nothing was sent, so any request may go to another server.
-    private func connectFailed(to server: OriginServer, _ error: SocketError) {
-        proxy.tally.add(.originConnectFailures)
-        hasConnectTimedOut = error.isTimeout
-        pools[originPlace].connectFailed(server, now: lane.now)
-        forward()
+    func originUnreachable(_ fault: DialFault, _ server: OriginServer?) {
+        lastTried = server
+        dial = nil
+        switch fault {
+        case .refused: fail(.originUnreachable)
+        case .timedOut: fail(.originTimeout)
+        case .outOfDescriptors: fail(.outOfDescriptors)
+        }
     }
 
     /// The connection takes octets.
     func originConnected(_ connection: OriginStream) {
+        dial = nil
+        origin = connection
         sentAt = MonotonicClock.nanoseconds
         servedBy = (connection.server, connection.isReused)
         connection.begin(

@@ -40,7 +40,7 @@ extension Exchange {
         if let servedBy {
             proxy.log.member("origin", servedBy.server.settings.name)
             proxy.log.member("reused", servedBy.isReused)
-        } else if let last = tried.last {
+        } else if let last = lastTried ?? dial?.lastServer {
             proxy.log.member("origin", last.settings.name)
         }
         proxy.log.end()

@@ -86,10 +86,11 @@ final class Exchange: ClientStreamOwner, OriginStreamOwner {
     var isJudged = false
 
     // The origin's leg.
-    var tried: [OriginServer] = []
+    /// Gets a connection; `nil` when that has ended.
+    var dial: OriginDial?
+    /// The server that was tried last, where none took a connection.
+    var lastTried: OriginServer?
     var hasRetried = false
-    /// Whether the last connect ended without an answer.
-    var hasConnectTimedOut = false
     /// Whether the origin was given content that can't be given again.
     var hasStreamed = false
     /// Bytes of the response's content so far.
@@ -185,6 +186,8 @@ final class Exchange: ClientStreamOwner, OriginStreamOwner {
     }
 
     func releaseOrigin(reusable: Bool) {
+        dial?.cancel()
+        dial = nil
         guard let origin else { return }
         self.origin = nil
         // An end or octets that came with the response are no news for an idle connection.
@@ -208,9 +211,10 @@ final class Exchange: ClientStreamOwner, OriginStreamOwner {
         if case .done = upload { origin.unsentBytes == 0 } else { false }
     }
 
-    /// Whether all content is here and judged, and some of it is on its way to the origin.
+    /// Whether all content is here and judged, and is to go or goes to a server.
     var isGivingWhole: Bool {
-        guard let origin, !hasResponse, !releasesHeld, !isSent(to: origin) else { return false }
+        let isUnsent = origin.map { !isSent(to: $0) } ?? (dial != nil)
+        guard isUnsent, !hasResponse, !releasesHeld else { return false }
         return switch upload {
         case .replaying, .done: true
         case .waiting, .holding, .collecting, .streaming, .abandoned: false

@@ -1,6 +1,7 @@
 package import ClientStreams
 import HTTPWire
 import Lanes
+package import Origins
 import Telemetry
 import Verification
 
@@ -55,4 +56,15 @@ extension ProxyLane: ClientHost {
     package func clientWasTooSlow() { tally.add(.clientTimeouts) }
 
     package func clientTLSFailed() { tally.add(.tlsFailures) }
+}
+
+// What origins' pools ask of the lane.
+extension ProxyLane: OriginHost {
+    package func note(_ event: OriginEvent) {
+        switch event {
+        case .connectBegan: tally.add(.originConnects)
+        case .connectFailed: tally.add(.originConnectFailures)
+        case .connectionReused: tally.add(.originReuses)
+        }
+    }
 }

@@ -67,7 +67,8 @@ package final class ProxyLane {
         self.held = held
         self.writeLog = writeLog
         tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
-        pools = settings.origins.map(OriginPool.init)
+        pools = []
+        pools = settings.origins.map { OriginPool($0, on: lane, host: self) }
         // Lane and proxy hold each other until the end: references to an object that was ever
         // referred to weakly are counted the slow way.
         lane.turnEnded = { [self] in turnEnded() }
@@ -92,7 +93,7 @@ package final class ProxyLane {
         self.judge = judge
         self.enrolment = enrolment
         for pool in pools { pool.closeIdle() }
-        pools = settings.origins.map(OriginPool.init)
+        pools = settings.origins.map { OriginPool($0, on: lane, host: self) }
     }
 
     /// A connection was accepted.

@@ -1,0 +1,61 @@
+import Lanes
+
+/// One server of an origin on one lane.
+package final class OriginServer {
+    package let settings: OriginServerSettings
+    /// Idle connections; the one used last is used next, so that the others can grow old.
+    private var idle: [OriginStream] = []
+    /// Those that have become idle since the lane last asked for events.
+    private var fresh: [OriginStream] = []
+    /// The lane's round in which `fresh` became idle.
+    private var freshRound: UInt64 = 0
+
+    package init(_ settings: OriginServerSettings) { self.settings = settings }
+
+    package var health: ServerHealth { settings.health }
+
+    /// Takes a connection that has shown no sign of its end.
+    ///
+    /// What the origin has sent since its last response would be taken for the response to the next
+    /// request (RFC 9112 §9.2). Of a connection that became idle before the lane's `round` that is
+    /// known; of one that became idle in it, the kernel is asked.
+    func takeIdle(round: UInt64) -> OriginStream? {
+        settle(round)
+        while let stream = idle.popLast() {
+            if stream.isFit { return stream }
+            stream.close()
+        }
+        while let stream = fresh.popLast() {
+            if stream.isFit, stream.isSilent() { return stream }
+            stream.close()
+        }
+        return nil
+    }
+
+    func keep(_ stream: OriginStream, max: Int, round: UInt64) {
+        settle(round)
+        guard idleCount < max else { return stream.close() }
+        fresh.append(stream)
+    }
+
+    /// Counts those among the idle that became so in an earlier round.
+    private func settle(_ round: UInt64) {
+        guard round != freshRound else { return }
+        freshRound = round
+        idle.append(contentsOf: fresh)
+        fresh.removeAll(keepingCapacity: true)
+    }
+
+    package var idleCount: Int { idle.count + fresh.count }
+
+    func closeIdle() {
+        for stream in idle + fresh { stream.close() }
+        idle = []
+        fresh = []
+    }
+
+    func forget(_ stream: OriginStream) {
+        if let index = idle.lastIndex(where: { $0 === stream }) { idle.remove(at: index) }
+        if let index = fresh.lastIndex(where: { $0 === stream }) { fresh.remove(at: index) }
+    }
+}

@@ -1,0 +1,128 @@
+import Testing
+
+extension Scenarios {
+    /// Servers that don't answer, beside one that does.
+    struct SilentServerTests {
+        private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+        private static let clock = ContinuousClock()
+
+        /// Takes requests and answers none.
+        private static let silent: TestOrigin.Script = { connection in
+            while try connection.nextRequest() != nil {}
+        }
+
+        /// Asks this often, one request after the other, each on a connection of its own.
+        private static func ask(
+            _ gateway: TestGateway,
+            times: Int
+        ) throws -> (statuses: [Int], slowest: Duration) {
+            var statuses: [Int] = []
+            var slowest = Duration.zero
+            for _ in 0..<times {
+                let began = clock.now
+                statuses.append(try gateway.ask(get).status)
+                slowest = max(slowest, clock.now - began)
+            }
+            return (statuses, slowest)
+        }
+
+        @Test func `no request waits for a server that swallows connects while another works`()
+            throws
+        {
+            let origin = try TestOrigin()
+            let deaf = try DeafListener()
+            defer { origin.stop() }
+            let gateway = try TestGateway(
+                [("shop", [deaf.address, origin.address])],
+                lanes: 4,
+                more: "timeouts: { connect: 15s }\nlimits: { pooled: 0 }"
+            )
+            defer { gateway.stop() }
+            let (statuses, slowest) = try Self.ask(gateway, times: 24)
+            #expect(statuses == Array(repeating: 200, count: 24))
+            // The head start of a connect is a quarter of a second.
+            #expect(slowest < .seconds(10))
+            #expect(origin.requests.count == 24)
+            withExtendedLifetime(deaf) {}
+        }
+
+        @Test func `of two servers that swallow connects neither keeps requests from the third`()
+            throws
+        {
+            let origin = try TestOrigin()
+            let deaf = try (0..<2).map { _ in try DeafListener() }
+            defer { origin.stop() }
+            let gateway = try TestGateway(
+                [("shop", deaf.map(\.address) + [origin.address])],
+                more: "timeouts: { connect: 15s }"
+            )
+            defer { gateway.stop() }
+            let (statuses, slowest) = try Self.ask(gateway, times: 6)
+            #expect(statuses == Array(repeating: 200, count: 6))
+            #expect(slowest < .seconds(10))
+            withExtendedLifetime(deaf) {}
+        }
+
+        @Test func `a server that accepts and never answers gets one request of all lanes`()
+            throws
+        {
+            let origin = try TestOrigin()
+            let hung = try TestOrigin(script: Self.silent)
+            defer {
+                origin.stop()
+                hung.stop()
+            }
+            let gateway = try TestGateway(
+                [("shop", [hung.address, origin.address])],
+                lanes: 4,
+                more: "timeouts: { first_byte: 300ms }\nlimits: { pooled: 0 }"
+            )
+            defer { gateway.stop() }
+            // Which lane takes a connection is chance, and each lane begins with the hung server.
+            let (statuses, _) = try Self.ask(gateway, times: 40)
+            #expect(statuses.count(where: { $0 == 504 }) == 1)
+            #expect(statuses.count(where: { $0 == 200 }) == 39)
+            #expect(hung.connections.count == 1)
+        }
+
+        @Test func `a server that is slow with one request and answers others is not passed over`()
+            throws
+        {
+            let reached = Gate()
+            let script: TestOrigin.Script = { connection in
+                while let request = try connection.nextRequest() {
+                    guard request.target != "/slow" else {
+                        reached.open()
+                        continue
+                    }
+                    try connection.answer(200, body: "ok", to: request)
+                }
+            }
+            let origins = try (0..<2).map { _ in try TestOrigin(script: script) }
+            defer { for origin in origins { origin.stop() } }
+            let gateway = try TestGateway(
+                [("shop", origins.map(\.address))],
+                more: "timeouts: { first_byte: 1s }\nlimits: { pooled: 0 }"
+            )
+            defer { gateway.stop() }
+            let slow = try gateway.connect()
+            try slow.send(Self.get.replacing("GET /", with: "GET /slow"))
+            try reached.pass()
+            for _ in 0..<4 { #expect(try gateway.ask(Self.get).status == 200) }
+            #expect(try slow.readFinalResponse().status == 504)
+            for _ in 0..<4 { #expect(try gateway.ask(Self.get).status == 200) }
+            // Turns went on: the first server was not passed over.
+            #expect(origins.map(\.requests.count).sorted() == [4, 5])
+        }
+
+        @Test func `a single server that answers nobody is asked all the same`() throws {
+            let hung = try TestOrigin(script: Self.silent)
+            defer { hung.stop() }
+            let gateway = try TestGateway(hung, more: "timeouts: { first_byte: 100ms }")
+            defer { gateway.stop() }
+            let (statuses, _) = try Self.ask(gateway, times: 3)
+            #expect(statuses == [504, 504, 504])
+            #expect(hung.connections.count == 3)
+        }
+    }
+}
