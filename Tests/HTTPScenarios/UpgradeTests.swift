@@ -1,6 +1,10 @@
+import Admin
+import Foundation
 import Lanes
 import Synchronization
 import Testing
+
+@testable import Gateway
 
 extension Scenarios {
     struct UpgradeTests {
@@ -59,6 +63,55 @@ extension Scenarios {
             client.finishSending()
             #expect(try client.readToEnd() == Array("last".utf8))
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
+        }
+
+        @Test func `a tunnel is logged when it ends, with the bytes of both directions`() throws {
+            let origin = try TestOrigin(script: Self.echo)
+            defer { origin.stop() }
+            let gateway = try TestGateway(
+                [("shop", [origin.address])],
+                log: "{ access: ./access.log, level: error }"
+            )
+            let client = try gateway.connect()
+            try client.send(Self.handshake)
+            #expect(try client.readResponse().status == 101)
+            // Another request begins and ends meanwhile.
+            #expect(try gateway.ask("GET /%2f HTTP/1.1\r\nHost: a\r\n\r\n").status == 400)
+            try client.send([UInt8](repeating: 7, count: 100_000))
+            #expect(try client.take(100_000).count == 100_000)
+            #expect(try self.openTunnels(gateway) == 1)
+            client.finishSending()
+            #expect(try client.readToEnd() == [])
+            gateway.stop()
+            #expect(try self.openTunnels(gateway) == 0)
+            let log = try String(contentsOfFile: gateway.folder + "/access.log", encoding: .utf8)
+            let lines = log.split(separator: "\n")
+            try #require(lines.count == 2)
+            #expect(lines[0].contains(#""status":400"#))
+            let line = lines[1]
+            #expect(line.contains(#""path":"/socket","status":101"#))
+            #expect(line.contains(#""request_bytes":100000,"response_bytes":100000"#))
+            let times = try lines.map { line in
+                try #require(line.split(separator: #""duration_us":"#).last?.prefix { $0 != "," })
+            }
+            // The tunnel was there before the other request began, and after it had ended.
+            #expect(try #require(Int(times[1])) > #require(Int(times[0])))
+        }
+
+        /// What the gauge of the gateway's one lane says.
+        private func openTunnels(_ gateway: TestGateway) throws -> UInt64 {
+            let gathered = Gate()
+            let open = OpenTunnels()
+            try #require(gateway.server.units.first).gather { facts in
+                open.count.store(facts.openTunnels, ordering: .relaxed)
+                gathered.open()
+            }
+            try gathered.pass()
+            return open.count.load(ordering: .relaxed)
+        }
+
+        private final class OpenTunnels: Sendable {
+            let count = Atomic<UInt64>(0)
         }
 
         @Test func `two hundred tunnels echo side by side`() throws {

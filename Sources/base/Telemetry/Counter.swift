@@ -18,6 +18,7 @@ package enum Counter: Int, CaseIterable, Sendable {
     case originMalformed
     case retries
     case tunnels
+    case tunnelsClosed
     case uploadBytes
     case downloadBytes
     case bodiesHeld
@@ -54,6 +55,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .originMalformed: "origin_malformed_responses_total"
         case .retries: "origin_retries_total"
         case .tunnels: "tunnels_total"
+        case .tunnelsClosed: "tunnels_closed_total"
         case .uploadBytes: "request_body_bytes_total"
         case .downloadBytes: "response_body_bytes_total"
         case .bodiesHeld: "bodies_held_total"
@@ -92,6 +94,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .originMalformed: "Responses refused as malformed."
         case .retries: "Requests sent to an origin a second time."
         case .tunnels: "Connections upgraded to a tunnel."
+        case .tunnelsClosed: "Tunnels that have ended."
         case .uploadBytes: "Octets of request content relayed or held."
         case .downloadBytes: "Octets of response content relayed."
         case .bodiesHeld: "Bodies held until they were judged."

@@ -21,6 +21,10 @@ extension AdminSnapshot {
             let labels = [("lane", String(lane.number))]
             out.sample("origin_connections_pooled", labels, lane.pooledConnections)
         }
+        out.metric("tunnels_open", type: "gauge", help: "Open tunnels, as of WebSockets.")
+        for lane in lanes {
+            out.sample("tunnels_open", [("lane", String(lane.number))], lane.openTunnels)
+        }
         out.counters(of: tally)
         out.metric("responses_total", type: "counter", help: "Responses to clients by status.")
         for (status, count) in tally.statusCounts {

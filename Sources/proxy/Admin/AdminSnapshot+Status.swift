@@ -67,6 +67,7 @@ extension AdminSnapshot {
                     out.member("lane", lane.number)
                     out.member("connections_open", lane.openConnections)
                     out.member("origin_connections_pooled", lane.pooledConnections)
+                    out.member("tunnels_open", lane.openTunnels)
                     out.member("requests", lane.tally[Counter.requests])
                     out.member("verifications", lane.tally[Counter.verifications])
                 }

@@ -8,6 +8,8 @@ package struct LaneFacts: Sendable {
     /// Connections to origins that wait for a request.
     package var pooledConnections: Int
     package var tally: Tally
+    /// Upgraded connections, WebSockets above all, that are open.
+    package var openTunnels: UInt64 { tally[.tunnels] &- tally[.tunnelsClosed] }
 
     package init(number: Int, openConnections: Int, pooledConnections: Int = 0, tally: Tally) {
         self.number = number

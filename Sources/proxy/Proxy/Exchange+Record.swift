@@ -12,12 +12,24 @@ import Verification
 extension Exchange {
     /// Counts the exchange and writes its line.
     func record() {
-        let duration = MonotonicClock.nanoseconds &- startedAt
-        proxy.tally.add(.request, nanoseconds: duration)
+        count()
+        writeLine(
+            requestBytes: client?.contentCount ?? 0,
+            responseBytes: responseCount + answeredBytes
+        )
+    }
+
+    /// Counts the exchange.
+    func count() {
+        proxy.tally.add(.request, nanoseconds: MonotonicClock.nanoseconds &- startedAt)
         if status > 0 { proxy.tally.addStatus(status) }
-        let isCutShort = isCutShort
         if isCutShort { proxy.tally.addCutShort(rule: rule.index, isPassed: toldPass) }
+    }
+
+    /// Writes the line of the log. That of a tunnel comes when it ends, with the bytes that passed.
+    func writeLine(requestBytes: UInt64, responseBytes: UInt64) {
         guard settings.logsAccess else { return }
+        let duration = MonotonicClock.nanoseconds &- startedAt
         proxy.log.begin()
         proxy.log.member("time_ms", lane.wallMilliseconds)
         proxy.log.member("client", clientAddress.text)
@@ -35,8 +47,8 @@ extension Exchange {
         if isCutShort { proxy.log.member("content", "cut-short") }
         if !problem.isEmpty { proxy.log.member("problem", problem) }
         proxy.log.member("duration_us", duration / 1000)
-        proxy.log.member("request_bytes", client?.contentCount ?? 0)
-        proxy.log.member("response_bytes", responseCount + answeredBytes)
+        proxy.log.member("request_bytes", requestBytes)
+        proxy.log.member("response_bytes", responseBytes)
         if let servedBy {
             proxy.log.member("origin", servedBy.server.settings.name)
             proxy.log.member("reused", servedBy.isReused)

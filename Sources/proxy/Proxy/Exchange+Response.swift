@@ -102,14 +102,22 @@ extension Exchange {
         _ rest: Span<UInt8>
     ) {
         guard let client, let origin else { return }
-        let tunnel = Tunnel(idleMilliseconds: settings.timeouts.tunnelIdle)
+        let tunnel = Tunnel(idleMilliseconds: settings.timeouts.tunnelIdle) { [self] carried in
+            proxy.tally.add(.tunnelsClosed)
+            writeLine(requestBytes: carried.fromClient, responseBytes: carried.fromOrigin)
+        }
         guard
             let (stream, early) = client.upgrade(head, octets, behind: rest, to: tunnel)
         else { return }
         proxy.tally.add(.tunnels)
         self.origin = nil
         endAsTunnel()
-        tunnel.begin(stream, origin.becomeTunnel(of: tunnel), fromClient: early)
+        tunnel.begin(
+            stream,
+            origin.becomeTunnel(of: tunnel),
+            fromClient: early,
+            fromOrigin: rest.count
+        )
     }
 
     func originDrained(_ stream: OriginStream) {

@@ -179,9 +179,9 @@ final class Exchange: ClientStreamOwner, OriginStreamOwner {
         end()
     }
 
-    /// The client's connection has become a tunnel, which outlives the exchange.
+    /// The client's connection has become a tunnel. Its line is written when that ends.
     func endAsTunnel() {
-        record()
+        count()
         end()
     }
 

@@ -8,15 +8,31 @@ final class Tunnel: ByteStreamOwner {
     private let idleMilliseconds: UInt64
     private var clientEnded = false
     private var originEnded = false
+    private var carried = Carried()
+    /// Told once, when both sides are closed.
+    private let ended: (Carried) -> Void
 
-    init(idleMilliseconds: UInt64) { self.idleMilliseconds = idleMilliseconds }
+    /// Bytes that a tunnel has carried.
+    struct Carried {
+        var fromClient: UInt64 = 0
+        var fromOrigin: UInt64 = 0
+    }
+
+    init(idleMilliseconds: UInt64, ended: @escaping (Carried) -> Void) {
+        self.idleMilliseconds = idleMilliseconds
+        self.ended = ended
+    }
 
     /// Sends the bytes that the client had sent before the tunnel stood.
+    ///
+    /// - behind: bytes of the origin that came with its response, and were sent with it.
     func begin(
         _ client: any ByteStream,
         _ origin: any ByteStream,
-        fromClient early: [UInt8]
+        fromClient early: [UInt8],
+        fromOrigin behind: Int
     ) {
+        carried = Carried(fromClient: UInt64(early.count), fromOrigin: UInt64(behind))
         sides = (client, origin)
         origin.setDeadline(milliseconds: nil)
         touch()
@@ -32,6 +48,11 @@ final class Tunnel: ByteStreamOwner {
         switch source.read() {
         case .octets(let bytes):
             touch()
+            if source === sides?.client {
+                carried.fromClient += UInt64(bytes.count)
+            } else {
+                carried.fromOrigin += UInt64(bytes.count)
+            }
             if case .failed = target.write(bytes.span) { return end() }
             if target.unsentBytes == 0 { source.resumeReading() }
         case .wouldBlock: return
@@ -75,5 +96,6 @@ final class Tunnel: ByteStreamOwner {
         sides = nil
         origin.close()
         client.close()
+        ended(carried)
     }
 }

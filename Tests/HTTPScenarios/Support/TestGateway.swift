@@ -29,6 +29,7 @@ final class TestGateway: Sendable {
         lanes: Int = 1,
         watchesSignals: Bool = false,
         originOptions: String = "",
+        log: String = "{ access: off, level: error }",
         more: String = "",
         lookUp: (@Sendable (String, UInt16) -> [SocketAddress])? = nil
     ) throws {
@@ -40,6 +41,7 @@ final class TestGateway: Sendable {
             fallback: fallback,
             lanes: lanes,
             originOptions: originOptions,
+            log: log,
             more: more
         )
         try text.write(toFile: file, atomically: true, encoding: .utf8)
@@ -70,6 +72,7 @@ final class TestGateway: Sendable {
         fallback: String? = nil,
         lanes: Int = 1,
         originOptions: String = "",
+        log: String = "{ access: off, level: error }",
         more: String = ""
     ) -> String {
         let lines = origins.map {
@@ -81,7 +84,7 @@ final class TestGateway: Sendable {
             lanes: \(lanes)
             origins:
             \(lines.joined(separator: "\n"))
-            log: { access: off, level: error }
+            log: \(log)
             default: \(fallback ?? "{ origin: \(origins[0].name), mode: off }")
             \(more)
 
