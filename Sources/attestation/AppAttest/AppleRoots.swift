@@ -4,8 +4,8 @@ public import Cryptography
 ///
 /// Taken from www.apple.com/certificateauthority/ (`Apple_App_Attestation_Root_CA.pem`,
 /// `AppleRootCA-G3.cer`); the fingerprints below are SHA-256 of the DER, and a test compares them.
-/// A copy from elsewhere is not to be trusted for its name: one in circulation has Apple's key and
-/// serial number and does not verify.
+/// Do not trust a copy from elsewhere for its name: one that circulates has Apple's key and serial
+/// number and does not verify.
 public enum AppleRoots {
     /// Apple App Attestation Root CA, P-384, 2020-03-18 to 2045-03-15: for attestations.
     ///

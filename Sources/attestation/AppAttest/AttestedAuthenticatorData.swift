@@ -25,7 +25,7 @@ struct AttestedAuthenticatorData {
         else {
             throw AttestationRefusal(.malformed, "authData has \(bytes.count) bytes")
         }
-        // The other offsets stand only with this length.
+        // The offsets behind it hold for this length alone.
         guard bytes[53] == 0, bytes[54] == 32, let id = KeyID(octets: bytes[55..<87]) else {
             throw AttestationRefusal(.malformed, "credential id is not of 32 bytes")
         }

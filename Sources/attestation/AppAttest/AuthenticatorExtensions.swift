@@ -8,9 +8,9 @@ internal import StrictCBOR
 ///     apple_cd_hash_hash_01          byte string, 32 bytes (seen on macOS 27)
 ///     apple_cd_hash_type_01          byte string, 0x02      (seen on macOS 27)
 ///
-/// Other keys are walked over: Apple may add some. The map is read where bytes are left after the
-/// fixed part, whatever the flags say: they do not announce it on macOS 27 and in Apple's own
-/// sample of 2026, and they announce attested credential data in assertions that have none.
+/// Other keys are skipped: Apple may add some. The map is read whenever bytes follow the fixed
+/// part. The flags are ignored: on macOS 27 and in Apple's own sample of 2026 they do not announce
+/// the map, and in assertions they announce attested credential data that is not there.
 public struct AuthenticatorExtensions: Hashable, Sendable {
     /// The longest map that is read. 116 bytes have been seen.
     public static let bytesMax = 1024

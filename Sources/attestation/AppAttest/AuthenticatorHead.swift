@@ -4,7 +4,7 @@ internal import Cryptography
 ///
 ///     offset  bytes
 ///          0      32   SHA-256 of the App ID
-///         32       1   flags, which say nothing reliable and drive nothing
+///         32       1   flags, which are not reliable and decide nothing
 ///         33       4   counter, big-endian
 struct AuthenticatorHead {
     static let byteCount = 37

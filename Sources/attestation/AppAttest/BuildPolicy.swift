@@ -1,8 +1,8 @@
-/// Which builds of an app are accepted, by what devices from iOS and macOS 27 on sign into every
-/// object.
+/// Which builds of an app are accepted. Devices with iOS or macOS 27 and later sign their build's
+/// category and version into every object.
 ///
-/// Older systems send none of it, and a client cannot take it out, since it is signed. What an
-/// absence means is therefore said apart from what a value means.
+/// Older systems sign neither. A client can't remove them, because they are signed. So a policy
+/// says separately what a value means and what its absence means.
 public struct BuildPolicy: Hashable, Codable, Sendable {
     /// The categories that are accepted; `nil` accepts every one.
     public let categories: Set<ValidationCategory>?
@@ -13,7 +13,7 @@ public struct BuildPolicy: Hashable, Codable, Sendable {
     /// Whether an object without a bundle version is accepted.
     public let acceptsAbsentBundleVersion: Bool
 
-    /// A policy in which everything is said.
+    /// A policy from its parts.
     public init(
         categories: Set<ValidationCategory>?,
         acceptsAbsentCategory: Bool,

@@ -6,13 +6,13 @@ public struct ExpectedApp: Hashable, Sendable {
     public let hash: AppIDHash
     /// The environments in which its keys may have been attested.
     public let environments: Set<AttestationEnvironment>
-    /// Whether this is a macOS app, so that its leaf certificates have to carry Apple's access
-    /// control blob even where they do not name the platform.
+    /// Whether this is a macOS app, so that its leaf certificates need Apple's access control
+    /// list even if they do not name the platform.
     public let isMacOS: Bool
     /// Which builds are accepted.
     public let builds: BuildPolicy
 
-    /// An app in which everything is said.
+    /// An app from its parts.
     public init(
         id: String,
         environments: Set<AttestationEnvironment>,

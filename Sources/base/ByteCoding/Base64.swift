@@ -7,7 +7,7 @@ public enum Base64 {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8
     )
 
-    /// The value of each octet as a digit of either alphabet; 0xFF for an octet that is none.
+    /// The value of each byte as a digit of either alphabet; 0xFF for a byte that is none.
     private static let values: [UInt8] = {
         var table = [UInt8](repeating: 0xFF, count: 256)
         for (value, octet) in standard.enumerated() { table[Int(octet)] = UInt8(value) }
@@ -50,7 +50,7 @@ public enum Base64 {
     }
 
     /// Not over any sequence: code for one is not specialized across modules, and then allocates an
-    /// iterator's box for each octet.
+    /// iterator's box for each byte.
     private static func append(
         _ octets: Span<UInt8>,
         alphabet: [UInt8],
@@ -78,10 +78,10 @@ public enum Base64 {
         if padded { text.append(contentsOf: repeatElement(UInt8(ascii: "="), count: 3 - rest)) }
     }
 
-    /// The octets of a text in either alphabet, with or without padding; `nil` when it is not
+    /// The bytes of a text in either alphabet, with or without padding; `nil` when it is not
     /// base64.
     ///
-    /// Refused: any other octet (white space too), a length that no encoding has, padding that does
+    /// Refused: any other byte (white space too), a length that no encoding has, padding that does
     /// not fill the last group, and bits that are set beyond the last octet (RFC 4648 §3.5), so
     /// that one value has few spellings.
     public static func decode(_ text: Span<UInt8>) -> [UInt8]? {
@@ -119,7 +119,7 @@ public enum Base64 {
         return seen < 64 ? octets : nil
     }
 
-    /// The octets of a text in either alphabet; `nil` when it is not base64. See
+    /// The bytes of a text in either alphabet; `nil` when it is not base64. See
     /// ``decode(_:)-span``.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         let utf8 = Array(text.utf8)

@@ -1,8 +1,8 @@
-/// Hexadecimal text, lower case, two digits an octet.
+/// Hexadecimal text, lower case, two digits a byte.
 public enum Hex {
     private static let digits = Array("0123456789abcdef".utf8)
 
-    /// The digits of all octets in order.
+    /// The digits of all bytes in order.
     public static func text(_ octets: some Sequence<UInt8>) -> String {
         var text: [UInt8] = []
         text.reserveCapacity(octets.underestimatedCount * 2)
@@ -13,7 +13,7 @@ public enum Hex {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The octets of a text of an even number of digits in either case; `nil` otherwise.
+    /// The bytes of a text of an even number of digits in either case; `nil` otherwise.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         let digits = Array(text.utf8)
         guard digits.count % 2 == 0 else { return nil }

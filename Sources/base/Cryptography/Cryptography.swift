@@ -11,7 +11,7 @@
 //
 // Assertions are verified by BoringSSL, through swift-crypto: the one thing done for every request
 // is the one place where a second library earns its keep. Measured (release build, one core, µs of
-// CPU; parse a key of 65 octets, read a DER signature, verify):
+// CPU; parse a key of 65 bytes, read a DER signature, verify):
 //
 //     OpenSSL 3.0    EVP_PKEY_fromdata + EVP_PKEY_verify         104
 //                    EC_KEY_oct2key + ECDSA_do_verify            77.7
@@ -19,4 +19,4 @@
 //     swift-crypto   PublicKey, ECDSASignature, isValidSignature 65.5
 //
 // Of the last, 1.4 are for the key and the check that it lies on the curve: parsed keys need no
-// cache, and a public key is 65 octets.
+// cache, and a public key is 65 bytes.

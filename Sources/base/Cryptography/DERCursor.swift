@@ -1,6 +1,6 @@
 /// A tag of ASN.1: class, form and number.
 package struct DERTag: Hashable, Sendable {
-    /// The class and form bits of the identifier octet: 0xE0 of it.
+    /// The class and form bits of the identifier byte: 0xE0 of it.
     package let bits: UInt8
     /// The tag number.
     package let number: UInt32
@@ -33,7 +33,7 @@ package struct DERError: Error, Equatable {
     }
 
     package let reason: Reason
-    /// The offset of the element, in the octets that the cursor walks.
+    /// The offset of the element, in the bytes that the cursor walks.
     package let offset: Int
 
     package init(_ reason: Reason, at offset: Int) {
@@ -45,7 +45,7 @@ package struct DERError: Error, Equatable {
 /// Walks the elements of one DER content, front to back (X.690 §8.1 and §10.1: definite, minimal
 /// lengths).
 ///
-/// The cursor holds offsets only; the octets are given with each call, so that nothing is copied. A
+/// The cursor holds offsets only; the bytes are given with each call, so that nothing is copied. A
 /// constructed element is entered with a cursor of its own over the element's content.
 package struct DERCursor {
     /// The tag and the content of one element.
@@ -57,7 +57,7 @@ package struct DERCursor {
     package private(set) var offset: Int
     private let end: Int
 
-    /// A cursor over a part of the octets.
+    /// A cursor over a part of the bytes.
     package init(_ range: Range<Int>) {
         offset = range.lowerBound
         end = range.upperBound

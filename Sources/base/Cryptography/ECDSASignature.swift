@@ -4,7 +4,7 @@
 ///
 /// RFC 3279 §2.2.3.
 ///
-/// Read strictly: short-form lengths, minimal non-negative integers that fit their octets, nothing
+/// Read strictly: short-form lengths, minimal non-negative integers that fit their bytes, nothing
 /// left over. Whether they are below the order is checked by the verification (SEC 1 §4.1.4 step
 /// 1). `s` may be above half the order: App Attest does not normalise it.
 struct ECDSASignature {
@@ -30,7 +30,7 @@ struct ECDSASignature {
         guard octets.count - offset >= 3, octets[offset] == 0x02 else { return nil }
         let count = Int(octets[offset + 1])
         let start = offset + 2
-        // One octet more than the order has, for the sign.
+        // One byte more than the order has, for the sign.
         guard count >= 1, count <= octetsMax + 1, octets.count - start >= count else { return nil }
         guard octets[start] < 0x80 else { return nil }
         if octets[start] == 0, count > 1, octets[start + 1] < 0x80 { return nil }

@@ -20,7 +20,7 @@ public final class ECPrivateKey: @unchecked Sendable {
             }
         }
 
-        /// Octets of a scalar or coordinate.
+        /// Bytes of a scalar or coordinate.
         var octets: Int {
             switch self {
             case .p256: 32
@@ -31,7 +31,7 @@ public final class ECPrivateKey: @unchecked Sendable {
 
     /// The curve.
     public let curve: Curve
-    /// The public point, X9.62 uncompressed: 65 octets on P-256, 97 on P-384.
+    /// The public point, X9.62 uncompressed: 65 bytes on P-256, 97 on P-384.
     public let x963: [UInt8]
 
     private let key: OpaquePointer
@@ -129,7 +129,7 @@ public final class ECPrivateKey: @unchecked Sendable {
         EC_KEY_free(key)
     }
 
-    /// A DER signature over a digest of at most 64 octets, with a random nonce.
+    /// A DER signature over a digest of at most 64 bytes, with a random nonce.
     public func signature(overDigest digest: Span<UInt8>) -> [UInt8] {
         precondition(digest.count <= 64, "ECPrivateKey: not a digest")
         let capacity = Int(ECDSA_size(key))

@@ -29,7 +29,7 @@ public enum HMACSHA256 {
             self.outer = outer
         }
 
-        /// A key that nobody knows: it was drawn just now, and its octets are kept nowhere else.
+        /// A key that nobody knows: it was drawn just now, and its bytes are kept nowhere else.
         public static func random() -> Key {
             var octets = RandomOctets.make(count: 32)
             defer { HMACSHA256.erase(&octets) }
@@ -64,7 +64,7 @@ public enum HMACSHA256 {
         }
     }
 
-    /// Overwrites octets that are needed no more, so that no freed memory holds them.
+    /// Overwrites bytes that are needed no more, so that no freed memory holds them.
     private static func erase(_ octets: inout [UInt8]) {
         octets.withUnsafeMutableBytes { bytes in
             // The C border: pointer and count are of one buffer, which outlives the call.

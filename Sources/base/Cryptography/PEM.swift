@@ -16,7 +16,7 @@ enum PEM {
         var start: UnsafeMutablePointer<CChar>?
         let count = copenssl_bio_mem_data(bio, &start)
         guard let start, count > 0 else { return [] }
-        // The BIO owns `count` octets at `start` and is alive; they are copied.
+        // The BIO owns `count` bytes at `start` and is alive; they are copied.
         return Array(UnsafeRawBufferPointer(start: start, count: count))
     }
 }

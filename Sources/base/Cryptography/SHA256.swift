@@ -5,7 +5,7 @@ internal import COpenSSL
 /// The context is a value on the stack and no algorithm is looked up: OpenSSL's EVP interface takes
 /// twice the time for the short inputs that App Attest hashes.
 public enum SHA256 {
-    /// The digest of octets that lie in one piece.
+    /// The digest of bytes that lie in one piece.
     public static func digest(_ octets: Span<UInt8>) -> SHA256Digest {
         var stream = Stream()
         stream.update(octets)
@@ -38,7 +38,7 @@ public enum SHA256 {
         digest(octets.span)
     }
 
-    /// A digest in the making: octets in any number of pieces.
+    /// A digest in the making: bytes in any number of pieces.
     public struct Stream: Sendable {
         private var context = SHA256_CTX()
 
@@ -47,7 +47,7 @@ public enum SHA256 {
             SHA256_Init(&context)
         }
 
-        /// Takes the next octets.
+        /// Takes the next bytes.
         public mutating func update(_ octets: Span<UInt8>) {
             octets.withUnsafeBytes { bytes in
                 // The C border: pointer and count are of one buffer, which outlives the call.
@@ -55,19 +55,19 @@ public enum SHA256 {
             }
         }
 
-        /// The digest of all octets so far; the stream itself may go on.
+        /// The digest of all bytes so far; the stream itself may go on.
         public func digest() -> SHA256Digest {
             var copy = context
             var octets = InlineArray<32, UInt8>(repeating: 0)
             var span = octets.mutableSpan
             span.withUnsafeMutableBufferPointer { buffer in
-                // SHA256_Final writes 32 octets, which is the size of the buffer.
+                // SHA256_Final writes 32 bytes, which is the size of the buffer.
                 _ = SHA256_Final(buffer.baseAddress, &copy)
             }
             return SHA256Digest(octets)
         }
 
-        /// The digest of all octets; the last word of a stream.
+        /// The digest of all bytes; the last word of a stream.
         public consuming func finish() -> SHA256Digest {
             digest()
         }

@@ -1,4 +1,4 @@
-/// Thirty-two octets that came out of SHA-256, held inline.
+/// Thirty-two bytes that came out of SHA-256, held inline.
 ///
 /// Equality is that of values and takes no care of time; to compare a secret, see
 /// ``isEqual(constantTime:)``.
@@ -9,7 +9,7 @@ public struct SHA256Digest: Hashable, Sendable {
     private let word2: UInt64
     private let word3: UInt64
 
-    /// The digest that has these octets.
+    /// The digest that has these bytes.
     public init(_ octets: InlineArray<32, UInt8>) {
         let span = octets.span
         word0 = Self.word(span, 0)
@@ -18,7 +18,7 @@ public struct SHA256Digest: Hashable, Sendable {
         word3 = Self.word(span, 24)
     }
 
-    /// The digest that has these octets; `nil` unless there are exactly 32.
+    /// The digest that has these bytes; `nil` unless there are exactly 32.
     public init?(_ octets: Span<UInt8>) {
         guard octets.count == 32 else { return nil }
         word0 = Self.word(octets, 0)
@@ -27,26 +27,26 @@ public struct SHA256Digest: Hashable, Sendable {
         word3 = Self.word(octets, 24)
     }
 
-    /// The digest that has these octets; `nil` unless there are exactly 32.
+    /// The digest that has these bytes; `nil` unless there are exactly 32.
     public init?(octets: some Collection<UInt8>) {
         let array = Array(octets)
         self.init(array.span)
     }
 
-    /// The octets, inline: `digest.bytes.span` is what hashing functions take.
+    /// The bytes, inline: `digest.bytes.span` is what hashing functions take.
     public var bytes: InlineArray<32, UInt8> {
         InlineArray { index in
             UInt8(truncatingIfNeeded: word(at: index / 8) >> UInt64(56 - index % 8 * 8))
         }
     }
 
-    /// The octets as an array.
+    /// The bytes as an array.
     public var octets: [UInt8] {
         let bytes = self.bytes
         return bytes.span.withUnsafeBufferPointer { Array($0) }
     }
 
-    /// Whether these are the same octets, decided in a time that depends on their number only.
+    /// Whether these are the same bytes, decided in a time that depends on their number only.
     public func isEqual(constantTime octets: Span<UInt8>) -> Bool {
         guard let other = SHA256Digest(octets) else { return false }
         return (word0 ^ other.word0) | (word1 ^ other.word1) | (word2 ^ other.word2)

@@ -3,7 +3,7 @@ internal import COpenSSL
 /// A CMS SignedData (RFC 5652) with the content inside it, read and not judged.
 ///
 /// BER is read as well as DER: Apple's receipts have indefinite lengths and their content in
-/// constructed OCTET STRINGs of 1000 octets.
+/// constructed OCTET STRINGs of 1000 bytes.
 public struct SignedMessage: Sendable {
     /// Why a message is not good.
     public struct Failure: Error, Sendable, Equatable {
@@ -33,7 +33,7 @@ public struct SignedMessage: Sendable {
     /// The most certificates in a message. Apple's receipts have three.
     public static let certificatesMax = 8
 
-    /// The octets that are signed.
+    /// The bytes that are signed.
     public let content: [UInt8]
     /// All certificates of the message, in its order.
     public let certificates: [X509Certificate]
@@ -50,7 +50,7 @@ public struct SignedMessage: Sendable {
         guard octets.count <= Self.octetsMax else { throw Failure(.malformed) }
         let message = octets.withUnsafeBufferPointer { buffer -> OpaquePointer? in
             var next = buffer.baseAddress
-            // d2i reads at most `count` octets from `next` and moves it behind what it read.
+            // d2i reads at most `count` bytes from `next` and moves it behind what it read.
             guard let message = d2i_CMS_ContentInfo(nil, &next, buffer.count) else { return nil }
             guard let base = buffer.baseAddress, next == base + buffer.count else {
                 CMS_ContentInfo_free(message)
@@ -132,7 +132,7 @@ public struct SignedMessage: Sendable {
     }
 
     private static func octets(of string: UnsafePointer<ASN1_OCTET_STRING>) -> [UInt8] {
-        // The string belongs to the message, which is alive; its octets are copied.
+        // The string belongs to the message, which is alive; its bytes are copied.
         Array(
             UnsafeBufferPointer(
                 start: ASN1_STRING_get0_data(string),

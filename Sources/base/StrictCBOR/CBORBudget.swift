@@ -1,14 +1,14 @@
 /// How much one decoding may take. It is consumed by it, so that a small object cannot claim much
 /// work.
 public struct CBORBudget: Sendable {
-    /// The most octets of the whole object.
+    /// The most bytes of the whole object.
     public let octetsMax: Int
     /// Arrays, maps and tags that may still be entered inside one another.
     public private(set) var depthLeft: Int
     /// Items, keys and values counted apart, that may still be read.
     public private(set) var itemsLeft: Int
 
-    /// A budget of so many octets, levels and items.
+    /// A budget of so many bytes, levels and items.
     public init(octetsMax: Int, depthMax: Int, itemsMax: Int) {
         self.octetsMax = octetsMax
         depthLeft = depthMax

@@ -1,6 +1,6 @@
 /// Walks CBOR items front to back without copying.
 ///
-/// The cursor holds an offset and a budget; the octets are given with each call and have to be the
+/// The cursor holds an offset and a budget; the bytes are given with each call and have to be the
 /// same ones. Each method reads one item, or the head of one, and throws when it is of another type
 /// or malformed; after a throw the cursor is of no more use.
 public struct CBORCursor: Sendable {
@@ -9,12 +9,12 @@ public struct CBORCursor: Sendable {
         case unsigned, negative, bytes, text, array, map, tag, simple
     }
 
-    /// The first octet of the next item.
+    /// The first byte of the next item.
     public private(set) var offset: Int
     private let end: Int
     private(set) var budget: CBORBudget
 
-    /// A cursor over a part of the octets. Throws `.tooLong`.
+    /// A cursor over a part of the bytes. Throws `.tooLong`.
     public init(_ range: Range<Int>, budget: CBORBudget) throws(CBORError) {
         guard range.count <= budget.octetsMax else {
             throw CBORError(.tooLong, at: range.lowerBound)
@@ -37,12 +37,12 @@ public struct CBORCursor: Sendable {
         try argument(of: .unsigned, in: octets)
     }
 
-    /// Reads a byte string: where its octets lie.
+    /// Reads a byte string: where its bytes lie.
     public mutating func bytes(in octets: Span<UInt8>) throws(CBORError) -> Range<Int> {
         try content(argument(of: .bytes, in: octets))
     }
 
-    /// Reads a text string: where its octets lie, which are UTF-8.
+    /// Reads a text string: where its bytes lie, which are UTF-8.
     public mutating func text(in octets: Span<UInt8>) throws(CBORError) -> Range<Int> {
         let start = offset
         let range = try content(argument(of: .text, in: octets))
@@ -114,7 +114,7 @@ public struct CBORCursor: Sendable {
         return range
     }
 
-    /// A count of items that can still follow: each takes an octet at least, so that a head that
+    /// A count of items that can still follow: each takes a byte at least, so that a head that
     /// claims more is refused before anything is reserved for it.
     func count(_ argument: UInt64, itemsEach: Int, at start: Int) throws(CBORError) -> Int {
         guard let count = Int(exactly: argument), count <= (end - offset) / itemsEach else {
@@ -156,7 +156,7 @@ public struct CBORCursor: Sendable {
         return head.argument
     }
 
-    /// Floating-point numbers have no argument to shorten; a simple value in two octets is 32 or
+    /// Floating-point numbers have no argument to shorten; a simple value in two bytes is 32 or
     /// more.
     private func checkShortest(
         _ argument: UInt64,

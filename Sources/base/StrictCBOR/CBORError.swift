@@ -1,9 +1,9 @@
-/// Why octets are not the CBOR that is read here, and where.
+/// Why bytes are not the CBOR that is read here, and where.
 public struct CBORError: Error, Hashable, Sendable {
     /// Which rule was broken.
     @nonexhaustive
     public enum Reason: String, Sendable, CaseIterable {
-        /// The octets end inside an item.
+        /// The bytes end inside an item.
         case truncated
         /// Additional information 28…30, or a simple value below 32 in two octets (RFC 8949 §3,
         /// §3.3).
@@ -16,7 +16,7 @@ public struct CBORError: Error, Hashable, Sendable {
         case notUTF8
         /// A map has a key twice.
         case duplicateKey
-        /// Octets after the item.
+        /// Bytes after the item.
         case trailingOctets
         /// An item of another type than the one expected.
         case unexpectedType
@@ -24,13 +24,13 @@ public struct CBORError: Error, Hashable, Sendable {
         case tooDeep
         /// More items than the budget allows.
         case tooManyItems
-        /// More octets than the budget allows.
+        /// More bytes than the budget allows.
         case tooLong
     }
 
     /// Which rule was broken.
     public let reason: Reason
-    /// The offset of the item that broke it, or of the first octet after the end.
+    /// The offset of the item that broke it, or of the first byte after the end.
     public let offset: Int
 
     /// An error at an offset.

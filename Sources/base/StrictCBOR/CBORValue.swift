@@ -16,7 +16,7 @@ public indirect enum CBORValue: Hashable, Sendable {
     case tagged(UInt64, CBORValue)
     /// A simple value: 20 false, 21 true, 22 null, 23 undefined, and those without a meaning.
     case simple(UInt8)
-    /// A floating-point number as it was written: 2, 4 or 8 octets wide.
+    /// A floating-point number as it was written: 2, 4 or 8 bytes wide.
     case float(bits: UInt64, width: Int)
 
     /// A key and its value.
@@ -123,7 +123,7 @@ public indirect enum CBORValue: Hashable, Sendable {
         _ keeping: Bool
     ) throws(CBORError) -> [Pair] {
         var pairs: [Pair] = []
-        // With shortest heads and no indefinite lengths, the same key has the same octets:
+        // With shortest heads and no indefinite lengths, the same key has the same bytes:
         // comparing those is comparing keys (but for the order inside a key that is a map, which is
         // then another key). The budget bounds the square.
         var keys: [Range<Int>] = []

@@ -2,19 +2,19 @@ public import AppAttest
 
 /// One thing wrong, or odd, with an assertion.
 public enum AssertionDamage: String, Hashable, Sendable, CaseIterable {
-    /// An octet after the object.
+    /// A byte after the object.
     case trailingOctet = "trailing-octet"
-    /// The last octet is missing.
+    /// The last byte is missing.
     case truncated
     /// The object has a third member.
     case memberAdded = "member-added"
-    /// The authenticator data have 36 octets.
+    /// The authenticator data have 36 bytes.
     case authenticatorDataShort = "authenticator-data-short"
-    /// What follows the 37 octets is no CBOR map.
+    /// What follows the 37 bytes is no CBOR map.
     case extensionsMalformed = "extensions-malformed"
     /// One bit of the signature differs.
     case signature
-    /// The signature is `r ‖ s` in 64 octets, not DER.
+    /// The signature is `r ‖ s` in 64 bytes, not DER.
     case signatureRaw = "signature-raw"
     /// The signature is `(0, 0)`, which some verifiers took for one of everything
     /// (CVE-2022-21449).

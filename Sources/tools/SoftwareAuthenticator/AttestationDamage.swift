@@ -2,19 +2,19 @@ public import AppAttest
 
 /// One thing wrong with an attestation.
 public enum AttestationDamage: String, Hashable, Sendable, CaseIterable {
-    /// An octet after the object.
+    /// A byte after the object.
     case trailingOctet = "trailing-octet"
-    /// The last octet is missing.
+    /// The last byte is missing.
     case truncated
     /// `fmt` is of another format.
     case otherFormat = "other-format"
     /// `x5c` has the root as well.
     case rootIncluded = "root-included"
-    /// The credential id is not of 32 octets.
+    /// The credential id is not of 32 bytes.
     case credentialLength = "credential-length"
     /// What follows the fixed part is no CBOR map.
     case extensionsMalformed = "extensions-malformed"
-    /// An octet after the extension map.
+    /// A byte after the extension map.
     case extensionsTrailing = "extensions-trailing"
     /// The certificates stand in the other order.
     case swappedCertificates = "swapped-certificates"

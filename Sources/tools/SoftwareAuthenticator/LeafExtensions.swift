@@ -1,7 +1,7 @@
 internal import AppAttest
 internal import Cryptography
 
-/// The extensions that Apple writes into a key's certificate, octet for octet in the forms seen.
+/// The extensions that Apple writes into a key's certificate, byte for byte in the forms seen.
 enum LeafExtensions {
     /// What marks the signer of receipts.
     static let receiptSigner = CertificateBuilder.Extension(
@@ -10,7 +10,7 @@ enum LeafExtensions {
         value: [0x05, 0x00]
     )
 
-    /// The list of an iPhone's key, 69 octets, as in Apple's sample of 2026: each right is granted.
+    /// The list of an iPhone's key, 69 bytes, as in Apple's sample of 2026: each right is granted.
     static let iPhoneAccessControl = DEREncoder.sequence([
         text("11"),
         DEREncoder.sequence(

@@ -2,7 +2,7 @@ public import AppAttest
 
 /// One thing wrong with a receipt.
 public enum ReceiptDamage: String, Hashable, Sendable, CaseIterable {
-    /// An octet after the message.
+    /// A byte after the message.
     case trailingOctet = "trailing-octet"
     /// Field 12, the time of creation, is missing.
     case creationTimeMissing = "creation-time-missing"

@@ -1,6 +1,6 @@
 internal import Cryptography
 
-/// The two numbers of an ECDSA signature on P-256, 32 octets each, big-endian.
+/// The two numbers of an ECDSA signature on P-256, 32 bytes each, big-endian.
 struct SignatureNumbers {
     private var r: [UInt8]
     private var s: [UInt8]
@@ -25,7 +25,7 @@ struct SignatureNumbers {
         }
     }
 
-    /// `r ‖ s`, 64 octets.
+    /// `r ‖ s`, 64 bytes.
     var raw: [UInt8] { r + s }
 
     /// SEQUENCE { INTEGER r, INTEGER s }.
@@ -43,7 +43,7 @@ struct SignatureNumbers {
         return numbers
     }
 
-    /// `left − right` of 32 octets each, `right` not being greater.
+    /// `left − right` of 32 bytes each, `right` not being greater.
     private static func difference(_ left: [UInt8], _ right: [UInt8]) -> [UInt8] {
         var result = left
         var borrow = 0

@@ -18,4 +18,4 @@
 // the damaged object, so that a verifier refuses it for this one reason, which the case names.
 //
 // Time is a parameter. Keys come from a seed or at random; signatures are random, so that two runs
-// from one seed make different octets that verify alike.
+// from one seed make different bytes that verify alike.

@@ -33,7 +33,7 @@ public struct SoftwareAuthority: Sendable {
     /// verifies under the root of another process with the same seed.
     ///
     /// - Parameters:
-    ///   - seed: any octets. They are as secret as the authority's keys, which are made from them.
+    ///   - seed: any bytes. They are as secret as the authority's keys, which are made from them.
     ///   - madeAt: the moment around which the certificates are valid.
     public init(seed: [UInt8], madeAt: UnixTime) {
         self.seed = seed

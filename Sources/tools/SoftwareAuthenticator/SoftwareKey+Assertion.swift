@@ -10,7 +10,7 @@ extension SoftwareKey {
     ///     to hash is one that hands over the client data itself.
     ///   - damage: what is wrong with it. The counter advances all the same, but for damage to the
     ///     counter.
-    /// - Returns: the CBOR object, 138…142 octets before 27.
+    /// - Returns: the CBOR object, 138…142 bytes before 27.
     public mutating func assertion(
         clientDataHash: [UInt8],
         damage: AssertionDamage? = nil
@@ -56,7 +56,7 @@ extension SoftwareKey {
         return octets
     }
 
-    /// "signature", and the head of a byte string of 24…255 octets: a DER signature of P-256 has
+    /// "signature", and the head of a byte string of 24…255 bytes: a DER signature of P-256 has
     /// 70…72, shorter ones being rare and never below 24.
     private static let signatureHead = CBORValue.text("signature").encoded + [0x58]
     private static let authenticatorDataHead = CBORValue.text("authenticatorData").encoded

@@ -30,7 +30,7 @@ extension SoftwareKey {
         let nonce = SHA256.digest(of: authData + signedHash).octets
         let leaf = leaf(nonce: nonce, at: time, by: authority, damage: damage)
         var leafDER = leaf.der
-        // The last octet is one of the signature's s; DER stays DER.
+        // The last byte is one of the signature's s; DER stays DER.
         if damage == .leafSignature { leafDER[leafDER.count - 1] ^= 1 }
         var certificates = [leafDER, authority.intermediate.der]
         if damage == .swappedCertificates { certificates.reverse() }

@@ -130,7 +130,7 @@ extension SoftwareKey {
         )
     }
 
-    /// Flips a bit in the last octet of the signature, which stands once in the message.
+    /// Flips a bit in the last byte of the signature, which stands once in the message.
     private static func withSignatureDamaged(_ message: [UInt8]) -> [UInt8] {
         var damaged = message
         do throws(SignedMessage.Failure) {

@@ -34,7 +34,7 @@ public struct SoftwareKey: Sendable {
         P256PrivateKey(seed: (keyID.octets + Array("neighbour".utf8)).span)
     }
 
-    /// The four octets of a counter.
+    /// The four bytes of a counter.
     static func octets(of counter: SignCounter) -> [UInt8] {
         let number = counter.rawValue
         return [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) }

@@ -4,8 +4,8 @@ extension UnverifiedAssertion {
     /// Checks that the key made this assertion over this client data, in this app.
     ///
     /// Numbers are the steps of Apple's "Validating apps", "Verify the assertion". Step 5 is
-    /// ``VerifiedAssertion/checkCounter(after:)``, apart because a caller may keep counters in
-    /// another way; step 6, the challenge, is the caller's, who alone knows what it issued; steps 7
+    /// ``VerifiedAssertion/checkCounter(after:)``, separate because a caller may keep counters in
+    /// another way. Step 6, the challenge, is for the caller, which knows what it issued. Steps 7
     /// and 8 are ``VerifiedAssertion/checkBuild(_:)``.
     ///
     /// - Parameters:

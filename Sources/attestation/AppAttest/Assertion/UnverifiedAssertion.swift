@@ -5,8 +5,8 @@ internal import StrictCBOR
 ///
 ///     {"signature": DER ECDSA, "authenticatorData": 37 bytes, then nothing or one CBOR map}
 ///
-/// Exactly these keys, in either order, strict CBOR. One is read for each request: the bytes are
-/// walked once, nothing is copied out of them, and no tree is made.
+/// Exactly these keys, in either order, strict CBOR. Each request brings one, so the bytes are
+/// read once, without copies and without a tree.
 ///
 /// Before iOS 27 the flags are 0x40, "attested credential data included", although there is none: a
 /// parser of WebAuthn that obeys them reads past the end of every genuine assertion.
@@ -18,7 +18,7 @@ public struct UnverifiedAssertion: Sendable {
     public let bytes: [UInt8]
     /// Which app the object claims to come from.
     public let appIDHash: AppIDHash
-    /// The flags byte, for people to look at. It drives nothing.
+    /// The flags byte, for people to look at. It decides nothing.
     public let flags: UInt8
     /// The counter the object claims.
     public let counter: SignCounter

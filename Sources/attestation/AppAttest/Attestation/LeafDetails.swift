@@ -2,8 +2,8 @@ public import Cryptography
 
 /// What Apple writes about a device and an app into the certificate of a key.
 ///
-/// But for ``platform``, which decides whether the access control blob is compared, nothing here is
-/// judged: the extensions are undocumented, and absent on old systems. For logs.
+/// For logs. Only ``platform`` has a consequence: it decides whether the access control list is
+/// compared. The extensions are undocumented, and certificates of old systems have few of them.
 public struct LeafDetails: Hashable, Sendable {
     /// CN of the subject: the key id in hexadecimal.
     public let commonName: String?
@@ -65,9 +65,9 @@ public struct LeafDetails: Hashable, Sendable {
         }
     }
 
-    /// The texts of `SEQUENCE { [n] EXPLICIT OCTET STRING, … }` by tag. Elements that hold
-    /// something else are passed over, and a sequence that is none gives nothing: undocumented
-    /// contents are not a reason to refuse.
+    /// The texts of `SEQUENCE { [n] EXPLICIT OCTET STRING, … }` by tag. Other elements
+    /// are skipped, and bytes that are no such sequence give nothing: undocumented contents are not
+    /// a reason to refuse.
     private static func texts(_ der: [UInt8]?) -> [UInt32: String] {
         guard let der else { return [:] }
         let bytes = der.span

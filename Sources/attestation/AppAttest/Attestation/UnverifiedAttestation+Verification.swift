@@ -24,7 +24,7 @@ extension UnverifiedAttestation {
     ///   - roots: the authorities that are trusted: ``AppleRoots/appAttestation``, or one of a
     ///     test.
     ///   - time: the moment at which the certificates have to be valid. Leaves live for one to
-    ///     three days, so that an object has to be verified when it arrives.
+    ///     three days, so verify an object when it arrives.
     /// - Returns: the proof, with all there is to store.
     /// - Throws: the first step that fails.
     public func verified(
@@ -34,8 +34,8 @@ extension UnverifiedAttestation {
         roots: [X509Certificate],
         at time: UnixTime
     ) throws(AttestationRefusal) -> VerifiedAttestation {
-        // Step 1: the chain. The path is leaf, intermediate, root, as x5c has it: two certificates
-        // in the other order make a path of their own, which is not this one.
+        // Step 1: the chain of leaf, intermediate and root, in the order of x5c. Two certificates
+        // in the other order may make a path as well, so the order is checked.
         let root = try verifiedRoot(roots: roots, at: time)
 
         // Steps 2 to 4.
@@ -140,8 +140,8 @@ extension UnverifiedAttestation {
         }
     }
 
-    /// Step 4 on macOS. iPhones of 26 and later carry the extension with another value, so that
-    /// only a leaf that names macOS, or an app that is said to be one, is compared.
+    /// Step 4 on macOS. iPhones since iOS 26 have the extension with another value. So the list is
+    /// compared only if the leaf names macOS or the expected app is a macOS app.
     private func checkAccessControl(
         _ details: LeafDetails,
         isMacOSApp: Bool

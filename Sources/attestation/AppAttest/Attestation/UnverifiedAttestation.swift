@@ -55,7 +55,7 @@ public struct UnverifiedAttestation: Sendable {
         try self.init(bytes: Array(bytes))
     }
 
-    /// Which app the object claims to come from: how a caller finds what it expects of it.
+    /// Which app the object claims to come from, to look up what is expected of the app.
     public var appIDHash: AppIDHash { authenticatorData.head.appIDHash }
 
     /// Which key the object claims to attest.
@@ -66,7 +66,7 @@ public struct UnverifiedAttestation: Sendable {
         AttestationEnvironment(aaguid: authenticatorData.aaguid)
     }
 
-    /// The flags byte, for people to look at. It drives nothing.
+    /// The flags byte, for people to look at. It decides nothing.
     public var flags: UInt8 { authenticatorData.head.flags }
 
     /// The counter the object claims.

@@ -3,8 +3,8 @@ public import Cryptography
 /// The proof that an attestation passed every step. Only `UnverifiedAttestation.verified(…)` makes
 /// one.
 ///
-/// To be stored: ``publicKey``, ``receipt``, the app, the environment and a counter of 0. The
-/// object itself is of no more use: its certificates expire within days.
+/// Store its ``record``. The object itself is not needed any more: its certificates expire within
+/// days.
 public struct VerifiedAttestation: Sendable {
     /// The key that signs assertions.
     public let publicKey: P256PublicKey

@@ -38,7 +38,7 @@ public enum AssertionDiagnosis {
             if key.isValidSignature(signature, digest: SHA256.digest(of: nonce.octets)) {
                 return variant.mistake
             }
-            // Whichever the client data, the right form of it stands first.
+            // Only with the right client data hash, which is the first variant.
             if variant.mistake == .none,
                 key.isValidSignature(signature, digest: nonce)
             {

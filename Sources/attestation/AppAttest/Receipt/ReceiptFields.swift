@@ -15,8 +15,8 @@ public import Cryptography
 ///     19 not before       RECEIPT only
 ///     21 expiration       creation + 90 days
 ///
-/// Fields 2, 3, 6 and 12 have to be there, since the checks need them; no field twice; fields of
-/// other numbers are passed over.
+/// Fields 2, 3, 6 and 12 are required, because the checks need them. No field may occur
+/// twice. Other fields are skipped.
 public struct ReceiptFields: Sendable {
     /// How a receipt came about.
     public enum Kind: String, Codable, Sendable, CaseIterable {
@@ -88,8 +88,8 @@ public struct ReceiptFields: Sendable {
             while !set.isAtEnd {
                 var field = DERCursor(try set.next(.sequence, in: bytes))
                 let type = try field.smallInteger(in: bytes)
-                // The version has been 1 always; another would say nothing about how to read the
-                // value.
+                // The version has always been 1. What another would mean is unknown, so it is not
+                // compared.
                 _ = try field.smallInteger(in: bytes)
                 let value = try field.next(.octetString, in: bytes)
                 try field.finish()

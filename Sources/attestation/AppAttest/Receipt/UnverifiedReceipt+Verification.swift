@@ -21,7 +21,7 @@ extension UnverifiedReceipt {
     }
 
     /// Checks this receipt, in the order of Apple's "Assessing fraud risk", "Verify the receipt";
-    /// the numbers below are its checks. Check 3, parsing, was the initialiser's.
+    /// the numbers below are its checks. Check 3, parsing, is done by the initialiser.
     ///
     /// - Parameters:
     ///   - appIDs: the App IDs that are accepted.
@@ -45,9 +45,9 @@ extension UnverifiedReceipt {
         } catch {
             throw ReceiptRefusal(.signatureMismatch, error.reason.rawValue)
         }
-        // Check 2: the chain, judged when the receipt was made. Signers live for about 13 months,
-        // receipts are kept for longer; that the signer was valid then is what can be asked of
-        // them. The signature covers the time.
+        // Check 2: the chain, at the moment when the receipt was made, which the signature covers.
+        // A signer's certificate lives for about 13 months. Receipts are kept for longer, so the
+        // certificate may have expired since.
         do throws(X509CertificateError) {
             _ = try signer.path(
                 through: message.certificates.filter { $0 !== signer },
@@ -61,9 +61,9 @@ extension UnverifiedReceipt {
                 error.detail
             )
         }
-        // Not among Apple's checks: the signer is one for receipts. Under the same root are keys
-        // that others hold, such as those of Apple Pay merchants, which could sign anything; every
-        // receipt's signer carries this mark.
+        // Not among Apple's checks: the certificate is one for signing receipts. The same root
+        // vouches for keys of other parties, such as Apple Pay merchants, which could sign
+        // anything. The certificate of every receipt's signer has this extension.
         guard signer.extensionBytes(Self.signerOID) != nil else {
             throw ReceiptRefusal(.certificateUntrusted, "the signer is none for receipts")
         }
@@ -73,7 +73,7 @@ extension UnverifiedReceipt {
         }
         // Check 5.
         if let freshness { try check(freshness) }
-        // Check 6. Field 3 is a certificate, of which the key counts.
+        // Check 6. Field 3 is a certificate; its key is compared.
         guard fields.certificate.p256PublicKey == key else {
             throw ReceiptRefusal(.keyMismatch, "field 3 is of another key")
         }

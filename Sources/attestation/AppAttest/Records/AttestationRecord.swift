@@ -20,7 +20,7 @@ public struct AttestationRecord: Hashable, Sendable {
     /// The receipt, to be verified on its own and sent to Apple for a newer one.
     public var receipt: [UInt8]
 
-    /// A record in which everything is said, for one that is read from a store of one's own.
+    /// A record from its parts, as they are read from a store of your own.
     public init(
         keyID: KeyID,
         publicKey: P256PublicKey,
