@@ -134,9 +134,13 @@ import Testing
     func `no signature of a product names a type of a target that is none`(module: String)
         throws
     {
-        let inner = ["ByteCoding", "COpenSSL", "Crypto", "Cryptography", "StrictCBOR"]
+        let products = ["AppAttest", "DeviceKey", "RequestBinding", "SoftwareAuthenticator"]
+        let built = try FileManager.default
+            .contentsOfDirectory(atPath: Self.modules.appending(path: "Modules").path)
+            .filter { $0.hasSuffix(".swiftmodule") }.map { String($0.dropLast(12)) }
+        #expect(built.contains("Cryptography"))
         // The start of a mangled name: the length of the module's name, and the name.
-        let starts = inner.map { "s:\($0.count)\($0)" }
+        let starts = built.filter { !products.contains($0) }.map { "s:\($0.count)\($0)" }
         try Self.withFolder { folder in
             let graph = try JSONDecoder().decode(
                 Graph.self,

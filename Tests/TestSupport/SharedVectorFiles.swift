@@ -28,10 +28,10 @@ package enum SharedVectorFiles {
         return nil
     }()
 
-    /// Reads all `attestations`, `assertions` or `receipts`, in the order of their names. Those
-    /// that software made come first, which the repository keeps; then the genuine ones, of which
-    /// there are none when the folder is absent. A file that can't be read stops the tests: a
-    /// vector that is left out without a word would seem to pass.
+    /// Reads all `attestations`, `assertions` or `receipts` in the order of their names: first the
+    /// software-made ones of the repository, then the genuine ones, of which there are none when
+    /// the folder is absent. A file that can't be read stops the tests: a vector that is left out
+    /// without a word would seem to pass.
     package static func load<Vector: Decodable>(_ kind: String) -> [Vector] {
         do {
             let software = try SoftwareVectorFiles.files(kind).map { id, file in

@@ -84,9 +84,7 @@ package struct VectorFile {
 
     /// The vector as the shared ones are written, in JSON.
     ///
-    /// - Parameters:
-    ///   - id: its name.
-    ///   - kind: `attestation`, `assertion` or `receipt`.
+    /// Throws what JSONSerialization throws. `kind` is `attestation`, `assertion` or `receipt`.
     package func json(id: String, kind: String) throws -> Data {
         var members: [String: Any] = ["id": id, kind + "_b64": object]
         var extensions: [String: String] = [:]
