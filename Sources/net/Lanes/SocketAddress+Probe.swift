@@ -1,6 +1,9 @@
 import Glibc
 
 extension SocketAddress {
+    /// The time between two probes: no event tells that somebody listens. Blocks.
+    package static func pause(milliseconds: Int32) { _ = poll(nil, 0, milliseconds) }
+
     /// Whether something takes connections at this address now: a connection is made and closed.
     ///
     /// Blocks, at most for so long; for tools, never on a lane.

@@ -36,7 +36,7 @@ struct EnrolCommand: AsyncParsableCommand {
             connections: connections,
             now: .current
         )
-        try await target.awaitGateway(server)
+        try target.awaitGateway(server)
         let counts = try await run.run { counts in
             StandardError.write("enrolled \(counts.enrolled), throttled \(counts.throttled)\n")
         }

@@ -87,7 +87,7 @@ struct RunCommand: AsyncParsableCommand {
             now: .current
         )
         for warning in plan.warnings { StandardError.write("warning: \(warning)\n") }
-        try await target.awaitGateway(server)
+        try target.awaitGateway(server)
         // A run that breaks off has used counters that are not recorded.
         let before = fleetOnDisk
         fleetOnDisk.nextCounter += Fleet.counterReserve

@@ -19,12 +19,12 @@ struct TargetOptions: ParsableArguments {
     var wait: String?
 
     /// Waits for the gateway where `--wait` says so.
-    func awaitGateway(_ server: ServerPlace) async throws(LoadError) {
+    func awaitGateway(_ server: ServerPlace) throws(LoadError) {
         guard let wait else { return }
         guard let time = LoadTime(wait) else {
             throw LoadError("--wait \(wait): use a whole number and ms, s, m or h")
         }
-        await server.awaitGateway(within: time) {
+        server.awaitGateway(within: time) {
             StandardError.write("waiting at most \(wait) for the gateway\n")
         }
     }
