@@ -276,16 +276,17 @@ let package = Package(
         // Tests.
         .sample("AppAttestServer", uses: ["AppAttest", crypto]),
         .support("TestSupport", uses: policy + verdict),
+        .support("LoopbackKit", uses: []),
         .faulty("portcullis-faulty", uses: commands + [grdb, sqlite]),
         .support("FuzzTargets", uses: device + fuzzed),
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
         .testTarget(name: "TidyTests", swiftSettings: settings),
-        .scenarios("TextTests", uses: ["Verification", "HTTPWire"]),
+        .scenarios("TextTests", uses: ["LoopbackKit", "Verification", "HTTPWire"]),
         .tests("ByteCoding"),
         .tests("JSONText"),
         .tests("StrictCBOR", uses: ["ByteCoding"]),
         .tests("Telemetry"),
-        .tests("HTTPWire", uses: ["ByteCoding"]),
+        .tests("HTTPWire", uses: ["ByteCoding", "TestSupport"]),
         .tests("RequestBinding"),
         .tests("Cryptography", uses: ["ByteCoding"]),
         .tests(
@@ -308,12 +309,13 @@ let package = Package(
         .tests("LoadGenerator", uses: policy + load + ["Challenges"]),
         .scenarios(
             "HTTPScenarios",
-            uses: policy + commands + wires + ["Admin", "Origins", "Proxy"],
+            uses: policy + commands + wires
+                + ["Admin", "LoopbackKit", "Origins", "Proxy", "TestSupport"],
             data: ["Cases"]
         ),
         .scenarios(
             "EnforcementScenarios",
-            uses: policy + commands + stand + ["CLinux", "TestSupport", grdb]
+            uses: policy + commands + stand + ["CLinux", "LoopbackKit", "TestSupport", grdb]
         ),
     ],
     swiftLanguageModes: [.v6]

@@ -1,5 +1,6 @@
 import AppAttest
 import Foundation
+import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
 import Testing
@@ -216,7 +217,7 @@ extension Scenarios {
             setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, size)
             for _ in 0..<100 {
                 let host = UInt32.random(in: 1..<0xFF_FFFE)
-                var address = Socket.loopback(53)
+                var address = LoopbackKit.address(port: 53)
                 address.sin_addr.s_addr = (0x7F00_0000 | host).bigEndian
                 let status = withUnsafePointer(to: &address) { pointer in
                     pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {

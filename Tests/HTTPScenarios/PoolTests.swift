@@ -1,3 +1,4 @@
+import LoopbackKit
 import Testing
 
 extension Scenarios {
@@ -274,7 +275,7 @@ extension Scenarios {
 
         @Test func `a server that does not answer the connect is passed over`() throws {
             let origin = try TestOrigin()
-            let deaf = try DeafListener()
+            let deaf = try DeafPort()
             defer { origin.stop() }
             let gateway = try TestGateway(
                 [("shop", [deaf.address, origin.address])],
@@ -297,7 +298,7 @@ extension Scenarios {
         }
 
         @Test func `without any server that answers a connect the answer is 504`() throws {
-            let deaf = try DeafListener()
+            let deaf = try DeafPort()
             let gateway = try TestGateway(
                 [("shop", [deaf.address])],
                 more: "timeouts: { connect: 100ms }"

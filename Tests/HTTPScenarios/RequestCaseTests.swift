@@ -1,25 +1,15 @@
+import TestSupport
 import Testing
 
 extension Scenarios {
     struct RequestCaseTests {
         /// Cases that are judged otherwise here, each with its reason. One that comes out as
         /// expected fails too, so that the list stays true.
-        static let divergences: [String: String] = [
-            "own-conn-03":
-                "Connection names what is meant for more than one hop, which is answered 400",
-            "own-clx-20": "as own-conn-03",
-            "own-tex-22": "as own-conn-03",
-            "own-conn-04": "as own-conn-03",
-            "own-conn-05": "as own-conn-03",
-            "own-conn-06": "as own-conn-03",
-            "own-conn-07": "as own-conn-03",
-            "own-conn-08": "as own-conn-03",
-            "own-conn-09": "as own-conn-03",
-            "own-conn-10": "as own-conn-03",
+        static let divergences = HTTPCase.divergences.merging([
             "own-conn-15": "the gateway asks for trailers itself, which it passes on (row 53)",
             "own-conn-16": "as own-conn-15",
             "own-mth-05": "RFC 9110 §7.6.2: with Max-Forwards 0 the request is answered here",
-        ]
+        ]) { $1 }
 
         @Test(arguments: Delivery.allCases)
         func `the origin sees exactly the requests of a case, and the client is told`(

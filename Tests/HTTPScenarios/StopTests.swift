@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LoopbackKit
 import Testing
 
 extension Scenarios {
@@ -161,7 +162,7 @@ extension Scenarios {
                     }
                 }
             }
-            let deaf = try DeafListener()
+            let deaf = try DeafPort()
             defer { for origin in origins { origin.stop() } }
             let (aside, old, new) = (origins[0], origins[1], origins[2])
             let gateway = try TestGateway(

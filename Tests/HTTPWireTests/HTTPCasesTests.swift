@@ -1,33 +1,17 @@
 import HTTPWire
+import TestSupport
 import Testing
 
-/// The shared cases, as far as octets alone can decide them; the rest is played through the proxy.
+/// The cases that were given, as far as bytes alone can decide them; the HTTP scenarios play all of
+/// them through the proxy.
 struct HTTPCasesTests {
-    /// Cases that are judged otherwise here, each with its reason. One that comes out as expected
-    /// fails too, so that the list stays true.
-    static let divergences: [String: String] = [
-        "own-conn-03":
-            "Connection names what is meant for more than one hop, which is answered 400",
-        "own-clx-20": "as own-conn-03",
-        "own-tex-22": "as own-conn-03",
-        "own-conn-04": "as own-conn-03",
-        "own-conn-05": "as own-conn-03",
-        "own-conn-06": "as own-conn-03",
-        "own-conn-07": "as own-conn-03",
-        "own-conn-08": "as own-conn-03",
-        "own-conn-09": "as own-conn-03",
-        "own-conn-10": "as own-conn-03",
-        "own-rsp-fold": "obs-fold in a response is answered 502, the other way of RFC 9112 §5.2 ¶4",
-        "own-rl-lowercase-method": "get is refused: servers that turn it into GET pass rules by",
-    ]
-
-    @Test(arguments: HTTPCase.all("request"))
-    func `a shared request case comes out as expected, however it is cut`(_ one: HTTPCase) {
+    @Test(arguments: HTTPCase.given.filter { $0.direction == "request" })
+    func `a request case comes out as expected, however it is cut`(_ one: HTTPCase) {
         let octets = one.octets
         for pieces in Splits.all(octets, cutsBelow: 160) {
             let replay = RequestReplay(pieces)
             let fault = Self.fault(one, replay)
-            if Self.divergences[one.id] != nil {
+            if HTTPCase.divergences[one.id] != nil {
                 #expect(fault != nil, "\(one.id) passes now; take it off the list")
             } else {
                 #expect(fault == nil, "\(one.id), \(pieces.count) pieces")
@@ -38,8 +22,8 @@ struct HTTPCasesTests {
         }
     }
 
-    @Test(arguments: HTTPCase.all("response"))
-    func `a shared response case comes out as expected, however it is cut`(_ one: HTTPCase) {
+    @Test(arguments: HTTPCase.given.filter { $0.direction == "response" })
+    func `a response case comes out as expected, however it is cut`(_ one: HTTPCase) {
         let octets = one.octets
         let method: Method =
             switch one.request_method {
@@ -49,7 +33,7 @@ struct HTTPCasesTests {
             }
         for pieces in Splits.all(octets, cutsBelow: 160) {
             let fault = Self.fault(one, ResponseReplay(pieces, to: method))
-            if Self.divergences[one.id] != nil {
+            if HTTPCase.divergences[one.id] != nil {
                 #expect(fault != nil, "\(one.id) passes now; take it off the list")
             } else {
                 #expect(fault == nil, "\(one.id), \(pieces.count) pieces")

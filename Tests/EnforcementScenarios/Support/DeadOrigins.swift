@@ -1,6 +1,9 @@
+import LoopbackKit
+
 /// Two origins that take no connection, and the rules that lead to them: `/refused`, `/deaf`.
 struct DeadOrigins {
     private let deaf: DeafPort
+    private let refusing: RefusingPort
     /// For a configuration, in YAML that is indented.
     let origins: String
 
@@ -11,9 +14,10 @@ struct DeadOrigins {
 
     init() throws {
         deaf = try DeafPort()
+        refusing = try RefusingPort()
         origins = """
-              nobody: { servers: ["127.0.0.1:\(try DeafPort.refusing())"] }
-              deaf: { servers: ["127.0.0.1:\(deaf.port)"] }
+              nobody: { servers: ["\(refusing.address)"] }
+              deaf: { servers: ["\(deaf.address)"] }
             """
     }
 }

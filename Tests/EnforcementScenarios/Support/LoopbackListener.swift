@@ -1,6 +1,7 @@
 import CLinux
 import Foundation
 import Glibc
+import LoopbackKit
 
 /// A port of this machine at which connections are accepted, each served by a thread of its own.
 final class LoopbackListener: Sendable {
@@ -8,19 +9,7 @@ final class LoopbackListener: Sendable {
     private let listener: Int32
 
     init(_ serve: @escaping @Sendable (MessageReader) throws -> Void) throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard listener >= 0 else { throw Socket.Failure("socket") }
-        var address = Socket.loopback(0)
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let status = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                bind(listener, address, size) == 0 && listen(listener, 512) == 0
-                    && getsockname(listener, address, &size) == 0
-            }
-        }
-        guard status else { throw Socket.Failure("listen") }
-        self.listener = listener
-        port = UInt16(bigEndian: address.sin_port)
+        (listener, port) = try LoopbackKit.listening()
         Thread.detachNewThread { [self] in accept(serve) }
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LoopbackKit
 
 /// A connected stream socket with blocking calls, each of which ends after
 /// ``ChildProcess/patience``.
@@ -29,42 +30,13 @@ final class Socket {
 
     /// Connects to a port of this machine, from 127.0.0.`host`.
     convenience init(port: UInt16, from host: UInt8 = 1) throws {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { throw Failure("socket") }
-        self.init(descriptor: descriptor)
-        if host != 1 {
-            var own = Self.loopback(0)
-            own.sin_addr.s_addr = UInt32(0x7F00_0000 | UInt32(host)).bigEndian
-            let status = withUnsafePointer(to: &own) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                }
-            }
-            guard status == 0 else { throw Failure("bind to 127.0.0.\(host)") }
-        }
-        var address = Self.loopback(port)
-        let status = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard status == 0 else { throw Failure("connect to \(port)") }
+        let source = host == 1 ? nil : host
+        self.init(descriptor: try LoopbackKit.connected(port: port, from: source))
     }
 
     /// Connects to a socket file.
     convenience init(path: String) throws {
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { throw Failure("socket") }
-        self.init(descriptor: descriptor)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(100)) }
-        let status = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        guard status == 0 else { throw Failure("connect to \(path)") }
+        self.init(descriptor: try LoopbackKit.connected(path: path))
     }
 
     deinit { close() }
@@ -74,14 +46,6 @@ final class Socket {
         guard descriptor >= 0 else { return }
         Glibc.close(descriptor)
         descriptor = -1
-    }
-
-    static func loopback(_ port: UInt16) -> sockaddr_in {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        return address
     }
 
     /// Sends all octets.

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import Synchronization
 import TLSSession
+import TestSupport
 
 /// A gateway and the origin behind it, for cases that are played one after the other.
 final class Bench: Sendable {

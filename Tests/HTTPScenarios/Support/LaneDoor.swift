@@ -1,6 +1,7 @@
 import Glibc
 import HTTPWire
 import Lanes
+import LoopbackKit
 
 @testable import Gateway
 @testable import Proxy
@@ -25,7 +26,7 @@ final class LaneDoor: Sendable {
         }
         lane = unit.lane
         var pair: [Int32] = [-1, -1]
-        let type = Wire.streamType | Int32(SOCK_NONBLOCK.rawValue)
+        let type = LoopbackKit.stream | Int32(SOCK_NONBLOCK.rawValue)
         guard socketpair(AF_UNIX, type, 0, &pair) == 0 else {
             throw WireFault.failed("socketpair", errno)
         }

@@ -1,6 +1,7 @@
 import ByteCoding
 import Cryptography
 import Foundation
+import TestSupport
 
 /// How the octets of a case are sent.
 enum Delivery: String, CaseIterable, Sendable {

@@ -1,4 +1,5 @@
 import Synchronization
+import TestSupport
 
 /// Plays a response case: the origin sends its octets, and the client says what became of them.
 struct ResponseReplay {

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import LoopbackKit
 
 /// What the kernel holds of a connection of the gateway's, which runs in this process.
 enum SendQueue {
@@ -8,8 +9,8 @@ enum SendQueue {
     /// Octets that the end at `port` has sent or is to send and the other has not acknowledged.
     static func octets(from port: UInt16, to peer: UInt16) throws -> Int {
         for descriptor in 3..<descriptorsMax
-        where Wire.port(of: descriptor, getpeername) == peer
-            && Wire.port(of: descriptor, getsockname) == port
+        where LoopbackKit.port(of: descriptor, getpeername) == peer
+            && LoopbackKit.port(of: descriptor, getsockname) == port
         {
             return Int(clinux_unacknowledged(descriptor))
         }

@@ -1,6 +1,7 @@
 import CLinux
 import Foundation
 import Glibc
+import LoopbackKit
 
 /// An origin of a test: it accepts, remembers what it was sent, and answers as its script says.
 ///
@@ -44,10 +45,10 @@ final class TestOrigin: @unchecked Sendable {
     init(path: String? = nil, script: @escaping Script = TestOrigin.friendly) throws {
         self.script = script
         if let path {
-            listener = try ListeningSocket.open(path: path)
+            listener = try LoopbackKit.listening(path: path)
             (address, port) = ("unix:" + path, 0)
         } else {
-            (listener, port) = try ListeningSocket.open()
+            (listener, port) = try LoopbackKit.listening()
             address = "127.0.0.1:\(port)"
         }
         Thread.detachNewThread { [self] in acceptAll() }
@@ -210,33 +211,6 @@ final class OriginConnection: Sendable {
             }
         } catch WireFault.ended {
         } catch WireFault.reset {
-        }
-    }
-}
-
-/// Sockets that listen, for tests.
-enum ListeningSocket {
-    /// On a port that the system chooses.
-    static func open(backlog: Int32 = 512) throws -> (descriptor: Int32, port: UInt16) {
-        let descriptor = socket(AF_INET, Wire.streamType, 0)
-        try bind(descriptor, Wire.address(port: 0), backlog)
-        return (descriptor, Wire.port(of: descriptor, getsockname))
-    }
-
-    static func open(path: String) throws -> Int32 {
-        let descriptor = socket(AF_UNIX, Wire.streamType, 0)
-        try bind(descriptor, UnixAddress.make(path), 512)
-        return descriptor
-    }
-
-    private static func bind<Address>(
-        _ descriptor: Int32,
-        _ address: Address,
-        _ backlog: Int32
-    ) throws {
-        guard Wire.call(Glibc.bind, descriptor, address) == 0, listen(descriptor, backlog) == 0
-        else {
-            throw WireFault.failed("bind", errno)
         }
     }
 }

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import LoopbackKit
 import Synchronization
 import TLSSession
 
@@ -32,9 +33,6 @@ final class Wire: @unchecked Sendable {
         .now + .milliseconds(Int(patienceMilliseconds))
     }
 
-    /// A stream socket that no program inherits which another test starts.
-    static let streamType = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-
     private(set) var descriptor: Int32
     /// Held while the descriptor is closed, or cut by another thread.
     private let ending = Mutex(())
@@ -50,80 +48,18 @@ final class Wire: @unchecked Sendable {
 
     deinit { close() }
 
-    /// Connects to a port of this host, from 127.0.0.`host` where that is given. Only then is it
-    /// bound: a port that was bound is not free as long as any connection of it lingers.
+    /// Connects to a port of this host, from 127.0.0.`host` where that is given.
     convenience init(port: UInt16, from host: UInt8? = nil, tls: TLSSession? = nil) throws {
-        let source = host.map { Self.address($0, port: 0) }
-        try self.init(connecting: AF_INET, Self.address(port: port), from: source, tls: tls)
-    }
-
-    /// A port of 127.0.0.`host`; 0 for one that the system chooses.
-    static func address(_ host: UInt8 = 1, port: UInt16) -> sockaddr_in {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = (0x7F00_0000 | UInt32(host)).bigEndian
-        return address
+        self.init(descriptor: try LoopbackKit.connected(port: port, from: host), tls: tls)
     }
 
     /// Connects to a Unix socket.
     convenience init(path: String) throws {
-        try self.init(connecting: AF_UNIX, UnixAddress.make(path))
-    }
-
-    /// Calls `bind` or `connect`.
-    static func call<Address>(
-        _ function: (Int32, UnsafePointer<sockaddr>?, socklen_t) -> Int32,
-        _ descriptor: Int32,
-        _ address: Address
-    ) -> Int32 {
-        // The pointer lives for the call, and the address is as long as its type.
-        withUnsafeBytes(of: address) { octets in
-            function(
-                descriptor,
-                octets.assumingMemoryBound(to: sockaddr.self).baseAddress,
-                socklen_t(octets.count)
-            )
-        }
-    }
-
-    private convenience init<Address>(
-        connecting family: Int32,
-        _ address: Address,
-        from source: Address? = nil,
-        tls: TLSSession? = nil
-    ) throws {
-        let descriptor = socket(family, Self.streamType, 0)
-        guard source.map({ Self.call(bind, descriptor, $0) }) ?? 0 == 0,
-            Self.call(connect, descriptor, address) == 0
-        else {
-            let code = errno
-            Glibc.close(descriptor)
-            throw WireFault.failed("connect", code)
-        }
-        self.init(descriptor: descriptor, tls: tls)
+        self.init(descriptor: try LoopbackKit.connected(path: path))
     }
 
     /// The port of this end.
-    var localPort: UInt16 { Self.port(of: descriptor, getsockname) }
-
-    /// The port of one end of a TCP connection, as `getsockname` or `getpeername` says; 0 when
-    /// there is none.
-    static func port(
-        of descriptor: Int32,
-        _ name: (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?) -> Int32
-    ) -> UInt16 {
-        var address = sockaddr_storage()
-        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        // The pointer lives for the call, and the address is as long as its type.
-        let status = withUnsafeMutableBytes(of: &address) {
-            name(descriptor, $0.assumingMemoryBound(to: sockaddr.self).baseAddress, &length)
-        }
-        guard status == 0, address.ss_family == AF_INET else { return 0 }
-        return withUnsafeBytes(of: address) {
-            UInt16(bigEndian: $0.load(fromByteOffset: 2, as: UInt16.self))
-        }
-    }
+    var localPort: UInt16 { LoopbackKit.port(of: descriptor, getsockname) }
 
     static func set(_ descriptor: Int32, _ level: Int32, _ name: Int32, _ value: Int32) {
         var value = value
@@ -285,17 +221,5 @@ final class Wire: @unchecked Sendable {
     private static func fault(_ call: String) -> WireFault {
         let code = errno
         return code == ECONNRESET || code == EPIPE ? .reset : .failed(call, code)
-    }
-}
-
-/// The address of a socket in the file system.
-enum UnixAddress {
-    static func make(_ path: String) -> sockaddr_un {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { target in
-            target.copyBytes(from: path.utf8.prefix(target.count - 1))
-        }
-        return address
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LoopbackKit
 
 /// One shell that executes a document's steps from the first to the last, in a folder of its own.
 ///
@@ -119,20 +120,9 @@ struct Session {
         var sockets: [Int32] = []
         defer { for socket in sockets { close(socket) } }
         return try (0..<count).map { _ in
-            let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            let socket = try LoopbackKit.bound()
             sockets.append(socket)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let isBound = withUnsafeMutableBytes(of: &address) { bytes in
-                bytes.withMemoryRebound(to: sockaddr.self) { place in
-                    bind(socket, place.baseAddress, length) == 0
-                        && getsockname(socket, place.baseAddress, &length) == 0
-                }
-            }
-            guard isBound else { throw Failure(description: "no port on the loopback interface") }
-            return UInt16(bigEndian: address.sin_port)
+            return LoopbackKit.port(of: socket, getsockname)
         }
     }
 }
