@@ -84,7 +84,11 @@ package struct VectorFile {
 
     /// The vector as the shared ones are written, in JSON.
     ///
-    /// Throws what JSONSerialization throws. `kind` is `attestation`, `assertion` or `receipt`.
+    /// - Parameters:
+    ///   - id: its name.
+    ///   - kind: `attestation`, `assertion` or `receipt`.
+    /// - Returns: the vector as a JSON object.
+    /// - Throws: what `JSONSerialization` throws.
     package func json(id: String, kind: String) throws -> Data {
         var members: [String: Any] = ["id": id, kind + "_b64": object]
         var extensions: [String: String] = [:]
