@@ -15,8 +15,9 @@ import Testing
         let session = try Session()
         defer { session.end() }
         for (step, printed) in zip(steps, try await session.run(steps)) {
+            let agree = Normalised.agree(step.prints, printed)
             #expect(
-                Normalised.agree(step.prints, printed),
+                agree,
                 """
                 \(path):\(step.line): \(step.commands.first ?? "") … printed
                 \(printed.joined(separator: "\n"))

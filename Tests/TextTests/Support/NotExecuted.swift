@@ -6,7 +6,13 @@ enum NotExecuted {
     static let reasons: [String: [String: String]] = [
         "README.md": [
             "deploy/quickstart": "builds for release and installs packages"
-        ]
+        ],
+        "deploy/README.md": [
+            "install -m 755 .build/release/portcullis /usr/local/bin/": "needs root and systemd",
+            "docker build -f deploy/Containerfile -t portcullis .": "needs Docker",
+            "systemctl reload portcullis": "needs systemd",
+            "deploy/benchmark --markdown": "builds for release and takes minutes",
+        ],
     ]
 
     /// A line without its prompt and its comment.

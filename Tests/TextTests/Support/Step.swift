@@ -13,6 +13,8 @@ struct Step {
     /// - A `console` block is a step for each line that begins with `$ `. A command goes on in the
     ///   next line after a backslash, and to the end of a `<<'END'` document; what follows is
     ///   what it prints.
+    /// - A `yaml` block whose first line is a comment with a path, `# rules/10-orders.yaml`, is that
+    ///   file: it is written where it stands in the order.
     static func all(of document: Document) -> [(block: Document.Block, steps: [Step])] {
         document.blocks.indices.compactMap { index in
             let block = document.blocks[index]
@@ -25,9 +27,18 @@ struct Step {
                     block,
                     [Step(commands: block.lines, prints: prints ?? [], line: block.line)]
                 )
+            case "yaml": return file(block).map { (block, [$0]) }
             default: return nil
             }
         }
+    }
+
+    private static func file(_ block: Document.Block) -> Step? {
+        guard let path = block.lines.first?.wholeMatch(of: /# ([\w\-\/.]+\.yaml)/)?.1 else {
+            return nil
+        }
+        let write = ["mkdir -p \"$(dirname \(path))\"", "cat > \(path) <<'END'"]
+        return Step(commands: write + block.lines + ["END"], prints: [], line: block.line)
     }
 
     private static func steps(ofConsole block: Document.Block) -> [Step] {
