@@ -245,10 +245,11 @@ let package = Package(
             uses: ["HTTPWire", "Lanes", "TLSSession", "Verification"]
         ),
         .part("Origins", in: "proxy", uses: ["HTTPWire", "Lanes"]),
+        .part("RequestFlow", in: "proxy", uses: policy + ["KeyStore", "Verification"]),
         .part(
             "Proxy",
             in: "proxy",
-            uses: policy + verdict + sockets + ["ClientStreams", "Origins", deque]
+            uses: policy + verdict + sockets + ["ClientStreams", "Origins", "RequestFlow", deque]
         ),
         .part("Admin", in: "proxy", uses: ["HTTPWire", "JSONText", "Lanes", "Telemetry"]),
 
@@ -296,6 +297,7 @@ let package = Package(
         ),
         .tests("Rules", uses: ["AppAttest", "Cryptography", "HTTPWire", "RequestBinding"]),
         .tests("Verification", uses: policy + stand + ["Challenges", "KeyStore", "TestSupport"]),
+        .tests("RequestFlow", uses: policy + ["KeyStore", "Verification"]),
         .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
         .tests("SQLiteKeyStore", uses: policy + ["Challenges", "KeyStore", "TestSupport", grdb]),

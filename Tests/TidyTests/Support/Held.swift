@@ -20,7 +20,7 @@ enum Held {
     /// Parts without I/O, clock or lock (Sources/README.md, "Invariants").
     static let pureTargets: Set<String> = [
         "AppAttest", "StrictCBOR", "Verification", "HTTPWire", "JSONText", "ByteCoding",
-        "RequestBinding", "Rules", "Telemetry",
+        "RequestBinding", "RequestFlow", "Rules", "Telemetry",
     ]
 
     /// Modules that bring I/O or a clock. Synchronization is not among them: an atomic is no lock,

@@ -1,0 +1,168 @@
+package import Rules
+
+/// One request, from its head to the end of its response, as a pure state machine.
+///
+///     arriving → locating ─┬→ calling → collecting → serving ───────────────┐
+///                          │                                                │
+///                          └→ routing → taking → judging ⇄ holding          │
+///                                          │        ├→ awaitingCommit       │
+///                                          ▼        ▼        │              │
+///                                       connecting ◀─────────┘              │
+///                                        ▲      ▼                           │
+///                                  retry └── sending ──→ responding ──┐     │
+///                                               └─→ (tunnel) ─────────┤     │
+///                                                                     ▼     ▼
+///     every state before `responding` ──→ (skipping) ──→ answered ──→  over
+///
+/// Every event is a method. It returns the action that follows, and its driver performs that and
+/// decides nothing: the proxy's `Exchange`, or a test's table. The machine knows what a request
+/// means. How it looks on a connection (framing, `100 Continue`, whether the connection goes on) is
+/// the business of the streams on both sides, and every byte of content stays with the driver.
+///
+/// The events are in files of their own: `+Head`, `+Verdict`, `+Content`, `+Origin`, `+Response`,
+/// `+Ending`. An event that can't come in a state stops the program and names what was assumed. An
+/// event that was on its way when the request ended is *late*, and nothing follows from it.
+package struct RequestFlow: ~Copyable {
+    /// Where the request is.
+    enum State {
+        /// The head has come; the address may be over its limit of requests.
+        /// Leaves to `locating`, `skipping`, `over`.
+        case arriving
+        /// It is found out who is asked: an origin, a service of the gateway, or nobody.
+        /// Leaves to `calling`, `collecting`, `serving`, `routing`, `skipping`, `over`.
+        case locating
+        /// A service is asked; the address may be over its limit of calls.
+        /// Leaves to `collecting`, `serving`, `skipping`, `over`.
+        case calling(ServiceDemands)
+        /// The service's content is on its way. Leaves to `serving`, `over`.
+        case collecting(ServiceDemands)
+        /// The service is at work on its answer. Leaves to `over`.
+        case serving
+        /// The rule is looked for. Leaves to `taking`, `judging`, `connecting`, `skipping`, `over`.
+        case routing
+        /// Content that came whole with the head is taken off the client's stream.
+        /// Leaves to `judging`, `connecting`, `over`.
+        case taking(Content)
+        /// The verdict is asked for: about the head, or about the content that was held.
+        /// Leaves to `holding`, `awaitingCommit`, `connecting`, `skipping`, `over`.
+        case judging(Content)
+        /// Content is read and held until all of it can be judged, or released unjudged.
+        /// Leaves to `judging`, `connecting`, `over`.
+        case holding(Holding)
+        /// The verdict allows the request, if the commit does that it waits for.
+        /// Leaves to `connecting`, `skipping`, `over`.
+        case awaitingCommit(Content)
+        /// A server is being found. Leaves to `sending`, `skipping`, `over`.
+        case connecting(Approach)
+        /// A server is given the request. Leaves to `connecting`, `responding`, `over`.
+        case sending(Leg)
+        /// The response goes to the client, and maybe the rest of the request to the server.
+        /// Leaves to `over`.
+        case responding(Leg, Response)
+        /// The gateway will answer; content that was not read is skipped if all of it is here, so
+        /// that the connection can go on. Leaves to `over`.
+        case skipping(Reply)
+        /// The request has ended, and what the origin got of it is known. Every event is late.
+        case over(Delivery)
+    }
+
+    /// The most content that goes to the origin in one piece with the head, in bytes.
+    package static let behindHeadMax: UInt64 = 1024
+
+    /// What the request is and asks, taken from its head once.
+    package let facts: RequestFacts
+    /// Whose request it is: a rule's or a service's.
+    package internal(set) var route: Route
+    /// What was found out about it.
+    package internal(set) var judgement = Judgement.none
+    /// Bytes of content that have come.
+    package internal(set) var contentBytes: UInt64 = 0
+    var state = State.arriving
+
+    /// - fallback: the rule that stands for requests that were not routed.
+    package init(_ facts: RequestFacts, fallback: Rule) {
+        self.facts = facts
+        route = .rule(fallback)
+    }
+
+    /// The rule of the request; the fallback when it has none of its own.
+    package var rule: Rule {
+        switch route {
+        case .rule(let rule), .service(_, let rule): rule
+        }
+    }
+}
+
+// What the driver and the streams ask.
+extension RequestFlow {
+    /// Whether the request has ended. What arrives later finds it over.
+    package var isOver: Bool {
+        if case .over = state { true } else { false }
+    }
+
+    /// Whether content is to be read from the client now.
+    package var takesContent: Bool {
+        switch state {
+        case .collecting, .holding: true
+        case .sending(let leg), .responding(let leg, _): leg.takesContent
+        case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
+            .awaitingCommit, .connecting, .skipping, .over:
+            false
+        }
+    }
+
+    /// Whether the client is to send content, now or when the server takes it.
+    package var awaitsContent: Bool {
+        switch state {
+        case .collecting, .holding: true
+        case .sending(let leg), .responding(let leg, _):
+            if case .streaming = leg.upload { true } else { false }
+        case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
+            .awaitingCommit, .connecting, .skipping, .over:
+            false
+        }
+    }
+
+    /// Whether the trailers of the response are the client's.
+    package var passesTrailers: Bool {
+        guard case .responding(_, let response) = state else { return false }
+        if case .pass = response.trailers { return true }
+        return false
+    }
+
+    /// Whether the client has sent all of the request.
+    package var isUploaded: Bool {
+        switch state {
+        case .arriving, .locating, .calling, .routing: !facts.hasContent
+        case .taking(let content), .judging(let content), .awaitingCommit(let content):
+            content.isHere
+        case .connecting(let approach): approach.content.isHere
+        case .collecting, .holding: false
+        case .serving: true
+        case .sending(let leg), .responding(let leg, _):
+            if case .given = leg.upload { true } else { false }
+        case .skipping, .over: false
+        }
+    }
+
+    /// Whether the response of an origin has begun.
+    package var hasResponse: Bool {
+        if case .responding = state { true } else { false }
+    }
+
+    /// What an origin was given, as far as it is known now.
+    package var delivery: Delivery {
+        switch state {
+        case .sending(let leg), .responding(let leg, _): leg.delivery
+        case .over(let delivery): delivery
+        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
+            .holding, .awaitingCommit, .connecting, .skipping:
+            .nothing
+        }
+    }
+
+    /// Whose fault it is that an event came in a state that does not have it: ours.
+    func impossible(_ event: StaticString) -> Never {
+        preconditionFailure("RequestFlow: \(event) while \(state)")
+    }
+}
