@@ -1,4 +1,5 @@
 import HTTPWire
+import LoopbackKit
 import Origins
 import Testing
 
@@ -126,9 +127,9 @@ extension Scenarios {
         }
 
         @Test func `a server that takes no connection fails the call with why`() throws {
-            let refusing = try DeafListener.refusingAddress()
-            #expect(try CallBench([refusing]).call() == .failure(.unreachable(.refused)))
-            let deaf = try DeafListener()
+            let refusing = try RefusingPort()
+            #expect(try CallBench([refusing.address]).call() == .failure(.unreachable(.refused)))
+            let deaf = try DeafPort()
             let timedOut = try CallBench([deaf.address], connect: 100).call()
             #expect(timedOut == .failure(.unreachable(.timedOut)))
             let late = try CallBench([deaf.address]) { $0.totalTimeout = 100 }.call()
@@ -137,10 +138,10 @@ extension Scenarios {
 
         @Test func `another server is tried where the first takes no connection`() throws {
             let origin = try TestOrigin()
-            let deaf = try DeafListener()
+            let deaf = try DeafPort()
             defer { origin.stop() }
-            let refusing = try DeafListener.refusingAddress()
-            let bench = try CallBench([refusing, deaf.address, origin.address])
+            let refusing = try RefusingPort()
+            let bench = try CallBench([refusing.address, deaf.address, origin.address])
             #expect(try bench.call().get().status == 200)
             withExtendedLifetime(deaf) {}
         }

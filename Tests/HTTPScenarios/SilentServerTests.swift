@@ -1,3 +1,4 @@
+import LoopbackKit
 import Testing
 
 extension Scenarios {
@@ -30,7 +31,7 @@ extension Scenarios {
             throws
         {
             let origin = try TestOrigin()
-            let deaf = try DeafListener()
+            let deaf = try DeafPort()
             defer { origin.stop() }
             let gateway = try TestGateway(
                 [("shop", [deaf.address, origin.address])],
@@ -50,7 +51,7 @@ extension Scenarios {
             throws
         {
             let origin = try TestOrigin()
-            let deaf = try (0..<2).map { _ in try DeafListener() }
+            let deaf = try (0..<2).map { _ in try DeafPort() }
             defer { origin.stop() }
             let gateway = try TestGateway(
                 [("shop", deaf.map(\.address) + [origin.address])],
