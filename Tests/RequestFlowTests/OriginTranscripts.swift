@@ -6,25 +6,15 @@ import Verification
 // Servers that fail, and second attempts.
 extension Transcript {
     static let connects: [Transcript] = [
-        Transcript("a server that refuses is followed by the next", .get, ends: .whole) {
+        Transcript("no server takes a connection", .get, ends: .nothing) {
             routing
             on(.routed(whole: nil), .admitUnjudged)
-            on(.connectFailed(.refused), .connect(.first))
-            given(.fresh)
-            response(.drop)
+            on(.connectFailed(.refused), .answer(.failed(.unreachable), .none, .goesOn))
         },
-        Transcript("no server is left", .get, ends: .nothing) {
+        Transcript("no server answers a connect in time", .post, ends: .nothing) {
             routing
             on(.routed(whole: nil), .admitUnjudged)
-            on(.connectFailed(.timedOut), .connect(.first))
-            on(.connectFailed(.refused), .connect(.first))
-            on(.serversExhausted, .answer(.failed(.unreachable), .none, .goesOn))
-        },
-        Transcript("no server is left, and the last did not answer", .post, ends: .nothing) {
-            routing
-            on(.routed(whole: nil), .admitUnjudged)
-            on(.connectFailed(.timedOut), .connect(.first))
-            on(.serversExhausted, .skipContent)
+            on(.connectFailed(.timedOut), .skipContent)
             on(.contentSkipped(isWhole: true), .answer(.failed(.connectTimeout), .none, .goesOn))
         },
         Transcript("no descriptor is left", .get, ends: .nothing) {
@@ -56,8 +46,7 @@ extension Transcript {
         Transcript("no server is left for a second attempt", .get, ends: .nothing) {
             sent()
             on(.originBroke(.nothing), .retry(.broken, .close))
-            on(.connectFailed(.refused), .connect(.second))
-            on(.serversExhausted, .answer(.failed(.unreachable), .none, .goesOn))
+            on(.connectFailed(.refused), .answer(.failed(.unreachable), .none, .goesOn))
         },
         Transcript("a fresh connection that breaks is an answer", .get, ends: .whole) {
             sent(.fresh)
@@ -127,7 +116,7 @@ extension Transcript {
             on(.connected(), .sendHead(heldBytes: 0, .byReset))
             on(.writeFailed(isUntouched: false), .readLastWords)
             on(.lastWordsRead(.nothing), .retry(.broken, .reset))
-            on(.serversExhausted, .skipContent)
+            on(.connectFailed(.refused), .skipContent)
             on(.contentSkipped(isWhole: false), .answer(.failed(.unreachable), .none, .lingers))
         },
         Transcript("content that is gone can't be repeated", .put, ends: .cutShort(.anything)) {

@@ -273,14 +273,14 @@ extension Transcript {
         Transcript("no server takes content that was held", .post, .holding, ends: .nothing) {
             held(100)
             on(.clientBroke, closesClient: false)
-            on(.serversExhausted, .answer(.failed(.unreachable), .none, .goesOn))
+            on(.connectFailed(.refused), .answer(.failed(.unreachable), .none, .goesOn))
         },
         Transcript("no server takes content that was released", .post, .holding, ends: .nothing) {
             holding(.observed)
             on(.received(100, isLast: true), takes: .hold)
             on(.holdFailed(.spillFailed), takesAnew: .append)
             on(.contentRead(isLast: true), .release)
-            on(.serversExhausted, .answer(.failed(.unreachable), .none, .lingers))
+            on(.connectFailed(.refused), .answer(.failed(.unreachable), .none, .lingers))
         },
     ]
 }

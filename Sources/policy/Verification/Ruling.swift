@@ -102,4 +102,11 @@ package struct Proof: Sendable {
 
     /// Whether a signature was verified for it.
     package var isVerified: Bool { verified != nil }
+
+    /// What is known of the verdict while the content is awaited.
+    package var provisional: Ruling {
+        var ruling = Ruling(.pass, keyID: keyID)
+        if isVerified { ruling.standing = .signed }
+        return ruling
+    }
 }

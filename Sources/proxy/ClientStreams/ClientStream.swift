@@ -168,8 +168,6 @@ package protocol ClientStreamOwner: AnyObject {
     func contentReady()
     /// Content was awaited and did not come, or too slowly.
     func contentTimedOut()
-    /// The gateway begins to end.
-    func drainBegan()
     /// What waited for the client has been sent.
     func clientDrained()
     /// The client has gone in both directions while nobody read. `true` closes the stream.

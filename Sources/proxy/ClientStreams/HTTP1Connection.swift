@@ -266,7 +266,6 @@ extension HTTP1Connection {
             setDeadline(milliseconds: host.clientLimits.drainIdleTime)
         case .request(let stream):
             if unsentBytes == 0, isEnding, stream.owner?.isUploaded == true { expectNothing() }
-            stream.owner?.drainBegan()
         case .lingering, .tunnel: break
         }
     }

@@ -5,60 +5,48 @@ import HTTPWire
 import KeyStore
 import Lanes
 import Origins
+import RequestFlow
 import Telemetry
 import Verification
 
 // The gateway's own endpoints: challenges and enrolment.
 extension Exchange {
-    /// Collects the content, bounded, then serves the endpoint.
-    func collect(for endpoint: Endpoint) {
-        self.endpoint = endpoint
+    /// Whether the endpoint is served, and what it takes.
+    func locate(_ endpoint: Endpoint) -> RequestFlow.Action {
+        record.endpoint = endpoint
         switch endpoint {
-        case .unknown: return answer(.error(status: 404, reason: "no-such-endpoint"))
-        case .wrongMethod:
-            return answer(
-                .error(status: 405, reason: "method-not-allowed", fields: [("Allow", "POST")])
+        case .challenges, .keys:
+            let contentMax = UInt64(settings.limits.endpointBodyMax)
+            return flow.located(
+                .service(ServiceDemands(contentMax: contentMax, isCharged: true))
             )
-        case .challenges, .keys: break
+        case .unknown: content = .answered(.error(status: 404, reason: "no-such-endpoint"))
+        case .wrongMethod:
+            let fields = [(name: "Allow", value: "POST")]
+            content = .answered(
+                .error(status: 405, reason: "method-not-allowed", fields: fields)
+            )
         }
-        guard takesCall() else { return refuseForAddress() }
-        if case .length(let length) = client?.contentFraming,
-            length > UInt64(settings.limits.endpointBodyMax)
-        {
-            return refuse(.contentTooLarge)
-        }
-        guard case .waiting = upload else { return collectedIsComplete() }
-        upload = .collecting
-        beginUpload()
+        return flow.serviceRefused()
     }
 
-    /// Collects a piece; `false` when the exchange took another turn.
-    func collect(_ piece: Span<UInt8>) -> Bool {
-        guard collected.count + piece.count <= settings.limits.endpointBodyMax else {
-            upload = .abandoned
-            refuse(.contentTooLarge)
-            return false
-        }
-        piece.withUnsafeBufferPointer { collected.append(contentsOf: $0) }
-        return true
-    }
-
-    func collectedIsComplete() {
-        upload = .done
+    /// Asks the endpoint.
+    func serve() -> RequestFlow.Action {
         client?.stopDeadline()
         let now = MonotonicClock.nanoseconds
-        switch endpoint {
+        let collected = if case .collected(let bytes) = content { bytes } else { [UInt8]() }
+        switch record.endpoint {
         case .challenges:
             let action = proxy.enrolment.challenges(
                 for: collected.span,
                 now: proxy.wallSeconds,
                 charge: { oweCalls($0 - 1) }
             )
-            serve(action)
+            return serve(action)
         case .keys:
             guard mayVerify(now: now) else {
                 proxy.tally.add(.addressVerificationsRefused)
-                return refuseForAddress()
+                return flow.addressThrottled()
             }
             let action = proxy.enrolment.enrol(
                 collected.span,
@@ -69,19 +57,19 @@ extension Exchange {
             if case .refuse(let problem) = action, [400, 403].contains(problem.status) {
                 addFailure(now: now)
             }
-            serve(action)
+            return serve(action)
         case .unknown, .wrongMethod, nil:
             preconditionFailure("Exchange: collected content without an endpoint")
         }
     }
 
-    private func serve(_ action: Enrolment.Action) {
+    private func serve(_ action: Enrolment.Action) -> RequestFlow.Action {
         switch action {
         case .answer(let status, let json):
-            answer(LocalAnswer(status: status, json: json))
+            content = .answered(LocalAnswer(status: status, json: json))
         case .refuse(let problem):
             if problem.status == 429 { proxy.tally.add(.enrolmentsThrottled) }
-            answer(LocalAnswer(problem))
+            content = .answered(LocalAnswer(problem))
         case .store(let record):
             let lane = lane
             let waiting = LaneBound(self, on: lane)
@@ -92,12 +80,14 @@ extension Exchange {
                     exchange.enrolled(outcome)
                 }
             }
+            return .none
         }
+        return flow.served()
     }
 
     private func enrolled(_ outcome: EnrolOutcome) {
         let action = proxy.enrolment.stored(outcome)
         if case .answer(201, _) = action { proxy.tally.add(.enrolments) }
-        serve(action)
+        perform(serve(action))
     }
 }

@@ -1,73 +1,146 @@
 import AppAttest
-import Challenges
 import ClientStreams
 import Cryptography
 import HTTPWire
 import KeyStore
 import Lanes
-import Origins
+import RequestFlow
 import Rules
 import Telemetry
 import Verification
 
+// The verdict.
 extension Exchange {
-    /// Judges what the head shows, then forwards, refuses, or holds the content.
-    func judge(_ octets: Span<UInt8>) {
-        takeArrived()
-        switch rule.mode {
-        case .off:
-            writeOriginHead(octets, framing: proxy.heads.request.framing)
-            return forward()
-        case .deny: return decide(Ruling(.refuse(.noRule)))
-        case .observe, .enforce: break
-        }
+    /// Judges what the head shows, and writes the head for the origin.
+    func judgeHead(_ octets: Span<UInt8>) -> RequestFlow.Action {
         let before = (proxy.judge.verifications, MonotonicClock.nanoseconds)
-        let content = held?.memory ?? arrived
         let opening = proxy.judge.open(
             proxy.heads.request,
             octets,
-            rule: rule,
+            rule: flow.rule,
             now: UnixTime(seconds: proxy.wallSeconds),
             mayVerify: mayVerify(now: before.1),
-            content: content.span
+            content: content.arrived.span
         )
         switch opening {
         case .ruled(let ruling):
             count(ruling, since: before)
-            writeOriginHead(octets, framing: proxy.heads.request.framing)
-            expectedDigest = ruling.expectedDigest
-            if expectedDigest != nil { digest = SHA256.Stream() }
-            decide(ruling)
+            writeOriginHead(octets, framing: flow.facts.framing)
+            if ruling.expectedDigest != nil { content = .hashed(SHA256.Stream()) }
+            return flow.ruled(ruling, enforcement(of: ruling))
         case .hold(let proof):
             countVerifications(since: before)
             writeOriginHead(octets, framing: nil)
-            self.proof = proof
+            content = .unjudged(HeldBody(heldBounds), proof)
             // Without a stated digest nothing is verified so far: whose key it is, is not known.
-            isEnforced = isEnforced(signer: proof.isVerified ? proof.keyID : nil)
-            hold()
+            let provisional = proof.provisional
+            return flow.contentAwaited(provisional, enforcement(of: provisional))
         }
     }
 
-    /// The content is held and complete.
-    func judgeHeld(_ held: HeldBody) {
-        guard let proof else { preconditionFailure("Exchange: content held without a proof") }
-        self.proof = nil
+    /// Judges content that is held and complete.
+    func judgeContent() -> RequestFlow.Action {
+        guard case .unjudged(let held, let proof) = content else {
+            preconditionFailure("Exchange: content held without a proof")
+        }
+        content = .held(held)
+        client?.stopDeadline()
         let before = (proxy.judge.verifications, MonotonicClock.nanoseconds)
-        let wasVerified = proof.isVerified
         let ruling = proxy.judge.close(
             proof,
             content: held.digest(),
             text: { held.text() },
             start: { held.start },
-            rule: rule,
+            rule: flow.rule,
             now: UnixTime(seconds: proxy.wallSeconds),
             mayVerify: mayVerify(now: before.1)
         )
         count(ruling, since: before)
-        if wasVerified, case .refuse = ruling.verdict { addFailure(now: before.1) }
+        if proof.isVerified, case .refuse = ruling.verdict { addFailure(now: before.1) }
         HeadWriter.field("Content-Length", UInt64(held.count), into: &originHead)
-        originFraming = .length(UInt64(held.count))
-        decide(ruling)
+        return flow.ruled(ruling, enforcement(of: ruling))
+    }
+
+    /// Compares streamed content with the digest that the head states.
+    func compareDigest() -> RequestFlow.Action {
+        switch comparedDigest() {
+        case .send: return .sendContent(.last)
+        case .stop(let action): return action
+        case .collect, .hold, .append, .sendHashed, .compare:
+            preconditionFailure("Exchange: a digest was compared of content that is held")
+        }
+    }
+
+    /// Compares, and counts the verdict where that changes it.
+    func comparedDigest() -> RequestFlow.Take.Place {
+        guard case .hashed(let stream) = content,
+            case .given(let ruling, _) = flow.judgement, let expected = ruling.expectedDigest
+        else { preconditionFailure("Exchange: no digest is expected") }
+        let agrees = stream.digest() == expected
+        if !agrees { proxy.tally.add(.digestMismatches) }
+        let take = flow.digestCompared(agrees: agrees)
+        note(take.news)
+        return take.place
+    }
+
+    /// Counts a verdict that has changed.
+    func note(_ news: RequestFlow.Take.News) {
+        switch news {
+        case .none: break
+        case .verdictChanged: countVerdict()
+        }
+    }
+
+    /// Waits for a commit. Then ``committed(_:)``.
+    func awaitCommit(_ ticket: CommitTicket) {
+        proxy.tally.add(.commitWaits)
+        proxy.commitQueue.wait(for: ticket, self, now: MonotonicClock.nanoseconds)
+    }
+
+    /// The commit that the request waited for has ended.
+    func committed(_ decision: ConsumeDecision) {
+        if case .refused = decision { addFailure(now: MonotonicClock.nanoseconds) }
+        perform(flow.committed(decision))
+    }
+
+    /// Forwards, with the verdict.
+    func admit() -> RequestFlow.Action {
+        countVerdict()
+        writeVerdict()
+        return forward()
+    }
+
+    /// Forwards what is held without a verdict about all of it.
+    func releaseContent() -> RequestFlow.Action {
+        guard let held = content.heldBody else { return .none }
+        if case .unjudged(_, let proof) = content, proof.isVerified {
+            // A signature was verified, and nothing was admitted.
+            addFailure(now: MonotonicClock.nanoseconds)
+        }
+        content = .released(held)
+        HeadWriter.framing(flow.facts.framing, into: &originHead)
+        client?.stopDeadline()
+        writeVerdict()
+        return forward()
+    }
+
+    /// Counts the verdict as it stands.
+    func countVerdict() {
+        guard let (ruling, enforcement) = flow.judgement.verdict else { return }
+        let isEnforced = if case .enforced = enforcement { true } else { false }
+        proxy.tally.addVerdict(
+            rule: flow.rule.index,
+            slot: VerdictSlot.index(ruling.verdict, isEnforced: isEnforced, isTest: ruling.isTest)
+        )
+    }
+
+    private func enforcement(of ruling: Ruling) -> Enforcement {
+        Enforcement(
+            flow.rule,
+            signer: ruling.signer,
+            address: account.address,
+            at: UnixTime(seconds: proxy.wallSeconds)
+        )
     }
 
     /// Counts what the ruling cost. A verification that led to no admission is the address's, also
@@ -90,79 +163,5 @@ extension Exchange {
             nanoseconds: MonotonicClock.nanoseconds &- before.nanoseconds
         )
         return done
-    }
-
-    /// Mode × rollout × verdict.
-    func decide(_ ruling: Ruling) {
-        self.ruling = ruling
-        isJudged = true
-        isEnforced = isEnforced(signer: ruling.signer)
-        let decision = Decision(ruling, rule: rule, isEnforced: isEnforced)
-        switch decision {
-        case .refuse(let refusal):
-            countVerdict()
-            if refusal == .addressThrottled { refuseForAddress() } else { refuse(refusal) }
-        case .forward:
-            guard let ticket = ruling.awaitedTicket(isEnforced: isEnforced) else { return admit() }
-            proxy.tally.add(.commitWaits)
-            proxy.commitQueue.wait(for: ticket, self, now: MonotonicClock.nanoseconds)
-        }
-    }
-
-    /// The content changes the verdict, or makes it before all of it was judged.
-    func changeVerdict(_ verdict: Verdict) {
-        if !isJudged, let proof { ruling = Ruling(verdict, keyID: proof.keyID) }
-        isJudged = true
-        ruling.verdict = verdict
-        countVerdict()
-    }
-
-    /// Counts the verdict as it stands.
-    func countVerdict() {
-        proxy.tally.addVerdict(
-            rule: rule.index,
-            slot: VerdictSlot.index(ruling.verdict, isEnforced: isEnforced, isTest: ruling.isTest)
-        )
-    }
-
-    /// The commit that the request waited for has ended.
-    func commitEnded(_ decision: ConsumeDecision) {
-        ruling.settle(decision)
-        if ruling.verdict == .pass { return admit() }
-        if case .refuse = ruling.verdict { addFailure(now: MonotonicClock.nanoseconds) }
-        decide(ruling)
-    }
-
-    private func admit() {
-        countVerdict()
-        writeVerdict()
-        if let held { replay(held) } else { forward() }
-    }
-
-    /// Whether the rollout includes the client.
-    ///
-    /// - `signer`: the key that has signed the request. A key id that is only named could be chosen
-    ///   so that it falls outside; such a request goes by the client's address.
-    private func isEnforced(signer: KeyID?) -> Bool {
-        switch rule.mode {
-        case .off, .observe: return false
-        case .deny: return true
-        case .enforce: break
-        }
-        let now = UnixTime(seconds: proxy.wallSeconds)
-        if rule.rollout.subject == .key, let signer {
-            return rule.rollout.enforces(signer.digest.bytes.span, at: now)
-        }
-        return rule.rollout.enforces(clientAddress.octets.span, at: now)
-    }
-
-    /// Answers with the problem document of a refusal.
-    func refuse(_ refusal: Refusal) {
-        if problem.isEmpty { problem = refusal.rawValue }
-        let challenge =
-            refusal.row.nextStep == .signAgain
-            ? proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds) : nil
-        let wait = refusal == .addressThrottled ? Int(addressWait / 1_000_000_000) + 1 : 1
-        answer(LocalAnswer(Problem(refusal, challenge: challenge, retryAfter: wait)))
     }
 }

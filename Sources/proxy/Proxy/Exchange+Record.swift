@@ -4,64 +4,70 @@ import HTTPWire
 import KeyStore
 import Lanes
 import Origins
+import RequestFlow
 import Rules
 import Telemetry
 import Verification
 
-// What is remembered of a finished exchange.
+// What is remembered of a request that has ended.
 extension Exchange {
-    /// Counts the exchange and writes its line.
-    func record() {
+    /// Counts the request and writes its line.
+    func writeRecord() {
         count()
         writeLine(
             requestBytes: client?.contentCount ?? 0,
-            responseBytes: responseCount + answeredBytes
+            responseBytes: record.responseBytes
         )
     }
 
-    /// Counts the exchange.
+    /// Counts the request.
     func count() {
-        proxy.tally.add(.request, nanoseconds: MonotonicClock.nanoseconds &- startedAt)
-        if status > 0 { proxy.tally.addStatus(status) }
-        if isCutShort { proxy.tally.addCutShort(rule: rule.index, isPassed: toldPass) }
+        proxy.tally.add(.request, nanoseconds: MonotonicClock.nanoseconds &- record.startedAt)
+        if record.status > 0 { proxy.tally.addStatus(record.status) }
+        if case .cutShort(let told) = flow.delivery {
+            let isPassed = if case .pass = told { true } else { false }
+            proxy.tally.addCutShort(rule: flow.rule.index, isPassed: isPassed)
+        }
     }
 
     /// Writes the line of the log. That of a tunnel comes when it ends, with the bytes that passed.
     func writeLine(requestBytes: UInt64, responseBytes: UInt64) {
         guard settings.logsAccess else { return }
-        let duration = MonotonicClock.nanoseconds &- startedAt
+        let duration = MonotonicClock.nanoseconds &- record.startedAt
         proxy.log.begin()
         proxy.log.member("time_ms", lane.wallMilliseconds)
-        proxy.log.member("client", clientAddress.text)
-        proxy.log.member("method", octets: logMethod)
-        proxy.log.member("host", octets: logHost)
-        proxy.log.member("path", octets: logPath)
-        proxy.log.member("status", status)
-        if let endpoint {
+        proxy.log.member("client", account.address.text)
+        proxy.log.member("method", octets: record.method)
+        proxy.log.member("host", octets: record.host)
+        proxy.log.member("path", octets: record.path)
+        proxy.log.member("status", record.status)
+        if let endpoint = record.endpoint {
             proxy.log.member("endpoint", endpoint.rawValue)
         } else {
-            proxy.log.member("rule", rule.id)
-            proxy.log.member("mode", rule.mode.rawValue)
+            proxy.log.member("rule", flow.rule.id)
+            proxy.log.member("mode", flow.rule.mode.rawValue)
         }
-        if isJudged { recordVerdict() }
-        if isCutShort { proxy.log.member("content", "cut-short") }
-        if !problem.isEmpty { proxy.log.member("problem", problem) }
+        recordVerdict()
+        if case .cutShort = flow.delivery { proxy.log.member("content", "cut-short") }
+        if !record.problem.isEmpty { proxy.log.member("problem", record.problem) }
         proxy.log.member("duration_us", duration / 1000)
         proxy.log.member("request_bytes", requestBytes)
         proxy.log.member("response_bytes", responseBytes)
-        if let servedBy {
+        if let servedBy = record.servedBy {
             proxy.log.member("origin", servedBy.server.settings.name)
             proxy.log.member("reused", servedBy.isReused)
-        } else if let last = lastTried ?? dial?.lastServer {
+        } else if let last = record.lastTried {
             proxy.log.member("origin", last.settings.name)
         }
         proxy.log.end()
     }
 
     private func recordVerdict() {
+        guard let (ruling, enforcement) = flow.judgement.verdict else { return }
         proxy.log.member("verdict", ruling.verdict.word)
         let reason = ruling.verdict.reason
         if !reason.isEmpty { proxy.log.member("reason", reason) }
+        let isEnforced = if case .enforced = enforcement { true } else { false }
         proxy.log.member("enforced", isEnforced)
         if let keyID = ruling.keyID { proxy.log.member("key", keyID.logName) }
         if !ruling.appID.isEmpty, let environment = ruling.environment {

@@ -3,6 +3,7 @@ import ClientStreams
 import HTTPWire
 import Lanes
 import Origins
+import RequestFlow
 import Rules
 import Telemetry
 import Verification
@@ -11,44 +12,36 @@ import Verification
 extension Exchange {
     /// Reads the origin when the client takes what comes: once, then it is the turn of the lane's
     /// other connections.
-    func originReadable(_ stream: OriginStream) {
+    func originReadable(_ connection: OriginStream) {
         var hasRead = false
-        while isUnderWay, origin === stream, let client, client.unsentBytes == 0 {
-            if hasRead { return stream.resumeReading() }
+        while origin === connection, let client, client.unsentBytes == 0 {
+            if hasRead { return connection.resumeReading() }
             hasRead = true
-            let before = responseCount
-            let read = stream.receive(for: self)
-            proxy.tally.add(.downloadBytes, responseCount - before)
+            let before = record.responseBytes
+            let read = connection.receive(for: self)
+            proxy.tally.add(.downloadBytes, record.responseBytes - before)
             switch read {
             case .some:
-                guard hasResponse else { break }
+                guard flow.hasResponse else { break }
                 if case .closed = client.flush() { return }
-                stream.setDeadline(milliseconds: settings.timeouts.responseIdle)
+                watchOrigin()
             case .complete:
-                isResponseComplete = true
                 // RFC 9110 §6.5.1: for clients that said that they take trailers.
-                client.endContent(acceptsTrailers ? stream.trailers : nil)
+                client.endContent(flow.passesTrailers ? connection.trailers : nil)
                 if case .closed = client.flush() { return }
-                return responseMayEnd()
+                return perform(flow.responseEnded())
             case .none, .stopped: return
             case .broke:
-                if hasResponse { client.flush() }
-                return originBroke(stream)
-            case .malformed(let reason): return responseMalformed(reason)
+                if flow.hasResponse { client.flush() }
+                return perform(flow.originBroke(heard(on: connection)))
+            case .malformed(let reason):
+                // What came before the fault is the client's.
+                if flow.hasResponse { client.flush() }
+                return perform(flow.responseMalformed(.malformed(reason)))
             case .tooManyInterim:
-                proxy.tally.add(.originMalformed)
-                return fail(.tooManyInterimResponses)
+                return perform(flow.responseMalformed(.tooManyInterimResponses))
             }
         }
-    }
-
-    private func responseMalformed(_ reason: Malformed.Reason) {
-        proxy.tally.add(.originMalformed)
-        problem = reason.rawValue
-        guard hasResponse else { return fail(.responseMalformed) }
-        // What came before the fault is the client's.
-        client?.flush()
-        cutOff()
     }
 
     func originInterim(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) -> Bool {
@@ -61,41 +54,34 @@ extension Exchange {
         _ octets: Span<UInt8>,
         rest: Span<UInt8>
     ) -> Bool {
-        status = head.status
-        proxy.tally.add(.firstByte, nanoseconds: MonotonicClock.nanoseconds &- sentAt)
-        guard status != 101 else {
+        record.status = head.status
+        proxy.tally.add(.firstByte, nanoseconds: MonotonicClock.nanoseconds &- record.sentAt)
+        switch flow.responseBegan(ResponseKind(head, octets)) {
+        case .relay(let start, let held):
+            if case .drop = held { dropContent() }
+            if case .early = start { client?.endAfterResponse() }
+            client?.beginResponse(head, octets, adding: nextChallenge())
+            return true
+        case .beginTunnel:
             beginTunnel(head, octets, rest)
             return false
+        case let other:
+            preconditionFailure("Exchange: \(other) at the head of a response")
         }
-        hasResponse = true
-        authenticatesConnection =
-            authenticatesConnection || head.fields.authenticatesConnection(octets)
-        // The request will not be sent once more.
-        if case .done = upload { dropHeld() }
-        acceptsTrailers = acceptsTrailers && head.fields.mayHaveTrailers
-        client?.beginResponse(head, octets, adding: nextChallenge())
-        return true
     }
 
     func originContent(_ piece: Span<UInt8>) {
-        responseCount &+= UInt64(piece.count)
+        record.responseBytes &+= UInt64(piece.count)
         client?.append(piece)
     }
 
     private func nextChallenge() -> [(name: StaticString, value: String)] {
-        guard rule.mode != .off, rule.sendsNextChallenge else { return [] }
+        guard flow.rule.mode != .off, flow.rule.sendsNextChallenge else { return [] }
         let challenge = proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds)
         return [("App-Attest-Challenge", challenge)]
     }
 
-    /// Ends the exchange when the response is complete; an unfinished request is not waited for.
-    func responseMayEnd() {
-        guard isResponseComplete else { return awaitResponse() }
-        if case .done = upload {} else { upload = .abandoned }
-        releaseOrigin(reusable: true)
-        finish()
-    }
-
+    /// Hands both connections to a tunnel, which outlives the request.
     private func beginTunnel(
         _ head: borrowing ResponseHead,
         _ octets: Span<UInt8>,
@@ -106,29 +92,17 @@ extension Exchange {
             proxy.tally.add(.tunnelsClosed)
             writeLine(requestBytes: carried.fromClient, responseBytes: carried.fromOrigin)
         }
-        guard
-            let (stream, early) = client.upgrade(head, octets, behind: rest, to: tunnel)
+        guard let (stream, early) = client.upgrade(head, octets, behind: rest, to: tunnel)
         else { return }
         proxy.tally.add(.tunnels)
-        self.origin = nil
-        endAsTunnel()
+        flow.tunnelBegan()
+        count()
+        letGo()
         tunnel.begin(
             stream,
             origin.becomeTunnel(of: tunnel),
             fromClient: early,
             fromOrigin: rest.count
         )
-    }
-
-    func originDrained(_ stream: OriginStream) {
-        if !hasResponse { origin?.setDeadline(milliseconds: nil) }
-        switch upload {
-        case .streaming: pumpUpload()
-        case .replaying: replayHeld()
-        // Only now the origin has all of the request.
-        case .done: awaitResponse()
-        case .waiting, .holding, .collecting, .abandoned: break
-        }
-        if let origin, hasResponse { origin.resumeReading() }
     }
 }

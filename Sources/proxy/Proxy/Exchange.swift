@@ -1,122 +1,46 @@
 import ClientStreams
-import Cryptography
 import HTTPWire
 import Lanes
 import Origins
+import RequestFlow
 import Rules
 import Telemetry
 import Verification
 
-/// One request and its response: head → rule → verdict → decision → relay.
+/// One request and its response: performs what the request's machine, ``RequestFlow``, says.
 ///
-/// Lives on one lane from the request's head to the response's end, and serves no other request:
-/// nothing of one request can be seen in the next, whatever properties are added here. Its topics
-/// are in extensions: routing, judging, forwarding, upload, response, failure, endpoints.
-final class Exchange: ClientStreamOwner, OriginStreamOwner {
-    /// What happens with the request's content.
-    enum Upload {
-        /// Nothing is read: a verdict, a commit or an origin connection is awaited.
-        /// Leaves to `holding`, `collecting`, `streaming`, `replaying`, `done`.
-        case waiting
-        /// Goes into `held`. Leaves to `done`, `replaying`, `abandoned`.
-        case holding
-        /// Goes into `collected`, for an endpoint of the gateway. Leaves to `done`, `abandoned`.
-        case collecting
-        /// Goes to the origin. Leaves to `done`, `abandoned`.
-        case streaming
-        /// `held` goes to the origin. Leaves to `done`, `streaming`, `abandoned`.
-        case replaying(offset: Int)
-        /// Read to its end.
-        case done
-        /// Nobody wants the rest: the client's connection ends with this exchange.
-        case abandoned
-    }
-
+/// It owns what the machine has no eyes for: the client's stream, the connection to a server, the
+/// content that is here, the head for the origin, and the line for the log. It tells the machine
+/// what happens, and decides nothing. Lives on one lane from the request's head to the response's
+/// end, and serves no other request.
+final class Exchange {
     let proxy: ProxyLane
-    /// `nil` as soon as the request is over.
-    private(set) var client: (any ClientStream)?
-    var origin: OriginStream?
     let settings: ProxySettings
     /// The lane's when the request came, in the order of `settings.origins`: a reload may leave the
     /// lane with others.
     let pools: [OriginPool]
-    var rule: Rule
-
-    // The request.
-    var method = Method.other
-    var asksUpgrade = false
-    var acceptsTrailers = false
-    /// Whether request or response authenticate the connection to the origin, which then is for no
-    /// other client.
-    var authenticatesConnection = false
-    var clientAddress = IPAddress.v4(0)
-    /// What the client's address has used of its limits; `nil` where none apply to it.
-    var addressEntry: AddressEntry?
-    /// Whether the entry is held for this request alone.
-    var holdsEntry = false
-    /// Nanoseconds after which the address may go on.
-    var addressWait: UInt64 = 0
-    var upload = Upload.done
-    /// Content that came whole with the head and waits to be sent with it.
-    var arrived: [UInt8] = []
-    var held: HeldBody?
-    /// More came than can be held, and the client is only observed: what is held goes on unjudged.
-    var releasesHeld = false
-    /// The origin may leave the content unread and take it for another request: its connection
-    /// carries this one last.
-    var isolatesContent = false
-    /// The origin was told `pass`.
-    var toldPass = false
-    /// The origin was given the head and not all of the content; its connection was reset.
-    var wasCutShort = false
-    var collected: [UInt8] = []
-    var endpoint: Endpoint?
-    /// How the content goes to the origin.
-    var originFraming = BodyFraming.none
-    /// The head for the origin; kept until the response begins, for a retry.
+    /// `nil` as soon as the request is over.
+    private(set) var client: (any ClientStream)?
+    var side = OriginSide.none
+    var flow: RequestFlow
+    /// The content that is here.
+    var content = KeptContent.nothing
+    /// The head for the origin; kept until the response begins, for a second attempt.
     var originHead: [UInt8]
-    var isHeadOpen = false
-    /// The digest that streamed content must have, and what it has so far.
-    var expectedDigest: SHA256Digest?
-    var digest = SHA256.Stream()
-    var proof: Proof?
-    var ruling = Ruling(.pass)
-    var isEnforced = false
-    /// Whether a verdict was reached.
-    var isJudged = false
-
-    // The origin's leg.
-    /// Gets a connection; `nil` when that has ended.
-    var dial: OriginDial?
-    /// The server that was tried last, where none took a connection.
-    var lastTried: OriginServer?
-    var hasRetried = false
-    /// Whether the origin was given content that can't be given again.
-    var hasStreamed = false
-    /// Bytes of the response's content so far.
-    var responseCount: UInt64 = 0
-    var hasResponse = false
-    var isResponseComplete = false
-    var status = 0
-
-    // For the log and the metrics.
-    var startedAt: UInt64 = 0
-    var sentAt: UInt64 = 0
-    var servedBy: (server: OriginServer, isReused: Bool)?
-    var logMethod: [UInt8] = []
-    var logHost: [UInt8] = []
-    var logPath: [UInt8] = []
-    var problem = ""
-    /// Octets of content of an answer made here.
-    var answeredBytes: UInt64 = 0
+    /// Whose request it is, and what its address has used of its limits.
+    var account: AddressAccount
+    var record: RequestRecord
 
     init(_ proxy: ProxyLane, for client: any ClientStream) {
         self.proxy = proxy
         self.client = client
         settings = proxy.settings
         pools = proxy.pools
-        rule = proxy.settings.rules.fallback
+        // A head that was not read. ``begin(_:fault:)`` puts the one in its place that was.
+        flow = RequestFlow(.malformed, fallback: proxy.settings.rules.fallback)
         originHead = proxy.takeHead()
+        account = AddressAccount(client.peerAddress)
+        record = RequestRecord(startedAt: MonotonicClock.nanoseconds)
     }
 
     /// Whether the request has not ended yet. What arrives later finds it over.
@@ -124,128 +48,117 @@ final class Exchange: ClientStreamOwner, OriginStreamOwner {
 
     var lane: Lane { proxy.lane }
 
-    /// Whether the client has sent all of the request.
-    var isUploaded: Bool { if case .done = upload { true } else { false } }
+    /// The connection to the server that has the request.
+    var origin: OriginStream? {
+        if case .connected(let stream) = side { stream } else { nil }
+    }
 
-    /// The request is over and its client's connection has been dealt with. Lets go of what others
-    /// share; the rest goes with the exchange.
-    private func end() {
+    /// Performs an action and all that follow from it.
+    func perform(_ first: RequestFlow.Action) {
+        var action = first
+        while true {
+            switch action {
+            case .none: return
+            case .countRequest, .locate, .countCall, .findRule, .takeContent, .judgeHead,
+                .admitUnjudged:
+                preconditionFailure("Exchange: \(action) behind the head")
+
+            case .collect: return collect()
+            case .hold: return hold()
+            case .stream: return readFirstContent()
+            case .readContent: return readContent()
+            case .awaitContent: client?.awaitContent()
+            case .serve: action = serve()
+            case .judgeContent: action = judgeContent()
+            case .compareDigest: action = compareDigest()
+            case .skipContent: action = flow.contentSkipped(isWhole: client?.dropContent() ?? false)
+
+            case .awaitCommit(let ticket): return awaitCommit(ticket)
+            case .admit: action = admit()
+            case .release: action = releaseContent()
+            case .connect(let attempt): action = connect(attempt)
+            case .retry(let why, let release): action = retry(why, release)
+            case .sendHead(let count, let ending): action = sendHead(with: count, ending)
+            case .sendHeld(let offset): action = sendHeld(from: offset)
+            case .endHeld: action = endHeld()
+            case .streamOn:
+                content.drop()
+                client?.awaitContent()
+                return readContent()
+            case .sendContent(let piece): action = sendContent(piece)
+            case .awaitResponse(let output, let held): return awaitResponse(output, held)
+            case .endRequest(let output, let held): return endRequest(output, held)
+            case .readLastWords: action = readLastWords()
+            case .awaitOrigin: return watchOrigin()
+
+            case .relay, .beginTunnel:
+                preconditionFailure("Exchange: \(action) behind the response's head")
+            case .answer(let reply, let release, let fate): return answer(reply, release, fate)
+            case .finish(let release): return finish(release)
+            case .cutOff(let reply, let release): return cutOff(reply, release)
+            case .end(let release): return end(release)
+            }
+        }
+    }
+
+    /// The request is over and its client's stream has been dealt with.
+    func leave() {
+        writeRecord()
+        letGo()
+    }
+
+    /// Lets go of what others share; the rest goes with the exchange.
+    func letGo() {
         client = nil
-        origin = nil
+        side = .none
         // It is counted with the address: before that is let go.
-        dropHeld()
-        // A signature was verified, and nothing was admitted.
-        if let proof, proof.isVerified { addFailure(now: MonotonicClock.nanoseconds) }
-        proof = nil
-        releaseAddress()
+        dropContent()
+        account.release()
         proxy.giveBack(head: &originHead)
     }
 
-    func dropHeld() {
-        held?.release()
-        held = nil
-        arrived = []
-    }
-
-    /// The response is complete: the client's connection goes on or ends.
-    func finish() {
-        guard let client else { return }
-        record()
-        end()
-        client.finish()
-    }
-
-    /// The response can't be completed: the client must see that.
-    func cutOff() {
-        guard let client else { return }
-        record()
-        releaseOrigin(reusable: false)
-        end()
-        client.reset()
-    }
-
-    func clientClosed(_ why: ClientEnd) {
-        guard client != nil else { return }
-        if why == .aborted { proxy.tally.add(.clientAborts) }
-        if problem.isEmpty {
-            switch why {
-            case .aborted: problem = "client-aborted"
-            case .tooSlow: problem = "client-timeout"
-            case .drained: problem = "drain-timeout"
-            }
+    /// Lets go of content. Where a signature was verified for it and nothing was admitted, that
+    /// counts against the client's address.
+    func dropContent() {
+        if case .unjudged(_, let proof) = content, proof.isVerified {
+            addFailure(now: MonotonicClock.nanoseconds)
         }
-        record()
-        releaseOrigin(reusable: false)
-        end()
+        content.drop()
     }
+}
 
-    /// The client's connection has become a tunnel. Its line is written when that ends.
-    func endAsTunnel() {
-        count()
-        end()
-    }
+extension Exchange: ClientStreamOwner {
+    var isUploaded: Bool { flow.isUploaded }
 
-    func releaseOrigin(reusable: Bool) {
-        dial?.cancel()
-        dial = nil
-        guard let origin else { return }
-        self.origin = nil
-        // An end or octets that came with the response are no news for an idle connection.
-        // RFC 9112 §8: an incomplete request must not look complete. Some servers run the
-        // application on what came before an orderly end; none does after a reset.
-        guard isSent(to: origin) else {
-            if origin.isBusy { wasCutShort = true }
-            return origin.reset()
-        }
-        origin.resetsOnClose = false
-        let keeps = reusable && !isolatesContent && !authenticatesConnection && !proxy.isDraining
-        origin.release(
-            isReusable: keeps,
-            idleTime: settings.timeouts.poolIdle,
-            idleMax: settings.limits.pooledMax
-        )
-    }
+    func contentReady() { perform(flow.contentReady()) }
 
-    /// Whether a server has been sent all of the request.
-    func isSent(to origin: OriginStream) -> Bool {
-        if case .done = upload { origin.unsentBytes == 0 } else { false }
-    }
-
-    /// Whether all content is here and judged, and is to go or goes to a server.
-    var isGivingWhole: Bool {
-        let isUnsent = origin.map { !isSent(to: $0) } ?? (dial != nil)
-        guard isUnsent, !hasResponse, !releasesHeld else { return false }
-        return switch upload {
-        case .replaying, .done: true
-        case .waiting, .holding, .collecting, .streaming, .abandoned: false
-        }
-    }
-
-    /// Whether an origin was given the head and will not be given all of the content.
-    var isCutShort: Bool {
-        if let origin, origin.isBusy, !isSent(to: origin) { return true }
-        return wasCutShort
-    }
-
-    func drainBegan() {}
-
-    func clientBroke() -> Bool {
-        // What was verified whole arrives whole: nobody chooses where it ends by going away. That
-        // the client is gone shows again when something is sent to it.
-        !isGivingWhole
-    }
-
-    func contentReady() {
-        switch upload {
-        case .holding, .collecting, .streaming: pumpUpload()
-        case .waiting, .replaying, .done, .abandoned: break
-        }
-    }
+    func contentTimedOut() { perform(flow.contentTimedOut()) }
 
     func clientDrained() {
         guard let client else { return }
         client.expectNothing()
-        if isReadingUpload { watchUpload() }
+        if flow.awaitsContent { client.awaitContent() }
         origin?.resumeReading()
+    }
+
+    func clientBroke() -> Bool { flow.clientBroke() }
+
+    func clientClosed(_ why: ClientEnd) {
+        guard client != nil else { return }
+        if case .aborted = why { proxy.tally.add(.clientAborts) }
+        record.note(problem: Self.problem(of: why))
+        switch flow.clientClosed() {
+        case .end(let release): end(release)
+        // It was being answered.
+        default: leave()
+        }
+    }
+
+    private static func problem(of end: ClientEnd) -> String {
+        switch end {
+        case .aborted: "client-aborted"
+        case .tooSlow: "client-timeout"
+        case .drained: "drain-timeout"
+        }
     }
 }

@@ -1,7 +1,7 @@
 // Requests on their way through a lane.
 //
 //   ProxyLane           what the proxy owns on one lane: pools, judge, counters, scratch memory
-//   Exchange            one request and its response: head → rule → verdict → decision → relay
+//   Exchange            one request: performs what its machine, RequestFlow, says
 //   HeldBody            content that waits to be judged, counted in a HeldLedger of all lanes
 //   Tunnel              two streams after a 101
 //
@@ -10,12 +10,13 @@
 // Everything on a lane is confined to the lane's queue. What is shared between lanes is immutable
 // (`ProxySettings`) or made for it (the key table, the challenge issuer).
 //
-// Memory. A connection owns octets only while it holds a partial head or what a peer was too slow
-// to take. Reading stops on one side while octets wait on the other, so what waits is at most one
+// Memory. A connection owns bytes only while it holds a partial head or what a peer was too slow
+// to take. Reading stops on one side while bytes wait on the other, so what waits is at most one
 // read. Content that a rule holds comes on top, within the limits of held memory and disk.
 //
 // Invariants:
 //   * The rule is chosen once, from the view of the path that is forwarded.
-//   * The origin sees the last octet of a request only after everything the rule asks of it held.
+//   * The origin sees the last byte of a request only after everything the rule asks of it held.
 //   * A verdict is made once for a request; a retry repeats the origin's leg alone.
-//   * Whatever is answered locally either reads the rest of the request or closes the connection.
+//   * A request that is answered locally is read to its end, or its connection closes.
+//   * What follows an event is decided by RequestFlow, never here.

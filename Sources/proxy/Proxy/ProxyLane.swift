@@ -201,7 +201,7 @@ package final class ProxyLane {
         let now = MonotonicClock.nanoseconds
         while let waiting = commitQueue.next(through: report.tickets.upperBound) {
             tally.add(.commitWait, nanoseconds: now &- waiting.since)
-            waiting.exchange.commitEnded(report.decision(of: waiting.ticket))
+            waiting.exchange.committed(report.decision(of: waiting.ticket))
         }
     }
 

@@ -55,8 +55,8 @@ extension RequestFlow {
         /// Tells the origin the verdict about content that is released, which was counted when it
         /// changed. The head gets the framing that the client uses. Then as `connect`.
         case release
-        /// Finds a server and a connection to it. Then `connected`, `connectFailed`,
-        /// `serversExhausted`.
+        /// Connects to a server, one after the other if need be. Then `connected` or
+        /// `connectFailed`.
         case connect(Attempt)
         /// Lets go of the connection and connects once more.
         case retry(Retry, Release)

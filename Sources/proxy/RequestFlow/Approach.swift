@@ -1,11 +1,9 @@
 /// How a server is found for a request.
 struct Approach: Equatable {
-    var content: Content
-    var attempt: Attempt
+    let content: Content
+    let attempt: Attempt
     /// What the origin is told of the verdict.
     let told: Told
-    /// What became of the last connect.
-    var lastConnect = ConnectFault.none
 }
 
 /// Which attempt it is to give a server the request.
@@ -23,13 +21,11 @@ package enum Told: Equatable, Sendable {
     case anything
 }
 
-/// Why the last connect came to nothing.
+/// Why no server took a connection.
 package enum ConnectFault: Equatable, Sendable {
-    /// There was none, or there is nothing to say of it.
-    case none
-    /// It was refused, or broke.
+    /// They refused it, or can't be reached; or there is none.
     case refused
-    /// It was not answered in time.
+    /// The last one did not answer in time.
     case timedOut
     /// The gateway has no descriptor or memory for it: its own trouble, and no server's.
     case shortage

@@ -61,7 +61,6 @@ extension RequestFlow {
             state = .routing
             return .findRule
         case .service(let demands):
-            route = .service(demands, fallback: rule)
             guard demands.isCharged else { return call(demands) }
             state = .calling(demands)
             return .countCall
@@ -112,7 +111,7 @@ extension RequestFlow {
             .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:
             impossible("routed")
         }
-        route = .rule(found)
+        rule = found
         guard facts.hasContent else { return take(up: .withHead) }
         guard let whole, let taking = taking(whole) else { return take(up: .unread) }
         switch taking {
@@ -127,7 +126,7 @@ extension RequestFlow {
     package mutating func unroutable(_ found: Rule, _ reason: Malformed.Reason) -> Action {
         switch state {
         case .routing:
-            route = .rule(found)
+            rule = found
             return answerLast(.malformed(reason), .none)
         case .arriving, .locating, .calling, .collecting, .serving, .taking, .judging, .holding,
             .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:

@@ -45,34 +45,18 @@ extension RequestFlow {
     /// How much of the content is with the client's stream already, as far as its length is known.
     package enum Arrival: Equatable, Sendable { case partial, whole }
 
-    /// A connect failed. Nothing was sent, so any request may go to another server.
+    /// No server took a connection.
     package mutating func connectFailed(_ fault: ConnectFault) -> Action {
         switch state {
-        case .connecting(var approach):
+        case .connecting:
             switch fault {
+            case .refused: return answer(.failed(.unreachable))
+            case .timedOut: return answer(.failed(.connectTimeout))
             case .shortage: return answer(.failed(.outOfDescriptors))
-            case .none, .refused, .timedOut: break
             }
-            approach.lastConnect = fault
-            state = .connecting(approach)
-            return .connect(approach.attempt)
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
             .holding, .awaitingCommit, .sending, .responding, .skipping, .over:
             impossible("connectFailed")
-        }
-    }
-
-    /// No server is left that the request has not tried.
-    package mutating func serversExhausted() -> Action {
-        switch state {
-        case .connecting(let approach):
-            switch approach.lastConnect {
-            case .timedOut: return answer(.failed(.connectTimeout))
-            case .none, .refused, .shortage: return answer(.failed(.unreachable))
-            }
-        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .sending, .responding, .skipping, .over:
-            impossible("serversExhausted")
         }
     }
 

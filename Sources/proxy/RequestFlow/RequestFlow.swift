@@ -71,8 +71,8 @@ package struct RequestFlow: ~Copyable {
 
     /// What the request is and asks, taken from its head once.
     package let facts: RequestFacts
-    /// Whose request it is: a rule's or a service's.
-    package internal(set) var route: Route
+    /// Its rule; the fallback for a request that was not routed, as one of a service is.
+    package internal(set) var rule: Rule
     /// What was found out about it.
     package internal(set) var judgement = Judgement.none
     /// Bytes of content that have come.
@@ -82,14 +82,7 @@ package struct RequestFlow: ~Copyable {
     /// - fallback: the rule that stands for requests that were not routed.
     package init(_ facts: RequestFacts, fallback: Rule) {
         self.facts = facts
-        route = .rule(fallback)
-    }
-
-    /// The rule of the request; the fallback when it has none of its own.
-    package var rule: Rule {
-        switch route {
-        case .rule(let rule), .service(_, let rule): rule
-        }
+        rule = fallback
     }
 }
 

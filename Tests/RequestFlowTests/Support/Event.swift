@@ -34,7 +34,6 @@ enum Event {
         clientSent: RequestFlow.Arrival = .partial
     )
     case connectFailed(ConnectFault)
-    case serversExhausted
     case headSent
     case heldSent(Int)
     case heldUnreadable
@@ -116,7 +115,6 @@ extension Event {
         case .connected(let via, let inMemory, let clientSent):
             flow.connected(via, inMemory: inMemory, clientSent: clientSent)
         case .connectFailed(let fault): flow.connectFailed(fault)
-        case .serversExhausted: flow.serversExhausted()
         case .headSent: flow.headSent()
         case .heldSent(let count): flow.heldSent(count)
         case .heldUnreadable: flow.heldUnreadable()

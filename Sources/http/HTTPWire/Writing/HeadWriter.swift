@@ -106,7 +106,7 @@ package enum HeadWriter {
     // MARK: Parts of heads
 
     /// Appends the field that tells how the content is delimited, if one is needed.
-    static func framing(_ framing: BodyFraming, into out: inout [UInt8]) {
+    package static func framing(_ framing: BodyFraming, into out: inout [UInt8]) {
         switch framing {
         case .none, .untilClose: break
         case .length(let length): field("Content-Length", length, into: &out)

@@ -1,13 +1,3 @@
-package import Rules
-
-/// Whose request it is.
-package enum Route: Sendable {
-    /// A rule's; the fallback's before the rule is found.
-    case rule(Rule)
-    /// A service's of the gateway itself. The fallback stays behind it, for what asks for a rule.
-    case service(ServiceDemands, fallback: Rule)
-}
-
 /// Who is asked, as the head says.
 package enum Destination: Equatable, Sendable {
     /// An origin, by the rules.

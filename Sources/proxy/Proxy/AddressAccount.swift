@@ -1,0 +1,37 @@
+import HTTPWire
+import Lanes
+import Verification
+
+/// The client's address, and whose limits the request counts against.
+struct AddressAccount {
+    /// What the address has used of its limits.
+    enum Entry {
+        /// No limits apply.
+        case none
+        /// That of the client's connection, which holds it.
+        case ofConnection(AddressEntry)
+        /// Held for this request alone: a connection carries others too.
+        case ofRequest(AddressEntry)
+    }
+
+    var address: IPAddress
+    var holding = Entry.none
+    /// Nanoseconds after which the address may go on, as was found last.
+    var wait: UInt64 = 0
+
+    init(_ address: IPAddress) { self.address = address }
+
+    var entry: AddressEntry? {
+        switch holding {
+        case .none: nil
+        case .ofConnection(let entry), .ofRequest(let entry): entry
+        }
+    }
+
+    mutating func release() {
+        if case .ofRequest(let entry) = holding {
+            entry.release(now: MonotonicClock.nanoseconds)
+        }
+        holding = .none
+    }
+}

@@ -1,0 +1,106 @@
+import ClientStreams
+import HTTPWire
+import Lanes
+import Origins
+import RequestFlow
+import Rules
+import Telemetry
+import Verification
+
+// The request's content on its way from the client.
+extension Exchange {
+    /// Begins to collect content for a service.
+    func collect() {
+        content = .collected([])
+        readFirstContent()
+    }
+
+    /// Begins to hold content; it was made ready when the head was judged.
+    func hold() {
+        proxy.tally.add(.bodiesHeld)
+        readFirstContent()
+    }
+
+    /// Begins to read: says `100 Continue` first where the client waits for it.
+    func readFirstContent() {
+        guard let client else { return }
+        if !client.hasContent { client.sendContinue() }
+        client.awaitContent()
+        readContent()
+    }
+
+    /// Reads content when there is some and it is wanted: once, then it is the turn of the lane's
+    /// other connections.
+    func readContent() {
+        var hasRead = false
+        while flow.takesContent, let client {
+            if hasRead { return client.resumeReading() }
+            hasRead = !client.hasContent
+            let before = client.contentCount
+            let read = client.readContent { take($0) }
+            proxy.tally.add(.uploadBytes, client.contentCount - before)
+            switch read {
+            case .some: perform(flow.contentRead(isLast: false))
+            case .complete: perform(flow.contentRead(isLast: true))
+            case .none, .stopped, .closed: return
+            case .malformed(let reason): return perform(flow.contentMalformed(reason))
+            }
+        }
+    }
+
+    /// Takes a piece; `false` when the request has taken another turn.
+    private func take(_ piece: Span<UInt8>) -> Bool {
+        guard let client else { return false }
+        let take = flow.contentReceived(piece.count, isLast: client.isContentComplete)
+        note(take.news)
+        return put(piece, take.place)
+    }
+
+    private func put(_ piece: Span<UInt8>, _ place: RequestFlow.Take.Place) -> Bool {
+        switch place {
+        case .collect: content.collect(piece)
+        case .hold: return hold(piece)
+        case .append: content.heldBody?.appendUnheld(piece)
+        case .send: origin?.append(piece)
+        case .sendHashed:
+            content.hash(piece)
+            origin?.append(piece)
+        case .compare:
+            content.hash(piece)
+            return put(piece, comparedDigest())
+        case .stop(let action):
+            perform(action)
+            return false
+        }
+        return true
+    }
+
+    private func hold(_ piece: Span<UInt8>) -> Bool {
+        guard let held = content.heldBody else { return false }
+        let wasSpilled = held.isSpilled
+        do throws(HeldBody.Fault) {
+            try held.append(piece)
+        } catch {
+            if case .failed(let fault) = error { record.note(problem: "spill: \(fault)") }
+            let take = flow.holdFailed(error.refusal)
+            note(take.news)
+            return put(piece, take.place)
+        }
+        if held.isSpilled, !wasSpilled { proxy.tally.add(.bodiesSpilled) }
+        return true
+    }
+
+    /// What bounds content that is held.
+    var heldBounds: HeldBody.Bounds {
+        guard case .held(_, let memory) = flow.rule.body else {
+            preconditionFailure("Exchange: holds content although the rule doesn't")
+        }
+        return HeldBody.Bounds(
+            ledger: proxy.held,
+            limits: settings.limits,
+            entry: account.entry,
+            memoryMax: memory.rawValue,
+            folder: settings.spillFolder
+        )
+    }
+}

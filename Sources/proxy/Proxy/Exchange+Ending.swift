@@ -1,0 +1,131 @@
+import Challenges
+import ClientStreams
+import HTTPWire
+import Lanes
+import RequestFlow
+import Rules
+import Telemetry
+import Verification
+
+// The ends of a request.
+extension Exchange {
+    /// Answers, and ends the request.
+    func answer(_ reply: Reply, _ release: Release, _ fate: RequestFlow.ClientFate) {
+        guard let client else { return }
+        self.release(release)
+        note(reply)
+        if case .lingers = fate { client.endAfterResponse() }
+        let answer = answer(to: reply)
+        record.status = answer.status
+        record.note(problem: answer.reason)
+        record.responseBytes = flow.facts.method == .head ? 0 : UInt64(answer.body.utf8.count)
+        client.respond(
+            status: answer.status,
+            fields: answer.allFields,
+            content: Array(answer.body.utf8)
+        )
+        finish(.none)
+    }
+
+    /// The response is complete: the client's connection goes on or ends.
+    func finish(_ release: Release) {
+        self.release(release)
+        guard let client else { return }
+        leave()
+        client.finish()
+    }
+
+    /// The response can't be completed: the client must see that.
+    func cutOff(_ reply: Reply, _ release: Release) {
+        guard let client else { return }
+        note(reply)
+        self.release(release)
+        leave()
+        client.reset()
+    }
+
+    /// The client is gone.
+    func end(_ release: Release) {
+        self.release(release)
+        leave()
+    }
+
+    /// The answer to what the machine says.
+    private func answer(to reply: Reply) -> LocalAnswer {
+        switch reply {
+        case .refused(let refusal), .declined(let refusal): problem(refusal)
+        case .malformed(let reason): .error(status: reason.status, reason: reason.rawValue)
+        case .failed(let fault):
+            .error(status: fault.failure.status, reason: fault.failure.rawValue)
+        case .contentTimeout: .error(status: 408, reason: "body-timeout")
+        case .loopDetected: .error(status: 508, reason: "loop-detected")
+        case .lastHop: .empty(status: 200)
+        case .service:
+            if case .answered(let answer) = content {
+                answer
+            } else {
+                preconditionFailure("Exchange: a service without an answer")
+            }
+        }
+    }
+
+    /// The problem document of a refusal.
+    private func problem(_ refusal: Refusal) -> LocalAnswer {
+        let challenge =
+            refusal.row.nextStep == .signAgain
+            ? proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds) : nil
+        let wait = refusal == .addressThrottled ? Int(account.wait / 1_000_000_000) + 1 : 1
+        return LocalAnswer(Problem(refusal, challenge: challenge, retryAfter: wait))
+    }
+
+    /// Counts why the request ends, and remembers it for the log.
+    private func note(_ reply: Reply) {
+        switch reply {
+        case .refused(let refusal):
+            countVerdict()
+            if refusal == .addressThrottled { pauseAddress() }
+            record.note(problem: refusal.rawValue)
+        case .declined(let refusal):
+            if refusal == .addressThrottled { pauseAddress() }
+            record.note(problem: refusal.rawValue)
+        case .malformed(let reason):
+            proxy.tally.add(.malformedRequests)
+            record.note(problem: reason.rawValue)
+        case .failed(let fault):
+            if let counter = fault.counter { proxy.tally.add(counter) }
+            if case .malformed(let reason) = fault {
+                record.note(problem: reason.rawValue)
+            } else {
+                record.note(problem: fault.failure.rawValue)
+            }
+        case .contentTimeout:
+            proxy.tally.add(.clientTimeouts)
+            record.note(problem: "body-timeout")
+        case .loopDetected, .lastHop, .service: break
+        }
+    }
+}
+
+extension OriginFault {
+    /// What the client is told.
+    var failure: OriginFailure {
+        switch self {
+        case .unreachable: .originUnreachable
+        case .connectTimeout, .timeout: .originTimeout
+        case .outOfDescriptors: .outOfDescriptors
+        case .closed: .originClosed
+        case .malformed: .responseMalformed
+        case .tooManyInterimResponses: .tooManyInterimResponses
+        }
+    }
+
+    /// What is counted; a connect that fails is counted by itself.
+    var counter: Counter? {
+        switch self {
+        case .unreachable, .connectTimeout, .outOfDescriptors: nil
+        case .closed: .originFailures
+        case .timeout: .originTimeouts
+        case .malformed, .tooManyInterimResponses: .originMalformed
+        }
+    }
+}

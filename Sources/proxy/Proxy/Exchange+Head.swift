@@ -1,0 +1,106 @@
+import ClientStreams
+import HTTPWire
+import Lanes
+import RequestFlow
+import Rules
+import Telemetry
+
+// The request's head, while its bytes are there.
+extension Exchange {
+    func begin(_ octets: Span<UInt8>, fault: Malformed.Reason?) {
+        proxy.tally.add(.requests)
+        if let fault { return perform(flow.headMalformed(fault)) }
+        flow = RequestFlow(
+            RequestFacts(
+                proxy.heads.request,
+                octets,
+                isPooled: settings.limits.pooledMax > 0
+            ),
+            fallback: settings.rules.fallback
+        )
+        if settings.logsAccess { record.remember(proxy.heads.request, octets) }
+        if !settings.trustedProxies.isEmpty { findClient(octets) }
+        performHead(octets)
+    }
+
+    /// Performs the actions that need the head, and the first that does not.
+    private func performHead(_ octets: Span<UInt8>) {
+        var action = flow.headRead()
+        while true {
+            switch action {
+            case .countRequest: action = countRequest()
+            case .locate: action = locate(octets)
+            case .countCall: action = countCall()
+            case .findRule: action = findRule(octets)
+            case .takeContent(let taking): action = takeContent(taking)
+            case .judgeHead: action = judgeHead(octets)
+            case .admitUnjudged:
+                writeOriginHead(octets, framing: flow.facts.framing)
+                return perform(forward())
+            case .none, .collect, .hold, .stream, .readContent, .awaitContent, .serve,
+                .judgeContent, .compareDigest, .skipContent, .awaitCommit, .admit, .release,
+                .connect, .retry, .sendHead, .sendHeld, .endHeld, .streamOn, .sendContent,
+                .awaitResponse, .endRequest, .readLastWords, .awaitOrigin, .relay, .beginTunnel,
+                .answer, .finish, .cutOff, .end:
+                return perform(action)
+            }
+        }
+    }
+
+    /// Finds out who is asked.
+    private func locate(_ octets: Span<UInt8>) -> RequestFlow.Action {
+        if proxy.heads.request.hasPassedHere(octets) { return flow.located(.loop) }
+        if proxy.heads.request.maxForwards(octets) == 0 { return flow.located(.lastHop) }
+        guard let endpoint = Endpoint(proxy.heads.request, octets, under: settings.endpointsPath)
+        else { return flow.located(.origin) }
+        return locate(endpoint)
+    }
+
+    /// Looks for the rule.
+    private func findRule(_ octets: Span<UInt8>) -> RequestFlow.Action {
+        switch settings.rules.destination(of: proxy.heads.request, octets, view: &proxy.view) {
+        case .rule(let rule): flow.routed(to: rule, whole: wholeContent)
+        case .unroutable(let rule, let reason): flow.unroutable(rule, reason)
+        }
+    }
+
+    /// How much content there is, where all of it is here.
+    private var wholeContent: UInt64? {
+        guard case .length(let length) = flow.facts.framing, client?.hasWholeContent == true
+        else { return nil }
+        return length
+    }
+
+    /// Who the client is, where trusted proxies say so.
+    private func findClient(_ octets: Span<UInt8>) {
+        guard let client else { return }
+        let settings = settings
+        proxy.address.read(
+            proxy.heads.request.fields,
+            octets,
+            source: settings.addressSource,
+            peer: client.peerAddress,
+            isTrusted: { settings.isTrusted($0) }
+        )
+        account.address = proxy.address.client
+    }
+
+    /// Takes content off the client's stream: it is judged where it is, and goes to the origin
+    /// together with the head, or is held.
+    private func takeContent(_ taking: RequestFlow.Taking) -> RequestFlow.Action {
+        let length: UInt64
+        switch taking {
+        case .behindHead(let count), .held(let count): length = count
+        }
+        guard let bytes = client?.takeWholeContent(max: length) else {
+            preconditionFailure("Exchange: content that is here can't be taken")
+        }
+        switch taking {
+        // It is not counted as held: the head isn't either, and may be larger.
+        case .behindHead: content = .withHead(bytes)
+        case .held: content = .held(HeldBody(heldBounds, whole: bytes))
+        }
+        proxy.tally.add(.uploadBytes, length)
+        return flow.contentTaken(length)
+    }
+}

@@ -1,0 +1,226 @@
+import ClientStreams
+import HTTPWire
+import Lanes
+import Origins
+import RequestFlow
+import Telemetry
+import Verification
+
+// The request on its way to a server.
+extension Exchange {
+    /// Connects to a server.
+    func connect(_ attempt: Attempt) -> RequestFlow.Action {
+        let reusesIdle = if case .first = attempt { true } else { false }
+        let connecting = pools[originPlace].connect(
+            for: self,
+            flow: client?.flow ?? 0,
+            reusesIdle: reusesIdle
+        )
+        switch connecting {
+        case .connected(let stream): return connected(stream)
+        case .dialing(let dial):
+            side = .dialing(dial)
+            return .none
+        case .failed(let fault, let server): return unreachable(fault, server)
+        }
+    }
+
+    private func unreachable(_ fault: DialFault, _ server: OriginServer?) -> RequestFlow.Action {
+        side = .none
+        record.lastTried = server
+        switch fault {
+        case .refused: return flow.connectFailed(.refused)
+        case .timedOut: return flow.connectFailed(.timedOut)
+        case .outOfDescriptors: return flow.connectFailed(.shortage)
+        }
+    }
+
+    /// The connection takes bytes.
+    private func connected(_ connection: OriginStream) -> RequestFlow.Action {
+        side = .connected(connection)
+        record.sentAt = MonotonicClock.nanoseconds
+        record.servedBy = (connection.server, connection.isReused)
+        connection.begin(
+            flow.facts.method,
+            asksUpgrade: flow.facts.demands.contains(.upgrade),
+            framing: originFraming,
+            limits: settings.responseLimits
+        )
+        let inMemory = min(content.heldBody?.memory.count ?? 0, Lane.inputBytes)
+        return flow.connected(
+            connection.isReused ? .reused : .fresh,
+            inMemory: UInt64(inMemory),
+            clientSent: client?.hasWholeContent == true ? .whole : .partial
+        )
+    }
+
+    /// Sends the head, and with it what is in memory of content that is held.
+    ///
+    /// Where content is to follow, the connection ends with a reset from here until all of it is
+    /// out, even if the process dies.
+    func sendHead(
+        with count: UInt64,
+        _ ending: RequestFlow.ConnectionEnd
+    ) -> RequestFlow.Action {
+        guard let origin else { return .none }
+        origin.resetsOnClose = if case .byReset = ending { true } else { false }
+        let outcome: Connection.WriteOutcome
+        if count > 0, let held = content.heldBody {
+            let memory = held.memory
+            // No more than is in memory, which an index counts.
+            outcome = origin.write(originHead.span, memory.span.extracting(first: Int(count)))
+        } else {
+            outcome = origin.write(originHead.span)
+        }
+        guard note(outcome) else { return writeFailed(origin) }
+        return flow.headSent()
+    }
+
+    /// Sends the next bytes of content that is held.
+    func sendHeld(from offset: UInt64) -> RequestFlow.Action {
+        guard let origin, let held = content.heldBody else { return .none }
+        var out = lane.takeOutput()
+        defer { lane.giveBack(&out) }
+        do throws(SocketError) {
+            // Bytes that are held are counted by an index.
+            try held.read(from: Int(offset), into: &out, max: Lane.inputBytes)
+        } catch {
+            record.note(problem: "spill: \(error)")
+            return flow.heldUnreadable()
+        }
+        origin.append(out.span)
+        guard note(origin.flush()) else { return writeFailed(origin) }
+        return flow.heldSent(out.count)
+    }
+
+    /// Ends content that was released.
+    func endHeld() -> RequestFlow.Action {
+        dropContent()
+        guard let origin else { return .none }
+        origin.endContent()
+        guard note(origin.flush()) else { return writeFailed(origin) }
+        return flow.contentSent()
+    }
+
+    /// Sends what was read of content that streams.
+    func sendContent(_ piece: RequestFlow.Piece) -> RequestFlow.Action {
+        guard let origin else { return .none }
+        if case .last = piece { origin.endContent() }
+        guard note(origin.flush()) else { return writeFailed(origin) }
+        switch piece {
+        case .more: return .none
+        case .last: return flow.contentSent()
+        }
+    }
+
+    /// Tells the machine where bytes wait, and gives the server time for them; `false` when they
+    /// could not be sent.
+    private func note(_ outcome: Connection.WriteOutcome) -> Bool {
+        switch outcome {
+        case .sent: return true
+        case .queued:
+            flow.originQueued()
+            watchOrigin()
+            return true
+        case .failed: return false
+        }
+    }
+
+    /// The server has so much time to take what waits for it.
+    func watchOrigin() { origin?.setDeadline(milliseconds: settings.timeouts.responseIdle) }
+
+    /// Bytes could not be sent. The origin may have answered and closed before it read them.
+    private func writeFailed(_ connection: OriginStream) -> RequestFlow.Action {
+        flow.writeFailed(isUntouched: connection.sentNothing)
+    }
+
+    /// Reads what the server said before its connection broke.
+    func readLastWords() -> RequestFlow.Action {
+        guard let connection = origin else { return .none }
+        connection.expectInput()
+        originReadable(connection)
+        guard origin === connection else { return .none }
+        return flow.lastWordsRead(heard(on: connection))
+    }
+
+    func heard(on connection: OriginStream) -> RequestFlow.Heard {
+        connection.hasReceivedNothing ? .nothing : .something
+    }
+
+    /// Lets go of the connection and connects once more.
+    func retry(_ why: RequestFlow.Retry, _ release: Release) -> RequestFlow.Action {
+        if case .broken = why { proxy.tally.add(.originFailures) }
+        proxy.tally.add(.retries)
+        self.release(release)
+        return .connect(.second)
+    }
+
+    /// The request is out; the response must begin in time.
+    func awaitResponse(_ output: Output, _ held: RequestFlow.HeldContent) {
+        endRequest(output, held)
+        origin?.setDeadline(milliseconds: settings.origins[originPlace].firstByteTimeout)
+        client?.expectNothing()
+    }
+
+    /// The request is out; where nothing of it waits, the connection may end in order.
+    func endRequest(_ output: Output, _ held: RequestFlow.HeldContent) {
+        if case .drop = held { dropContent() }
+        if case .clear = output { origin?.resetsOnClose = false }
+    }
+
+    /// Lets go of the origin's side.
+    func release(_ release: Release) {
+        let side = side
+        self.side = .none
+        switch side {
+        case .none: break
+        case .dialing(let dial):
+            record.lastTried = dial.lastServer
+            dial.cancel()
+        case .connected(let stream): letGo(of: stream, release)
+        }
+    }
+
+    private func letGo(of stream: OriginStream, _ release: Release) {
+        switch release {
+        case .none, .close:
+            stream.resetsOnClose = false
+            stream.release(isReusable: false, idleTime: 0, idleMax: 0)
+        case .reset: stream.reset()
+        case .pool:
+            stream.resetsOnClose = false
+            stream.release(
+                isReusable: !proxy.isDraining,
+                idleTime: settings.timeouts.poolIdle,
+                idleMax: settings.limits.pooledMax
+            )
+        }
+    }
+}
+
+// What the connection tells. That of a connection which the request has left comes late.
+extension Exchange: OriginStreamOwner {
+    func originConnected(_ connection: OriginStream) { perform(connected(connection)) }
+
+    func originUnreachable(_ fault: DialFault, _ server: OriginServer?) {
+        perform(unreachable(fault, server))
+    }
+
+    func originDrained(_ connection: OriginStream) {
+        guard origin === connection else { return }
+        // What the server has taken now says nothing about its response.
+        if !flow.hasResponse { connection.setDeadline(milliseconds: nil) }
+        perform(flow.originDrained())
+        if flow.hasResponse { origin?.resumeReading() }
+    }
+
+    func originWriteFailed(_ connection: OriginStream) {
+        guard origin === connection else { return }
+        perform(writeFailed(connection))
+    }
+
+    func originTimedOut(_ connection: OriginStream) {
+        guard origin === connection, let client else { return }
+        perform(flow.originTimedOut(client: client.unsentBytes > 0 ? .queued : .clear))
+    }
+}

@@ -1,0 +1,41 @@
+import HTTPWire
+import Origins
+
+/// What is remembered of a request for the log and the metrics.
+struct RequestRecord {
+    /// Monotonic nanoseconds.
+    let startedAt: UInt64
+    /// When a server took the request; of the last attempt.
+    var sentAt: UInt64 = 0
+    var servedBy: (server: OriginServer, isReused: Bool)?
+    /// The server that was tried last, where none was reached.
+    var lastTried: OriginServer?
+    var method: [UInt8] = []
+    var host: [UInt8] = []
+    var path: [UInt8] = []
+    /// The gateway's own endpoint that was asked.
+    var endpoint: Endpoint?
+    /// 0 while nothing was answered.
+    var status = 0
+    /// Bytes of content in the response.
+    var responseBytes: UInt64 = 0
+    /// Why the request went wrong; empty where it did not.
+    private(set) var problem = ""
+
+    init(startedAt: UInt64) { self.startedAt = startedAt }
+
+    /// Copies what the log will say, before the head's bytes are gone.
+    mutating func remember(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
+        func copy(_ range: Range<Int>) -> [UInt8] {
+            octets.extracting(range).withUnsafeBufferPointer { Array($0) }
+        }
+        method = copy(head.methodRange)
+        host = copy(head.authority)
+        path = copy(head.path)
+    }
+
+    /// The first problem is the cause of all others.
+    mutating func note(problem: String) {
+        if self.problem.isEmpty { self.problem = problem }
+    }
+}
