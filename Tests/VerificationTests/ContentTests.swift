@@ -195,6 +195,7 @@ import Verification
             return trial.judge.close(
                 proof,
                 content: SHA256.digest(of: wire.content),
+                start: wire.content,
                 text: { [] },
                 rule: Self.held,
                 now: trial.now
@@ -236,6 +237,7 @@ import Verification
         let ruling = trial.judge.close(
             proof,
             content: SHA256.digest(of: wire.content),
+            start: wire.content,
             text: { [] },
             rule: Self.held,
             now: trial.now

@@ -20,11 +20,8 @@ extension Judge {
         now: UnixTime,
         length: BodyFraming
     ) -> Ruling {
-        var ruling = Ruling(.pass, keyID: proof.keyID)
-        guard let (verified, builds) = verify(proof, clientDataHash, rule, length, &ruling) else {
-            return ruling
-        }
-        consume(verified, proof, builds, rule: rule, now: now, &ruling)
+        var (ruling, claim) = verify(proof, clientDataHash, rule, length)
+        if let claim { consume(claim, proof, rule: rule, now: now, &ruling) }
         return ruling
     }
 
@@ -43,24 +40,42 @@ extension Judge {
         now: UnixTime,
         length: BodyFraming
     ) -> Examination {
-        var ruling = Ruling(.pass, keyID: proof.keyID)
-        guard let (verified, builds) = verify(proof, clientDataHash, rule, length, &ruling) else {
-            return .refused(ruling)
-        }
-        let serial = check(verified, proof, builds, rule: rule, now: now, &ruling)
+        var (ruling, claim) = verify(proof, clientDataHash, rule, length)
+        guard let claim else { return .refused(ruling) }
+        let serial = check(claim, proof, rule: rule, now: now, &ruling)
         guard ruling.verdict == .pass else { return .refused(ruling) }
-        let outcome = keys.peek(
-            proof.keyID,
-            counter: verified.counter,
+        let fault = counterFault(proof.keyID, claim.verified.counter, serial, rule)
+        guard let fault else { return .good(claim.verified) }
+        ruling.verdict = fault
+        return .refused(ruling)
+    }
+
+    /// What speaks against counter and challenge now; nothing is consumed. What a failing store
+    /// can't say is asked again later, where the rule forwards on errors.
+    private func counterFault(
+        _ keyID: KeyID,
+        _ counter: SignCounter,
+        _ serial: ChallengeSerial?,
+        _ rule: Rule
+    ) -> Verdict? {
+        let decision = peek(keyID, counter, serial, rule)
+        if decision == .unavailable, rule.onError == .forward { return nil }
+        return Self.verdict(of: decision)
+    }
+
+    private func peek(
+        _ keyID: KeyID,
+        _ counter: SignCounter,
+        _ serial: ChallengeSerial?,
+        _ rule: Rule
+    ) -> ConsumeDecision {
+        keys.peek(
+            keyID,
+            counter: counter,
             rule: rule.counter.store,
             challenge: serial,
             issuer: challenges
         )
-        // What a failing store can't say now is asked again when the content is there.
-        let isFailing = outcome == .unavailable && rule.onError == .forward
-        guard !isFailing, let verdict = Self.verdict(of: outcome) else { return .good(verified) }
-        ruling.verdict = verdict
-        return .refused(ruling)
     }
 
     /// Admits a request that was examined: its content has come since and is what was signed. The
@@ -78,22 +93,29 @@ extension Judge {
             ruling.verdict = .refuse(.environmentMismatch)
             return ruling
         }
-        consume(verified, proof, key.app.builds, rule: rule, now: now, &ruling)
+        let claim = Claim(verified: verified, builds: key.app.builds)
+        consume(claim, proof, rule: rule, now: now, &ruling)
         return ruling
     }
 
-    /// The checks before counter and challenge; `nil` and a verdict when one fails.
+    /// What was verified of a request, and the builds of the app that are admitted.
+    private struct Claim {
+        let verified: VerifiedAssertion
+        let builds: BuildPolicy
+    }
+
+    /// The checks before counter and challenge. No claim, and a verdict, when one fails.
     private mutating func verify(
         _ proof: Proof,
         _ clientDataHash: SHA256Digest,
         _ rule: Rule,
-        _ length: BodyFraming,
-        _ ruling: inout Ruling
-    ) -> (VerifiedAssertion, BuildPolicy)? {
-        guard let key = find(proof.keyID, rule, &ruling) else { return nil }
+        _ length: BodyFraming
+    ) -> (ruling: Ruling, claim: Claim?) {
+        var ruling = Ruling(.pass, keyID: proof.keyID)
+        guard let key = find(proof.keyID, rule, &ruling) else { return (ruling, nil) }
         guard mayVerify else {
             ruling.verdict = .refuse(.addressThrottled)
-            return nil
+            return (ruling, nil)
         }
         let verified: VerifiedAssertion
         do throws(AssertionRefusal) {
@@ -107,18 +129,18 @@ extension Judge {
             ruling.verdict = .refuse(Refusal(error.reason))
             // The App ID is checked behind the signature.
             if error.reason == .appMismatch { ruling.standing = .signed }
-            return nil
+            return (ruling, nil)
         }
         ruling.standing = .signed
         guard admits(key.stored.environment, key.app) else {
             ruling.verdict = .refuse(.environmentMismatch)
-            return nil
+            return (ruling, nil)
         }
         if isTooLong(length, rule) {
             ruling.verdict = .refuse(.contentTooLarge)
-            return nil
+            return (ruling, nil)
         }
-        return (verified, key.app.builds)
+        return (ruling, Claim(verified: verified, builds: key.app.builds))
     }
 
     /// What can be said before content is held: the key, the announced length, and whether counter
@@ -153,16 +175,8 @@ extension Judge {
         let challenge = examine(proof.challenge, rule: rule, now: now)
         let serial: ChallengeSerial? =
             if case .success(let serial) = challenge { serial } else { nil }
-        let outcome = keys.peek(
-            proof.keyID,
-            counter: proof.assertion.counter,
-            rule: rule.counter.store,
-            challenge: serial,
-            issuer: challenges
-        )
-        let isFailing = outcome == .unavailable && rule.onError == .forward
-        if !isFailing, let verdict = Self.verdict(of: outcome) {
-            ruling.verdict = verdict
+        if let fault = counterFault(proof.keyID, proof.assertion.counter, serial, rule) {
+            ruling.verdict = fault
             return ruling
         }
         guard case .failure(let fault) = challenge else { return nil }
@@ -236,9 +250,8 @@ extension Judge {
     /// Challenge and build. The verdict stays `pass`, or the counter is looked at, not taken, and
     /// the first fault in the order of the steps becomes the verdict.
     private func check(
-        _ verified: VerifiedAssertion,
+        _ claim: Claim,
         _ proof: Proof,
-        _ builds: BuildPolicy,
         rule: Rule,
         now: UnixTime,
         _ ruling: inout Ruling
@@ -248,20 +261,14 @@ extension Judge {
             if case .success(let serial) = challenge { serial } else { nil }
         var fault: Refusal?
         do throws(AssertionRefusal) {
-            try verified.checkBuild(builds)
+            try claim.verified.checkBuild(claim.builds)
         } catch {
             fault = Refusal(error.reason)
         }
         if case .failure(let earlier) = challenge { fault = earlier.refusal }
         if let fault {
-            let outcome = keys.peek(
-                proof.keyID,
-                counter: verified.counter,
-                rule: rule.counter.store,
-                challenge: serial,
-                issuer: challenges
-            )
-            let verdict = outcome == .unavailable ? nil : Self.verdict(of: outcome)
+            let decision = peek(proof.keyID, claim.verified.counter, serial, rule)
+            let verdict = decision == .unavailable ? nil : Self.verdict(of: decision)
             ruling.verdict = verdict ?? .refuse(fault)
         }
         return serial
@@ -269,18 +276,17 @@ extension Judge {
 
     /// Steps 5 and 6 and what stands behind them, and takes counter and challenge.
     private func consume(
-        _ verified: VerifiedAssertion,
+        _ claim: Claim,
         _ proof: Proof,
-        _ builds: BuildPolicy,
         rule: Rule,
         now: UnixTime,
         _ ruling: inout Ruling
     ) {
-        let serial = check(verified, proof, builds, rule: rule, now: now, &ruling)
+        let serial = check(claim, proof, rule: rule, now: now, &ruling)
         guard ruling.verdict == .pass else { return }
         let outcome = keys.consume(
             proof.keyID,
-            counter: verified.counter,
+            counter: claim.verified.counter,
             rule: rule.counter.store,
             challenge: serial,
             issuer: challenges,

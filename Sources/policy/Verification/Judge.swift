@@ -181,15 +181,14 @@ package struct Judge {
     /// Judges content that was held.
     ///
     /// - `content`: SHA-256 of the content.
+    /// - `start`: at least its first ``RequestBinding/ClientDataDomain/startCount`` bytes.
     /// - `text`: the content, asked for when the rule takes the challenge out of it.
-    /// - `start`: its first ``RequestBinding/ClientDataDomain/startCount`` bytes, asked for when
-    ///   the content itself is signed; without, they are taken from `text`.
     /// - `mayVerify`: as before; others of the address may have come meanwhile.
     package mutating func close(
         _ proof: Proof,
         content: SHA256Digest,
+        start: [UInt8],
         text: () -> [UInt8]?,
-        start: (() -> [UInt8])? = nil,
         rule: Rule,
         now: UnixTime,
         mayVerify: Bool = true
@@ -201,9 +200,8 @@ package struct Judge {
         if let verified = proof.verified {
             return admit(verified, proof, rule: rule, now: now)
         }
-        if case .content = rule.signing {
-            guard let start = start?() ?? text() else { return Self.unreadable(proof.keyID) }
-            if isAmbiguous(start.span) { return Self.ambiguous(proof.keyID) }
+        if case .content = rule.signing, isAmbiguous(start.span) {
+            return Self.ambiguous(proof.keyID)
         }
         var challenge = proof.challenge
         if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {

@@ -49,8 +49,8 @@ extension Exchange {
         let ruling = proxy.judge.close(
             proof,
             content: held.digest(),
+            start: held.start,
             text: { held.text() },
-            start: { held.start },
             rule: flow.rule,
             now: UnixTime(seconds: proxy.wallSeconds),
             mayVerify: mayVerify(now: before.1)

@@ -148,6 +148,7 @@ struct Trial {
             return judge.close(
                 proof,
                 content: SHA256.digest(of: wire.content),
+                start: wire.content,
                 text: { wire.content },
                 rule: rule,
                 now: now
