@@ -1,32 +1,6 @@
 // The rows about who is let through where: denial, apps, signed fields.
 extension InvalidConfigurationTests {
     static let policy: [Row] = [
-        .rule(
-            "mode: deny, origin: shop",
-            """
-            p.yaml:7: rules[0].origin: found it with mode: deny, where it has no effect; use no \
-            origin
-            """
-        ),
-        .rule(
-            "mode: deny, sign: [method]",
-            """
-            p.yaml:7: rules[0].sign: found it with mode: deny, where it has no effect; use mode: \
-            observe or enforce, or no sign
-            """
-        ),
-        .rule(
-            "mode: deny, allow_encoded: [slash]",
-            "p.yaml:7: rules[0].allow_encoded: found it with mode: deny, where it has no effect"
-        ),
-        .line(
-            5,
-            "default: { mode: deny, origin: shop }",
-            """
-            p.yaml:5: default.origin: found it with mode: deny, where it has no effect; use no \
-            origin: every rule has its own
-            """
-        ),
         .line(
             5,
             """
@@ -48,10 +22,6 @@ extension InvalidConfigurationTests {
             """
         ),
         .rule("mode: enforce, apps: []", "p.yaml:7: rules[0].apps: found an empty list"),
-        .rule(
-            "mode: off, apps: [T.com.example.shop]",
-            "p.yaml:7: rules[0].apps: found it with"
-        ),
         .line(
             3,
             "apps: [{ id: T.a, environments: [development] }]",

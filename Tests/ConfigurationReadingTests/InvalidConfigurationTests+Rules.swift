@@ -191,24 +191,6 @@ extension InvalidConfigurationTests {
     /// Options that would do nothing where they stand.
     static let effects: [Row] = [
         .rule(
-            "mode: off, sign: [method]",
-            """
-            p.yaml:7: rules[0].sign: found it with mode: off, where it has no effect; use mode: \
-            observe or enforce, or no sign
-            """
-        ),
-        .rule(
-            "mode: off, rollout: { percent: 1% }",
-            "p.yaml:7: rules[0].rollout: found it with mode: off"
-        ),
-        .rule(
-            "mode: observe, rollout: { percent: 1% }",
-            """
-            p.yaml:7: rules[0].rollout: found it with mode: observe, where it has no effect; use \
-            mode: enforce, or no rollout
-            """
-        ),
-        .rule(
             "mode: enforce, sign: [method], body: { limit: 1KiB }",
             """
             p.yaml:7: rules[0].body: found it with a sign that leaves the content out, where it \

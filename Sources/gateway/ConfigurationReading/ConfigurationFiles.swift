@@ -45,8 +45,14 @@ package struct DiskFiles: ConfigurationFiles {
         _ = try permissions(of: path)
         guard let file = FileHandle(forReadingAtPath: path) else { throw .notReadable }
         defer { try? file.close() }
-        // One octet more, to tell a file of exactly the limit from a larger one.
-        guard let data = try? file.read(upToCount: limit + 1) else { throw .notReadable }
+        let data: Data
+        do {
+            // One byte more, to tell a file of exactly the limit from a larger one. At the end of
+            // the file there is no data, which is no error: the file is empty.
+            data = try file.read(upToCount: limit + 1) ?? Data()
+        } catch {
+            throw .notReadable
+        }
         guard data.count <= limit else { throw .tooLarge }
         return [UInt8](data)
     }

@@ -5,6 +5,16 @@ package struct LoadedConfiguration: Sendable {
     /// Errors and warnings, by file and line.
     package let problems: [Problem]
 
+    /// The same with problems that were found later.
+    package func adding(_ more: [Problem]) -> LoadedConfiguration {
+        let problems = Problem.sorted(problems + more)
+        let isRefused = problems.contains { $0.severity == .error }
+        return LoadedConfiguration(
+            configuration: isRefused ? nil : configuration,
+            problems: problems
+        )
+    }
+
     package var errors: [Problem] { problems.filter { $0.severity == .error } }
     package var warnings: [Problem] { problems.filter { $0.severity == .warning } }
 }
@@ -47,7 +57,8 @@ package enum ConfigurationLoader {
         files: some ConfigurationFiles,
         log: ProblemLog
     ) -> ConfigurationDraft? {
-        guard let root = node(path, files: files, log: log) else { return nil }
+        let use = "listen: …, origins: … and default: …"
+        guard let root = node(path, use: use, files: files, log: log) else { return nil }
         return ConfigurationDraft(root, folder: FilePath.folder(of: path), log: log)
     }
 
@@ -68,6 +79,7 @@ package enum ConfigurationLoader {
 
     private static func node(
         _ path: String,
+        use: String,
         files: some ConfigurationFiles,
         log: ProblemLog
     ) -> SourceNode? {
@@ -75,7 +87,7 @@ package enum ConfigurationLoader {
             let limit = SourceNode.Bounds.octetsMax
             let octets = try files.contents(of: path, limit: limit)
             log.check(rules: path, FileMode(try files.permissions(of: path)))
-            return SourceNode.read(octets, file: path, log: log)
+            return SourceNode.read(octets, file: path, use: use, log: log)
         } catch {
             let place = Problem.Place(file: path, line: 1)
             log.error(place, "", found: error.found, use: "a readable YAML file of at most 1MiB")
@@ -120,7 +132,8 @@ package enum ConfigurationLoader {
         }
         return ordered.flatMap { name -> [RuleDraft] in
             let path = FilePath.joined(folder.value, name)
-            guard let root = node(path, files: files, log: log) else { return [] }
+            let use = "rules (- id: …), or no such file"
+            guard let root = node(path, use: use, files: files, log: log) else { return [] }
             guard case .list(let list) = root.content else {
                 log.error(root.place, "", found: root.found, use: "a list of rules: - id: …")
                 return []

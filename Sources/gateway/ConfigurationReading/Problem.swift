@@ -38,6 +38,33 @@ package struct Problem: Hashable, Sendable {
     }
 }
 
+extension Problem {
+    /// A problem that was found after the file was read, at a place that
+    /// ``GatewayConfiguration/place(of:)`` gives.
+    package init(
+        _ severity: Severity,
+        _ place: Place,
+        _ keyPath: String,
+        found: String,
+        use: String
+    ) {
+        self.init(severity: severity, place: place, keyPath: keyPath, found: found, use: use)
+    }
+
+    /// By file, in the order in which the files were first named, then by line.
+    static func sorted(_ problems: [Problem]) -> [Problem] {
+        var files: [String: Int] = [:]
+        for problem in problems where files[problem.place.file] == nil {
+            files[problem.place.file] = files.count
+        }
+        return problems.enumerated().sorted { left, right in
+            let (one, other) = (left.element.place, right.element.place)
+            return (files[one.file] ?? 0, one.line, left.offset)
+                < (files[other.file] ?? 0, other.line, right.offset)
+        }.map(\.element)
+    }
+}
+
 /// The problems of one load, in the order in which they are found. Local to the load.
 final class ProblemLog {
     private(set) var problems: [Problem] = []
@@ -54,17 +81,7 @@ final class ProblemLog {
     private(set) var hasErrors = false
 
     /// By file, in the order in which the files were first named, then by line.
-    var sorted: [Problem] {
-        var files: [String: Int] = [:]
-        for problem in problems where files[problem.place.file] == nil {
-            files[problem.place.file] = files.count
-        }
-        return problems.enumerated().sorted { left, right in
-            let (one, other) = (left.element.place, right.element.place)
-            return (files[one.file] ?? 0, one.line, left.offset)
-                < (files[other.file] ?? 0, other.line, right.offset)
-        }.map(\.element)
-    }
+    var sorted: [Problem] { Problem.sorted(problems) }
 
     private func add(
         _ severity: Problem.Severity,

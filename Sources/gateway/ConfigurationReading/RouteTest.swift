@@ -59,7 +59,9 @@ package struct RouteTest: Sendable {
             log.error(place, "", found: error.found, use: "a readable YAML file of at most 1MiB")
             return []
         }
-        guard let root = SourceNode.read(octets, file: path, log: log) else { return [] }
+        guard let root = SourceNode.read(octets, file: path, use: "- request: …", log: log) else {
+            return []
+        }
         guard case .list(let nodes) = root.content else {
             log.error(root.place, "", found: root.found, use: "a list: - request: …")
             return []

@@ -110,8 +110,7 @@ struct RuleValidation {
         let isDefault = draft.reader.keyPath == "default"
         let denies = draft.mode?.value == .deny
         if denies, draft.reader.has("origin"), !isDefault || !usesDefaultOrigin {
-            let use = isDefault ? "no origin: every rule has its own" : "no origin"
-            useless(draft, "origin", with: "mode: deny", use: use)
+            warnIdle(draft, "origin", .deny)
             return nil
         }
         guard let name = draft.origin ?? fallback?.origin else {
@@ -150,26 +149,12 @@ struct RuleValidation {
             var keys = RuleDraft.verifyingKeys
             // Nothing that is denied reaches an origin, however its path is read.
             if mode.value == .deny { keys.append("allow_encoded") }
-            for key in keys where draft.reader.has(key) {
-                useless(
-                    draft,
-                    key,
-                    with: "mode: \(mode.value.rawValue)",
-                    use: "mode: observe or enforce, or no \(key)"
-                )
-            }
+            for key in keys where draft.reader.has(key) { warnIdle(draft, key, mode.value) }
             return demands
         }
         demands.apps = apps(of: draft)
         if let rollout = draft.rollout {
-            if mode.value == .observe {
-                useless(
-                    draft,
-                    "rollout",
-                    with: "mode: observe",
-                    use: "mode: enforce, or no rollout"
-                )
-            }
+            if mode.value == .observe { warnIdle(draft, "rollout", mode.value) }
             let value = rollout.value
             demands.rollout = Rollout(
                 value.schedule,
@@ -244,6 +229,20 @@ struct RuleValidation {
                 use: "other fields: \(reason)"
             )
         }
+    }
+
+    /// Warns of an option that the rule's mode leaves without effect.
+    ///
+    /// No error: from `enforce` to `observe` or `off` is the operator's emergency exit, and the
+    /// change of one word must do.
+    private func warnIdle(_ draft: RuleDraft, _ key: String, _ mode: Mode) {
+        let reader = draft.reader
+        log.warning(
+            reader.place(of: key),
+            reader.path(key),
+            found: "it with mode: \(mode.rawValue), where it has no effect",
+            use: "it when the mode is changed back, or no \(key)"
+        )
     }
 
     /// Reports an option that would do nothing where it stands.

@@ -24,10 +24,15 @@ extension SourceNode {
 
     /// Reads a file of one YAML document.
     ///
-    /// Places name the file as `file` does.
+    /// Places name the file as `file` does. `use` says what belongs into it, for an empty one.
     ///
     /// - Returns: `nil` when there is nothing to read; the reason is in the log then.
-    static func read(_ octets: [UInt8], file: String, log: ProblemLog) -> SourceNode? {
+    static func read(
+        _ octets: [UInt8],
+        file: String,
+        use: String,
+        log: ProblemLog
+    ) -> SourceNode? {
         let top = Problem.Place(file: file, line: 1)
         guard octets.count <= Bounds.octetsMax else {
             log.error(top, "", found: "\(octets.count) octets", use: "a file of at most 1MiB")
@@ -42,7 +47,7 @@ extension SourceNode {
             log.error(top, "", found: "aliases (*name)", use: "the values themselves")
             return nil
         }
-        guard let (parser, root) = parse(text, file: file, log: log) else { return nil }
+        guard let (parser, root) = parse(text, file: file, use: use, log: log) else { return nil }
         // Nodes refer to their anchors weakly; the parser is what keeps them.
         return withExtendedLifetime(parser) {
             var budget = Bounds.nodesMax
@@ -73,6 +78,7 @@ extension SourceNode {
     private static func parse(
         _ text: String,
         file: String,
+        use: String,
         log: ProblemLog
     ) -> (parser: Parser, root: Node)? {
         var text = text
@@ -82,7 +88,7 @@ extension SourceNode {
                 let parser = try Parser(yaml: text, resolver: .basic, encoding: .utf8)
                 guard let root = try parser.singleRoot() else {
                     let top = Problem.Place(file: file, line: 1)
-                    log.error(top, "", found: "nothing", use: "a configuration")
+                    log.error(top, "", found: "an empty file", use: use)
                     return nil
                 }
                 return (parser, root)

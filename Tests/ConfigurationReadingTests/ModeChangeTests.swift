@@ -1,0 +1,96 @@
+import ConfigurationReading
+import Rules
+import Testing
+
+/// The operator's emergency exit: one word of a rule is changed, and nothing else.
+@Suite struct ModeChangeTests {
+    private static let rule = """
+        rules:
+          - id: orders
+            match: { method: POST, path: /v1/orders }
+            origin: shop
+            mode: enforce
+            rollout: { percent: 25% }
+            apps: [T.com.example.shop]
+            sign: [method, target, body, challenge]
+            headers: [idempotency-key]
+            challenge: required
+            next_challenge: true
+            counter: { window: 64 }
+            body: { digest: held, limit: 1MiB }
+            on_error: forward
+            unsupported: refuse
+            allow_encoded: [slash]
+
+        """
+
+    @Test(arguments: [
+        ("observe", ["rollout"]),
+        (
+            "off",
+            [
+                "rollout", "apps", "sign", "headers", "challenge", "next_challenge", "counter",
+                "body", "on_error", "unsupported",
+            ]
+        ),
+        (
+            "deny",
+            [
+                "origin", "rollout", "apps", "sign", "headers", "challenge", "next_challenge",
+                "counter", "body", "on_error", "unsupported", "allow_encoded",
+            ]
+        ),
+    ])
+    func `an enforced rule takes every other mode by the change of one word`(
+        mode: String,
+        idle: [String]
+    ) {
+        let text = InvalidConfigurationTests.base + Self.rule
+        #expect(load(text).problems.map(\.text) == [])
+        let changed = load(text.replacing("mode: enforce", with: "mode: \(mode)"))
+        #expect(changed.errors.map(\.text) == [])
+        #expect(changed.configuration?.rules.rules.first?.mode.rawValue == mode)
+        #expect(
+            Set(changed.warnings.map(\.text))
+                == Set(
+                    idle.map { key in
+                        "p.yaml:\(line(of: key)): warning: rules[0].\(key): found it with mode: "
+                            + "\(mode), where it has no effect; use it when the mode is changed "
+                            + "back, or no \(key)"
+                    }
+                )
+        )
+    }
+
+    private func line(of key: String) -> Int {
+        let lines = (InvalidConfigurationTests.base + Self.rule).split(
+            separator: "\n",
+            omittingEmptySubsequences: false
+        )
+        return (lines.firstIndex { $0.hasPrefix("    \(key):") } ?? -1) + 1
+    }
+
+    @Test func `a default that denies keeps the origin that it had`() {
+        let text = InvalidConfigurationTests.base
+            .replacing(
+                "default: { origin: shop, mode: observe }",
+                with: "default: { origin: shop, mode: deny }"
+            )
+        let loaded = load(text)
+        #expect(loaded.errors.map(\.text) == [])
+        #expect(loaded.warnings.map(\.keyPath) == ["default.origin"])
+    }
+
+    @Test(arguments: ["", "# nothing yet\n"])
+    func `an empty file of rules is called that`(text: String) {
+        let loaded = load(
+            InvalidConfigurationTests.base + "rules: rules/\n",
+            files: ["rules/a.yaml": text]
+        )
+        #expect(
+            loaded.errors.map(\.text) == [
+                "rules/a.yaml:1: found an empty file; use rules (- id: …), or no such file"
+            ]
+        )
+    }
+}
