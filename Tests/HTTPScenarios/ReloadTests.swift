@@ -116,10 +116,8 @@ extension Scenarios {
                 return []
             }
             resolver.patience = .milliseconds(50)
-            let error = #expect(throws: GatewayError.self) {
-                try resolver.addresses(of: [.name("slow.test", port: 80)])
-            }
-            #expect(error?.what.hasPrefix("slow.test:80: no answer") == true)
+            let slow = ServerAddress.name("slow.test", port: 80)
+            #expect(resolver.addresses(of: [slow]) == [slow: .noAnswer])
             gate.open()
         }
     }

@@ -47,8 +47,25 @@ extension ConfigurationDraft {
             endpointsPath: endpoints?.value ?? "/.well-known/app-attest",
             spillFolder: spills,
             rules: set,
-            rulePlaces: rules.map(\.reader.place) + [fallback.reader.place]
+            rulePlaces: rules.map(\.reader.place) + [fallback.reader.place],
+            places: places
         )
+    }
+
+    /// Where the settings stand that a start looks at again.
+    private var places: [String: Problem.Place] {
+        var places = ["": reader.place]
+        for key in ["store", "log", "process", "spill_folder"] where reader.has(key) {
+            places[key] = reader.place(of: key)
+        }
+        if let storeFile { places[storeFile.keyPath] = storeFile.place }
+        for tls in listeners.compactMap(\.tls) {
+            for file in [tls.certificate, tls.key].compactMap(\.self) {
+                places[file.keyPath] = file.place
+            }
+        }
+        for server in origins.flatMap(\.servers) { places[server.keyPath] = server.place }
+        return places
     }
 
     /// What commands about keys need.
@@ -142,7 +159,8 @@ extension ConfigurationDraft {
                     admin.place,
                     admin.keyPath,
                     found: admin.value.text,
-                    use: "a loopback address or a Unix socket: who reaches it controls the gateway"
+                    use:
+                        "a loopback address or a Unix socket: who reaches it reads rules and counts"
                 )
             }
         }

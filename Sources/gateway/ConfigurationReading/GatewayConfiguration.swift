@@ -37,6 +37,14 @@ package struct GatewayConfiguration: Sendable {
     package let rules: RuleSet
     /// Where each rule stands, by its number; the default last.
     package let rulePlaces: [Problem.Place]
+    /// Where the settings stand that are looked at again when they are used, by key path.
+    let places: [String: Problem.Place]
+
+    /// Where a setting stands, as `listen[0].tls.key` or `origins.shop.servers[1]`; the file's
+    /// start for one that stands nowhere.
+    package func place(of keyPath: String) -> Problem.Place {
+        places[keyPath] ?? places[""] ?? Problem.Place(file: "", line: 1)
+    }
 
     /// The origin of a rule; `nil` for a rule that denies.
     package func origin(of rule: Rule) -> UpstreamSettings? {

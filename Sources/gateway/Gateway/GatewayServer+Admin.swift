@@ -62,6 +62,7 @@ extension GatewayServer: AdminSource {
             droppedLogLines: outputs.accessLosses.count,
             droppedMessages: outputs.messageLosses.count
         )
+        snapshot.unknownServers = servers.unknown(configuration)
         snapshot.held = HeldFacts(memoryBytes: held.memoryBytes, diskBytes: held.diskBytes)
         return snapshot
     }

@@ -24,7 +24,7 @@ extension GatewayServer {
             for set in sockets { set.give(to: user) }
             try user.become()
             log.notice("serving as \(user.text)")
-            for problem in ConfigurationLoader.load(file).errors {
+            for problem in Preparation.readable(file).errors {
                 log.warning("as \(user.name) a reload will be refused: \(problem.text)")
             }
         } else if geteuid() == 0 {

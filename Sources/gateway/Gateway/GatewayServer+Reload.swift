@@ -28,7 +28,8 @@ extension GatewayServer {
             return
         }
         reloading = .running
-        let (file, current, resolver, outputs) = (file, configuration, resolver, outputs)
+        let (file, current, known) = (file, configuration, servers)
+        let (resolver, outputs) = (resolver, outputs)
         loading.async { [self] in
             let read = ConfigurationLoader.load(file)
             let loaded = Result { () throws(GatewayError) in
@@ -38,7 +39,14 @@ extension GatewayServer {
                         hint: "`portcullis check \(file)` says more."
                     )
                 }
-                return try LoadedConfiguration(next, replacing: current, resolver, outputs)
+                return try LoadedConfiguration(
+                    next,
+                    replacing: current,
+                    file,
+                    known,
+                    resolver,
+                    outputs
+                )
             }
             let problems = read.problems.map(\.text)
             control.async { self.reloadEnded(problems, loaded) }
@@ -68,7 +76,10 @@ extension GatewayServer {
         for unit in units {
             unit.reload(next, enrolment) { Judge(read, keys: keys, challenges: issuer) }
         }
+        Self.warn(next.warnings, log)
         configuration = next.configuration
+        servers = next.servers
+        scheduleLookUp()
         accessLog = next.accessLog
         log.logLevel = Logger.Level(next.configuration.log.level)
         generation += 1

@@ -34,6 +34,8 @@ package final class GatewayServer: @unchecked Sendable {
         package var lookUp: @Sendable (String, UInt16) -> [SocketAddress] = {
             SocketAddress.resolve($0, port: $1)
         }
+        /// When names are looked up again.
+        package var lookUpPace = LookUpPace()
         /// Whether the process is the gateway's own, so that it may give up its privileges.
         package var ownsProcess = true
 
@@ -46,8 +48,10 @@ package final class GatewayServer: @unchecked Sendable {
     var log: Logger
     let file: String
     let control = DispatchQueue(label: "portcullis.control")
-    /// Where reloads are read and names looked up, which may take seconds.
+    /// Where reloads are read and their names looked up, which may take seconds.
     let loading = DispatchQueue(label: "portcullis.loading")
+    /// Where names are looked up again. A reload does not wait for it.
+    let naming = DispatchQueue(label: "portcullis.naming")
     let resolver: Resolver
     let outputs: LogOutputs
     let startedAt = Int64(time(nil))
@@ -68,6 +72,11 @@ package final class GatewayServer: @unchecked Sendable {
 
     // Touched on `control`.
     var configuration: GatewayConfiguration
+    /// Where the origins' servers are.
+    var servers: ServerBook
+    var lookUpPace: LookUpPace
+    /// Counts the look-ups that were scheduled; an older one is not made any more.
+    var lookUpNumber = 0
     var generation = 1
     var accessLog: LogWriter?
     var reloading = Reloading.none
@@ -121,14 +130,16 @@ package final class GatewayServer: @unchecked Sendable {
         if surroundings.ownsProcess { Self.forbidNewPrivileges() }
         let count = Self.count(configuration.lanes)
         try DescriptorLimit.raise(lanes: count, listeners: configuration.listeners.count)
-        let resolver = Resolver(lookUp: surroundings.lookUp)
-        self.resolver = resolver
-        sockets = try configuration.listeners.map { listener throws(GatewayError) in
-            try ListenerSet(listener.address, tls: listener.tls, lanes: count, resolver)
+        let preparation = try Preparation.complete(configuration, file: file)
+        resolver = Resolver(lookUp: surroundings.lookUp)
+        lookUpPace = surroundings.lookUpPace
+        let listeners = zip(configuration.listeners, preparation.certificates)
+        sockets = try listeners.map { listener, certificate throws(GatewayError) in
+            try ListenerSet(listener.address, tls: certificate, lanes: count)
         }
         addresses = sockets.map(\.text)
         let adminSockets = try configuration.admin.map { address throws(GatewayError) in
-            try ListenerSet(address, tls: nil, lanes: 1, resolver)
+            try ListenerSet(address, tls: nil, lanes: 1)
         }
         let bound = sockets + [adminSockets].compactMap(\.self)
         if surroundings.ownsProcess {
@@ -136,22 +147,16 @@ package final class GatewayServer: @unchecked Sendable {
         }
         keys = try StoreOpening.table(configuration, surroundings.openJournal)
         issuer = Self.issuer(configuration.challenges)
-        let settings = try ProxySettings(configuration, resolver)
+        servers = ServerBook(configuration, resolver)
+        Self.warn(preparation.warnings + servers.problems(configuration), log)
+        let settings = ProxySettings(configuration, servers)
         let accessLog = try outputs.accessLog(configuration.log.access)
         self.accessLog = accessLog
         let enrolment = Self.enrolment(configuration, keys, issuer)
         let addresses = Self.addressTable(configuration.limits)
         var units: [LaneUnit] = []
         for number in 0..<count {
-            let lane: Lane
-            do throws(SocketError) {
-                lane = try Lane(number: number, wallClock: surroundings.wallClock)
-            } catch {
-                throw GatewayError(
-                    "lane \(number): \(error)",
-                    hint: "Raise the limit of descriptors."
-                )
-            }
+            let lane = try Self.lane(number, surroundings)
             let proxy = ProxyLane(
                 lane: lane,
                 settings: settings,
@@ -170,6 +175,24 @@ package final class GatewayServer: @unchecked Sendable {
         }
         adminAddress = admin?.text
         for set in bound { try set.listen() }
+    }
+
+    static func warn(_ problems: [ConfigurationReading.Problem], _ log: Logger) {
+        for problem in problems { log.warning("\(problem.text)") }
+    }
+
+    private static func lane(
+        _ number: Int,
+        _ surroundings: Surroundings
+    ) throws(GatewayError) -> Lane {
+        do throws(SocketError) {
+            return try Lane(number: number, wallClock: surroundings.wallClock)
+        } catch {
+            throw GatewayError(
+                "lane \(number): \(error)",
+                hint: "Raise the limit of descriptors."
+            )
+        }
     }
 
     private static func addressTable(_ limits: LimitSettings) -> AddressTable {
@@ -230,6 +253,7 @@ package final class GatewayServer: @unchecked Sendable {
             }
         }
         admin?.start(self)
+        control.async { self.scheduleLookUp() }
         guard surroundings.watchesSignals else { return announce() }
         // Who has read that it serves may tell it to reload or to stop.
         signals = SignalWatch([SIGTERM, SIGINT, SIGHUP], on: control) { [self] in

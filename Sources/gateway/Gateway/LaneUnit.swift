@@ -77,6 +77,12 @@ final class LaneUnit: Sendable {
         }
     }
 
+    /// Takes other addresses of the servers of some origins; all else is as it was.
+    func replaceServers(_ settings: ProxySettings, of origins: Set<Int>) {
+        let (lane, bound) = (lane, bound)
+        lane.perform { bound.value(on: lane).proxy.replaceServers(settings, of: origins) }
+    }
+
     /// Stops accepting; `emptied` is called once the listeners have ended and no client is left.
     func drain(emptied: @escaping @Sendable () -> Void) {
         let (lane, bound) = (lane, bound)

@@ -17,21 +17,16 @@ struct ListenerSet {
 
     /// Binds.
     ///
-    /// - Throws: when the name has no address, the certificate can't be loaded, or the address
-    ///   can't be bound.
+    /// - Throws: when the address can't be bound.
     init(
         _ server: ServerAddress,
-        tls settings: ListenSettings.TLS?,
-        lanes: Int,
-        _ resolver: Resolver
+        tls: TLSContext?,
+        lanes: Int
     ) throws(GatewayError) {
         self.address = server
-        tls = try ListenerSet.context(settings)
-        guard let address = try resolver.addresses(of: [server])[server]?.first else {
-            throw GatewayError(
-                "the listening address \(server.text) has no address",
-                hint: "Use an IP address, or a name that this machine resolves."
-            )
+        self.tls = tls
+        guard let address = server.socketAddress else {
+            preconditionFailure("ListenerSet: the configuration takes no name to listen on")
         }
         do throws(SocketError) {
             if case .unix(let path) = server { ListenerSet.removeStale(path) }
@@ -76,20 +71,6 @@ struct ListenerSet {
         let text = address.text
         guard let colon = text.lastIndex(of: ":") else { return text }
         return text[...colon] + String(port)
-    }
-
-    /// Loads a certificate and its key; `nil` for a plain listener.
-    static func context(_ tls: ListenSettings.TLS?) throws(GatewayError) -> TLSContext? {
-        guard let tls else { return nil }
-        do throws(TLSContextError) {
-            return try TLSContext(
-                serverCertificateChain: tls.certificateFile,
-                key: tls.keyFile,
-                minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12
-            )
-        } catch {
-            throw GatewayError("\(error.path): \(error.detail)", hint: error.hint)
-        }
     }
 
     /// A socket file that nobody listens on is left over from a process that was killed.

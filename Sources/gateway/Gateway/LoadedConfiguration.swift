@@ -8,6 +8,9 @@ import TLSSession
 struct LoadedConfiguration: Sendable {
     let configuration: GatewayConfiguration
     let settings: ProxySettings
+    let servers: ServerBook
+    /// What the operator is told of it.
+    let warnings: [Problem]
     /// The certificate of each listener, in their order; `nil` for a plain one.
     let certificates: [TLSContext?]
     /// Where the access log goes; `nil` for nowhere.
@@ -15,11 +18,13 @@ struct LoadedConfiguration: Sendable {
 
     /// Makes it from what was read, while `current` is served.
     ///
-    /// - Throws: when something has changed that is taken at the start only, a name has no address,
-    ///   a certificate can't be loaded, or the access log can't be opened, in this order.
+    /// - Throws: when something has changed that is taken at the start only, what is asked of this
+    ///   machine is not there, or the access log can't be opened, in this order.
     init(
         _ next: GatewayConfiguration,
         replacing current: GatewayConfiguration,
+        _ file: String,
+        _ known: ServerBook,
         _ resolver: Resolver,
         _ outputs: LogOutputs
     ) throws(GatewayError) {
@@ -30,13 +35,12 @@ struct LoadedConfiguration: Sendable {
             )
         }
         configuration = next
-        settings = try ProxySettings(next, resolver)
+        let preparation = try Preparation.complete(next, file: file)
+        servers = ServerBook(next, resolver, knowing: known.addresses)
+        settings = ProxySettings(next, servers)
+        warnings = preparation.warnings + servers.problems(next)
         // The addresses stay; a renewed certificate is for connections from now on.
-        var certificates: [TLSContext?] = []
-        for listener in next.listeners {
-            certificates.append(try ListenerSet.context(listener.tls))
-        }
-        self.certificates = certificates
+        certificates = preparation.certificates
         accessLog = try outputs.accessLog(next.log.access)
     }
 }

@@ -43,7 +43,8 @@ struct ProcessUser {
         guard geteuid() == 0 else {
             throw GatewayError(
                 "process.user: only root can become \(name), and this is user \(geteuid())",
-                hint: "Start it as root, or as \(name), or leave process.user out."
+                hint: "Start it as root, or as \(name), or leave process.user out.",
+                isAboutWhoStarts: true
             )
         }
     }

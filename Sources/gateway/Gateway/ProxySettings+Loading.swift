@@ -7,19 +7,10 @@ import Rules
 import Verification
 
 extension ProxySettings {
-    /// The configuration as the proxy takes it.
-    ///
-    /// - Throws: when a server's name has no address.
-    convenience init(
-        _ configuration: GatewayConfiguration,
-        _ resolver: Resolver
-    ) throws(GatewayError) {
+    /// The configuration as the proxy takes it. Servers whose address is not known are left out.
+    convenience init(_ configuration: GatewayConfiguration, _ servers: ServerBook) {
         let timeouts = Timeouts(configuration.timeouts)
-        let addresses = try resolver.addresses(of: configuration.origins.flatMap(\.servers))
-        var origins: [OriginSettings] = []
-        for upstream in configuration.origins {
-            origins.append(try OriginSettings(upstream, addresses))
-        }
+        let origins = configuration.origins.map { OriginSettings($0, servers.addresses) }
         self.init(
             rules: configuration.rules,
             origins: origins,
@@ -38,17 +29,10 @@ extension ProxySettings {
 extension OriginSettings {
     fileprivate init(
         _ upstream: UpstreamSettings,
-        _ found: [ServerAddress: [SocketAddress]]
-    ) throws(GatewayError) {
-        var servers: [OriginServerSettings] = []
-        for server in upstream.servers {
-            guard let addresses = found[server], !addresses.isEmpty else {
-                throw GatewayError(
-                    "the server \(server.text) of origin \(upstream.name) has no address",
-                    hint: "Check the name, or use an IP address; names are resolved at start."
-                )
-            }
-            servers += addresses.map { OriginServerSettings(name: server.text, address: $0) }
+        _ known: [ServerAddress: [SocketAddress]]
+    ) {
+        let servers = upstream.servers.flatMap { server in
+            (known[server] ?? []).map { OriginServerSettings(name: server.text, address: $0) }
         }
         self.init(
             name: upstream.name,

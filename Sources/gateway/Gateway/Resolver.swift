@@ -4,13 +4,32 @@ import HTTPWire
 import Lanes
 import Synchronization
 
-/// Addresses of what a configuration names. Names are resolved at start and reload.
+/// Addresses of what a configuration names.
 struct Resolver: Sendable {
     /// The system's way from a name and a port to addresses. It blocks, and can't be interrupted.
     typealias LookUp = @Sendable (String, UInt16) -> [SocketAddress]
 
-    /// How long all names of a start or reload may take together. A resolver that lost one packet
-    /// asks again after 5 s (resolv.conf(5), `timeout`).
+    /// What became of one server's look-up.
+    enum Finding: Sendable, Equatable {
+        /// At least one.
+        case addresses([SocketAddress])
+        /// The name has no address, or the resolver failed.
+        case none
+        /// The resolver did not answer in time.
+        case noAnswer
+
+        static func == (left: Finding, right: Finding) -> Bool {
+            switch (left, right) {
+            case (.none, .none), (.noAnswer, .noAnswer): true
+            case (.addresses(let left), .addresses(let right)):
+                left.map(\.octets) == right.map(\.octets)
+            case (.addresses, _), (.none, _), (.noAnswer, _): false
+            }
+        }
+    }
+
+    /// How long all names may take together. A resolver that lost one packet asks again after 5 s
+    /// (resolv.conf(5), `timeout`).
     static let patience = Duration.seconds(10)
 
     /// Where names are looked up, each on a thread of its own as far as Dispatch has them.
@@ -22,15 +41,11 @@ struct Resolver: Sendable {
         let isGivenUp = Atomic(false)
     }
 
-    let lookUp: LookUp
+    var lookUp: LookUp = { SocketAddress.resolve($0, port: $1) }
     var patience = Resolver.patience
 
-    /// The addresses of each server. Waits for them: not on a lane, and not on the control queue.
-    ///
-    /// - Throws: when a name has none, or there is no answer in time.
-    func addresses(
-        of servers: [ServerAddress]
-    ) throws(GatewayError) -> [ServerAddress: [SocketAddress]] {
+    /// What is found of each server. Waits: not on a lane, and not on the control queue.
+    func addresses(of servers: [ServerAddress]) -> [ServerAddress: Finding] {
         let findings = Findings()
         let group = DispatchGroup()
         for case .name(let name, let port) in Set(servers) {
@@ -40,22 +55,28 @@ struct Resolver: Sendable {
                 findings.byName.withLock { $0[.name(name, port: port)] = found }
             }
         }
-        let outcome = group.wait(timeout: .now() + .milliseconds(Int(patience.milliseconds)))
+        _ = group.wait(timeout: .now() + .milliseconds(Int(patience.milliseconds)))
         findings.isGivenUp.store(true, ordering: .relaxed)
-        var all = findings.byName.withLock { $0 }
+        let byName = findings.byName.withLock { $0 }
+        var all: [ServerAddress: Finding] = [:]
         for server in servers {
-            switch server {
-            case .ip(let address, let port):
-                all[server] = SocketAddress(ip: address.text, port: port).map { [$0] } ?? []
-            case .unix(let path): all[server] = SocketAddress(unixPath: path).map { [$0] } ?? []
-            case .name where all[server] == nil && outcome == .timedOut:
-                throw GatewayError(
-                    "\(server.text): no answer from the resolver within \(patience)",
-                    hint: "Check the servers in /etc/resolv.conf, or use an IP address."
-                )
-            case .name: break
+            guard let found = server.socketAddress.map({ [$0] }) ?? byName[server] else {
+                all[server] = .noAnswer
+                continue
             }
+            all[server] = found.isEmpty ? Finding.none : .addresses(found)
         }
         return all
+    }
+}
+
+extension ServerAddress {
+    /// The address of what needs no look-up; `nil` for a name.
+    var socketAddress: SocketAddress? {
+        switch self {
+        case .ip(let address, let port): SocketAddress(ip: address.text, port: port)
+        case .unix(let path): SocketAddress(unixPath: path)
+        case .name: nil
+        }
     }
 }

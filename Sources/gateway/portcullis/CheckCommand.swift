@@ -1,5 +1,6 @@
 import ArgumentParser
 import ConfigurationReading
+import Gateway
 
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -11,7 +12,7 @@ struct CheckCommand: ParsableCommand {
     var file: String
 
     func run() throws {
-        let check = Check(ConfigurationLoader.load(file), file: file)
+        let check = Check(Preparation.load(file), file: file)
         StandardOutput.write(check.text)
         if check.exitStatus != 0 { throw ExitCode(check.exitStatus) }
     }

@@ -11,7 +11,7 @@ struct KeysRevokeCommand: ParsableCommand {
 
     @OptionGroup var store: KeyStoreOptions
 
-    @Argument(help: "Key ids in base64.")
+    @Argument(help: ArgumentHelp("Key ids in base64.", valueName: "key-id"))
     var keyIDs: [String]
 
     func validate() throws {

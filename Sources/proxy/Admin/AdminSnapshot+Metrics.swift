@@ -31,6 +31,11 @@ extension AdminSnapshot {
             out.sample("responses_total", [("status", String(status))], count)
         }
         writeRules(into: &out)
+        out.gauge(
+            "origin_servers_unknown",
+            unknownServers.count,
+            "Servers of origins whose name has no address."
+        )
         out.gauge("held_memory_bytes", held.memoryBytes, "Bytes of held content in memory.")
         out.gauge("held_disk_bytes", held.diskBytes, "Bytes of held content in files.")
         out.distributions(of: tally)

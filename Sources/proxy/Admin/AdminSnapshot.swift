@@ -27,6 +27,8 @@ package struct AdminSnapshot: Sendable {
     package var store: StoreFacts
     /// Content that is held now, on all lanes.
     package var held = HeldFacts()
+    /// Origins' servers whose name has no address.
+    package var unknownServers: [String] = []
     package var drainState: DrainState
     /// Lines of the access log that were dropped.
     package var droppedLogLines: UInt64

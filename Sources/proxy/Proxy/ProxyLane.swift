@@ -96,6 +96,17 @@ package final class ProxyLane {
         pools = settings.origins.map { OriginPool($0, on: lane, host: self) }
     }
 
+    /// Takes other addresses of the servers of some origins. Requests under way keep theirs, and
+    /// the other origins their pooled connections.
+    package func replaceServers(_ settings: ProxySettings, of origins: Set<Int>) {
+        self.settings = settings
+        settingsNumber &+= 1
+        for place in origins where pools.indices.contains(place) {
+            pools[place].closeIdle()
+            pools[place] = OriginPool(settings.origins[place])
+        }
+    }
+
     /// A connection was accepted.
     package func accept(_ descriptor: Int32, _ peer: SocketAddress, tls: TLSContext?) {
         lane.preconditionOnQueue()

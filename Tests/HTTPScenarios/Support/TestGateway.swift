@@ -21,7 +21,7 @@ final class TestGateway: Sendable {
     /// Writes a configuration and starts it. `listen` are the members of the listener,
     /// `originOptions` further members of each origin behind a comma, `more` further sections of
     /// the file; `watchesSignals` says whether signals are heeded; `lookUp` takes the place of the
-    /// system's resolver.
+    /// system's resolver, which is asked again as `lookUpPace` says.
     init(
         _ origins: [(name: String, servers: [String])],
         listen: String = "address: 127.0.0.1:0",
@@ -31,6 +31,7 @@ final class TestGateway: Sendable {
         originOptions: String = "",
         log: String = "{ access: off, level: error }",
         more: String = "",
+        lookUpPace: LookUpPace = LookUpPace(),
         lookUp: (@Sendable (String, UInt16) -> [SocketAddress])? = nil
     ) throws {
         folder = try TemporaryFolder.make()
@@ -54,6 +55,7 @@ final class TestGateway: Sendable {
         var surroundings = GatewayServer.Surroundings()
         surroundings.watchesSignals = watchesSignals
         surroundings.ownsProcess = false
+        surroundings.lookUpPace = lookUpPace
         if let lookUp { surroundings.lookUp = lookUp }
         surroundings.exit = { ending.status = $0 }
         server = try GatewayServer.run(configuration, file: file, surroundings: surroundings)

@@ -7,10 +7,15 @@ struct Authority {
 
     /// Reads `uri-host [ ":" port ]` (RFC 9110 §7.2, RFC 3986 §3.2).
     ///
-    /// Narrower than the grammar: a name has unreserved octets only (``OctetSet/hostName``) and no
+    /// Narrower than the grammar: a name has unreserved bytes only (``OctetSet/hostName``) and no
     /// empty label but for the root's dot at its end, an address in brackets is IPv6 without zone,
     /// a port is at most 65535. `nil` for anything else. `api.example.com..` is no host in DNS, and
     /// some servers take it for `api.example.com`.
+    ///
+    /// RFC 3986 §3.2.2 also allows sub-delims (`0.0.0.0=5000`) and percent-encoding. DNS has no
+    /// host of such a name, so no client of ours sends one, and what stands behind us disagrees:
+    /// nginx and PHP hand such a name to the application as it is, Django and Symfony refuse it.
+    /// An application that builds links, SQL or log lines of it would break on `'`, `;` or `,`.
     init?(_ octets: Span<UInt8>, _ range: Range<Int>) {
         var index = range.lowerBound
         let end = range.upperBound

@@ -1,0 +1,107 @@
+import Admin
+import ConfigurationReading
+import Foundation
+import Lanes
+import Synchronization
+import Testing
+
+@testable import Gateway
+
+extension Scenarios {
+    /// Names of servers that get an address late, move, or lose it.
+    struct NameTests {
+        private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+        /// A resolver that answers what the test says.
+        private final class ToldResolver: Sendable {
+            let answer = Mutex<[String]>([])
+
+            func lookUp(_ name: String, _ port: UInt16) -> [SocketAddress] {
+                answer.withLock { $0 }.compactMap { SocketAddress(ip: $0, port: port) }
+            }
+        }
+
+        private static var quickly: LookUpPace {
+            var pace = LookUpPace()
+            (pace.first, pace.longest) = (.milliseconds(20), .milliseconds(40))
+            return pace
+        }
+
+        private func unknownServers(_ server: GatewayServer) throws -> [String] {
+            let found = Mutex<[String]>([])
+            let gate = Gate()
+            server.gather { snapshot in
+                found.withLock { $0 = snapshot.unknownServers }
+                gate.open()
+            }
+            try gate.pass()
+            return found.withLock { $0 }
+        }
+
+        @Test
+        func `an origin whose name has no address yet is answered 502, and served when it has`()
+            throws
+        {
+            let resolver = ToldResolver()
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let name = "late.test:\(origin.port)"
+            let gateway = try TestGateway([("shop", [name])], lookUpPace: Self.quickly) {
+                resolver.lookUp($0, $1)
+            }
+            defer { gateway.stop() }
+            let refused = try gateway.ask(Self.get)
+            #expect(refused.status == 502)
+            #expect(refused.text.contains("origin-unreachable"))
+            #expect(try unknownServers(gateway.server) == [name])
+            resolver.answer.withLock { $0 = ["127.0.0.1"] }
+            for _ in 0..<10_000 where try !unknownServers(gateway.server).isEmpty {}
+            #expect(try gateway.ask(Self.get).status == 200)
+            // What has an address keeps it when the resolver fails.
+            resolver.answer.withLock { $0 = [] }
+            #expect(try unknownServers(gateway.server) == [])
+            #expect(try gateway.ask(Self.get).status == 200)
+        }
+
+        private func configuration(_ servers: String) throws -> GatewayConfiguration {
+            let folder = try TemporaryFolder.make()
+            let file = folder + "/portcullis.yaml"
+            let text = TestGateway.text([("shop", [servers])], listen: "address: 127.0.0.1:0")
+            try text.write(toFile: file, atomically: true, encoding: .utf8)
+            return try #require(ConfigurationLoader.load(file).configuration)
+        }
+
+        @Test func `a server is found, moves and is lost, and its last addresses stay`() throws {
+            let server = ServerAddress.name("a.test", port: 80)
+            let configuration = try configuration("a.test:80")
+            let (one, two) = (
+                try #require(SocketAddress(ip: "127.0.0.1", port: 80)),
+                try #require(SocketAddress(ip: "127.0.0.2", port: 80))
+            )
+            var book = ServerBook(configuration, Resolver { _, _ in [] })
+            #expect(book.unknown(configuration) == ["a.test:80"])
+            #expect(book.problems(configuration).map(\.keyPath) == ["origins.shop.servers[0]"])
+            let steps: [(Resolver.Finding, [ServerBook.Change.Kind], count: Int)] = [
+                (.none, [], 0), (.addresses([one]), [.found], 1),
+                // Resolvers turn the order; that is no move.
+                (.addresses([one, two]), [.moved], 2), (.addresses([two, one]), [], 2),
+                (.noAnswer, [.lost], 2), (.none, [], 2), (.addresses([two]), [.moved], 1),
+            ]
+            for (finding, kinds, count) in steps {
+                #expect(book.take([server: finding]).map(\.kind) == kinds)
+                #expect((book.addresses[server] ?? []).count == count)
+            }
+            #expect(book.problems(configuration).isEmpty)
+            // A reload knows what was known before it.
+            let next = ServerBook(configuration, Resolver { _, _ in [] }, knowing: book.addresses)
+            #expect(next.unknown(configuration) == [])
+        }
+
+        @Test func `failed look-ups come ever later, and start anew after a good one`() {
+            var pace = LookUpPace()
+            (pace.first, pace.longest) = (.seconds(1), .seconds(3))
+            let pauses = [false, false, false, true, false].map { pace.next(isComplete: $0) }
+            #expect(pauses == [1, 2, 3, 3, 1].map(Duration.seconds))
+        }
+    }
+}
