@@ -87,6 +87,6 @@ final class Narrator {
     }
 
     static func size(_ count: Int) -> String {
-        count >= 1 << 20 ? "\(count >> 20) MiB" : "\(count) octets"
+        count >= 1 << 20 ? "\(count >> 20) MiB" : "\(count) bytes"
     }
 }

@@ -49,7 +49,7 @@ struct RunCommand: AsyncParsableCommand {
     @Option(name: [.customShort("H"), .long], help: "A field, `name: value`; may be repeated.")
     var header: [String] = []
 
-    @Option(help: "Octets of content, such as 200 or 100..2000.")
+    @Option(help: "Bytes of content, such as 200 or 100..2000.")
     var content: String?
 
     @Flag(help: "Send content in the chunked coding.")
@@ -115,7 +115,7 @@ struct RunCommand: AsyncParsableCommand {
         var plan = ContentPlan.none
         if let content {
             guard let given = ContentPlan(content, isChunked: chunked) else {
-                throw LoadError("--content \(content): use octets, such as 200 or 100..2000")
+                throw LoadError("--content \(content): use bytes, such as 200 or 100..2000")
             }
             plan = given
         }

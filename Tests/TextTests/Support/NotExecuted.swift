@@ -8,7 +8,7 @@ enum NotExecuted {
             "deploy/quickstart": "builds for release and installs packages"
         ],
         "deploy/README.md": [
-            "install -m 755 .build/release/portcullis /usr/local/bin/": "needs root and systemd",
+            "deploy/strip .build/release/portcullis .build/stripped": "needs root and systemd",
             "docker build -f deploy/Containerfile -t portcullis .": "needs Docker",
             "systemctl reload portcullis": "needs systemd",
             "deploy/benchmark --markdown": "builds for release and takes minutes",

@@ -13,8 +13,8 @@ struct Step {
     /// - A `console` block is a step for each line that begins with `$ `. A command goes on in the
     ///   next line after a backslash, and to the end of a `<<'END'` document; what follows is
     ///   what it prints.
-    /// - A `yaml` block whose first line is a comment with a path, `# rules/10-orders.yaml`, is that
-    ///   file: it is written where it stands in the order.
+    /// - A `yaml` block whose first line is a comment with a path, `# rules/10-orders.yaml`, is
+    ///   that file: it is written where it stands in the order.
     static func all(of document: Document) -> [(block: Document.Block, steps: [Step])] {
         document.blocks.indices.compactMap { index in
             let block = document.blocks[index]

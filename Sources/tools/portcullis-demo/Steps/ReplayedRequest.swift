@@ -3,7 +3,7 @@ struct ReplayedRequest: Step {
     let title = "A replay is refused"
 
     func play(on stage: Stage) throws(DemoError) {
-        stage.narrator.say("   the same octets once more:")
+        stage.narrator.say("   the same bytes once more:")
         let replay = try stage.exchange(stage.admitted)
         stage.narrator.claim(
             "refused with 401 counter-replayed",

@@ -27,7 +27,7 @@ struct StreamedUpload: Step {
         let sighting = try stage.origin.next()
         stage.narrator.originSaw(sighting)
         stage.narrator.claim(
-            "the origin had octets of it while the client still sent: nothing is held",
+            "the origin had bytes of it while the client still sent: nothing is held",
             isEarly
         )
         stage.narrator.claim(
@@ -38,7 +38,7 @@ struct StreamedUpload: Step {
     }
 
     private func sendDamaged(_ photo: [UInt8], _ stage: Stage) throws(DemoError) {
-        stage.narrator.say("   the same, with the last octet changed on the way:")
+        stage.narrator.say("   the same, with the last byte changed on the way:")
         var call = try signedUpload(photo, stage)
         call.content[call.content.count - 1] ^= 1
         let answer = try stage.exchange(call)

@@ -42,7 +42,7 @@ struct TamperedRequest: Step {
 
     /// The rule holds content: what is not all there can't be judged, and goes nowhere.
     private func keepBack(_ forged: [UInt8], _ stage: Stage) throws(DemoError) {
-        stage.narrator.say("   the content is changed, and its last octet is never sent:")
+        stage.narrator.say("   the content is changed, and its last byte is never sent:")
         var call = try signedOrder(stage)
         call.content = forged
         stage.narrator.sent(call)
