@@ -22,8 +22,8 @@ import Verification
         func permissions(of path: String) throws(FileFault) -> UInt16 { 0o600 }
     }
 
-    /// What a rule asks, by the code that reads the gateway's own.
-    static func demand(_ rule: String) -> RequestDemand? {
+    /// A configuration with one rule, by the code that reads the gateway's own.
+    static func configuration(_ rule: String) -> GatewayConfiguration? {
         let text = """
             listen: [{ address: "127.0.0.1:0" }]
             origins: { shop: { servers: ["127.0.0.1:1"] } }
@@ -32,8 +32,12 @@ import Verification
             default: { origin: shop, mode: off }
             rules: [{ id: a, match: { path: /a }, mode: enforce, \(rule) }]
             """
-        let loaded = ConfigurationLoader.load("p.yaml", files: OneFile(text: text))
-        guard let configuration = loaded.configuration,
+        return ConfigurationLoader.load("p.yaml", files: OneFile(text: text)).configuration
+    }
+
+    /// What a rule asks.
+    static func demand(_ rule: String) -> RequestDemand? {
+        guard let configuration = configuration(rule),
             case .rule(let rule) = configuration.rule(for: RequestSketch(method: "PUT", url: "/a"))
         else { return nil }
         return RequestDemand(rule)

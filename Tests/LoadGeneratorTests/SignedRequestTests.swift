@@ -1,0 +1,72 @@
+import ConfigurationReading
+import Cryptography
+import Testing
+
+@testable import LoadGenerator
+
+@Suite struct SignedRequestTests {
+    private static let now = UnixTime(seconds: 1_800_000_000)
+    private static let content = Array("abc".utf8)
+
+    private func sign(
+        _ rule: String,
+        path: String = "/a?b=1",
+        challenge: String? = "challenge",
+        _ fleet: inout Fleet,
+        device: Int = 0
+    ) throws -> [(name: String, value: String)] {
+        let configuration = try #require(RequestTemplateTests.configuration(rule))
+        let url = try #require(LoadURL("http://example.com\(path)"))
+        return try SignedRequest(
+            RequestSketch(method: "PUT", url: url.text),
+            to: url,
+            content: Self.content,
+            challenge: challenge,
+            configuration,
+            fleet: &fleet,
+            device: device,
+            now: Self.now
+        ).fields
+    }
+
+    private func fleet(_ appID: String = "TEAM123456.com.example") -> Fleet {
+        Fleet(seed: "seed", appID: appID, count: 2, nextCounter: 7)
+    }
+
+    @Test func `a signed request has the fields that its rule names, and uses one counter`() throws
+    {
+        var fleet = fleet()
+        let rule = "sign: [method, target, body, challenge], fields: { key_id: x-key }"
+        let fields = try sign(rule, &fleet)
+        #expect(
+            fields.map(\.name) == [
+                "x-key", "app-attest-assertion", "app-attest-challenge", "content-digest",
+            ]
+        )
+        #expect(fields[2].value == "challenge")
+        #expect(fields[3].value == "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:")
+        #expect(fleet.nextCounter == 8)
+        let other = try sign(rule, &fleet, device: 1)
+        #expect(other[0].value != fields[0].value)
+        #expect(fleet.nextCounter == 9)
+    }
+
+    @Test func `a request without a challenge signs none`() throws {
+        var fleet = fleet()
+        let fields = try sign("sign: [method, target]", challenge: nil, &fleet)
+        #expect(fields.map(\.name) == ["app-attest-key-id", "app-attest-assertion"])
+    }
+
+    @Test func `what is missing for a signature is said, and uses no counter`() throws {
+        let all = "sign: [method, target, body, challenge]"
+        var fleet = fleet()
+        for (path, challenge, device) in [("/a", nil, 0), ("/b", "c", 0), ("/a", "c", 2)] {
+            #expect(throws: LoadError.self) {
+                try sign(all, path: path, challenge: challenge, &fleet, device: device)
+            }
+        }
+        #expect(fleet.nextCounter == 7)
+        fleet.nextCounter = .max
+        #expect(throws: LoadError.self) { try sign(all, &fleet) }
+    }
+}
