@@ -80,7 +80,7 @@ final class LaneUnit: Sendable {
     /// Takes other addresses of the servers of some origins; all else is as it was.
     func replaceServers(_ settings: ProxySettings, of origins: Set<Int>) {
         let (lane, bound) = (lane, bound)
-        lane.perform { bound.value(on: lane).proxy.replaceServers(settings, of: origins) }
+        lane.perform { bound.value.proxy.replaceServers(settings, of: origins) }
     }
 
     /// Stops accepting; `emptied` is called once the listeners have ended and no client is left.

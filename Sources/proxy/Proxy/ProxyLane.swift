@@ -103,7 +103,7 @@ package final class ProxyLane {
         settingsNumber &+= 1
         for place in origins where pools.indices.contains(place) {
             pools[place].closeIdle()
-            pools[place] = OriginPool(settings.origins[place])
+            pools[place] = OriginPool(settings.origins[place], on: lane, host: self)
         }
     }
 
