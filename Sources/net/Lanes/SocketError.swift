@@ -13,6 +13,9 @@ public struct SocketError: Error, Equatable, CustomStringConvertible {
         self.code = code
     }
 
+    /// A peer that does not answer a connect in the time it has.
+    package static let connectTimedOut = SocketError("connect", code: ETIMEDOUT)
+
     /// Whether the peer did not answer in time.
     package var isTimeout: Bool { code == ETIMEDOUT }
 

@@ -23,10 +23,3 @@ package protocol ClientHost: AnyObject {
     /// A connection was closed.
     func connectionClosed(_ connection: HTTP1Connection)
 }
-
-/// Why there is no request.
-package enum HeadFault {
-    case malformed(Malformed.Reason)
-    /// The head was not complete in time.
-    case timeout
-}

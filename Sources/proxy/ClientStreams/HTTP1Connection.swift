@@ -15,20 +15,22 @@ package final class HTTP1Connection: Connection {
         case tunnel(any ByteStreamOwner)
     }
 
+    // In an order that leaves no gaps: there are many idle connections.
+
     let host: any ClientHost
     private var phase = Phase.head
-    package private(set) var client: ClientPeer
-    /// Bytes that were read and not used: a partial head, or what followed a message.
-    var inbox: [UInt8] = []
     /// Whether the scanner has seen all of the inbox.
     private var isInboxScanned = false
-    private var scanner: HeadScanner
-    /// What the client had still to take when the deadline was set. The kernel's part counts: it
-    /// makes room in large steps only, and between them a slow reader looks like one that stands.
-    private var untakenAtDeadline = 0
     /// The address is over a limit: the next request is not read yet, so that a flood takes its
     /// sender's time and not the gateway's.
     private var isPaused = false
+    package private(set) var client: ClientPeer
+    /// What the client had still to take when the deadline was set. The kernel's part counts: it
+    /// makes room in large steps only, and between them a slow reader looks like one that stands.
+    private var untakenAtDeadline: UInt32 = 0
+    /// Bytes that were read and not used: a partial head, or what followed a message.
+    var inbox: [UInt8] = []
+    private var scanner: HeadScanner
     /// As long as `Retry-After` says at least.
     private static let pauseMilliseconds: UInt64 = 1_000
 
@@ -136,7 +138,7 @@ package final class HTTP1Connection: Connection {
     private func outputTimedOut() {
         let limits = host.clientLimits
         let wanted = limits.outputRate * limits.outputTime / 1000
-        let taken = UInt64(max(untakenAtDeadline - untakenBytes, 0))
+        let taken = UInt64(max(Int(untakenAtDeadline) - untakenBytes, 0))
         guard taken == 0 || taken < wanted else { return watchOutput() }
         host.clientWasTooSlow()
         if case .request(let stream) = phase { stream.end = .tooSlow }
@@ -165,7 +167,7 @@ package final class HTTP1Connection: Connection {
 
     /// Gives the client time to take what waits for it.
     func watchOutput() {
-        untakenAtDeadline = untakenBytes
+        untakenAtDeadline = UInt32(clamping: untakenBytes)
         setDeadline(milliseconds: host.clientLimits.outputTime)
     }
 }

@@ -1,15 +1,5 @@
 import Lanes
 
-/// Why no server took a connection.
-package enum DialFault: Equatable, Sendable {
-    /// The last one refused it, or can't be reached; or there is no server.
-    case refused
-    /// The last one did not answer.
-    case timedOut
-    /// There is no descriptor or memory: the gateway's own trouble, and no server's.
-    case outOfDescriptors
-}
-
 /// Connects to one server of an origin after another until one takes the connection.
 ///
 /// A server that does not answer soon is not waited for alone: after ``headStartMilliseconds`` the
@@ -83,7 +73,7 @@ package final class OriginDial {
     func deadlinePassed(_ stream: OriginStream) {
         let now = pool.lane.now
         let last = min(end, stream.begunAt &+ pool.settings.connectTimeout)
-        guard now < last else { return failed(stream, SocketError("connect", code: 110)) }
+        guard now < last else { return failed(stream, .connectTimedOut) }
         stream.setDeadline(milliseconds: last - now)
         guard running.count < Self.parallelMax,
             let next = pool.server(after: tried, onlyFit: true)

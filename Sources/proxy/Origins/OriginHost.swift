@@ -7,10 +7,3 @@ package protocol OriginHost: AnyObject {
     /// Counts what happens on the way to a server.
     func note(_ event: OriginEvent)
 }
-
-/// What happens on the way to a server.
-package enum OriginEvent {
-    case connectBegan
-    case connectFailed
-    case connectionReused
-}

@@ -1,24 +1,6 @@
 package import HTTPWire
 import Lanes
 
-/// What ``OriginStream/receive()`` found.
-package enum OriginRead {
-    /// Something was read; the response goes on.
-    case some
-    /// Nothing now; ``OriginStreamOwner/originReadable(_:)`` follows.
-    case none
-    /// The response is complete.
-    case complete
-    /// The owner has ended the reading.
-    case stopped
-    /// The connection ended or failed before the response was complete.
-    case broke
-    /// The response is malformed.
-    case malformed(Malformed.Reason)
-    /// There were more interim responses than may be.
-    case tooManyInterim
-}
-
 // A response on its way from the server.
 extension OriginStream {
     /// Whether nothing of a response has come.

@@ -178,7 +178,7 @@ package final class OriginStream: Connection {
     override public func deadlinePassed() {
         switch use {
         case .dial(let dial): dial.deadlinePassed(self)
-        case .trial: trialEnded(SocketError("connect", code: 110))
+        case .trial: trialEnded(.connectTimedOut)
         case .busy(let owner):
             if progress == .head { server.health.wasSilent(since: begunAt, now: lane.now) }
             owner.originTimedOut(self)

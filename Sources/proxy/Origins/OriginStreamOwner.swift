@@ -7,7 +7,7 @@ package protocol OriginStreamOwner: AnyObject {
     func originConnected(_ stream: OriginStream)
     /// No server took a connection; which one was tried last. Nothing was sent.
     func originUnreachable(_ fault: DialFault, _ server: OriginServer?)
-    /// There may be something to read; see ``OriginStream/receive()``.
+    /// There may be something to read; see ``OriginStream/receive(for:)``.
     func originReadable(_ stream: OriginStream)
     /// What waited to be sent has been sent.
     func originDrained(_ stream: OriginStream)
@@ -16,7 +16,7 @@ package protocol OriginStreamOwner: AnyObject {
     /// The deadline that was set has passed.
     func originTimedOut(_ stream: OriginStream)
 
-    // What ``OriginStream/receive()`` found.
+    // What ``OriginStream/receive(for:)`` found.
 
     /// An interim response (1xx, not 101). `false` ends the reading.
     ///

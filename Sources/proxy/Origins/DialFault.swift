@@ -1,0 +1,9 @@
+/// Why no server took a connection.
+package enum DialFault: Equatable, Sendable {
+    /// The last one refused it, or can't be reached; or there is no server.
+    case refused
+    /// The last one did not answer.
+    case timedOut
+    /// There is no descriptor or memory: the gateway's own trouble, and no server's.
+    case outOfDescriptors
+}

@@ -1,0 +1,6 @@
+/// What happens on the way to a server.
+package enum OriginEvent {
+    case connectBegan
+    case connectFailed
+    case connectionReused
+}
