@@ -103,7 +103,7 @@ extension Scenarios {
             // Watched before anything fails, and kept.
             let client = gateway.client()
             #expect(try client.send("GET", "/before").status == 200)
-            gateway.child.signal(SIGUSR1)
+            gateway.child.signal(SIGWINCH)
             var refused = 0
             let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
             while refused < failures, Date() < deadline {

@@ -69,7 +69,7 @@ extension Scenarios {
             case .admitted(let count):
                 return try load.run(against: gateway, until: count) { try gateway.crash() }
             case .place(let place, _):
-                gateway.child.signal(SIGUSR1)
+                gateway.child.signal(SIGWINCH)
                 let outcome = try load.run(against: gateway, until: nil) {
                     let status = try gateway.child.waitForEnd()
                     #expect(status == -SIGKILL)

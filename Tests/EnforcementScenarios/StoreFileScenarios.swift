@@ -180,7 +180,7 @@ extension Scenarios {
             let gateway = try scenario.serve(endingAt: "read", 1_000_000_000)
             let (admin, client) = (try gateway.adminClient(), gateway.client())
             #expect(try client.send(raw: raw("/v1/bare", &keys[0])).status == 200)
-            gateway.child.signal(SIGUSR1)
+            gateway.child.signal(SIGWINCH)
             let revoked = try revoke(keys[1], scenario)
             #expect(revoked.status == 1, "\(revoked)")
             #expect(revoked.complained.contains("can't read it"))
@@ -194,7 +194,7 @@ extension Scenarios {
                 complained.contains("can't be read, ") ? true : nil
             }
 
-            gateway.child.signal(SIGUSR1)
+            gateway.child.signal(SIGWINCH)
             try gateway.waitUntil("a store that is read again", admin) {
                 $0["store_degraded"] == 0
             }

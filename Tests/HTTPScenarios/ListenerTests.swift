@@ -1,5 +1,6 @@
 import Cryptography
 import Foundation
+import Gateway
 import Testing
 
 extension Scenarios {
@@ -29,6 +30,32 @@ extension Scenarios {
             gateway.beginStop()
             for client in clients { #expect(try client.endsSilently()) }
             #expect(gateway.exitStatus() == 0)
+        }
+
+        @Test(arguments: ["clients", "operators"])
+        func `a second gateway on the same port is told that the address is in use`(
+            _ listener: String
+        ) throws {
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let servers = [("shop", [origin.address])]
+            let first = try TestGateway(servers, lanes: 2, more: "admin: { address: 127.0.0.1:0 }")
+            defer { first.stop() }
+            let taken =
+                listener == "clients"
+                ? "127.0.0.1:\(first.port)" : try #require(first.server.adminAddress)
+            let error = #expect(throws: GatewayError.self) {
+                if listener == "clients" {
+                    _ = try TestGateway(servers, listen: "address: '\(taken)'", lanes: 2)
+                } else {
+                    _ = try TestGateway(servers, more: "admin: { address: '\(taken)' }")
+                }
+            }
+            let what = try #require(error?.what)
+            #expect(what.hasPrefix("can't listen on \(taken): address in use by "))
+            #expect(what.hasSuffix("(process \(getpid()))"))
+            // All clients are still the first one's, on both of its lanes.
+            for _ in 0..<20 { #expect(try first.ask(Self.get).status == 200) }
         }
 
         @Test func `Unix sockets serve on both sides`() throws {

@@ -19,4 +19,44 @@ import Testing
         try Listener.listen(descriptor)
         close(try Connection.open(to: address).descriptor)
     }
+
+    /// A process that binds without a look would take half of another one's clients.
+    @Test(arguments: ["127.0.0.1", "0.0.0.0", "::1", "::"])
+    func `an address that is bound is in use, before it listens and after`(host: String) throws {
+        let any = try #require(SocketAddress(ip: host, port: 0))
+        let first = try Listener.bound(to: any)
+        defer { close(first) }
+        let address = Listener.boundAddress(first)
+        for isListening in [false, true] {
+            if isListening { try Listener.listen(first) }
+            let refused = #expect(throws: SocketError.self) { try Listener.bound(to: address) }
+            #expect(refused?.code == EADDRINUSE)
+            // The lanes of one process share it.
+            close(try Listener.sibling(of: address))
+        }
+    }
+
+    @Test func `an address is free again at once, whatever connections are left behind`() throws {
+        let any = try #require(SocketAddress(ip: "127.0.0.1", port: 0))
+        let first = try Listener.bound(to: any)
+        let address = Listener.boundAddress(first)
+        let second = try Listener.sibling(of: address)
+        for descriptor in [first, second] { try Listener.listen(descriptor) }
+        // The end that closes first keeps the port for a while (TIME_WAIT).
+        let client = try Connection.open(to: address).descriptor
+        defer { close(client) }
+        var accepted: Int32 = -1
+        while accepted < 0 {
+            for descriptor in [first, second] where accepted < 0 {
+                accepted = accept(descriptor, nil, nil)
+            }
+        }
+        for descriptor in [accepted, first, second] { close(descriptor) }
+        let next = try Listener.bound(to: address)
+        defer { close(next) }
+        try Listener.listen(next)
+        let sibling = try Listener.sibling(of: address)
+        defer { close(sibling) }
+        try Listener.listen(sibling)
+    }
 }

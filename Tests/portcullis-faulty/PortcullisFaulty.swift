@@ -10,9 +10,9 @@ import SQLiteKeyStore
 //
 // usage: portcullis-faulty FILE PLACE COUNT
 //
-// The place is armed with USR1, and disarmed with the next. When it has been passed COUNT times the
-// process kills itself. At `read` and `registration` it goes on, and what happens there fails COUNT
-// times.
+// The place is armed with WINCH, a signal that the gateway does not use, and disarmed with the next
+// one. When it has been passed COUNT times the process kills itself. At `read` and `registration`
+// it goes on, and what happens there fails COUNT times.
 
 @main enum PortcullisFaulty {
     /// Entries at which the log of counters is folded: so few that a short load sees it.
@@ -28,7 +28,7 @@ import SQLiteKeyStore
             return fail(loaded.problems.map(\.text).joined(separator: "\n"))
         }
         Ending.choose(place, count)
-        signal(SIGUSR1) { _ in Ending.arm() }
+        signal(SIGWINCH) { _ in Ending.arm() }
         var surroundings = GatewayServer.Surroundings()
         surroundings.openJournal = { path in
             Result { () throws(StoreProblem) in

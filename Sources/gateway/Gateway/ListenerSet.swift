@@ -34,7 +34,7 @@ struct ListenerSet {
             bound = Listener.boundAddress(first)
             var descriptors = [first]
             for _ in 1..<max(lanes, 1) {
-                descriptors.append(address.isUnix ? dup(first) : try Listener.bound(to: bound))
+                descriptors.append(address.isUnix ? dup(first) : try Listener.sibling(of: bound))
             }
             self.descriptors = descriptors
         } catch {
@@ -59,11 +59,40 @@ struct ListenerSet {
     }
 
     private static func refusal(_ server: ServerAddress, _ error: SocketError) -> GatewayError {
-        GatewayError(
-            "can't listen on \(server.text): \(error)",
-            hint: "Another process may have it (ss -ltnp), or the port needs privileges."
-        )
+        switch error.code {
+        case EADDRINUSE:
+            let holder = port(of: server).flatMap(PortHolder.init(listeningOn:))
+            return GatewayError(
+                "can't listen on \(server.text): address in use by \(holder?.text ?? otherProcess)",
+                hint: """
+                    Stop that process, or choose another address. If it is a gateway that is to \
+                    read its configuration again, send it HUP instead of starting another.
+                    """
+            )
+        case EACCES:
+            return GatewayError(
+                "can't listen on \(server.text): \(error)",
+                hint: """
+                    Ports below 1024 need root or CAP_NET_BIND_SERVICE \
+                    (AmbientCapabilities= in a unit); a Unix socket needs a folder to write to.
+                    """
+            )
+        default:
+            return GatewayError(
+                "can't listen on \(server.text): \(error)",
+                hint: "Check that this machine has the address (ip address)."
+            )
+        }
     }
+
+    private static func port(of server: ServerAddress) -> UInt16? {
+        switch server {
+        case .ip(_, let port), .name(_, let port): port
+        case .unix: nil
+        }
+    }
+
+    private static let otherProcess = "another process (ss -ltnp shows which)"
 
     /// What is listened on, as text with the real port.
     var text: String {

@@ -64,10 +64,9 @@ static void set(int fd, int level, int name, int value) {
 
 void clinux_set_no_delay(int fd) { set(fd, IPPROTO_TCP, TCP_NODELAY, 1); }
 
-void clinux_share_port(int fd) {
-    set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-    set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-}
+void clinux_share_port(int fd) { set(fd, SOL_SOCKET, SO_REUSEPORT, 1); }
+
+void clinux_reuse_address(int fd, int on) { set(fd, SOL_SOCKET, SO_REUSEADDR, on); }
 
 // Byte 13 of a TCP header holds the flags (RFC 9293 §3.1): 0x02 SYN, 0x10 ACK. The kernel runs the
 // program over every segment that a listening socket gets; 0 drops the segment.

@@ -3,6 +3,11 @@ import Glibc
 
 /// A listening socket on one lane. TCP listeners of several lanes share a port (SO_REUSEPORT); a
 /// Unix socket is bound once and its descriptor duplicated for each lane.
+///
+/// Lanes of one process share a port, processes don't. SO_REUSEPORT alone would let a second
+/// gateway of the same user take half of the first one's clients without a word. So the first
+/// socket of a port is bound without it (``bound(to:)``), which fails while any other socket has
+/// the port; only then it is opened to the others of this process (``sibling(of:)``).
 package final class Listener: Endpoint {
     /// Connections taken in one go, so that a flood of them leaves turns to the others.
     private static let acceptsPerEventMax = 16
@@ -55,14 +60,35 @@ package final class Listener: Endpoint {
         return descriptor
     }
 
-    /// Binds, which may need root. Clients are turned away until ``listen(_:)``.
+    /// Binds an address that nobody has, which may need root. Clients are turned away until
+    /// ``listen(_:)``.
+    ///
+    /// - Throws: `SocketError` of socket or bind, in this order; EADDRINUSE when another socket has
+    ///   the address, listening or not.
+    package static func bound(to address: SocketAddress) throws(SocketError) -> Int32 {
+        let descriptor = try bound(to: address, isShared: false)
+        if !address.isUnix { clinux_share_port(descriptor) }
+        return descriptor
+    }
+
+    /// Binds the TCP address of a bound socket of this process once more, for another lane.
     ///
     /// - Throws: `SocketError` of socket or bind, in this order.
-    package static func bound(to address: SocketAddress) throws(SocketError) -> Int32 {
+    package static func sibling(of address: SocketAddress) throws(SocketError) -> Int32 {
+        try bound(to: address, isShared: true)
+    }
+
+    private static func bound(
+        to address: SocketAddress,
+        isShared: Bool
+    ) throws(SocketError) -> Int32 {
         let descriptor = clinux_socket(address.family)
         guard descriptor >= 0 else { throw SocketError("socket") }
         if !address.isUnix {
-            clinux_share_port(descriptor)
+            if isShared { clinux_share_port(descriptor) }
+            // Connections that a killed gateway leaves behind keep the port for a minute; this
+            // looks past them, and past nothing that listens (socket(7)).
+            clinux_reuse_address(descriptor, 1)
             // Inherited by what is accepted, which costs no call for each.
             clinux_bound_unsent(descriptor, unsentMax)
         }
@@ -74,11 +100,16 @@ package final class Listener: Endpoint {
             _ = Glibc.close(descriptor)
             throw error
         }
+        // Until it listens, another process that looks past what does not listen must not look
+        // past this one.
+        if !address.isUnix { clinux_reuse_address(descriptor, 0) }
         return descriptor
     }
 
     /// Lets clients connect to what was bound.
     package static func listen(_ descriptor: Int32) throws(SocketError) {
+        // What is accepted inherits it, so that a restart finds the port free.
+        clinux_reuse_address(descriptor, 1)
         guard Glibc.listen(descriptor, backlog) == 0 else { throw SocketError("listen") }
     }
 

@@ -46,16 +46,22 @@ package final class TLSContext: @unchecked Sendable {
     ///     ones.
     ///   - key: path of a PEM file with the private key, without a passphrase.
     ///   - minimumVersion: the oldest version that is spoken.
+    ///   - previous: the context that this one replaces. The tickets that it gave to clients stay
+    ///     good: without that, every client would do a full handshake after a reload, all at once.
     /// - Throws: the certificate's problem, the key's, or that the two don't belong together.
     package init(
         serverCertificateChain certificateChain: String,
         key: String,
-        minimumVersion: MinimumVersion = .tls12
+        minimumVersion: MinimumVersion = .tls12,
+        resuming previous: TLSContext? = nil
     ) throws(TLSContextError) {
         role = .server
         handles = try Handles(TLS_server_method(), minimumVersion)
         certificateExpiry = try Self.load(certificateChain, key, into: handles)
         Self.configureServer(handles.context)
+        if let previous, !Self.copyTicketKeys(from: previous.pointer, to: handles.context) {
+            throw TLSContextError(.library)
+        }
     }
 
     /// Loads what a connection to an origin needs.
@@ -195,13 +201,37 @@ extension TLSContext {
             context,
             copenssl_SSL_OP_CIPHER_SERVER_PREFERENCE | copenssl_SSL_OP_PRIORITIZE_CHACHA
         )
-        // Tickets are encrypted with a key that is drawn when the context is made and never leaves
-        // memory, so a reload ends them. One a handshake is enough for a client that keeps its
-        // connection; they are good for two hours.
+        // Tickets are encrypted with keys that are drawn when the first context is made, are
+        // handed on by a reload, and never leave memory: a restart ends them. One a handshake is
+        // enough for a client that keeps its connection; they are good for two hours.
         SSL_CTX_set_num_tickets(context, 1)
         SSL_CTX_set_timeout(context, 7200)
         SSL_CTX_set_session_id_context(context, protocols, UInt32(protocols.count))
         SSL_CTX_set_alpn_select_cb(context, selectProtocol, nil)
+    }
+
+    /// SSL_CTX_set_tlsext_ticket_keys(3): name, encryption key and HMAC key, in one piece whose
+    /// length the library says.
+    private static func copyTicketKeys(from old: OpaquePointer, to new: OpaquePointer) -> Bool {
+        let count = SSL_CTX_ctrl(old, SSL_CTRL_GET_TLSEXT_TICKET_KEYS, 0, nil)
+        guard count > 0 else { return false }
+        var keys = [UInt8](repeating: 0, count: count)
+        // Exactly `count` bytes are written and read; the pointer lives for the calls.
+        return keys.withUnsafeMutableBytes { keys in
+            defer { OPENSSL_cleanse(keys.baseAddress, count) }
+            return SSL_CTX_ctrl(
+                old,
+                SSL_CTRL_GET_TLSEXT_TICKET_KEYS,
+                count,
+                keys.baseAddress
+            ) == 1
+                && SSL_CTX_ctrl(
+                    new,
+                    SSL_CTRL_SET_TLSEXT_TICKET_KEYS,
+                    count,
+                    keys.baseAddress
+                ) == 1
+        }
     }
 
     /// RFC 7301 §3.2: a client that names protocols, and not ours, gets no_application_protocol.

@@ -203,7 +203,7 @@ final class Scenario {
         return try GatewayProcess(try start(words[0], Array(words.dropFirst())))
     }
 
-    /// Starts the gateway that ends at a place, once that was passed so many times after USR1.
+    /// Starts the gateway that ends at a place, once that was passed so many times after WINCH.
     func serve(endingAt place: String, _ count: Int) throws -> GatewayProcess {
         guard let program = Self.faultyProgram else {
             throw ChildProcess.Failure(description: "no portcullis-faulty")

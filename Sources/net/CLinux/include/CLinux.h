@@ -33,7 +33,8 @@ int clinux_accept(int fd, void *from, uint32_t *length);
 int clinux_socket(int family);
 
 void clinux_set_no_delay(int fd);
-void clinux_share_port(int fd);            // SO_REUSEADDR, SO_REUSEPORT
+void clinux_share_port(int fd);            // SO_REUSEPORT
+void clinux_reuse_address(int fd, int on); // SO_REUSEADDR
 void clinux_bound_unsent(int fd, int octets);  // TCP_NOTSENT_LOWAT
 // A listening TCP socket ignores requests for new connections; handshakes under way go on.
 int clinux_refuse_syn(int fd);             // SO_ATTACH_FILTER

@@ -1,0 +1,54 @@
+import Foundation
+import Glibc
+
+/// The process that listens on a TCP port, as /proc shows it: the own user's, or, to root, any.
+struct PortHolder {
+    private let process: Int32
+    private let name: String
+
+    /// As a message shows it: `portcullis (process 1234)`.
+    var text: String { "\(name) (process \(process))" }
+
+    /// `nil` when no process is found, or the one that listens belongs to another user.
+    init?(listeningOn port: UInt16) {
+        let links = Set(Self.listeners(on: port).map { "socket:[\($0)]" })
+        guard !links.isEmpty else { return nil }
+        let processes = Self.entries("/proc").compactMap { Int32($0) }
+        let found = processes.first { process in
+            Self.entries("/proc/\(process)/fd").contains { descriptor in
+                links.contains(Self.link("/proc/\(process)/fd/\(descriptor)"))
+            }
+        }
+        guard let found else { return nil }
+        process = found
+        name = Self.lines("/proc/\(found)/comm").first ?? "a process"
+    }
+
+    /// The inodes of sockets that listen on the port (proc(5), /proc/net/tcp).
+    private static func listeners(on port: UInt16) -> [String] {
+        ["/proc/net/tcp", "/proc/net/tcp6"].flatMap(lines).compactMap { line in
+            // sl, local address, remote address, state, …; the inode is the tenth.
+            let words = line.split(separator: " ")
+            guard words.count > 9, words[3] == "0A",
+                let text = words[1].split(separator: ":").last, UInt16(text, radix: 16) == port
+            else { return nil }
+            return String(words[9])
+        }
+    }
+
+    // A process may end while it is looked at, and those of other users can't be looked into. Both
+    // only mean that the holder's name is not known.
+
+    private static func lines(_ file: String) -> [String] {
+        guard let text = try? String(contentsOfFile: file, encoding: .utf8) else { return [] }
+        return text.split(separator: "\n").map(String.init)
+    }
+
+    private static func entries(_ folder: String) -> [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    }
+
+    private static func link(_ path: String) -> String {
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: path)) ?? ""
+    }
+}
