@@ -43,6 +43,7 @@ let deque: Target.Dependency = .product(
 )
 
 let object: [Target.Dependency] = ["AppAttest", "Cryptography"]
+let key: [Target.Dependency] = ["Cryptography", "DeviceKey"]
 let policy: [Target.Dependency] =
     object + ["ByteCoding", "HTTPWire", "JSONText", "RequestBinding", "Rules"]
 let verdict: [Target.Dependency] = ["Challenges", "Verification", "KeyStore"]
@@ -52,7 +53,7 @@ let device: [Target.Dependency] = [
 ]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Lanes"]
 let process: [Target.Dependency] = [
-    "Admin", "ConfigurationReading", "Origins", "Proxy", "SQLiteKeyStore", logging,
+    "Admin", "ConfigurationReading", "KeyCatalog", "Origins", "Proxy", "SQLiteKeyStore", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
@@ -66,11 +67,12 @@ let client: [Target.Dependency] = [
     "ConfigurationReading", "LoadGenerator", "SoftwareAuthenticator", arguments,
 ]
 let fuzzed: [Target.Dependency] = [
-    "Challenges", "ConfigurationReading", "HTTPWire", "Inspection", "Rules", "SQLiteKeyStore",
+    "Challenges", "ConfigurationReading", "HTTPWire", "Inspection", "KeyCatalog", "Rules",
     "SoftwareAuthenticator",
 ]
 let commands: [Target.Dependency] = [
-    "ConfigurationReading", "Gateway", "SQLiteKeyStore", "KeyStore", arguments,
+    "ConfigurationReading", "DeviceKey", "Gateway", "KeyCatalog", "KeyStore", "SQLiteKeyStore",
+    arguments,
 ]
 
 // The gateway's release runs where no Swift is installed, and calls of Swift's runtime, of which a
@@ -174,6 +176,7 @@ let package = Package(
     name: "portcullis",
     products: [
         .library(name: "AppAttest", targets: ["AppAttest"]),
+        .library(name: "DeviceKey", targets: ["DeviceKey"]),
         .library(name: "RequestBinding", targets: ["RequestBinding"]),
         .library(name: "SoftwareAuthenticator", targets: ["SoftwareAuthenticator"]),
         // For Tests/Benchmarks, a package of its own: it sees the products of this one, and what
@@ -209,7 +212,12 @@ let package = Package(
         .part("Cryptography", in: "base", uses: ["ByteCoding", "COpenSSL", crypto]),
 
         // Sources/attestation: what a device proves. Pure.
-        .part("AppAttest", in: "attestation", uses: ["ByteCoding", "Cryptography", "StrictCBOR"]),
+        .part("DeviceKey", in: "attestation", uses: ["ByteCoding", "Cryptography"]),
+        .part(
+            "AppAttest",
+            in: "attestation",
+            uses: ["ByteCoding", "Cryptography", "DeviceKey", "StrictCBOR"]
+        ),
 
         // Sources/http: messages and their parts. Pure.
         .part("HTTPWire", in: "http", uses: ["ByteCoding"]),
@@ -225,13 +233,10 @@ let package = Package(
         .part(
             "KeyStore",
             in: "keys",
-            uses: object + ["ByteCoding", "Challenges", "JSONText", "Telemetry"]
+            uses: key + ["Challenges", "Telemetry"]
         ),
-        .part(
-            "SQLiteKeyStore",
-            in: "keys",
-            uses: object + ["ByteCoding", "JSONText", "KeyStore", grdb, sqlite]
-        ),
+        .part("KeyCatalog", in: "keys", uses: key + ["ByteCoding", "JSONText", "KeyStore"]),
+        .part("SQLiteKeyStore", in: "keys", uses: key + ["KeyCatalog", "KeyStore", grdb, sqlite]),
 
         // Sources/net: sockets.
         .bridge("CLinux", in: "net"),
@@ -300,7 +305,10 @@ let package = Package(
         .tests("RequestFlow", uses: policy + ["KeyStore", "Verification"]),
         .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
-        .tests("SQLiteKeyStore", uses: policy + ["Challenges", "KeyStore", "TestSupport", grdb]),
+        .tests(
+            "SQLiteKeyStore",
+            uses: policy + ["Challenges", "KeyCatalog", "KeyStore", "TestSupport", grdb]
+        ),
         .tests("ConfigurationReading", uses: policy),
         .tests("TLSSession"),
         .tests("Lanes"),

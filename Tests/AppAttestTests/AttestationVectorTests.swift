@@ -19,7 +19,7 @@ struct AttestationVectorTests {
         #expect(verified.details.osBuild == vector.osBuild)
         #expect(verified.details.platform == vector.platform)
         #expect(verified.details.appID == vector.appId)
-        #expect(verified.details.commonName == Hex.text(verified.keyID.octets))
+        #expect(verified.details.commonName == Hex.text(verified.keyID.bytes))
         #expect(verified.details.accessControl == (try vector.aclBlobB64.map(octets)))
         #expect(
             verified.extensions.bundleVersion

@@ -58,7 +58,7 @@ struct TestAuthority {
         let id = KeyID(of: device.publicKey)
         let authData =
             AppIDHash(appID: plan.appID).bytes + [plan.flags] + plan.counter + plan.aaguid
-            + plan.credentialLength + (plan.credentialID ?? id.octets)
+            + plan.credentialLength + (plan.credentialID ?? id.bytes)
             + (plan.coseKey ?? AttestedAuthenticatorData.coseKey(of: device.publicKey))
             + plan.trailing
         let nonce = plan.nonce ?? SHA256.digest(of: authData + plan.clientDataHash).octets

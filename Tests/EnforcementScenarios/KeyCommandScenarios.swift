@@ -82,6 +82,90 @@ extension Scenarios {
             }
         }
 
+        @Test func `revoke takes the short name that the log shows`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            var keys = try scenario.imported(2)
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            #expect(try send(client, &keys[0]).status == 200)
+            let name = try #require(try gateway.line(about: Self.request.target)["key"] as? String)
+            let config = scenario.path("portcullis.yaml")
+            let revoked = try scenario.portcullis("keys", "revoke", "--config", config, name)
+            #expect(revoked.status == 0, "\(revoked)")
+            #expect(revoked.printed == "\(keys[0].keyID.base64) revoked\n")
+            #expect(try send(client, &keys[0]).reason == "key-revoked")
+            #expect(try send(client, &keys[1]).status == 200)
+
+            let stranger = "000000000000"
+            let absent = try scenario.portcullis("keys", "revoke", "--config", config, stranger)
+            #expect(absent.status == 1)
+            #expect(absent.complained.contains("\(stranger) is not stored"))
+            for wrong in ["AAAA", "abc", "0123456789abc", name.uppercased() + "G"] {
+                let refused = try scenario.portcullis("keys", "revoke", "--config", config, wrong)
+                #expect(refused.status == 2)
+                #expect(refused.complained.contains("short name that the log shows"), "\(refused)")
+            }
+        }
+
+        @Test func `a short name that several keys share revokes none and names them`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.configure(try scenario.origin(), rules: Self.rules)
+            // Of so many keys, some share the first four of 65,536 digits.
+            let keys = try scenario.imported(1_500)
+            let groups = Dictionary(grouping: keys) { String($0.keyID.logName.prefix(4)) }
+            let (name, twins) = try #require(groups.first { $0.value.count > 1 })
+            let config = scenario.path("portcullis.yaml")
+            for command in ["revoke", "show"] {
+                let result = try scenario.portcullis("keys", command, "--config", config, name)
+                #expect(result.status == 1)
+                #expect(result.printed.isEmpty)
+                #expect(result.complained.contains("may be any of \(twins.count) keys"))
+                for twin in twins { #expect(result.complained.contains(twin.keyID.base64)) }
+            }
+            let list = try scenario.portcullis(
+                "keys",
+                "list",
+                "--status",
+                "revoked",
+                "--config",
+                config
+            )
+            #expect(list.printed.isEmpty)
+            let more = try #require(
+                (5...12).lazy.map { String(twins[0].keyID.logName.prefix($0)) }.first { name in
+                    keys.count { $0.keyID.logName.hasPrefix(name) } == 1
+                }
+            )
+            let shown = try scenario.portcullis("keys", "show", "--config", config, more)
+            #expect(shown.printed.contains(twins[0].keyID.base64))
+        }
+
+        @Test func `the number of keys is right after an import and a revocation, unasked`() throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.configure(try scenario.origin(), rules: Self.rules)
+            let gateway = try scenario.serve()
+            let admin = try gateway.adminClient()
+            #expect(try Metrics(admin)["keys"] == 0)
+            // Nothing is looked up between a command and the page.
+            let keys = try scenario.imported(5)
+            #expect(try Metrics(admin)["keys"] == 5)
+            let config = scenario.path("portcullis.yaml")
+            for key in keys.prefix(2) {
+                let id = key.keyID.base64
+                let revoked = try scenario.portcullis("keys", "revoke", "--config", config, id)
+                #expect(revoked.status == 0)
+            }
+            let metrics = try Metrics(admin)
+            #expect(metrics["keys"] == 5)
+            #expect(metrics["keys_revoked"] == 2)
+        }
+
         @Test func `list, show, export and import agree`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

@@ -74,7 +74,7 @@ extension Scenarios {
         ) throws -> Answer {
             let proof = key.proof(of: request, signing: Self.signing, damage: damage)
             confidences.add(Base64.decode(Array(proof.assertion.utf8).span) ?? [])
-            confidences.add(key.keyID.octets)
+            confidences.add(key.keyID.bytes)
             let answer = try client.send(request, proof)
             if let next = answer.value("App-Attest-Challenge") { confidences.add(challenge: next) }
             return answer
@@ -94,7 +94,7 @@ extension Scenarios {
                 damage: damage
             )
             confidences.add(object)
-            confidences.add(key.keyID.octets)
+            confidences.add(key.keyID.bytes)
             let document =
                 #"{"key_id":"\#(key.keyID.base64)","attestation":"\#(Base64.text(object))","#
                 + #""challenge":"\#(challenge)""# + end

@@ -1,8 +1,8 @@
 import ConfigurationReading
 import Cryptography
 import HTTPWire
+import KeyCatalog
 import Rules
-import SQLiteKeyStore
 
 extension FuzzTarget {
     /// A configuration is either used or has an error; and its rules are found as by trying each.
@@ -78,7 +78,7 @@ extension FuzzTarget {
     static func keyLines(_ octets: [UInt8]) {
         guard let record = try? KeyLine.record(octets.span) else { return }
         let text = Array(KeyLine.text(record).utf8)
-        guard text.count <= KeyLine.octetsMax else { return }
+        guard text.count <= KeyLine.bytesMax else { return }
         demand((try? KeyLine.record(text.span)) == record, "a key that is written reads again")
     }
 

@@ -7,7 +7,7 @@ import Testing
 @Suite struct KeyTableTests {
     @Test func `twenty thousand keys are found, and take at most 200 octets each`() throws {
         let journal = MemoryJournal()
-        let key = P256.PrivateKey(seed: [1].span).publicKey
+        let key = P256PrivateKey(seed: [1].span).publicKey
         let ids = (0..<20_000).map { KeyID(SHA256.digest(of: Array("\($0)".utf8))) }
         for id in ids {
             journal.add(
@@ -38,12 +38,12 @@ import Testing
 
     @Test func `key ids that count up, as an import may bring them, are found as well`() throws {
         let journal = MemoryJournal()
-        let key = P256.PrivateKey(seed: [1].span).publicKey
+        let key = P256PrivateKey(seed: [1].span).publicKey
         let ids = (0..<5_000).compactMap { number -> KeyID? in
             var octets = [UInt8](repeating: 0, count: 32)
             octets[30] = UInt8(number / 256)
             octets[31] = UInt8(number % 256)
-            return KeyID(octets: octets)
+            return KeyID(bytes: octets)
         }
         let table = try KeyTable(journal: journal)
         for id in ids {

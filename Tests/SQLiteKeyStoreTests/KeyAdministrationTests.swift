@@ -1,5 +1,6 @@
 import AppAttest
 import GRDB
+import KeyCatalog
 import KeyStore
 import TestSupport
 import Testing
@@ -23,13 +24,13 @@ import Testing
 
     @Test func `keys are listed in the order of their ids, in pages`() throws {
         try load(KeyRecord.many(50))
-        let all = try keys.page(limit: 100)
+        let all = try keys.scan(KeyFilter(), after: nil, limit: 100).records
         #expect(all.count == 50)
-        let ids = all.map(\.keyID.octets)
+        let ids = all.map(\.keyID.bytes)
         #expect(ids == ids.sorted { $0.lexicographicallyPrecedes($1) })
         var paged: [KeyRecord] = []
         while true {
-            let page = try keys.page(after: paged.last?.keyID, limit: 7)
+            let page = try keys.scan(KeyFilter(), after: paged.last?.keyID, limit: 7).records
             if page.isEmpty { break }
             paged += page
         }
@@ -53,7 +54,7 @@ import Testing
         func ids(_ change: (inout KeyFilter) -> Void) throws -> Set<KeyID> {
             var filter = KeyFilter()
             change(&filter)
-            return Set(try keys.page(filter, limit: 10).map(\.keyID))
+            return Set(try keys.scan(filter, after: nil, limit: 10).records.map(\.keyID))
         }
         #expect(try ids { $0.appID = one.appID } == [one.keyID, three.keyID])
         #expect(try ids { $0.environment = .test } == [two.keyID])
@@ -83,7 +84,7 @@ import Testing
         _ = try journal.commit(JournalBatch(changes: [change]))
         var filter = KeyFilter()
         filter.unusedSince = 800
-        #expect(try keys.page(filter, limit: 10).isEmpty)
+        #expect(try keys.scan(filter, after: nil, limit: 10).records.isEmpty)
         #expect(try keys.record(key.keyID)?.lastUsedAt == 900)
         #expect(try keys.record(key.keyID)?.counters.highest.rawValue == 4)
     }

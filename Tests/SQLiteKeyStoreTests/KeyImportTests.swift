@@ -2,6 +2,7 @@ import AppAttest
 import ByteCoding
 import Cryptography
 import GRDB
+import KeyCatalog
 import KeyStore
 import TestSupport
 import Testing
@@ -87,7 +88,7 @@ import Testing
             ("app_id", "\"\"", "app_id"), ("app_id", "\"a b\"", "app_id"),
             ("environment", "\"sandbox\"", "environment"), ("public_key", "\"AAAA\"", "65"),
             ("public_key", "\"*\"", "base64"), ("counter", "4294967296", "counter"),
-            ("counter", "1.5", "whole"), ("counter", "1e3", "whole"), ("counter", "01", "whole"),
+            ("counter", "1.5", "whole"), ("counter", "1e3", "whole"), ("counter", "01", "zero"),
             ("counter", "\"7\"", "counter"), ("counter", "99999999999999999999", "large"),
             ("counter", "null", "counter"), ("counter", "[1]", "use a string"),
             ("window", "\"12\"", "window"), ("window", "\"zzzzzzzzzzzzzzzz\"", "window"),

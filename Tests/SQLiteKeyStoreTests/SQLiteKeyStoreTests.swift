@@ -1,6 +1,7 @@
 import AppAttest
 import Foundation
 import GRDB
+import KeyCatalog
 import KeyStore
 import TestSupport
 import Testing
@@ -111,7 +112,8 @@ import Testing
         try journal.settle()
         #expect(try state() == [count, CounterFold.pieceMin])
         let keys = try KeyAdministration(path: folder.database)
-        #expect(try keys.page(limit: count).allSatisfy { $0.counters.highest.rawValue == 5 })
+        let page = try keys.scan(KeyFilter(), after: nil, limit: count)
+        #expect(page.records.allSatisfy { $0.counters.highest.rawValue == 5 })
         // A change that comes in between stays in the log.
         let late = CounterChange(
             row: rows[0].row,

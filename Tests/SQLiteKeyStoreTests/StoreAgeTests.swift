@@ -1,6 +1,7 @@
 import AppAttest
 import Foundation
 import GRDB
+import KeyCatalog
 import KeyStore
 import TestSupport
 import Testing

@@ -2,6 +2,7 @@ import AppAttest
 import Cryptography
 import Foundation
 import GRDB
+import KeyCatalog
 import KeyStore
 import TestSupport
 import Testing

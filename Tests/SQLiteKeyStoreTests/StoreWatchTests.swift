@@ -1,5 +1,6 @@
 import AppAttest
 import Foundation
+import KeyCatalog
 import KeyStore
 import TestSupport
 import Testing

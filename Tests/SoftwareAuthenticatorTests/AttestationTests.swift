@@ -14,7 +14,7 @@ import Testing
             #expect(verified.publicKey == bench.key.publicKey)
             #expect(verified.keyID == bench.key.keyID)
             #expect(verified.environment == environment)
-            #expect(verified.details.commonName == Hex.text(bench.key.keyID.octets))
+            #expect(verified.details.commonName == Hex.text(bench.key.keyID.bytes))
             #expect(verified.details.appID == Bench.appID)
         }
     }

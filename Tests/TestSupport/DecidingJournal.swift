@@ -46,11 +46,12 @@ package final class DecidingJournal: KeyJournal {
         guard let record = stored.record(use.keyID) else { return .refused(.unknown) }
         guard record.status == .active else { return .refused(.revoked) }
         var counters = record.counters
-        guard counters.admits(use.counter, use.rule) else { return .refused(.replayed) }
+        let isFree = use.counter.map { counters.admits($0, use.rule) } ?? (use.challenge != nil)
+        guard isFree else { return .refused(.replayed) }
         if let challenge = use.challenge, !state.spent.insert(challenge).inserted {
             return .refused(.challengeSpent)
         }
-        counters.use(use.counter)
+        if let counter = use.counter { counters.use(counter) }
         let change = CounterChange(row: use.row, counters: counters, usedAt: use.usedAt)
         _ = try stored.commit(JournalBatch(changes: [change]))
         return .used

@@ -54,6 +54,20 @@ extension StoreContract {
             }
             #expect(bench.use(key.keyID, 69, .window(64)) == .admitted)
         },
+        StoreContract("a key that counts nothing is good once for each challenge") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            #expect(bench.use(key.keyID, nil) == .refused(.replayed))
+            let challenges = [try bench.challenge(), try bench.challenge()]
+            for challenge in challenges {
+                #expect(bench.use(key.keyID, nil, challenge: challenge) == .admitted)
+                #expect(
+                    bench.use(key.keyID, nil, challenge: challenge) == .refused(.challengeSpent)
+                )
+            }
+            #expect(try bench.known(key.keyID).counter == .zero)
+        },
         StoreContract("a key that is not enrolled is unknown") { (bench) throws in
             #expect(bench.use(KeyRecord.sample(1).keyID, 1) == .refused(.unknown))
             #expect(bench.peek(KeyRecord.sample(1).keyID, 1) == .refused(.unknown))

@@ -132,7 +132,7 @@ extension StoreContract {
         /// A store that decides in memory has written nothing then.
         package func use(
             _ keyID: KeyID,
-            _ counter: UInt32,
+            _ counter: UInt32?,
             _ rule: StoreCounterRule = .strict,
             challenge: ChallengeSerial? = nil,
             now: Int64 = 100
@@ -159,7 +159,7 @@ extension StoreContract {
         /// Uses a counter, and leaves it to the test to wait.
         package func consume(
             _ keyID: KeyID,
-            _ counter: UInt32,
+            _ counter: UInt32?,
             _ rule: StoreCounterRule = .strict,
             challenge: ChallengeSerial? = nil,
             now: Int64 = 100,
@@ -168,7 +168,7 @@ extension StoreContract {
         ) -> ConsumeOutcome {
             table.consume(
                 keyID,
-                counter: SignCounter(rawValue: counter),
+                counter: counter.map { SignCounter(rawValue: $0) },
                 rule: rule,
                 challenge: challenge,
                 issuer: issuer,
@@ -181,7 +181,7 @@ extension StoreContract {
         /// The same, for the ticket of a use that is pending.
         package func ticket(
             _ keyID: KeyID,
-            _ counter: UInt32,
+            _ counter: UInt32?,
             challenge: ChallengeSerial? = nil
         ) throws -> CommitTicket {
             let outcome = consume(keyID, counter, challenge: challenge)
@@ -191,13 +191,13 @@ extension StoreContract {
 
         package func peek(
             _ keyID: KeyID,
-            _ counter: UInt32,
+            _ counter: UInt32?,
             _ rule: StoreCounterRule = .strict,
             challenge: ChallengeSerial? = nil
         ) -> ConsumeDecision {
             table.peek(
                 keyID,
-                counter: SignCounter(rawValue: counter),
+                counter: counter.map { SignCounter(rawValue: $0) },
                 rule: rule,
                 challenge: challenge,
                 issuer: issuer
@@ -238,7 +238,7 @@ package final class Box<Value: Sendable>: Sendable {
 extension KeyRecord {
     /// A key of the same number for the same seed.
     package static func sample(_ seed: UInt8, counter: UInt32 = 0) -> KeyRecord {
-        let key = P256.PrivateKey(seed: [seed, 1].span).publicKey
+        let key = P256PrivateKey(seed: [seed, 1].span).publicKey
         return KeyRecord(
             keyID: KeyID(of: key),
             appID: "ABCDE12345.com.example.shop",

@@ -2,6 +2,7 @@ import ConfigurationReading
 import Dispatch
 import Gateway
 import Glibc
+import KeyCatalog
 import KeyStore
 import SQLiteKeyStore
 

@@ -34,6 +34,8 @@
 //   Apple, "Assessing fraud risk", for receipts.
 // Where Apple's objects and Apple's text differ, the objects win; the places say so.
 
+@_exported public import DeviceKey
+
 @_exported public import struct Cryptography.P256PublicKey
 @_exported public import struct Cryptography.UnixTime
 @_exported public import class Cryptography.X509Certificate

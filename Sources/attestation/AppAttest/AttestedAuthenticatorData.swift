@@ -26,7 +26,7 @@ struct AttestedAuthenticatorData {
             throw AttestationRefusal(.malformed, "authData has \(bytes.count) bytes")
         }
         // The offsets behind it hold for this length alone.
-        guard bytes[53] == 0, bytes[54] == 32, let id = KeyID(octets: bytes[55..<87]) else {
+        guard bytes[53] == 0, bytes[54] == 32, let id = KeyID(bytes: bytes[55..<87]) else {
             throw AttestationRefusal(.malformed, "credential id is not of 32 bytes")
         }
         self.bytes = bytes

@@ -92,11 +92,3 @@ public struct P256PublicKey: Hashable, Sendable {
         return isPoint
     }
 }
-
-/// The names of before, for code that another change is about to move.
-public enum P256 {
-    /// A public key.
-    public typealias PublicKey = P256PublicKey
-    /// A private key.
-    public typealias PrivateKey = P256PrivateKey
-}

@@ -115,7 +115,7 @@ package struct Explanation: Sendable {
         if rule.rollout.subject == .key, let text = trial.values(rule.fields.keyID).first,
             let keyID = KeyID(base64: text)
         {
-            subject = ("key", keyID.octets)
+            subject = ("key", keyID.bytes)
         } else if let client {
             subject = ("address \(client.text)", client.bucketOctets)
         }

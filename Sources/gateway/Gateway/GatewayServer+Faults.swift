@@ -1,6 +1,7 @@
 import ConfigurationReading
 import Dispatch
 import Glibc
+import KeyCatalog
 import KeyStore
 import Lanes
 import Logging

@@ -4,12 +4,13 @@ package import ConfigurationReading
 import Cryptography
 import Dispatch
 import Glibc
+package import KeyCatalog
 package import KeyStore
 package import Lanes
 import Logging
 import Proxy
 import Rules
-package import SQLiteKeyStore
+import SQLiteKeyStore
 import Verification
 
 /// The running gateway.

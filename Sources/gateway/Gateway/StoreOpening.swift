@@ -1,4 +1,5 @@
 import ConfigurationReading
+import KeyCatalog
 import KeyStore
 import SQLiteKeyStore
 

@@ -23,7 +23,7 @@ struct OptionText {
 
     func keyID() throws(UsageError) -> KeyID {
         let octets = try octets()
-        guard let keyID = KeyID(octets: octets) else {
+        guard let keyID = KeyID(bytes: octets) else {
             throw UsageError(
                 name,
                 "\(octets.count) octets, and a key id has 32; give the text that "

@@ -1,6 +1,6 @@
 import ArgumentParser
+import KeyCatalog
 import KeyStore
-import SQLiteKeyStore
 
 /// Which keys a command is about.
 struct KeyFilterOptions: ParsableArguments {

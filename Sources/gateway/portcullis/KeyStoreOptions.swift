@@ -1,5 +1,7 @@
 import ArgumentParser
 import ConfigurationReading
+import DeviceKey
+import KeyCatalog
 import SQLiteKeyStore
 
 /// Which store a command is about.
@@ -11,7 +13,7 @@ struct KeyStoreOptions: ParsableArguments {
     var file: String
 
     /// Opens the store; prints what is wrong and exits 1 when that fails.
-    func administration(creates: Bool = false) throws -> (KeyAdministration, StoreSettings) {
+    func administration(creates: Bool = false) throws -> (any KeyArchive, StoreSettings) {
         let settings = try LoadedFile.store(file)
         guard let path = settings.storeFile else {
             StandardError.write("\(file) names no store; add `store: { sqlite: portcullis.db }`")
@@ -21,6 +23,29 @@ struct KeyStoreOptions: ParsableArguments {
             try KeyAdministration(path: path, creates: creates)
         }
         return (keys, settings)
+    }
+
+    /// Refuses what can't be the name of a key.
+    static func checkName(_ name: String) throws {
+        guard KeyName(name) == nil else { return }
+        throw ValidationError("\(name) names no key: \(KeyName.allowed).")
+    }
+
+    /// The key that an operator names; `nil`, with a message, when the name does not stand for one.
+    static func key(named name: String, in archive: some KeyArchive) throws -> KeyID? {
+        guard let parsed = KeyName(name) else { return nil }
+        let match = try attempt { () throws(StoreProblem) in try archive.match(parsed) }
+        switch match {
+        case .one(let id): return id
+        case .none:
+            StandardError.write("\(name) is not stored; `portcullis keys list` shows all keys")
+        case .several(let ids):
+            let list = ids.prefix(10).map { "\n  \($0.logName) \($0.base64)" }.joined()
+            let more = ids.count > 10 ? "\n  and \(ids.count - 10) more" : ""
+            let problem = "\(name) may be any of \(ids.count) keys; use more digits:"
+            StandardError.write(problem + list + more)
+        }
+        return nil
     }
 
     /// Does something with a store; prints what is wrong and exits 1 when that fails.

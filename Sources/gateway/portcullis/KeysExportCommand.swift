@@ -1,5 +1,5 @@
 import ArgumentParser
-import SQLiteKeyStore
+import KeyCatalog
 
 struct KeysExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,7 +1,7 @@
 import ArgumentParser
 import ConfigurationReading
+import KeyCatalog
 import Rules
-import SQLiteKeyStore
 
 struct KeysImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -9,7 +9,7 @@ struct KeysImportCommand: ParsableCommand {
         abstract: "Take over keys that were verified elsewhere.",
         discussion: """
             Each line is a JSON object: key_id, app_id, environment, public_key (base64 of the \
-            65-octet X9.62 point), counter. Nothing is imported when any line is wrong. A key that \
+            65-byte X9.62 point), counter. Nothing is imported when any line is wrong. A key that \
             is stored already keeps what it has; its counter is only raised.
             """
     )

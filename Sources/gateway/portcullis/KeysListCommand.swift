@@ -1,8 +1,8 @@
 import AppAttest
 import ArgumentParser
 import Cryptography
+import KeyCatalog
 import KeyStore
-import SQLiteKeyStore
 
 struct KeysListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,7 +1,7 @@
-import AppAttest
 import ArgumentParser
 import Cryptography
-import SQLiteKeyStore
+import DeviceKey
+import KeyCatalog
 
 struct KeysRevokeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -11,21 +11,26 @@ struct KeysRevokeCommand: ParsableCommand {
 
     @OptionGroup var store: KeyStoreOptions
 
-    @Argument(help: ArgumentHelp("Key ids in base64.", valueName: "key-id"))
-    var keyIDs: [String]
+    @Argument(
+        help: ArgumentHelp(
+            "Key ids in base64, or the short names that the log shows.",
+            valueName: "key"
+        )
+    )
+    var keys: [String]
 
-    func validate() throws {
-        for text in keyIDs where KeyID(base64: text) == nil {
-            throw ValidationError("\(text) is no key id: base64 of 32 octets, 44 characters.")
-        }
-    }
+    func validate() throws { for name in keys { try KeyStoreOptions.checkName(name) } }
 
     func run() throws {
-        let (keys, _) = try store.administration()
-        var unknown = 0
-        for id in keyIDs.compactMap({ KeyID(base64: $0) }) {
+        let (archive, _) = try store.administration()
+        var failures = 0
+        for name in keys {
+            guard let id = try KeyStoreOptions.key(named: name, in: archive) else {
+                failures += 1
+                continue
+            }
             let outcome = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-                try keys.revoke(id, now: UnixTime.current.seconds)
+                try archive.revoke(id, now: UnixTime.current.seconds)
             }
             switch outcome {
             case .revoked: StandardOutput.write("\(id.base64) revoked\n")
@@ -33,10 +38,10 @@ struct KeysRevokeCommand: ParsableCommand {
                 let moment = UnixTime(seconds: second).iso8601
                 StandardOutput.write("\(id.base64) was revoked at \(moment)\n")
             case .unknown:
-                unknown += 1
+                failures += 1
                 StandardError.write("\(id.base64) is not stored")
             }
         }
-        if unknown > 0 { throw ExitCode(1) }
+        if failures > 0 { throw ExitCode(1) }
     }
 }

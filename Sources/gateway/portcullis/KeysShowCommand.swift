@@ -1,7 +1,5 @@
-import AppAttest
 import ArgumentParser
-import KeyStore
-import SQLiteKeyStore
+import KeyCatalog
 
 struct KeysShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -11,31 +9,21 @@ struct KeysShowCommand: ParsableCommand {
 
     @OptionGroup var store: KeyStoreOptions
 
-    @Argument(help: "The key id in base64, or the short name that logs show.")
+    @Argument(help: "The key id in base64, or the short name that the log shows.")
     var key: String
 
+    func validate() throws { try KeyStoreOptions.checkName(key) }
+
     func run() throws {
-        let (keys, _) = try store.administration()
-        let ids: [KeyID]
-        if let id = KeyID(base64: key) {
-            ids = [id]
-        } else {
-            ids = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-                try keys.keyIDs(loggedAs: key)
-            }
+        let (archive, _) = try store.administration()
+        guard let id = try KeyStoreOptions.key(named: key, in: archive) else { throw ExitCode(1) }
+        let record = try KeyStoreOptions.attempt { () throws(StoreProblem) in
+            try archive.record(id)
         }
-        var found = 0
-        for id in ids {
-            let record = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-                try keys.record(id)
-            }
-            guard let record else { continue }
-            found += 1
-            guard StandardOutput.write(KeyLine.text(record) + "\n") else { throw ExitCode(1) }
-        }
-        guard found > 0 else {
-            StandardError.write("no key \(key) is stored; `portcullis keys list` shows all")
+        guard let record else {
+            StandardError.write("\(key) is not stored; `portcullis keys list` shows all keys")
             throw ExitCode(1)
         }
+        guard StandardOutput.write(KeyLine.text(record) + "\n") else { throw ExitCode(1) }
     }
 }

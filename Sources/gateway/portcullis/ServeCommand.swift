@@ -2,6 +2,7 @@ import ArgumentParser
 import ConfigurationReading
 import Dispatch
 import Gateway
+import KeyCatalog
 import KeyStore
 import SQLiteKeyStore
 

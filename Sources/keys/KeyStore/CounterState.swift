@@ -1,4 +1,4 @@
-package import AppAttest
+package import DeviceKey
 
 /// What is known of the counters that a key has used: the highest, and which of the 64 below it.
 ///

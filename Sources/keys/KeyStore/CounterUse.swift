@@ -1,12 +1,13 @@
-package import AppAttest
 package import Challenges
+package import DeviceKey
 
 /// The use of a counter and a challenge that a journal decides: both or neither.
 package struct CounterUse: Hashable, Sendable {
     /// The key, as ``KeyRow/row``.
     package let row: Int64
     package let keyID: KeyID
-    package let counter: SignCounter
+    /// `nil` when the platform's keys count nothing.
+    package let counter: SignCounter?
     package let rule: StoreCounterRule
     /// `nil` when the request has none.
     package let challenge: ChallengeSerial?

@@ -1,4 +1,4 @@
-package import AppAttest
+package import DeviceKey
 
 /// How an enrolment went.
 package enum EnrolOutcome: Equatable, Sendable {

@@ -1,6 +1,6 @@
-internal import AppAttest
 internal import Challenges
 internal import Cryptography
+internal import DeviceKey
 
 /// One key in memory: 128 bytes with its padding.
 struct KeyEntry {
@@ -8,7 +8,7 @@ struct KeyEntry {
     let row: Int64
     var counters: CounterState
     let app: AppNumber
-    let publicKey: P256.PublicKey
+    let publicKey: P256PublicKey
     let environment: KeyEnvironment
     var isRevoked: Bool
 
@@ -33,8 +33,16 @@ struct KeyEntry {
     }
 
     /// Why the counter can't be used; `nil` when it is free.
-    func refusal(_ counter: SignCounter, _ rule: StoreCounterRule) -> ConsumeRefusal? {
+    ///
+    /// Without a counter the challenge makes a use good once. With neither, nothing could tell a
+    /// replay, so every use is taken for one.
+    func refusal(
+        _ counter: SignCounter?,
+        _ rule: StoreCounterRule,
+        hasChallenge: Bool
+    ) -> ConsumeRefusal? {
         if isRevoked { return .revoked }
+        guard let counter else { return hasChallenge ? nil : .replayed }
         return counters.admits(counter, rule) ? nil : .replayed
     }
 
@@ -42,7 +50,7 @@ struct KeyEntry {
     ///
     /// - `now`: second of Unix time.
     mutating func use(
-        _ counter: SignCounter,
+        _ counter: SignCounter?,
         challenge: ChallengeSerial?,
         issuer: ChallengeIssuer,
         now: Int64
@@ -52,7 +60,7 @@ struct KeyEntry {
         case .spentBefore: return .failure(.challengeSpent)
         case .noRoom: return .failure(.challengesExhausted)
         }
-        counters.use(counter)
+        if let counter { counters.use(counter) }
         return .success(CounterChange(row: row, counters: counters, usedAt: now))
     }
 }

@@ -1,19 +1,9 @@
-package import AppAttest
-
 /// Who attested a key. The raw value is the word in rules, logs and exports.
 package enum KeyEnvironment: String, CaseIterable, Hashable, Sendable {
     case production
     case development
     /// An authority of the operator, for simulators, CI and the demonstration.
     case test
-
-    /// The environment that Apple's attestation names.
-    package init(_ environment: AttestationEnvironment) {
-        switch environment {
-        case .production: self = .production
-        case .development: self = .development
-        }
-    }
 
     /// The number that stands for it in a journal. Never renumber.
     package var number: UInt8 {

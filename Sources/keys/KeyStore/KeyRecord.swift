@@ -1,5 +1,5 @@
-package import AppAttest
 package import Cryptography
+package import DeviceKey
 
 /// All that is stored of a key.
 package struct KeyRecord: Hashable, Sendable {
@@ -19,9 +19,11 @@ package struct KeyRecord: Hashable, Sendable {
     }
 
     package var keyID: KeyID
+    /// Whose attestation vouches for it. A store need not keep it as long as there is one platform.
+    package var platform: DevicePlatform
     package var appID: String
     package var environment: KeyEnvironment
-    package var publicKey: P256.PublicKey
+    package var publicKey: P256PublicKey
     package var counters: CounterState
     /// The receipt of the attestation, as Apple made it.
     package var receipt: [UInt8]?
@@ -35,9 +37,10 @@ package struct KeyRecord: Hashable, Sendable {
     /// A key, by default as it is at enrolment.
     package init(
         keyID: KeyID,
+        platform: DevicePlatform = .apple,
         appID: String,
         environment: KeyEnvironment,
-        publicKey: P256.PublicKey,
+        publicKey: P256PublicKey,
         counters: CounterState = CounterState(),
         receipt: [UInt8]? = nil,
         enrolledAt: Int64?,
@@ -46,6 +49,7 @@ package struct KeyRecord: Hashable, Sendable {
         source: Source = .enrolled
     ) {
         self.keyID = keyID
+        self.platform = platform
         self.appID = appID
         self.environment = environment
         self.publicKey = publicKey
@@ -55,5 +59,28 @@ package struct KeyRecord: Hashable, Sendable {
         self.lastUsedAt = lastUsedAt
         self.status = status
         self.source = source
+    }
+
+    /// A key that was just attested.
+    ///
+    /// - `now`: second of Unix time.
+    package init<Attestation: AttestedKey>(
+        attested: Attestation,
+        publicKey: P256PublicKey,
+        appID: String,
+        environment: KeyEnvironment,
+        receipt: [UInt8]?,
+        now: Int64
+    ) {
+        self.init(
+            keyID: attested.keyID,
+            platform: Attestation.platform,
+            appID: appID,
+            environment: environment,
+            publicKey: publicKey,
+            counters: CounterState(highest: attested.initialCounter ?? .zero),
+            receipt: receipt,
+            enrolledAt: now
+        )
     }
 }

@@ -1,12 +1,12 @@
-package import AppAttest
 package import Cryptography
+package import DeviceKey
 
 /// A stored key as a journal gives it to the table.
 package struct KeyRow: Sendable {
     /// The number that the journal knows the key by.
     package let row: Int64
     package let keyID: KeyID
-    package let publicKey: P256.PublicKey
+    package let publicKey: P256PublicKey
     package let app: AppNumber
     package let environment: KeyEnvironment
     package let counters: CounterState
@@ -15,7 +15,7 @@ package struct KeyRow: Sendable {
     package init(
         row: Int64,
         keyID: KeyID,
-        publicKey: P256.PublicKey,
+        publicKey: P256PublicKey,
         app: AppNumber,
         environment: KeyEnvironment,
         counters: CounterState,

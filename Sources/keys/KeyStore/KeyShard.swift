@@ -1,4 +1,4 @@
-internal import AppAttest
+internal import DeviceKey
 
 /// The keys of one shard: an index with open addressing over entries that never move.
 ///

@@ -1,5 +1,5 @@
-package import AppAttest
 package import Challenges
+package import DeviceKey
 internal import Synchronization
 
 /// All keys in memory. Shared by all lanes.
@@ -89,7 +89,7 @@ package final class KeyTable: Sendable {
     /// now as far as this process knows, with nothing consumed.
     package func peek(
         _ keyID: KeyID,
-        counter: SignCounter,
+        counter: SignCounter?,
         rule: StoreCounterRule,
         challenge: ChallengeSerial?,
         issuer: ChallengeIssuer
@@ -98,7 +98,8 @@ package final class KeyTable: Sendable {
         let place = Self.place(of: keyID)
         return shards[place.shard].keys.withLock { keys in
             guard let number = keys.find(keyID, hash: place.hash) else { return .refused(.unknown) }
-            if let refusal = keys[number].refusal(counter, rule) { return .refused(refusal) }
+            let refusal = keys[number].refusal(counter, rule, hasChallenge: challenge != nil)
+            if let refusal { return .refused(refusal) }
             guard committer.hasRoom else { return .unavailable }
             if let challenge, issuer.isSpent(challenge) { return .refused(.challengeSpent) }
             return .admitted
@@ -109,6 +110,8 @@ package final class KeyTable: Sendable {
     ///
     /// Call it after the signature was verified: it changes what strangers must not change.
     ///
+    /// - `counter`: `nil` when the platform's keys count nothing; then the challenge alone makes
+    ///   the use good once.
     /// - `challenge`: what ``ChallengeIssuer/examine(_:purpose:now:)`` found valid; `nil` when the
     ///   request has none.
     /// - `now`: second of Unix time, for the record of the last use.
@@ -117,7 +120,7 @@ package final class KeyTable: Sendable {
     /// - `whenFailing`: what is done where the answer would be `unavailable`.
     package func consume(
         _ keyID: KeyID,
-        counter: SignCounter,
+        counter: SignCounter?,
         rule: StoreCounterRule,
         challenge: ChallengeSerial?,
         issuer: ChallengeIssuer,
@@ -133,9 +136,8 @@ package final class KeyTable: Sendable {
             guard let number = keys.find(keyID, hash: place.hash) else {
                 return .decided(isCurrent ? .refused(.unknown) : .unavailable)
             }
-            if let refusal = keys[number].refusal(counter, rule) {
-                return .decided(.refused(refusal))
-            }
+            let reason = keys[number].refusal(counter, rule, hasChallenge: challenge != nil)
+            if let reason { return .decided(.refused(reason)) }
             if decides == .atCommit, isCurrent {
                 let use = CounterUse(
                     row: keys[number].row,

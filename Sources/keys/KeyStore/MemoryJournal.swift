@@ -1,4 +1,4 @@
-package import AppAttest
+package import DeviceKey
 internal import Synchronization
 
 /// A journal that lives as long as the process: for tests, and for a gateway without apps.

@@ -1,4 +1,4 @@
-internal import AppAttest
+internal import DeviceKey
 
 /// What waits for the writer. Lives under the committer's mutex.
 struct PendingChanges {

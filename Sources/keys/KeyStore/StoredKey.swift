@@ -1,9 +1,9 @@
-package import AppAttest
 package import Cryptography
+package import DeviceKey
 
 /// What the verifier asks of an enrolled key. A value of 88 octets.
 package struct StoredKey: Sendable {
-    package let publicKey: P256.PublicKey
+    package let publicKey: P256PublicKey
     package let app: AppNumber
     package let environment: KeyEnvironment
     package let counters: CounterState

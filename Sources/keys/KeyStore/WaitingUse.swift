@@ -1,5 +1,5 @@
-internal import AppAttest
 internal import Challenges
+internal import DeviceKey
 internal import Synchronization
 
 /// A use that waits until the journal has decided it, and what it changes in memory then.
@@ -16,7 +16,7 @@ struct WaitingUse {
     /// same counter stood: that one was used in memory, and the journal does not know of it yet.
     func refusal() -> ConsumeRefusal? {
         let refusal = shard.keys.withLock { keys in
-            keys.find(use.keyID, hash: hash).flatMap { keys[$0].refusal(use.counter, use.rule) }
+            keys.find(use.keyID, hash: hash).flatMap { keys[$0].refusal(use) }
         }
         if let refusal { return refusal }
         return use.challenge.map(issuer.isSpent) == true ? .challengeSpent : nil
@@ -36,13 +36,13 @@ struct WaitingUse {
             case .used:
                 // Whether the challenge is remembered here as well makes no difference.
                 _ = use.challenge.map(issuer.spend)
-                keys[number].counters.use(use.counter)
+                if let counter = use.counter { keys[number].counters.use(counter) }
                 return (.admitted, nil)
             case .refused(let refusal):
                 if refusal == .revoked { keys.revoke(number) }
                 return (.refused(refusal), nil)
             case .failed:
-                if let refusal = keys[number].refusal(use.counter, use.rule) {
+                if let refusal = keys[number].refusal(use) {
                     return (.refused(refusal), nil)
                 }
                 let result = keys[number].use(
@@ -57,5 +57,11 @@ struct WaitingUse {
                 }
             }
         }
+    }
+}
+
+extension KeyEntry {
+    fileprivate func refusal(_ use: CounterUse) -> ConsumeRefusal? {
+        refusal(use.counter, use.rule, hasChallenge: use.challenge != nil)
     }
 }

@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import Glibc
+internal import KeyCatalog
 internal import KeyStore
 internal import Synchronization
 

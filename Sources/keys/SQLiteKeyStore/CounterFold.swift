@@ -1,4 +1,4 @@
-internal import AppAttest
+internal import DeviceKey
 internal import GRDB
 internal import KeyStore
 

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import KeyCatalog
 internal import Synchronization
 
 /// The file beside a database that says how far it has come, so that an older copy, an empty file

@@ -1,23 +1,13 @@
-package import AppAttest
+package import DeviceKey
 internal import Foundation
 internal import GRDB
+package import KeyCatalog
 package import KeyStore
 
 /// What the `keys` commands do, with or without a running gateway.
 ///
 /// Whatever changes keys has been told to a running gateway when it returns.
-package final class KeyAdministration: Sendable {
-    /// How a revocation went.
-    package enum Revocation: Equatable, Sendable {
-        case revoked
-        /// It was revoked before, at this second of Unix time.
-        case alreadyRevoked(at: Int64)
-        case unknown
-    }
-
-    /// Keys of one page of a list. Large, since the log of counters is read for each.
-    private static let pageCount = 20_000
-
+package final class KeyAdministration: KeyArchive {
     let database: KeyDatabase
 
     /// Checked in this order: that a running gateway has the files open that are there; that the
@@ -48,14 +38,17 @@ package final class KeyAdministration: Sendable {
 
     // MARK: Reading
 
-    /// A page of keys in the order of their key ids: those behind `last`, at most `limit`, and with
-    /// some filters fewer although more follow.
-    package func page(
-        _ filter: KeyFilter = KeyFilter(),
-        after last: KeyID? = nil,
+    package func scan(
+        _ filter: KeyFilter,
+        after last: KeyID?,
         limit: Int
-    ) throws(StoreProblem) -> [KeyRecord] {
-        try read { try Self.page($0, filter, after: last, limit: limit).filter(filter.admits) }
+    ) throws(StoreProblem) -> KeyPage {
+        let page = try read { try Self.page($0, filter, after: last, limit: limit) }
+        // The log of counters may say that a key was used since.
+        return KeyPage(
+            records: page.filter(filter.admits),
+            next: page.count == limit ? page.last?.keyID : nil
+        )
     }
 
     private static func page(
@@ -66,8 +59,8 @@ package final class KeyAdministration: Sendable {
     ) throws -> [KeyRecord] {
         let newer = try CounterLog.entries(db)
         let (condition, arguments) = filter.condition
-        // All key ids are 32 octets, and all follow the empty one.
-        let start: StatementArguments = [Data(last?.octets ?? [])]
+        // All key ids are 32 bytes, and all follow the empty one.
+        let start: StatementArguments = [Data(last?.bytes ?? [])]
         let sql = """
             \(KeyColumns.selectRecord) WHERE k.key_id > ? AND \(condition)
             ORDER BY k.key_id LIMIT ?
@@ -76,36 +69,16 @@ package final class KeyAdministration: Sendable {
         return try Array(rows.map { try KeyColumns.record($0, newer) })
     }
 
-    /// Gives the keys in the order of their key ids, in pages, so that a slow reader does not hold
-    /// up a gateway's checkpoints.
-    package func forEach(
-        _ filter: KeyFilter = KeyFilter(),
-        _ body: (KeyRecord) throws -> Void
-    ) throws {
-        var last: KeyID?
-        while true {
-            let page = try read {
-                try Self.page($0, filter, after: last, limit: Self.pageCount)
-            }
-            for record in page where filter.admits(record) { try body(record) }
-            guard page.count == Self.pageCount else { return }
-            last = page.last?.keyID
-        }
-    }
-
-    /// All that is stored of a key; `nil` when it is not known.
     package func record(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord? {
         try read { db in
             try Row.fetchOne(
                 db,
                 sql: KeyColumns.selectRecord + " WHERE k.key_id = ?",
-                arguments: [Data(keyID.octets)]
+                arguments: [Data(keyID.bytes)]
             ).map { try KeyColumns.record($0, CounterLog.entries(db)) }
         }
     }
 
-    /// The keys that logs name so (``AppAttest/KeyID/logName``, or its beginning). Reads all key
-    /// ids.
     package func keyIDs(loggedAs name: String) throws(StoreProblem) -> [KeyID] {
         try read { db in
             var found: [KeyID] = []
@@ -118,22 +91,16 @@ package final class KeyAdministration: Sendable {
         }
     }
 
-    /// Keys in the database.
     package func count() throws(StoreProblem) -> Int {
         try read { try Int.fetchOne($0, sql: "SELECT count(*) FROM keys") ?? 0 }
     }
 
     // MARK: Changing
 
-    /// Revokes a key. When this returns, no gateway admits it any more.
-    ///
-    /// - `now`: second of Unix time.
-    /// Throws `gatewayNotTold` when it is revoked in the database, and a running gateway has not
-    ///   said that it has read that.
     package func revoke(_ keyID: KeyID, now: Int64) throws(StoreProblem) -> Revocation {
         let outcome: Revocation = try write { db in
             let select = "SELECT coalesce(revoked_at, -1) FROM keys WHERE key_id = ?"
-            let key = Data(keyID.octets)
+            let key = Data(keyID.bytes)
             guard let before = try Int64.fetchOne(db, sql: select, arguments: [key]) else {
                 return .unknown
             }

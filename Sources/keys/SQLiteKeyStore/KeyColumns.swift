@@ -1,5 +1,5 @@
-internal import AppAttest
 internal import Cryptography
+internal import DeviceKey
 internal import Foundation
 internal import GRDB
 internal import KeyStore
@@ -15,7 +15,7 @@ enum KeyColumns {
     /// Reads 32 octets.
     static func keyID(_ row: Row, _ index: Int) throws -> KeyID {
         try row.withUnsafeData(atIndex: index) { data in
-            guard let data, let keyID = KeyID(octets: data) else {
+            guard let data, let keyID = KeyID(bytes: data) else {
                 throw JournalError(.damaged, "a key id is not 32 octets")
             }
             return keyID
@@ -23,9 +23,9 @@ enum KeyColumns {
     }
 
     /// Reads 64 octets, and checks that they are a point of the curve.
-    static func publicKey(_ row: Row, _ index: Int) throws -> P256.PublicKey {
+    static func publicKey(_ row: Row, _ index: Int) throws -> P256PublicKey {
         try row.withUnsafeData(atIndex: index) { data in
-            guard let data, let key = P256.PublicKey(raw: data.span) else {
+            guard let data, let key = P256PublicKey(raw: data.span) else {
                 throw JournalError(.damaged, "a public key is not a point of P-256")
             }
             return key
@@ -64,7 +64,7 @@ enum KeyColumns {
         )
         let source = record.source == .imported ? 1 : 0
         statement.setUncheckedArguments([
-            Data(record.keyID.octets), Data(record.publicKey.x963.dropFirst()), app,
+            Data(record.keyID.bytes), Data(record.publicKey.x963.dropFirst()), app,
             Int64(record.environment.number), source, Int64(record.counters.highest.rawValue),
             Int64(bitPattern: record.counters.seen), record.enrolledAt, record.lastUsedAt,
             revokedAt, revision,

@@ -1,5 +1,6 @@
 internal import GRDB
 internal import GRDBSQLite
+internal import KeyCatalog
 internal import KeyStore
 
 /// A connection to the database, with everything checked that tells whether it is ours.

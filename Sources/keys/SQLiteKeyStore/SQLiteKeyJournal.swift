@@ -1,7 +1,8 @@
-internal import AppAttest
 internal import Cryptography
+internal import DeviceKey
 internal import Foundation
 internal import GRDB
+package import KeyCatalog
 package import KeyStore
 internal import Synchronization
 
@@ -197,7 +198,7 @@ package final class SQLiteKeyJournal: KeyJournal {
     private func enrol(_ record: KeyRecord, _ db: Database) throws -> EnrolledRow {
         let isNew = try KeyColumns.insert(record, revision: 0, db)
         let sql = KeyColumns.select + " WHERE key_id = ?"
-        guard let row = try Row.fetchOne(db, sql: sql, arguments: [Data(record.keyID.octets)])
+        guard let row = try Row.fetchOne(db, sql: sql, arguments: [Data(record.keyID.bytes)])
         else { throw JournalError(.damaged, "a key that was inserted is not there") }
         return EnrolledRow(key: try key(row, db), isNew: isNew)
     }

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import KeyCatalog
 
 /// Files of the store: regular, for their owner alone.
 enum StoreFile {

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import KeyCatalog
 internal import KeyStore
 internal import Synchronization
 

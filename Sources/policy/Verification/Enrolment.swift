@@ -216,12 +216,12 @@ package final class Enrolment: Sendable {
         if let wait = app.throttle.take(now: tick) { return .refuse(Self.throttled(wait)) }
         return .store(
             KeyRecord(
-                keyID: keyID,
+                attested: verified,
+                publicKey: verified.publicKey,
                 appID: app.policy.id,
                 environment: isTest ? .test : KeyEnvironment(verified.environment),
-                publicKey: verified.publicKey,
                 receipt: hasReceipt ? verified.receipt : nil,
-                enrolledAt: now.seconds
+                now: now.seconds
             )
         )
     }

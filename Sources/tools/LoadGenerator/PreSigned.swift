@@ -60,7 +60,7 @@ struct PreSigned: Sendable {
         for local in range {
             var key = order.device.makeKey(seed: order.fleet.keySeed(order.devices[local]))
             key.counter = SignCounter(rawValue: order.firstCounter - 1)
-            octets += Base64.encode(key.keyID.octets)
+            octets += Base64.encode(key.keyID.bytes)
             for number in 0..<order.perDevice {
                 let place = local * order.perDevice + number
                 let challenge = place < order.challenges.count ? order.challenges[place] : []

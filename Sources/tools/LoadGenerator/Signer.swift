@@ -57,7 +57,7 @@ struct Signer {
             challenge: challenge.isEmpty ? nil : challenge
         )
         key.counter = SignCounter(rawValue: counter - 1)
-        proof.keyID = Base64.encode(key.keyID.octets)
+        proof.keyID = Base64.encode(key.keyID.bytes)
         proof.assertion = Base64.encode(key.assertion(clientDataHash: hash))
         proof.challenge = challenge
     }

@@ -79,7 +79,7 @@ extension SoftwareKey {
             .init(.text("signature"), .bytes(signature)),
             .init(.text("authenticatorData"), .bytes(data)),
         ]
-        return .map(more ? pairs + [.init(.text("keyId"), .bytes(keyID.octets))] : pairs)
+        return .map(more ? pairs + [.init(.text("keyId"), .bytes(keyID.bytes))] : pairs)
     }
 
     private func damagedAssertion(

@@ -70,7 +70,7 @@ extension SoftwareKey {
         var octets = hash + [device.shape.flags]
         octets += Self.octets(of: SignCounter(rawValue: counter))
         octets += aaguid(damage)
-        octets += [0, damage == .credentialLength ? 33 : 32] + credential.octets
+        octets += [0, damage == .credentialLength ? 33 : 32] + credential.bytes
         octets += Self.coseKey(of: point) + extensionMap
         if damage == .extensionsMalformed { octets += [0xBF, 0x00] }
         if damage == .extensionsTrailing { octets += extensionMap.isEmpty ? [0xA0, 0] : [0] }
@@ -111,7 +111,7 @@ extension SoftwareKey {
         let certified = damage == .otherKeyCertified ? neighbour.publicKey : publicKey
         let day: Int64 = 86_400
         return CertificateBuilder(
-            commonName: KeyID(of: certified).octets.map(Self.hexadecimal).joined(),
+            commonName: KeyID(of: certified).bytes.map(Self.hexadecimal).joined(),
             organization: authority.root.subject(.organization),
             organizationalUnit: "AAA Certification",
             // Apple's serial numbers are milliseconds.

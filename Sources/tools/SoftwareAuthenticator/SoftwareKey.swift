@@ -31,7 +31,7 @@ public struct SoftwareKey: Sendable {
 
     /// Another key of the same device, for damage that needs one. The same for the same key.
     var neighbour: P256PrivateKey {
-        P256PrivateKey(seed: (keyID.octets + Array("neighbour".utf8)).span)
+        P256PrivateKey(seed: (keyID.bytes + Array("neighbour".utf8)).span)
     }
 
     /// The four bytes of a counter.

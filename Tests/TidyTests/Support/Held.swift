@@ -19,8 +19,8 @@ enum Held {
 
     /// Parts without I/O, clock or lock (Sources/README.md, "Invariants").
     static let pureTargets: Set<String> = [
-        "AppAttest", "StrictCBOR", "Verification", "HTTPWire", "JSONText", "ByteCoding",
-        "RequestBinding", "RequestFlow", "Rules", "Telemetry",
+        "AppAttest", "ByteCoding", "DeviceKey", "HTTPWire", "JSONText", "RequestBinding",
+        "RequestFlow", "Rules", "StrictCBOR", "Telemetry", "Verification",
     ]
 
     /// Modules that bring I/O or a clock. Synchronization is not among them: an atomic is no lock,

@@ -1,4 +1,5 @@
 import Cryptography
+import KeyCatalog
 import SQLiteKeyStore
 import SoftwareAuthenticator
 

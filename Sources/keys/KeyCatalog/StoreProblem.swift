@@ -32,7 +32,7 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
     /// What was found.
     package let detail: String
 
-    init(_ reason: Reason, _ path: String, _ detail: String) {
+    package init(_ reason: Reason, _ path: String, _ detail: String) {
         self.reason = reason
         self.path = path
         self.detail = detail

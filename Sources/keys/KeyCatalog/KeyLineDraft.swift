@@ -1,6 +1,7 @@
-internal import AppAttest
 internal import ByteCoding
 internal import Cryptography
+internal import DeviceKey
+internal import JSONText
 internal import KeyStore
 
 /// A key's line while its members are read.
@@ -9,6 +10,7 @@ struct KeyLineDraft {
 
     private enum Member: String, CaseIterable {
         case keyID = "key_id"
+        case platform
         case appID = "app_id"
         case environment
         case publicKey = "public_key"
@@ -25,9 +27,10 @@ struct KeyLineDraft {
     private static let names = Member.allCases.map { Array($0.rawValue.utf8) }
 
     private var keyID: KeyID?
+    private var platform: DevicePlatform?
     private var appID: String?
     private var environment: KeyEnvironment?
-    private var publicKey: P256.PublicKey?
+    private var publicKey: P256PublicKey?
     private var counter: SignCounter?
     private var window: UInt64?
     private var isRevoked: Bool?
@@ -39,7 +42,7 @@ struct KeyLineDraft {
     /// A bit for each member that was read.
     private var taken: UInt16 = 0
 
-    mutating func take(_ name: [UInt8], _ value: FlatJSONReader.Value) throws(Problem) {
+    mutating func take(_ name: [UInt8], _ value: JSONReader.Scalar) throws(Problem) {
         guard let place = Self.names.firstIndex(of: name) else {
             throw Problem("\(Self.quoted(name)) is no member of a key")
         }
@@ -50,9 +53,16 @@ struct KeyLineDraft {
         switch Member.allCases[place] {
         case .keyID:
             guard case .string(let text) = value, let keyID = KeyID(base64: text.span) else {
-                throw Problem("key_id: use base64 of 32 octets")
+                throw Problem("key_id: use base64 of 32 bytes")
             }
             self.keyID = keyID
+        case .platform:
+            platform = try Self.word(
+                value,
+                "platform",
+                DevicePlatform.allCases.map(\.rawValue)
+            )
+            .flatMap(DevicePlatform.init(rawValue:))
         case .appID: appID = try Self.appID(value)
         case .environment:
             environment = try Self.word(
@@ -98,6 +108,7 @@ struct KeyLineDraft {
         }
         return KeyRecord(
             keyID: keyID,
+            platform: platform ?? .apple,
             appID: appID,
             environment: environment,
             publicKey: publicKey,
@@ -113,42 +124,42 @@ struct KeyLineDraft {
 
     // MARK: Values
 
-    private static func quoted(_ octets: [UInt8]) -> String {
-        "\"" + String(decoding: octets.prefix(40), as: UTF8.self) + "\""
+    private static func quoted(_ bytes: [UInt8]) -> String {
+        "\"" + String(decoding: bytes.prefix(40), as: UTF8.self) + "\""
     }
 
-    private static func appID(_ value: FlatJSONReader.Value) throws(Problem) -> String {
+    private static func appID(_ value: JSONReader.Scalar) throws(Problem) -> String {
         guard case .string(let text) = value, (1...255).contains(text.count),
             text.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else { throw Problem("app_id: use an App ID, 1…255 characters of ASCII without blanks") }
         return String(decoding: text, as: UTF8.self)
     }
 
-    private static func publicKey(_ value: FlatJSONReader.Value) throws(Problem) -> P256.PublicKey {
-        guard case .string(let text) = value, let octets = Base64.decode(text.span) else {
+    private static func publicKey(_ value: JSONReader.Scalar) throws(Problem) -> P256PublicKey {
+        guard case .string(let text) = value, let bytes = Base64.decode(text.span) else {
             throw Problem("public_key: use base64 of an X9.62 point")
         }
-        guard octets.count == 65, octets[0] == 4 else {
-            throw Problem("public_key: \(octets.count) octets; use 65, the first of them 04")
+        guard bytes.count == 65, bytes[0] == 4 else {
+            throw Problem("public_key: \(bytes.count) bytes; use 65, the first of them 04")
         }
-        guard let key = P256.PublicKey(x963: octets.span) else {
+        guard let key = P256PublicKey(x963: bytes.span) else {
             throw Problem("public_key: the point is not on the curve P-256")
         }
         return key
     }
 
-    private static func receipt(_ value: FlatJSONReader.Value) throws(Problem) -> [UInt8]? {
+    private static func receipt(_ value: JSONReader.Scalar) throws(Problem) -> [UInt8]? {
         switch value {
         case .null: return nil
         case .string(let text):
-            if let octets = Base64.decode(text.span), !octets.isEmpty { return octets }
+            if let bytes = Base64.decode(text.span), !bytes.isEmpty { return bytes }
         case .number, .boolean: break
         }
         throw Problem("receipt: use base64 or null")
     }
 
     private static func word(
-        _ value: FlatJSONReader.Value,
+        _ value: JSONReader.Scalar,
         _ name: String,
         _ words: [String]
     ) throws(Problem) -> String? {
@@ -159,7 +170,7 @@ struct KeyLineDraft {
     }
 
     private static func second(
-        _ value: FlatJSONReader.Value,
+        _ value: JSONReader.Scalar,
         _ name: String
     ) throws(Problem) -> Int64? {
         switch value {

@@ -1,24 +1,10 @@
 internal import GRDB
-package import KeyStore
+internal import KeyCatalog
+internal import KeyStore
 
-/// Which keys a command is about; what is `nil` does not matter.
-package struct KeyFilter: Sendable {
-    package var appID: String?
-    package var environment: KeyEnvironment?
-    package var isRevoked: Bool?
-    package var source: KeyRecord.Source?
-    /// Not used since this second of Unix time, or never.
-    package var unusedSince: Int64?
-
-    package init() {}
-
-    /// What ``condition`` can't say: whether a key whose newest counters are known was used too
-    /// lately.
-    func admits(_ record: KeyRecord) -> Bool {
-        unusedSince.map { record.lastUsedAt ?? 0 < $0 } ?? true
-    }
-
-    /// The condition, in terms of `KeyColumns.selectRecord`.
+extension KeyFilter {
+    /// What the database can say of it, in terms of `KeyColumns.selectRecord`: all that it admits,
+    /// and some keys that were used too lately.
     var condition: (sql: String, arguments: StatementArguments) {
         var terms: [String] = []
         var arguments: StatementArguments = []

@@ -13,7 +13,7 @@ final class LineFile {
     init(path: String) throws(StoreProblem) {
         let input = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
         guard input >= 0 else {
-            throw StoreProblem(.unusable, path, "can't be read: \(StoreFile.lastError)")
+            throw StoreProblem(.unusable, path, "can't be read: \(Self.lastError)")
         }
         self.path = path
         guard lseek(input, 0, SEEK_SET) < 0 else {
@@ -26,11 +26,13 @@ final class LineFile {
 
     deinit { close(descriptor) }
 
+    private static var lastError: String { String(cString: strerror(errno)) }
+
     private static func copy(of input: Int32, _ path: String) throws(StoreProblem) -> Int32 {
         var name = Array("/tmp/portcullis-import-XXXXXX".utf8CString)
         let copy = mkstemp(&name)
         guard copy >= 0 else {
-            throw StoreProblem(.unusable, "/tmp", "no temporary file: \(StoreFile.lastError)")
+            throw StoreProblem(.unusable, "/tmp", "no temporary file: \(Self.lastError)")
         }
         unlink(name)
         do throws(StoreProblem) {
@@ -41,7 +43,7 @@ final class LineFile {
                     // The C border: pointer and count are of one buffer, which outlives the call.
                     let count = rest.withUnsafeBytes { write(copy, $0.baseAddress, $0.count) }
                     guard count > 0 else {
-                        let detail = "can't be written: \(StoreFile.lastError)"
+                        let detail = "can't be written: \(Self.lastError)"
                         throw StoreProblem(.unusable, "/tmp", detail)
                     }
                     written += count
@@ -65,20 +67,20 @@ final class LineFile {
             if count == 0 { return }
             guard count > 0 else {
                 if errno == EINTR { continue }
-                throw StoreProblem(.unusable, path, "can't be read: \(StoreFile.lastError)")
+                throw StoreProblem(.unusable, path, "can't be read: \(Self.lastError)")
             }
             try body(buffer.span.extracting(0..<count))
         }
     }
 
     /// Gives all lines from the first one on, with their numbers from 1 and without line feeds.
-    /// Empty lines are left out; of a line that is too long, one octet more than is allowed is
+    /// Empty lines are left out; of a line that is too long, one byte more than is allowed is
     /// given.
     func forEachLine(
         _ body: (Int, Span<UInt8>) throws(StoreProblem) -> Void
     ) throws(StoreProblem) {
         guard lseek(descriptor, 0, SEEK_SET) == 0 else {
-            throw StoreProblem(.unusable, path, "can't be read again: \(StoreFile.lastError)")
+            throw StoreProblem(.unusable, path, "can't be read again: \(Self.lastError)")
         }
         var number = 1
         var partial: [UInt8] = []
@@ -100,9 +102,9 @@ final class LineFile {
         if !partial.isEmpty { try body(number, partial.span) }
     }
 
-    private static func append(_ octets: Span<UInt8>, to line: inout [UInt8]) {
-        for index in octets.indices where line.count <= KeyLine.octetsMax {
-            line.append(octets[index])
+    private static func append(_ bytes: Span<UInt8>, to line: inout [UInt8]) {
+        for index in bytes.indices where line.count <= KeyLine.bytesMax {
+            line.append(bytes[index])
         }
     }
 }

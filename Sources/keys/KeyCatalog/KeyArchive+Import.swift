@@ -1,0 +1,93 @@
+internal import DeviceKey
+internal import KeyStore
+
+/// Keys of one transaction: long enough that neighbours in an index share a page, short enough that
+/// a gateway's commits wait some hundred milliseconds at most.
+private let transactionCount = 20_000
+
+/// A line of the file that is a key.
+private struct NumberedKey {
+    let line: Int
+    let record: KeyRecord
+}
+
+extension KeyArchive {
+    /// Imports keys from lines of JSON, see ``KeyLine``.
+    ///
+    /// The file is read twice. First every line is read and compared with what is stored; when
+    /// there is any problem, nothing is imported, unless `skipsProblems`. Then the lines are
+    /// written, in transactions of some thousand. Should the store fail in between, or another
+    /// command interfere, the same import may be run again: it is idempotent.
+    ///
+    /// A key that is stored already keeps what it has: its counter is only raised, it stays
+    /// revoked. A line that gives it another public key, app or environment is a problem.
+    ///
+    /// - `path`: a file, or `-` for standard input.
+    /// - `apps`: App IDs that may be imported; `nil` for any.
+    /// - `skipsProblems`: import the lines without a problem.
+    package func importLines(
+        from path: String,
+        apps: Set<String>? = nil,
+        skipsProblems: Bool = false
+    ) throws(StoreProblem) -> ImportReport {
+        let file = try LineFile(path: path)
+        var report = ImportReport()
+        let isEmpty = try count() == 0
+        try keys(of: file, apps: apps, &report) { (keys, report) throws(StoreProblem) in
+            for key in keys where KeyID(of: key.record.publicKey) != key.record.keyID {
+                report.strayCount += 1
+            }
+            guard !isEmpty else { return }
+            let stored = try identities(of: keys.map(\.record.keyID))
+            for key in keys {
+                if let text = stored[key.record.keyID]?.difference(from: key.record) {
+                    report.add(text, line: key.line)
+                }
+            }
+        }
+        guard report.problemCount == 0 || skipsProblems else { return report }
+        var written = ImportReport()
+        written.strayCount = report.strayCount
+        written.isImported = true
+        try keys(of: file, apps: apps, &written) { (keys, written) throws(StoreProblem) in
+            for (key, outcome) in zip(keys, try store(keys.map(\.record))) {
+                switch outcome {
+                case .inserted: written.inserted += 1
+                case .merged: written.merged += 1
+                case .differs(let stored):
+                    // The key came before in this file, or another command has stored it.
+                    let text = stored.difference(from: key.record)
+                    written.add(text ?? "the key is stored already", line: key.line)
+                }
+            }
+        }
+        return written
+    }
+
+    /// Reads the lines in pieces; what can't be read goes into the report.
+    private func keys(
+        of file: LineFile,
+        apps: Set<String>?,
+        _ report: inout ImportReport,
+        _ body: ([NumberedKey], inout ImportReport) throws(StoreProblem) -> Void
+    ) throws(StoreProblem) {
+        var keys: [NumberedKey] = []
+        try file.forEachLine { (number, bytes) throws(StoreProblem) in
+            report.lines += 1
+            do throws(KeyLine.Problem) {
+                let record = try KeyLine.record(bytes)
+                if let apps, !apps.contains(record.appID) {
+                    throw KeyLine.Problem("app_id: \(record.appID) is not in the configuration")
+                }
+                keys.append(NumberedKey(line: number, record: record))
+            } catch {
+                report.add(error.text, line: number)
+            }
+            if keys.count == transactionCount {
+                try body(keys, &report)
+                keys.removeAll(keepingCapacity: true)
+            }
+        }
+        if !keys.isEmpty { try body(keys, &report) }
+    }
+}

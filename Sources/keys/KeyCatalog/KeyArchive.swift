@@ -1,0 +1,70 @@
+package import DeviceKey
+package import KeyStore
+
+/// A store as the `keys` commands see it, with or without a running gateway.
+///
+/// Whatever changes keys has been told to the running gateways when it returns.
+package protocol KeyArchive: AnyObject, Sendable {
+    /// A page of the keys that the filter admits, in the order of their key ids: those behind
+    /// `last`, at most `limit`, and with some filters fewer although more follow.
+    func scan(
+        _ filter: KeyFilter,
+        after last: KeyID?,
+        limit: Int
+    ) throws(StoreProblem) -> KeyPage
+
+    /// All that is stored of a key; `nil` when it is not known.
+    func record(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord?
+
+    /// The keys whose ``DeviceKey/KeyID/logName`` begins so. Reads all key ids.
+    func keyIDs(loggedAs name: String) throws(StoreProblem) -> [KeyID]
+
+    /// How many keys are stored.
+    func count() throws(StoreProblem) -> Int
+
+    /// What is stored of those of these keys that are known.
+    func identities(of keyIDs: [KeyID]) throws(StoreProblem) -> [KeyID: KeyIdentity]
+
+    /// Stores keys in one transaction, in the order given where one comes twice.
+    ///
+    /// - Returns: for each key in turn what was done.
+    func store(_ records: [KeyRecord]) throws(StoreProblem) -> [StoreOutcome]
+
+    /// Revokes a key. When this returns, no gateway admits it any more.
+    ///
+    /// Throws `gatewayNotTold` when it is revoked in the store, and a running gateway has not said
+    /// that it has read that.
+    ///
+    /// - `now`: second of Unix time.
+    func revoke(_ keyID: KeyID, now: Int64) throws(StoreProblem) -> Revocation
+}
+
+/// Some keys of a list.
+package struct KeyPage: Sendable {
+    package var records: [KeyRecord]
+    /// Behind which key the next page begins; `nil` after the last page.
+    package var next: KeyID?
+
+    package init(records: [KeyRecord], next: KeyID?) {
+        self.records = records
+        self.next = next
+    }
+}
+
+/// How a revocation went.
+package enum Revocation: Equatable, Sendable {
+    case revoked
+    /// It was revoked before, at this second of Unix time.
+    case alreadyRevoked(at: Int64)
+    case unknown
+}
+
+/// What was done with a key that was to be stored.
+package enum StoreOutcome: Sendable {
+    case inserted
+    /// It was there: its counter was raised, what was not known of it was added, and when either is
+    /// revoked it is.
+    case merged
+    /// It is another key under the same id. Nothing was changed.
+    case differs(KeyIdentity)
+}

@@ -1,0 +1,22 @@
+package import KeyStore
+
+/// Which keys a command is about; what is `nil` does not matter.
+package struct KeyFilter: Sendable {
+    package var appID: String?
+    package var environment: KeyEnvironment?
+    package var isRevoked: Bool?
+    package var source: KeyRecord.Source?
+    /// Not used since this second of Unix time, or never.
+    package var unusedSince: Int64?
+
+    package init() {}
+
+    /// Whether it admits a key.
+    package func admits(_ record: KeyRecord) -> Bool {
+        if let appID, record.appID != appID { return false }
+        if let environment, record.environment != environment { return false }
+        if let isRevoked, (record.status != .active) != isRevoked { return false }
+        if let source, record.source != source { return false }
+        return unusedSince.map { record.lastUsedAt ?? 0 < $0 } ?? true
+    }
+}

@@ -1,0 +1,25 @@
+package import Cryptography
+package import KeyStore
+
+/// What never changes of a stored key.
+package struct KeyIdentity: Equatable, Sendable {
+    package var publicKey: P256PublicKey
+    package var appID: String
+    package var environment: KeyEnvironment
+
+    package init(publicKey: P256PublicKey, appID: String, environment: KeyEnvironment) {
+        self.publicKey = publicKey
+        self.appID = appID
+        self.environment = environment
+    }
+
+    /// Why a record can't be of the key that is stored so; `nil` when it can.
+    package func difference(from record: KeyRecord) -> String? {
+        if publicKey != record.publicKey { return "the key is stored with another public key" }
+        if appID != record.appID { return "the key is stored for the app \(appID)" }
+        guard environment == record.environment else {
+            return "the key is stored for the environment \(environment.rawValue)"
+        }
+        return nil
+    }
+}

@@ -1,0 +1,102 @@
+internal import ByteCoding
+internal import Cryptography
+internal import DeviceKey
+internal import JSONText
+package import KeyStore
+
+/// One key as a line of JSON: what `keys export` writes and `keys import` reads.
+///
+/// | member | value | at import |
+/// |---|---|---|
+/// | `key_id` | base64 of 32 bytes | asked for |
+/// | `platform` | `apple` | `apple` |
+/// | `app_id` | App ID | asked for |
+/// | `environment` | `production`, `development` or `test` | asked for |
+/// | `public_key` | base64 of the X9.62 point, 65 bytes | asked for |
+/// | `counter` | 0…4294967295 | asked for |
+/// | `window` | 16 hexadecimal digits: which of the 64 counters below were used | all of them |
+/// | `status` | `active` or `revoked` | `active` |
+/// | `revoked_at`, `enrolled_at`, `last_used_at` | RFC 3339 in UTC, or null | null |
+/// | `source` | `enrolled` or `imported` | `imported` |
+/// | `receipt` | base64, or null | null |
+package enum KeyLine {
+    /// Why a line can't be read.
+    package struct Problem: Error {
+        let text: String
+
+        init(_ text: String) { self.text = text }
+    }
+
+    /// The longest line; a receipt takes a few thousand bytes.
+    package static let bytesMax = 65_536
+
+    // MARK: Writing
+
+    /// The line of a key, with its line feed.
+    package static func bytes(_ record: KeyRecord) -> [UInt8] { written(record).line }
+
+    /// The JSON object of a key, in one line.
+    package static func text(_ record: KeyRecord) -> String { written(record).text }
+
+    private static func written(_ record: KeyRecord) -> JSONWriter {
+        var json = JSONWriter(.compact)
+        json.object { json in
+            json.member("key_id", record.keyID.base64)
+            json.member("platform", record.platform.rawValue)
+            json.member("app_id", record.appID)
+            json.member("environment", record.environment.rawValue)
+            json.member("public_key", Base64.text(record.publicKey.x963))
+            json.member("counter", record.counters.highest.rawValue)
+            json.member("window", window(record.counters.seen))
+            switch record.status {
+            case .active: json.member("status", "active")
+            case .revoked(let second):
+                json.member("status", "revoked")
+                json.member("revoked_at", UnixTime(seconds: second).iso8601)
+            }
+            if let second = record.enrolledAt {
+                json.member("enrolled_at", UnixTime(seconds: second).iso8601)
+            }
+            if let second = record.lastUsedAt {
+                json.member("last_used_at", UnixTime(seconds: second).iso8601)
+            }
+            json.member("source", record.source.rawValue)
+            if let receipt = record.receipt { json.member("receipt", Base64.text(receipt)) }
+        }
+        return json
+    }
+
+    private static func window(_ seen: UInt64) -> String {
+        let digits = String(seen, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+
+    // MARK: Reading
+
+    /// Reads a line without its line feed.
+    ///
+    /// Checked: the JSON, then each member as it comes, then that none is missing.
+    package static func record(_ line: Span<UInt8>) throws(Problem) -> KeyRecord {
+        guard line.count <= bytesMax else {
+            throw Problem("\(line.count) bytes; a line has \(bytesMax) at most")
+        }
+        var draft = KeyLineDraft()
+        var reader = JSONReader()
+        try reading { () throws(JSONError) in try reader.beginObject(line) }
+        while let name = try reading({ () throws(JSONError) in try reader.nextName(line) }) {
+            try draft.take(name, reading { () throws(JSONError) in try reader.scalar(line) })
+        }
+        try reading { () throws(JSONError) in try reader.end(line) }
+        return try draft.record()
+    }
+
+    private static func reading<Value>(
+        _ body: () throws(JSONError) -> Value
+    ) throws(Problem) -> Value {
+        do throws(JSONError) {
+            return try body()
+        } catch {
+            throw Problem(error.description)
+        }
+    }
+}

@@ -1,0 +1,89 @@
+package import DeviceKey
+internal import Foundation
+internal import GRDB
+package import KeyCatalog
+package import KeyStore
+
+extension KeyAdministration {
+    package func identities(
+        of keyIDs: [KeyID]
+    ) throws(StoreProblem) -> [KeyID: KeyIdentity] {
+        try read { db in
+            let select = try db.cachedStatement(sql: Self.identitySelect)
+            var found: [KeyID: KeyIdentity] = [:]
+            for keyID in keyIDs {
+                let arguments: StatementArguments = [Data(keyID.bytes)]
+                guard let row = try Row.fetchOne(select, arguments: arguments) else { continue }
+                found[keyID] = try Self.identity(row)
+            }
+            return found
+        }
+    }
+
+    package func store(_ records: [KeyRecord]) throws(StoreProblem) -> [StoreOutcome] {
+        // In the order of the index, which then is written page after page; the first of two lines
+        // of one key goes first.
+        let prefixes = records.map { record in
+            record.keyID.bytes.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+        }
+        let order = records.indices.sorted { (prefixes[$0], $0) < (prefixes[$1], $1) }
+        let outcomes = try write { db in try Self.store(records, order, db) }
+        try announce()
+        return outcomes
+    }
+
+    private static let identitySelect = """
+        SELECT k.public_key, a.app_id, k.environment FROM keys k JOIN apps a ON a.id = k.app
+        WHERE k.key_id = ?
+        """
+
+    private static func identity(_ row: Row) throws -> KeyIdentity {
+        KeyIdentity(
+            publicKey: try KeyColumns.publicKey(row, 0),
+            appID: row[1],
+            environment: try KeyColumns.environment(row, 2)
+        )
+    }
+
+    private static let merge = """
+        UPDATE keys SET \(KeySchema.merge(counter: "?2", window: "?3")),
+            enrolled_at = coalesce(enrolled_at, ?4),
+            last_used_at = nullif(max(coalesce(last_used_at, -1), coalesce(?5, -1)), -1),
+            revoked_at = coalesce(revoked_at, ?6),
+            revision = ?7
+        WHERE key_id = ?1
+        """
+
+    private static func store(
+        _ records: [KeyRecord],
+        _ order: [Int],
+        _ db: Database
+    ) throws -> [StoreOutcome] {
+        let revision = try nextRevision(db)
+        let select = try db.cachedStatement(sql: identitySelect)
+        let merge = try db.cachedStatement(sql: merge)
+        var outcomes = [StoreOutcome](repeating: .inserted, count: records.count)
+        for index in order {
+            let record = records[index]
+            if try KeyColumns.insert(record, revision: revision, db) { continue }
+            let key = Data(record.keyID.bytes)
+            guard let row = try Row.fetchOne(select, arguments: [key]) else {
+                throw JournalError(.damaged, "a key is in an index and nowhere else")
+            }
+            let stored = try identity(row)
+            guard stored.difference(from: record) == nil else {
+                outcomes[index] = .differs(stored)
+                continue
+            }
+            let revokedAt: Int64? =
+                if case .revoked(let second) = record.status { second } else { nil }
+            try merge.execute(arguments: [
+                key, Int64(record.counters.highest.rawValue),
+                Int64(bitPattern: record.counters.seen), record.enrolledAt, record.lastUsedAt,
+                revokedAt, revision,
+            ])
+            outcomes[index] = .merged
+        }
+        return outcomes
+    }
+}
