@@ -9,19 +9,29 @@ struct PortHolder {
     /// As a message shows it: `portcullis (process 1234)`.
     var text: String { "\(name) (process \(process))" }
 
+    /// How often /proc is read: it is no snapshot, and may miss what is there while other sockets and
+    /// descriptors come and go.
+    private static let attempts = 5
+
     /// `nil` when no process is found, or the one that listens belongs to another user.
     init?(listeningOn port: UInt16) {
-        let links = Set(Self.listeners(on: port).map { "socket:[\($0)]" })
+        for _ in 0..<Self.attempts {
+            guard let found = Self.holder(of: port) else { continue }
+            process = found
+            name = Self.lines("/proc/\(found)/comm").first ?? "a process"
+            return
+        }
+        return nil
+    }
+
+    private static func holder(of port: UInt16) -> Int32? {
+        let links = Set(listeners(on: port).map { "socket:[\($0)]" })
         guard !links.isEmpty else { return nil }
-        let processes = Self.entries("/proc").compactMap { Int32($0) }
-        let found = processes.first { process in
-            Self.entries("/proc/\(process)/fd").contains { descriptor in
-                links.contains(Self.link("/proc/\(process)/fd/\(descriptor)"))
+        return entries("/proc").compactMap { Int32($0) }.first { process in
+            entries("/proc/\(process)/fd").contains { descriptor in
+                links.contains(link("/proc/\(process)/fd/\(descriptor)"))
             }
         }
-        guard let found else { return nil }
-        process = found
-        name = Self.lines("/proc/\(found)/comm").first ?? "a process"
     }
 
     /// The inodes of sockets that listen on the port (proc(5), /proc/net/tcp).
