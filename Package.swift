@@ -53,7 +53,7 @@ let device: [Target.Dependency] = [
 ]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Lanes"]
 let process: [Target.Dependency] = [
-    "Admin", "ConfigurationReading", "KeyCatalog", "Origins", "Proxy", "SQLiteKeyStore", logging,
+    "ConfigurationReading", "KeyCatalog", "Origins", "Proxy", "SQLiteKeyStore", "Services", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
@@ -61,7 +61,7 @@ let measured = [
     "RequestBinding", "Rules", "KeyStore",
 ]
 let load: [Target.Dependency] = [
-    "ConfigurationReading", "Verification", "SoftwareAuthenticator", histogram, deque,
+    "ConfigurationReading", "Services", "Verification", "SoftwareAuthenticator", histogram, deque,
 ]
 let client: [Target.Dependency] = [
     "ConfigurationReading", "LoadGenerator", "SoftwareAuthenticator", arguments,
@@ -244,22 +244,28 @@ let package = Package(
         .part("Lanes", in: "net", uses: ["CLinux", "TLSSession"]),
 
         // Sources/proxy: requests between clients and origins.
+        .part("Services", in: "proxy", uses: policy + verdict + ["Telemetry"]),
         .part(
             "ClientStreams",
             in: "proxy",
-            uses: ["HTTPWire", "Lanes", "TLSSession", "Verification"]
+            uses: ["HTTPWire", "Lanes", "Services", "TLSSession", "Verification"]
         ),
         .part("Origins", in: "proxy", uses: ["HTTPWire", "Lanes"]),
         .part("RequestFlow", in: "proxy", uses: policy + ["KeyStore", "Verification"]),
         .part(
             "Proxy",
             in: "proxy",
-            uses: policy + verdict + sockets + ["ClientStreams", "Origins", "RequestFlow", deque]
+            uses: policy + verdict + sockets + [
+                "ClientStreams", "Origins", "RequestFlow", "Services", deque,
+            ]
         ),
-        .part("Admin", in: "proxy", uses: ["HTTPWire", "JSONText", "Lanes", "Telemetry"]),
 
         // Sources/gateway: the program, its configuration and its commands.
-        .part("ConfigurationReading", in: "gateway", uses: policy + ["Verification", yams]),
+        .part(
+            "ConfigurationReading",
+            in: "gateway",
+            uses: policy + ["Services", "Verification", yams]
+        ),
         .part("Gateway", in: "gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
         .part(
             "Inspection",
@@ -287,12 +293,12 @@ let package = Package(
         .support("FuzzTargets", uses: device + fuzzed),
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
         .testTarget(name: "TidyTests", swiftSettings: settings),
-        .scenarios("TextTests", uses: ["LoopbackKit", "Verification", "HTTPWire"]),
+        .scenarios("TextTests", uses: ["LoopbackKit", "Verification", "HTTPWire", "Services"]),
         .tests("ByteCoding"),
         .tests("JSONText"),
         .tests("StrictCBOR", uses: ["ByteCoding"]),
         .tests("Telemetry"),
-        .tests("HTTPWire", uses: ["ByteCoding", "TestSupport"]),
+        .tests("HTTPWire", uses: ["ByteCoding", "Services", "TestSupport"]),
         .tests("RequestBinding"),
         .tests("Cryptography", uses: ["ByteCoding"]),
         .tests(
@@ -301,7 +307,12 @@ let package = Package(
                 + stand
         ),
         .tests("Rules", uses: ["AppAttest", "Cryptography", "HTTPWire", "RequestBinding"]),
-        .tests("Verification", uses: policy + stand + ["Challenges", "KeyStore", "TestSupport"]),
+        .tests(
+            "Verification",
+            uses: policy + stand + [
+                "Challenges", "KeyStore", "Services", "Telemetry", "TestSupport",
+            ]
+        ),
         .tests("RequestFlow", uses: policy + ["KeyStore", "Verification"]),
         .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
@@ -313,14 +324,15 @@ let package = Package(
         .tests("TLSSession"),
         .tests("Lanes"),
         .tests("Origins"),
-        .tests("Admin", uses: ["HTTPWire", "JSONText", "Telemetry", "Lanes"]),
+        .tests("Services", uses: policy + verdict + ["Telemetry"]),
+        .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
         .tests("Inspection", uses: policy + stand + ["Challenges", "TestSupport"]),
         .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
         .tests("LoadGenerator", uses: policy + load + ["Challenges"]),
         .scenarios(
             "HTTPScenarios",
             uses: policy + commands + wires
-                + ["Admin", "LoopbackKit", "Origins", "Proxy", "TestSupport"],
+                + ["LoopbackKit", "Origins", "Proxy", "Services", "TestSupport"],
             data: ["Cases"]
         ),
         .scenarios(

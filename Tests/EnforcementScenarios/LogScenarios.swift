@@ -97,6 +97,65 @@ extension Scenarios {
             #expect(paths(gateway.child.printed) == ["/fourth"])
         }
 
+        /// Renames the log as logrotate does, and says what was written before and after.
+        private func rotate(
+            _ number: Int32,
+            until told: String,
+            breaking: Bool = false
+        ) throws -> (before: String, after: String) {
+            let stand = try Stand(more: "log: { access: ./access.log }")
+            defer { stand.end() }
+            let gateway = stand.gateway
+            let log = stand.scenario.path("access.log")
+            let client = gateway.client()
+            #expect(try client.send("GET", "/before").status == 200)
+            // The line is written behind the answer.
+            try gateway.waitUntil("the line", stand.admin) { _ in
+                try String(contentsOfFile: log, encoding: .utf8).contains("/before")
+            }
+            try FileManager.default.moveItem(atPath: log, toPath: log + ".1")
+            if breaking { try stand.scenario.write("portcullis.yaml", "origins: nonsense") }
+            gateway.child.signal(number)
+            _ = try gateway.child.wait(for: told) { $1.contains(told) ? true : nil }
+            #expect(try client.send("GET", "/after").status == 200)
+            try stand.stop()
+            return (
+                try String(contentsOfFile: log + ".1", encoding: .utf8),
+                try String(contentsOfFile: log, encoding: .utf8)
+            )
+        }
+
+        @Test(arguments: [
+            (SIGUSR1, "was opened again", false), (SIGHUP, "reloaded", false),
+            (SIGHUP, "was opened again", true),
+        ])
+        func `a log that was moved aside is opened again for USR1 and for HUP`(
+            number: Int32,
+            told: String,
+            isRefused: Bool
+        ) throws {
+            let logs = try rotate(number, until: told, breaking: isRefused)
+            #expect(logs.before.contains(#""path":"/before""#))
+            #expect(!logs.before.contains(#""path":"/after""#))
+            #expect(logs.after.contains(#""path":"/after""#))
+        }
+
+        @Test func `USR1 without a log file and USR2 are answered with a line, and change nothing`()
+            throws
+        {
+            let stand = try Stand()
+            defer { stand.end() }
+            let gateway = stand.gateway
+            for (number, told) in [
+                (SIGUSR1, "there is nothing to open again"), (SIGUSR2, "reserved for upgrades"),
+            ] {
+                gateway.child.signal(number)
+                _ = try gateway.child.wait(for: told) { $1.contains(told) ? true : nil }
+            }
+            #expect(try gateway.client().send("GET", "/plain").status == 200)
+            try stand.stop()
+        }
+
         @Test func `a reload that was refused shows when it was tried`() throws {
             let stand = try Stand()
             defer { stand.end() }

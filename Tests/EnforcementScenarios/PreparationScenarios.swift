@@ -149,6 +149,9 @@ extension Scenarios {
             #expect(metrics.contains("portcullis_origin_servers_unknown 1\n"))
             let status = try admin.send("GET", "/status").object
             #expect(status?["unknown_servers"] as? [String] == ["no-such-host.invalid:80"])
+            let readiness = try admin.send("GET", "/readyz")
+            #expect(readiness.status == 503)
+            #expect(readiness.reason == "servers-unknown")
             #expect(try gateway.stop() == 0)
         }
 

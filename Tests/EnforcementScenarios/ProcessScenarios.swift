@@ -58,6 +58,41 @@ extension Scenarios {
             return status.st_uid
         }
 
+        @Test(arguments: [SIGTERM, SIGINT, SIGQUIT])
+        func `a signal that ends the gateway lets it finish first`(number: Int32) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.configure(try scenario.origin(), rules: "[]")
+            let gateway = try scenario.serve()
+            #expect(try gateway.client().send("GET", "/").status == 200)
+            gateway.child.signal(number)
+            #expect(try gateway.child.waitForEnd() == 0)
+            #expect(gateway.complaints(of: "draining") == 1)
+        }
+
+        @Test func `a killed gateway starts again at once on its port, with clients connected`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.configure(try scenario.origin(), rules: "[]")
+            let gateway = try scenario.serve()
+            let clients = (0..<8).map { _ in gateway.client() }
+            for client in clients { #expect(try client.send("GET", "/").status == 200) }
+            let text = try String(contentsOfFile: scenario.path("portcullis.yaml"), encoding: .utf8)
+            try scenario.write(
+                "portcullis.yaml",
+                text.replacing(
+                    "  - address: 127.0.0.1:0",
+                    with: "  - address: 127.0.0.1:\(gateway.port)"
+                )
+            )
+            try gateway.crash()
+            let next = try scenario.serve()
+            #expect(next.port == gateway.port)
+            #expect(try next.client().send("GET", "/").status == 200)
+        }
+
         @Test(arguments: ["off", "on"])
         func `the memory goes into no core file unless the configuration allows it`(
             setting: String

@@ -1,7 +1,7 @@
-import Admin
 import ConfigurationReading
 import Foundation
 import Lanes
+import Services
 import Synchronization
 import Testing
 

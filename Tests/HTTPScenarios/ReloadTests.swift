@@ -1,8 +1,8 @@
-import Admin
 import ConfigurationReading
 import Dispatch
 import Foundation
 import Lanes
+import Services
 import Synchronization
 import Testing
 
@@ -107,6 +107,30 @@ extension Scenarios {
             try awaitGeneration(3, gateway.server)
             #expect(resolver.names.withLock { $0 } == ["first.test", "third.test"])
             #expect(try gateway.ask(Self.get).status == 200)
+        }
+
+        @Test(.enabled(if: Program.exists("openssl"), "openssl is absent"))
+        func `clients resume their TLS sessions after a reload`() throws {
+            let bench = try Bench(isSecure: true)
+            defer { bench.stop() }
+            let session = bench.gateway.folder + "/session.pem"
+            // TLS 1.2 gives its ticket within the handshake, so that a client that goes at once has
+            // it. Both versions have the same keys for tickets.
+            func connect(_ option: String) throws -> String {
+                let address = "127.0.0.1:\(bench.gateway.port)"
+                let outcome = try Program.run(
+                    "openssl",
+                    ["s_client", "-connect", address, "-tls1_2", option, session]
+                )
+                return String(decoding: outcome.output, as: UTF8.self)
+            }
+            #expect(try connect("-sess_out").contains("New, TLSv1"))
+            #expect(try connect("-sess_in").contains("Reused, TLSv1"))
+            for generation in 2...3 {
+                reload(bench.gateway.server)
+                try awaitGeneration(UInt64(generation), bench.gateway.server)
+                #expect(try connect("-sess_in").contains("Reused, TLSv1"))
+            }
         }
 
         @Test func `a resolver that does not answer is waited for as long as was said`() throws {

@@ -177,7 +177,9 @@ extension Scenarios {
             defer {
                 gateway.stop()
                 _ = gateway.exitStatus()
-                for number in [SIGHUP, SIGTERM, SIGINT] { signal(number, SIG_DFL) }
+                for number in [SIGHUP, SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2] {
+                    signal(number, SIG_DFL)
+                }
             }
             let client = try gateway.connect()
             try client.send(Self.get)

@@ -1,6 +1,6 @@
-import Admin
 import Foundation
 import Lanes
+import Services
 import Synchronization
 import Testing
 
@@ -82,10 +82,9 @@ extension Scenarios {
             #expect(try self.openTunnels(gateway) == 1)
             client.finishSending()
             #expect(try client.readToEnd() == [])
-            gateway.stop()
+            let lines = try self.logLines(gateway, count: 2)
             #expect(try self.openTunnels(gateway) == 0)
-            let log = try String(contentsOfFile: gateway.folder + "/access.log", encoding: .utf8)
-            let lines = log.split(separator: "\n")
+            gateway.stop()
             try #require(lines.count == 2)
             #expect(lines[0].contains(#""status":400"#))
             let line = lines[1]
@@ -96,6 +95,19 @@ extension Scenarios {
             }
             // The tunnel was there before the other request began, and after it had ended.
             #expect(try #require(Int(times[1])) > #require(Int(times[0])))
+        }
+
+        /// The lines of the access log, as soon as there are so many; what there is when they don't
+        /// come. They are written behind the turn of the lane that they are of.
+        private func logLines(_ gateway: TestGateway, count: Int) throws -> [Substring] {
+            var lines: [Substring] = []
+            for _ in 0..<10_000 where lines.count < count {
+                // A turn of the lane for each look.
+                _ = try openTunnels(gateway)
+                let path = gateway.folder + "/access.log"
+                lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+            }
+            return lines
         }
 
         /// What the gauge of the gateway's one lane says.

@@ -195,13 +195,6 @@ struct HeadWriterTests {
         )
     }
 
-    @Test(arguments: Malformed.Reason.allCases)
-    func `every reason has a status and a summary`(_ reason: Malformed.Reason) {
-        #expect([400, 414, 417, 431, 501, 502, 505].contains(reason.status))
-        #expect(reason.summary.utf8CodeUnitCount > 0)
-        #expect(ReasonPhrase.of(reason.status).utf8CodeUnitCount > 0)
-    }
-
     @Test func `what is written for a request reads as the same request`() throws {
         for one in HTTPCase.given
         where one.direction == "request" && one.expect.action != "reject" {

@@ -1,5 +1,6 @@
 import Foundation
 import HTTPWire
+import Services
 import Testing
 import Verification
 
@@ -10,8 +11,10 @@ import Verification
             .drop { $0 != "## Runbook by reason" }.dropFirst()
             .prefix { !$0.hasPrefix("## ") }
             .joined(separator: "\n")
-        let reasons = Refusal.allCases.map(\.rawValue) + Malformed.Reason.allCases.map(\.rawValue)
-        #expect(reasons.count > 90)
+        let reasons =
+            Refusal.allCases.map(\.rawValue) + Malformed.Reason.allCases.map(\.rawValue)
+            + OriginFailure.allCases.map(\.rawValue) + LocalFault.allCases.map(\.rawValue)
+        #expect(reasons.count > 100)
         let absent = reasons.filter { !runbook.contains("`\($0)`") }
         #expect(absent == [])
     }

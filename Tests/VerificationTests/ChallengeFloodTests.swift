@@ -21,13 +21,9 @@ import Verification
     /// Asks as the address may: eight challenges in one call, which is charged for them.
     private func ask(_ desk: Desk, _ entry: AddressEntry, _ document: String) -> Int {
         guard entry.takeCall(Self.rate, now: desk.tick) == nil else { return 0 }
-        var count = 0
-        let action = desk.challenges(document) { charge in
-            count = charge
-            entry.oweCalls(charge - 1, Self.rate, now: desk.tick)
-        }
-        guard case .answer(200, _) = action else { return 0 }
-        return count
+        guard case .challenges(let texts, _) = desk.challenges(document) else { return 0 }
+        entry.oweCalls(texts.count - 1, Self.rate, now: desk.tick)
+        return texts.count
     }
 
     /// Asks for a challenge of the purpose and spends it, as who has signed with it does.

@@ -42,8 +42,8 @@ struct GenuineEnrolmentTests {
     }
 
     private func reason(_ action: Enrolment.Action) -> String {
-        guard case .refuse(let problem) = action else { return "" }
-        return Desk.Answer(problem).reason
+        guard case .refuse(let refused) = action else { return "" }
+        return refused.refusal.rawValue
     }
 
     /// The one whose receipt's chain has an altered octet.

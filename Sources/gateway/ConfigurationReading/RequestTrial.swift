@@ -1,5 +1,6 @@
 import HTTPWire
 import Rules
+import Services
 import Verification
 
 /// A request as somebody describes it: method, URL and fields, without content.
@@ -55,6 +56,11 @@ struct RequestTrial: ~Copyable {
         /// One of the gateway's own endpoints.
         case endpoint
         case rule(Rule)
+
+        /// What the gateway answers itself, by its table.
+        static func answered(_ outcome: LocalOutcome) -> Outcome {
+            .refused(status: outcome.row.status, reason: outcome.reason)
+        }
     }
 
     let octets: [UInt8]
@@ -81,7 +87,7 @@ struct RequestTrial: ~Copyable {
         } catch {
             self.head = head
             self.view = view
-            outcome = .refused(status: error.reason.status, reason: error.reason.rawValue)
+            outcome = .answered(.malformed(error.reason))
             rule = nil
             rivals = []
             return
@@ -100,10 +106,10 @@ struct RequestTrial: ~Copyable {
         switch rules.destination(of: self.head, octets.span, view: &view) {
         case .rule(let rule):
             self.rule = rule
-            outcome = rule.mode == .deny ? Self.denied : .rule(rule)
+            outcome = rule.mode == .deny ? .answered(.refused(.noRule)) : .rule(rule)
         case .unroutable(let rule, let reason):
             self.rule = rule
-            outcome = .refused(status: reason.status, reason: reason.rawValue)
+            outcome = .answered(.malformed(reason))
             guard reason == .pathAmbiguous else { break }
             rivals = rules.readings(
                 method: octets.span.extracting(self.head.methodRange),
@@ -113,10 +119,6 @@ struct RequestTrial: ~Copyable {
         }
         self.rivals = rivals
         self.view = view
-    }
-
-    private static var denied: Outcome {
-        .refused(status: Refusal.noRule.row.status, reason: Refusal.noRule.rawValue)
     }
 
     var method: String { text(head.methodRange) }

@@ -8,7 +8,8 @@
 //   Resolver                 names to addresses, within a bounded time
 //   LogOutputs, LogWriter    lines on their way to files, standard output and standard error
 //   StandardStreams          descriptors 0 to 2, safe to use
-//   SignalWatch              TERM and INT drain, HUP reloads
+//   SignalWatch              TERM, INT and QUIT drain, HUP reloads, USR1 opens the log again
+//   PortHolder               which process has a port that is to be listened on
 //   ProcessUser              whom a process becomes that root has started
 //   ProcessMemory            no core files, no looks into the memory
 //

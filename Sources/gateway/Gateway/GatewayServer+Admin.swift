@@ -1,4 +1,3 @@
-package import Admin
 import Challenges
 import ConfigurationReading
 import Dispatch
@@ -6,6 +5,7 @@ import KeyStore
 import Lanes
 import Proxy
 import Rules
+package import Services
 import Telemetry
 
 extension GatewayServer: AdminSource {
@@ -63,6 +63,7 @@ extension GatewayServer: AdminSource {
             droppedMessages: outputs.messageLosses.count
         )
         snapshot.unknownServers = servers.unknown(configuration)
+        snapshot.serverCount = configuration.origins.reduce(0) { $0 + $1.servers.count }
         snapshot.held = HeldFacts(memoryBytes: held.memoryBytes, diskBytes: held.diskBytes)
         return snapshot
     }

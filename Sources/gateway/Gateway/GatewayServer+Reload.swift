@@ -29,7 +29,7 @@ extension GatewayServer {
         }
         reloading = .running
         let (file, current, known) = (file, configuration, servers)
-        let (resolver, outputs) = (resolver, outputs)
+        let (certificates, resolver, outputs) = (certificates, resolver, outputs)
         loading.async { [self] in
             let read = ConfigurationLoader.load(file)
             let loaded = Result { () throws(GatewayError) in
@@ -44,6 +44,7 @@ extension GatewayServer {
                     replacing: current,
                     file,
                     known,
+                    certificates,
                     resolver,
                     outputs
                 )
@@ -72,14 +73,15 @@ extension GatewayServer {
 
     private func apply(_ next: LoadedConfiguration) {
         let (read, keys, issuer) = (next.configuration, keys, issuer)
-        let enrolment = Self.enrolment(read, keys, issuer)
+        let services = Self.services(read, keys, issuer)
         for unit in units {
-            unit.reload(next, enrolment) { Judge(read, keys: keys, challenges: issuer) }
+            unit.reload(next, services) { Judge(read, keys: keys, challenges: issuer) }
         }
         Self.warn(next.warnings, log)
         configuration = next.configuration
         servers = next.servers
         scheduleLookUp()
+        certificates = next.certificates
         accessLog = next.accessLog
         log.logLevel = Logger.Level(next.configuration.log.level)
         generation += 1
@@ -87,9 +89,28 @@ extension GatewayServer {
         log.notice("reloaded \(file): generation \(generation)")
     }
 
+    /// Opens the access log's file anew, so that one that was moved aside is let go of.
+    func reopenLog() {
+        dispatchPrecondition(condition: .onQueue(control))
+        guard case .file(let file) = configuration.log.access else {
+            return log.notice("the access log is no file: there is nothing to open again")
+        }
+        accessLog?.reopen(file) { [self] error in
+            control.async { [self] in
+                if let error {
+                    log.error("\(error.what); lines go on into the file of before; \(error.hint)")
+                } else {
+                    log.notice("the access log \(file) was opened again")
+                }
+            }
+        }
+    }
+
     private func refuse(_ error: GatewayError) {
         refusedReload = error.what
         refusedReloads += 1
         log.error("reload refused, generation \(generation) goes on: \(error.what); \(error.hint)")
+        // A file that was moved aside is let go of all the same.
+        if case .file = configuration.log.access { reopenLog() }
     }
 }

@@ -11,6 +11,8 @@ import Logging
 import Proxy
 import Rules
 import SQLiteKeyStore
+import Services
+import TLSSession
 import Verification
 
 /// The running gateway.
@@ -22,7 +24,7 @@ package final class GatewayServer: @unchecked Sendable {
     package struct Surroundings: Sendable {
         /// Ends the process; called when the last client is gone and the store is closed.
         package var exit: @Sendable (Int32) -> Void = { Glibc.exit($0) }
-        /// Whether TERM, INT and HUP are heeded.
+        /// Whether signals are heeded.
         package var watchesSignals = true
         /// The wall clock of the lanes: milliseconds since 1970.
         package var wallClock: @Sendable () -> Int64 = Lane.systemWallClock
@@ -68,7 +70,10 @@ package final class GatewayServer: @unchecked Sendable {
     package let adminAddress: String?
     private let surroundings: Surroundings
     private let sockets: [ListenerSet]
-    private let admin: AdminUnit?
+    /// What operators connect to, and its lane; `nil` when there is none.
+    private let admin: (socket: ListenerSet, lane: Lane)?
+    /// Neither drained nor reloaded: it ends with the process. Set by ``start()``.
+    private var adminUnit: LaneUnit?
     private var signals: SignalWatch?
 
     // Touched on `control`.
@@ -80,6 +85,8 @@ package final class GatewayServer: @unchecked Sendable {
     var lookUpNumber = 0
     var generation = 1
     var accessLog: LogWriter?
+    /// The certificate of each listener, in their order; `nil` for a plain one.
+    var certificates: [TLSContext?]
     var reloading = Reloading.none
     /// When the configuration was last read, with success or without.
     var reloadTriedAt: Int64
@@ -121,6 +128,7 @@ package final class GatewayServer: @unchecked Sendable {
     ) throws(GatewayError) {
         // A peer or reader that is gone, or a file at its limit, is an error of that write.
         for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
+        if surroundings.watchesSignals { SignalWatch.ignoreUntilWatched() }
         self.configuration = configuration
         self.file = file
         self.outputs = outputs
@@ -142,6 +150,7 @@ package final class GatewayServer: @unchecked Sendable {
         let adminSockets = try configuration.admin.map { address throws(GatewayError) in
             try ListenerSet(address, tls: nil, lanes: 1)
         }
+        certificates = sockets.map(\.tls)
         let bound = sockets + [adminSockets].compactMap(\.self)
         if surroundings.ownsProcess {
             try Self.giveUpPrivileges(configuration.process, bound, file, log)
@@ -153,7 +162,7 @@ package final class GatewayServer: @unchecked Sendable {
         let settings = ProxySettings(configuration, servers)
         let accessLog = try outputs.accessLog(configuration.log.access)
         self.accessLog = accessLog
-        let enrolment = Self.enrolment(configuration, keys, issuer)
+        let services = Self.services(configuration, keys, issuer)
         let addresses = Self.addressTable(configuration.limits)
         var units: [LaneUnit] = []
         for number in 0..<count {
@@ -162,7 +171,8 @@ package final class GatewayServer: @unchecked Sendable {
                 lane: lane,
                 settings: settings,
                 judge: Judge(configuration, keys: keys, challenges: issuer),
-                enrolment: enrolment,
+                services: services,
+                issuer: issuer,
                 keys: keys,
                 addresses: addresses,
                 held: held,
@@ -171,10 +181,10 @@ package final class GatewayServer: @unchecked Sendable {
             units.append(LaneUnit(lane, proxy))
         }
         self.units = units
-        admin = try adminSockets.map { sockets throws(GatewayError) in
-            try AdminUnit(sockets, number: count)
+        admin = try adminSockets.map { socket throws(GatewayError) in
+            (socket, try Self.lane(count, surroundings))
         }
-        adminAddress = admin?.text
+        adminAddress = adminSockets?.text
         for set in bound { try set.listen() }
     }
 
@@ -220,15 +230,16 @@ package final class GatewayServer: @unchecked Sendable {
         }
     }
 
-    static func enrolment(
+    /// What the public listeners answer themselves.
+    static func services(
         _ configuration: GatewayConfiguration,
         _ keys: KeyTable,
         _ issuer: ChallengeIssuer
-    ) -> Enrolment {
+    ) -> ServiceTable {
         var limits = Enrolment.Limits()
         limits.keysPerSecond = configuration.enrolment.keysPerSecond
         limits.keysBurst = configuration.enrolment.burst
-        return Enrolment(
+        let enrolment = Enrolment(
             apps: configuration.apps,
             roots: [AppleRoots.appAttestation],
             receiptRoots: [AppleRoots.rootG3],
@@ -236,6 +247,7 @@ package final class GatewayServer: @unchecked Sendable {
             issuer: issuer,
             limits: limits
         )
+        return .enrolling(below: configuration.endpointsPath, enrolment, keys)
     }
 
     private func start() {
@@ -253,15 +265,29 @@ package final class GatewayServer: @unchecked Sendable {
                 control.async { self.acceptChanged(error) }
             }
         }
-        admin?.start(self)
+        startAdmin()
         control.async { self.scheduleLookUp() }
         guard surroundings.watchesSignals else { return announce() }
         // Who has read that it serves may tell it to reload or to stop.
-        signals = SignalWatch([SIGTERM, SIGINT, SIGHUP], on: control) { [self] in
+        signals = SignalWatch(on: control) { [self] in
             announce()
-        } handle: { [self] number in
-            number == SIGHUP ? reload() : stop()
+        } handle: { [self] request in
+            switch request {
+            case .stop: stop()
+            case .reload: reload()
+            case .reopenLog: reopenLog()
+            case .upgrade: log.notice("signal USR2 is ignored: it is reserved for upgrades")
+            }
         }
+    }
+
+    private func startAdmin() {
+        guard let (socket, lane) = admin else { return }
+        let proxy = ProxyLane.operators(lane, SnapshotDesk(self), keys: keys, issuer: issuer)
+        let unit = LaneUnit(lane, proxy)
+        adminUnit = unit
+        // Operators come in also when clients have taken all descriptors that are theirs.
+        unit.start(socket.descriptors.map { ($0, nil) }, descriptorsMax: .max) { _ in }
     }
 
     private func announce() {

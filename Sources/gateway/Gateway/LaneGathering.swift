@@ -1,4 +1,4 @@
-import Admin
+import Services
 
 /// Collects what the lanes answer; touched on the control queue only.
 ///

@@ -1,8 +1,8 @@
-import Admin
 import Dispatch
 import KeyStore
 import Lanes
 import Proxy
+import Services
 import TLSSession
 import Telemetry
 import Verification
@@ -33,6 +33,7 @@ final class LaneUnit: Sendable {
     /// to pause for want of descriptors, with why, and, `nil`, when it has taken all who waited.
     func start(
         _ sockets: [(descriptor: Int32, tls: TLSContext?)],
+        descriptorsMax: Int32 = DescriptorLimit.forClients,
         shortageChanged: @escaping @Sendable (SocketError?) -> Void
     ) {
         lane.start()
@@ -42,7 +43,7 @@ final class LaneUnit: Sendable {
             residents.certificates = sockets.map(\.tls)
             for (index, socket) in sockets.enumerated() {
                 let listener = Listener(descriptor: socket.descriptor, on: lane)
-                listener.descriptorsMax = DescriptorLimit.forClients
+                listener.descriptorsMax = descriptorsMax
                 listener.accepted = { [unowned residents] descriptor, peer in
                     residents.proxy.accept(descriptor, peer, tls: residents.certificates[index])
                 }
@@ -64,14 +65,14 @@ final class LaneUnit: Sendable {
     /// scratch memory.
     func reload(
         _ next: LoadedConfiguration,
-        _ enrolment: Enrolment,
+        _ services: ServiceTable,
         makeJudge: @escaping @Sendable () -> Judge
     ) {
         let (lane, bound) = (lane, bound)
         lane.perform {
             let residents = bound.value
             residents.certificates = next.certificates
-            residents.proxy.reload(next.settings, judge: makeJudge(), enrolment: enrolment) {
+            residents.proxy.reload(next.settings, judge: makeJudge(), services: services) {
                 next.accessLog?.write($0, dropped: $1)
             }
         }

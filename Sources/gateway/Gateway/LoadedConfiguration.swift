@@ -16,7 +16,7 @@ struct LoadedConfiguration: Sendable {
     /// Where the access log goes; `nil` for nowhere.
     let accessLog: LogWriter?
 
-    /// Makes it from what was read, while `current` is served.
+    /// Makes it from what was read, while `current` is served with `certificates`.
     ///
     /// - Throws: when something has changed that is taken at the start only, what is asked of this
     ///   machine is not there, or the access log can't be opened, in this order.
@@ -25,6 +25,7 @@ struct LoadedConfiguration: Sendable {
         replacing current: GatewayConfiguration,
         _ file: String,
         _ known: ServerBook,
+        _ certificates: [TLSContext?],
         _ resolver: Resolver,
         _ outputs: LogOutputs
     ) throws(GatewayError) {
@@ -35,12 +36,17 @@ struct LoadedConfiguration: Sendable {
             )
         }
         configuration = next
-        let preparation = try Preparation.complete(next, file: file)
+        let preparation = try Preparation.complete(
+            next,
+            resuming: certificates,
+            file: file
+        )
         servers = ServerBook(next, resolver, knowing: known.addresses)
         settings = ProxySettings(next, servers)
         warnings = preparation.warnings + servers.problems(next)
-        // The addresses stay; a renewed certificate is for connections from now on.
-        certificates = preparation.certificates
+        // The addresses stay, and so does the order of the listeners. A renewed certificate is for
+        // connections from now on.
+        self.certificates = preparation.certificates
         accessLog = try outputs.accessLog(next.log.access)
     }
 }

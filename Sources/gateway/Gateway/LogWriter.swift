@@ -34,17 +34,40 @@ package final class LogWriter: Sendable {
 
     /// Appends lines of the access log to a file, made with mode 0640.
     init(file: String, losses: LogLosses) throws(GatewayError) {
-        // A FIFO that nobody reads is an error (ENXIO) and no wait; writes wait in `poll`.
-        let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK
-        descriptor = open(file, flags, 0o640)
+        descriptor = Self.open(file)
         pendingMax = Self.accessPendingMax
         self.losses = losses
         isOwned = true
-        guard descriptor >= 0 else {
-            throw GatewayError(
-                "the access log \(file) can't be opened: \(String(cString: strerror(errno)))",
-                hint: "Check log.access in the configuration and the folder's permissions."
-            )
+        guard descriptor >= 0 else { throw Self.failure(file) }
+    }
+
+    private static func open(_ file: String) -> Int32 {
+        // A FIFO that nobody reads is an error (ENXIO) and no wait; writes wait in `poll`.
+        let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK
+        return Glibc.open(file, flags, 0o640)
+    }
+
+    /// What errno says of a file that could not be opened.
+    private static func failure(_ file: String) -> GatewayError {
+        GatewayError(
+            "the access log \(file) can't be opened: \(String(cString: strerror(errno)))",
+            hint: "Check log.access in the configuration and the folder's permissions."
+        )
+    }
+
+    /// Goes on in the file that has the name now, behind all lines that were taken so far. `ended`
+    /// is called on any thread; with an error, lines go on into the file of before.
+    func reopen(_ file: String, ended: @escaping @Sendable (GatewayError?) -> Void) {
+        queue.async { [self] in
+            let opened = Self.open(file)
+            guard opened >= 0 else { return ended(Self.failure(file)) }
+            // The number stays, and what it stands for changes in one step.
+            let isReplaced = dup2(opened, descriptor) >= 0
+            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+            let error = isReplaced ? nil : Self.failure(file)
+            close(opened)
+            if isReplaced { isTorn.store(false, ordering: .relaxed) }
+            ended(error)
         }
     }
 

@@ -1,7 +1,7 @@
 package import ConfigurationReading
 import Glibc
 import Rules
-import TLSSession
+package import TLSSession
 
 /// What a configuration needs of this machine: certificates, folders, a user, descriptors.
 ///
@@ -19,11 +19,20 @@ package struct Preparation: Sendable {
 
     /// Looks at everything.
     ///
+    /// - previous: the certificates that are in use, in the order of the listeners. Their clients
+    ///   resume their sessions.
     /// - now: seconds since 1970.
-    package init(_ configuration: GatewayConfiguration, now: Int64 = Int64(time(nil))) {
+    package init(
+        _ configuration: GatewayConfiguration,
+        resuming previous: [TLSContext?] = [],
+        now: Int64 = Int64(time(nil))
+    ) {
         for (index, listener) in configuration.listeners.enumerated() {
             let keyPath = "listen[\(index)].tls"
-            certificates.append(loadCertificate(listener.tls, keyPath, configuration, now))
+            let replaced = index < previous.count ? previous[index] : nil
+            certificates.append(
+                loadCertificate(listener.tls, keyPath, resuming: replaced, configuration, now)
+            )
         }
         examineUser(configuration)
         examineStore(configuration)
@@ -46,9 +55,10 @@ package struct Preparation: Sendable {
     /// - Throws: all errors together.
     static func complete(
         _ configuration: GatewayConfiguration,
+        resuming previous: [TLSContext?] = [],
         file: String
     ) throws(GatewayError) -> Preparation {
-        let preparation = Preparation(configuration)
+        let preparation = Preparation(configuration, resuming: previous)
         guard preparation.errors.isEmpty else { throw GatewayError(preparation.errors, file: file) }
         return preparation
     }
@@ -76,6 +86,7 @@ package struct Preparation: Sendable {
     private mutating func loadCertificate(
         _ tls: ListenSettings.TLS?,
         _ keyPath: String,
+        resuming previous: TLSContext?,
         _ configuration: GatewayConfiguration,
         _ now: Int64
     ) -> TLSContext? {
@@ -84,7 +95,8 @@ package struct Preparation: Sendable {
             let context = try TLSContext(
                 serverCertificateChain: tls.certificateFile,
                 key: tls.keyFile,
-                minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12
+                minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12,
+                resuming: previous
             )
             if let end = context.certificateExpiry, end < now + Self.expiryWarningSeconds {
                 let found =

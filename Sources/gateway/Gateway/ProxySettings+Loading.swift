@@ -19,7 +19,6 @@ extension ProxySettings {
             trustedProxies: configuration.trustedProxies,
             addressSource: configuration.addressSource,
             writesForwarded: configuration.addressSource == .forwarded,
-            endpointsPath: configuration.endpointsPath,
             logsAccess: configuration.log.access != .off,
             spillFolder: configuration.spillFolder
         )

@@ -1,4 +1,4 @@
-import AppAttest
+package import AppAttest
 import ByteCoding
 package import Challenges
 package import Cryptography
@@ -10,11 +10,13 @@ package import Rules
 ///
 /// Nothing is stored, and no challenge is spent, for an attestation that does not verify.
 package final class Enrolment: Sendable {
-    /// What the driver does next.
+    /// What the caller does next.
     package enum Action: Sendable {
-        /// Answer with this status and JSON document.
-        case answer(Int, String)
-        case refuse(Problem)
+        /// Answer with these challenges, which are good for so many seconds.
+        case challenges([String], lifetimeSeconds: Int64)
+        /// Answer that the key is enrolled: now, or since long.
+        case enrolled(KeyID, isNew: Bool)
+        case refuse(EnrolmentRefusal)
         /// Store this key, then say how it went to ``stored(_:)``.
         case store(KeyRecord)
     }
@@ -89,42 +91,31 @@ package final class Enrolment: Sendable {
     /// use up what others need. What an address may ask for is limited by the caller.
     ///
     /// - `now`: the wall clock in seconds.
-    /// - `charge`: is told how many challenges are about to be issued.
-    package func challenges(
-        for content: Span<UInt8>,
-        now: Int64,
-        charge: (Int) -> Void
-    ) -> Action {
+    package func challenges(for content: Span<UInt8>, now: Int64) -> Action {
         var purpose = ChallengePurpose.assertion
         var count = 1
         if !content.isEmpty {
             guard let document = JSONDocument(content, members: ["purpose", "count"]) else {
-                return .refuse(Problem(.requestMalformed))
+                return .refuse(EnrolmentRefusal(.requestMalformed))
             }
             if document.has("purpose") {
                 guard let named = document.string("purpose").flatMap(ChallengePurpose.init(name:))
                 else {
-                    return .refuse(Problem(.requestMalformed))
+                    return .refuse(EnrolmentRefusal(.requestMalformed))
                 }
                 purpose = named
             }
             if document.has("count") {
                 guard let asked = document.integer("count"),
                     (1...Self.challengesPerCallMax).contains(asked)
-                else { return .refuse(Problem(.requestMalformed)) }
+                else { return .refuse(EnrolmentRefusal(.requestMalformed)) }
                 count = asked
             }
         }
-        charge(count)
-        var json = JSONWriter()
-        json.object { json in
-            json.array("challenges") { json in
-                for _ in 0..<count { json.element(challenge(purpose, now: now)) }
-            }
-            json.member("expires_in", issuer.lifetime(of: purpose))
-        }
-        json.endLine()
-        return .answer(200, json.text)
+        return .challenges(
+            (0..<count).map { _ in challenge(purpose, now: now) },
+            lifetimeSeconds: issuer.lifetime(of: purpose)
+        )
     }
 
     // MARK: POST …/keys
@@ -139,7 +130,7 @@ package final class Enrolment: Sendable {
             let keyText = document.string("key_id"), let keyID = KeyID(base64: keyText),
             let objectText = document.string("attestation"),
             let challenge = document.string("challenge").map({ Array($0.utf8) })
-        else { return .refuse(Problem(.requestMalformed)) }
+        else { return .refuse(.inVain(.requestMalformed)) }
         let serial: ChallengeSerial
         switch issuer.examine(challenge.span, purpose: .enrolment, now: now.seconds) {
         case .valid(let good): serial = good
@@ -149,7 +140,7 @@ package final class Enrolment: Sendable {
         }
         if let wait = examinationThrottle.take(now: tick) { return .refuse(Self.throttled(wait)) }
         guard let object = Base64.decode(objectText) else {
-            return .refuse(Problem(.attestationMalformed))
+            return .refuse(.inVain(.attestationMalformed))
         }
         return enrol(object, keyID, challenge: challenge, serial: serial, now: now, at: tick)
     }
@@ -169,7 +160,7 @@ package final class Enrolment: Sendable {
         switch issuer.spend(serial) {
         case .spent: return action
         case .spentBefore: return refuse(.challengeSpent, now)
-        case .noRoom: return .refuse(Problem(.challengesExhausted))
+        case .noRoom: return .refuse(EnrolmentRefusal(.challengesExhausted))
         }
     }
 
@@ -190,7 +181,7 @@ package final class Enrolment: Sendable {
             let attestation = try UnverifiedAttestation(bytes: object)
             guard let named = apps.first(where: { $0.policy.hash == attestation.appIDHash })
             else {
-                return .refuse(Problem(.appMismatch))
+                return .refuse(.inVain(.appMismatch))
             }
             app = named
             let hash = clientDataHash(app.policy.clientDataHash)
@@ -202,16 +193,16 @@ package final class Enrolment: Sendable {
                 at: now
             )
         } catch {
-            return .refuse(Problem(Refusal(error.reason)))
+            return .refuse(.inVain(Refusal(error.reason)))
         }
         let isTest = app.policy.testRoots.contains { $0.der == verified.root.der }
         guard isTest || app.policy.environments.contains(verified.environment) else {
-            return .refuse(Problem(.environmentMismatch))
+            return .refuse(.inVain(.environmentMismatch))
         }
         // A test authority has one root for attestations and receipts.
         let hasReceipt = isGenuine(verified, now, isTest ? app.policy.testRoots : receiptRoots)
         guard hasReceipt || app.policy.receipt == .optional else {
-            return .refuse(Problem(.receiptRefused))
+            return .refuse(.inVain(.receiptRefused))
         }
         if let wait = app.throttle.take(now: tick) { return .refuse(Self.throttled(wait)) }
         return .store(
@@ -252,26 +243,19 @@ package final class Enrolment: Sendable {
     /// The store has answered.
     package func stored(_ outcome: EnrolOutcome) -> Action {
         switch outcome {
-        case .inserted(let keyID): .answer(201, Self.document(of: keyID))
-        case .existing(let keyID): .answer(200, Self.document(of: keyID))
-        case .revoked: .refuse(Problem(.keyRevoked))
-        case .failed: .refuse(Problem(.storeUnavailable))
+        case .inserted(let keyID): .enrolled(keyID, isNew: true)
+        case .existing(let keyID): .enrolled(keyID, isNew: false)
+        case .revoked: .refuse(EnrolmentRefusal(.keyRevoked))
+        case .failed: .refuse(EnrolmentRefusal(.storeUnavailable))
         }
     }
 
-    private static func document(of keyID: KeyID) -> String {
-        var json = JSONWriter()
-        json.object { $0.member("key_id", keyID.base64) }
-        json.endLine()
-        return json.text
-    }
-
     private func refuse(_ refusal: Refusal, _ now: UnixTime) -> Action {
-        .refuse(Problem(refusal, challenge: challenge(.enrolment, now: now.seconds)))
+        .refuse(EnrolmentRefusal(refusal, challenge: challenge(.enrolment, now: now.seconds)))
     }
 
-    private static func throttled(_ wait: UInt64) -> Problem {
-        Problem(.enrolmentThrottled, retryAfter: Int(wait / 1_000_000_000) + 1)
+    private static func throttled(_ wait: UInt64) -> EnrolmentRefusal {
+        EnrolmentRefusal(.enrolmentThrottled, waitSeconds: Int(wait / 1_000_000_000) + 1)
     }
 }
 

@@ -3,9 +3,9 @@
 //   Judge       head (and, where the rule says so, the content's digest) → ruling
 //   Ruling      the verdict, whose key it was, and what must still hold: a digest, a commit
 //   Decision    mode × rollout × verdict → forward or refuse
-//   Refusal     the one table of reasons
-//   Problem     how a refusal is answered
+//   Refusal     why a request is turned away; Services' LocalRow says what is answered
 //   Enrolment   the gateway's endpoints: challenges, keys
+//   EnrolmentRefusal   why a call of these endpoints is turned away
 //   AddressTable   what each client address has used of its limits
 //
 // Nothing here touches a socket, a file or a clock, and nothing holds a body: time comes in as a

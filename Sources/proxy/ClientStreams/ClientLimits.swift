@@ -24,6 +24,10 @@ package final class ClientLimits: Sendable {
     package let lingerTime: UInt64
     /// How much of that.
     package let lingerBytesMax: Int
+    /// Whether the connections of HTTP/1.0 clients that ask for it are kept. Not where requests are
+    /// forwarded: some of those clients keep a connection open that a proxy in between has taken
+    /// for closed (RFC 9112 §9.3).
+    package let keepsOldClients: Bool
 
     package init(
         head: HeadLimits,
@@ -36,7 +40,8 @@ package final class ClientLimits: Sendable {
         outputTime: UInt64,
         outputRate: UInt64,
         lingerTime: UInt64,
-        lingerBytesMax: Int
+        lingerBytesMax: Int,
+        keepsOldClients: Bool
     ) {
         self.head = head
         self.handshakeTime = handshakeTime
@@ -49,5 +54,6 @@ package final class ClientLimits: Sendable {
         self.outputRate = outputRate
         self.lingerTime = lingerTime
         self.lingerBytesMax = lingerBytesMax
+        self.keepsOldClients = keepsOldClients
     }
 }

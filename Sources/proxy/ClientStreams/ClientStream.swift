@@ -1,12 +1,13 @@
 package import HTTPWire
 package import Lanes
+package import Services
 package import Verification
 
 /// The client's side of one request.
 ///
 /// The owner of the request asks for content with ``readContent(_:)`` and answers with
 /// ``beginResponse(_:_:adding:)``, ``append(_:)``, ``endContent(_:)`` and ``flush()``, or with
-/// ``respond(status:fields:content:)``; then it calls ``finish()``. How the bytes look, whether the
+/// ``respond(_:)``; then it calls ``finish()``. How the bytes look, whether the
 /// connection goes on, and how it ends are the stream's business.
 ///
 /// A call that finds the client gone closes the stream and tells the owner with
@@ -86,14 +87,8 @@ package protocol ClientStream: AnyObject {
     @discardableResult
     func flush() -> ClientOutput
     /// Sends a response of the gateway's own: complete, and instead of any other.
-    ///
-    /// - content: left out of the response to HEAD, save for its length.
     @discardableResult
-    func respond(
-        status: Int,
-        fields: [(name: String, value: String)],
-        content: [UInt8]
-    ) -> ClientOutput
+    func respond(_ response: LocalResponse) -> ClientOutput
     /// The response will be the connection's last: how the request ends is not known.
     func endAfterResponse()
 

@@ -1,5 +1,6 @@
 import HTTPWire
 import Lanes
+import Services
 
 extension HTTP1Stream {
     var unsentBytes: Int { connection.unsentBytes }
@@ -9,7 +10,7 @@ extension HTTP1Stream {
         awaitsContinue = false
         begin()
         HeadWriter.beginLocalResponse(
-            status: 100,
+            status: LocalOutcome.done(.continued).row.status,
             date: [],
             framing: .none,
             connection: .keep,
@@ -44,7 +45,7 @@ extension HTTP1Stream {
         var options = HeadWriter.ResponseOptions()
         options.framing = out.framing
         options.date = connection.host.date
-        options.connection = isPersistent ? .keep : .close
+        options.connection = connectionField
         begin()
         HeadWriter.beginResponse(head, octets, options, into: &out.bytes)
         for field in fields { HeadWriter.field(field.name, text: field.value, into: &out.bytes) }
@@ -88,29 +89,24 @@ extension HTTP1Stream {
     }
 
     @discardableResult
-    func respond(
-        status: Int,
-        fields: [(name: String, value: String)],
-        content: [UInt8]
-    ) -> ClientOutput {
-        out.framing = .length(UInt64(content.count))
+    func respond(_ response: LocalResponse) -> ClientOutput {
+        out.framing = .length(UInt64(response.content.count))
         settlePersistence()
         begin()
-        HeadWriter.beginLocalResponse(
-            status: status,
+        response.write(
+            into: &out.bytes,
             date: connection.host.date,
-            framing: out.framing,
-            connection: isPersistent ? .keep : .close,
-            into: &out.bytes
+            connection: connectionField,
+            isHead: isHead
         )
-        for (name, value) in fields {
-            HeadWriter.field(text: Array(name.utf8), Array(value.utf8), into: &out.bytes)
-        }
-        HeadWriter.endHead(into: &out.bytes)
-        if !isHead { append(content.span) }
         return flush()
     }
 
+    /// What the head says of the connection. An HTTP/1.0 client that is kept must be told.
+    private var connectionField: HeadWriter.ConnectionField {
+        guard isPersistent else { return .close }
+        return version == .http10 ? .keepAlive : .keep
+    }
     func upgrade(
         _ head: borrowing ResponseHead,
         _ octets: Span<UInt8>,

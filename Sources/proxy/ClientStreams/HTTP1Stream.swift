@@ -31,12 +31,12 @@ final class HTTP1Stream {
         self.connection = connection
         version = head.version
         isHead = !isMalformed && head.method == .head
-        // RFC 9112 §9.3: no persistence with HTTP/1.0 clients, some of which keep a connection open
-        // that a proxy in between has taken for closed.
-        isPersistent = !isMalformed && head.version == .http11 && head.isPersistent
+        let limits = connection.host.clientLimits
+        let mayPersist = head.version == .http11 || limits.keepsOldClients
+        isPersistent = !isMalformed && mayPersist && head.isPersistent
         awaitsContinue = !isMalformed && head.expectsContinue
         let framing = isMalformed ? BodyFraming.none : head.framing
-        body = BodyReader(framing, limits: connection.host.clientLimits.head)
+        body = BodyReader(framing, limits: limits.head)
     }
 
     /// The connection was closed.

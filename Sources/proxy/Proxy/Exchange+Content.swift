@@ -9,12 +9,6 @@ import Verification
 
 // The request's content on its way from the client.
 extension Exchange {
-    /// Begins to collect content for a service.
-    func collect() {
-        content = .collected([])
-        readFirstContent()
-    }
-
     /// Begins to hold content; it was made ready when the head was judged.
     func hold() {
         proxy.tally.add(.bodiesHeld)

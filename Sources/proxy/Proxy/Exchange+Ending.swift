@@ -1,9 +1,8 @@
-import Challenges
 import ClientStreams
 import HTTPWire
 import Lanes
 import RequestFlow
-import Rules
+import Services
 import Telemetry
 import Verification
 
@@ -15,15 +14,15 @@ extension Exchange {
         self.release(release)
         note(reply)
         if case .lingers = fate { client.endAfterResponse() }
-        let answer = answer(to: reply)
-        record.status = answer.status
-        record.note(problem: answer.reason)
-        record.responseBytes = flow.facts.method == .head ? 0 : UInt64(answer.body.utf8.count)
-        client.respond(
-            status: answer.status,
-            fields: answer.allFields,
-            content: Array(answer.body.utf8)
-        )
+        let response = response(to: reply)
+        switch response.outcome.row.ending {
+        case .request: break
+        case .connection: client.endAfterResponse()
+        }
+        record.status = response.status
+        record.note(problem: response.outcome.reason)
+        record.responseBytes = flow.facts.method == .head ? 0 : UInt64(response.content.count)
+        client.respond(response)
         finish(.none)
     }
 
@@ -50,19 +49,18 @@ extension Exchange {
         leave()
     }
 
-    /// The answer to what the machine says.
-    private func answer(to reply: Reply) -> LocalAnswer {
+    /// The response to what the machine says.
+    private func response(to reply: Reply) -> LocalResponse {
         switch reply {
         case .refused(let refusal), .declined(let refusal): problem(refusal)
-        case .malformed(let reason): .error(status: reason.status, reason: reason.rawValue)
-        case .failed(let fault):
-            .error(status: fault.failure.status, reason: fault.failure.rawValue)
-        case .contentTimeout: .error(status: 408, reason: "body-timeout")
-        case .loopDetected: .error(status: 508, reason: "loop-detected")
-        case .lastHop: .empty(status: 200)
+        case .malformed(let reason): LocalResponse(.malformed(reason))
+        case .failed(let fault): LocalResponse(.failed(fault.failure))
+        case .contentTimeout: LocalResponse(.fault(.bodyTimeout))
+        case .loopDetected: LocalResponse(.fault(.loopDetected))
+        case .lastHop: LocalResponse(empty: .lastHop)
         case .service:
-            if case .answered(let answer) = content {
-                answer
+            if case .answered(let response) = content {
+                response
             } else {
                 preconditionFailure("Exchange: a service without an answer")
             }
@@ -70,12 +68,14 @@ extension Exchange {
     }
 
     /// The problem document of a refusal.
-    private func problem(_ refusal: Refusal) -> LocalAnswer {
-        let challenge =
-            refusal.row.nextStep == .signAgain
-            ? proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds) : nil
-        let wait = refusal == .addressThrottled ? Int(account.wait / 1_000_000_000) + 1 : 1
-        return LocalAnswer(Problem(refusal, challenge: challenge, retryAfter: wait))
+    private func problem(_ refusal: Refusal) -> LocalResponse {
+        let outcome = LocalOutcome.refused(refusal)
+        var details = LocalResponse.Details()
+        if outcome.row.nextStep == .signAgain { details.challenge = proxy.challenge() }
+        if refusal == .addressThrottled {
+            details.waitSeconds = Int(account.wait / 1_000_000_000) + 1
+        }
+        return LocalResponse(outcome, details)
     }
 
     /// Counts why the request ends, and remembers it for the log.
@@ -100,7 +100,7 @@ extension Exchange {
             }
         case .contentTimeout:
             proxy.tally.add(.clientTimeouts)
-            record.note(problem: "body-timeout")
+            record.note(problem: LocalFault.bodyTimeout.rawValue)
         case .loopDetected, .lastHop, .service: break
         }
     }

@@ -3,6 +3,7 @@ import HTTPWire
 import Lanes
 import RequestFlow
 import Rules
+import Services
 import Telemetry
 
 // The request's head, while its bytes are there.
@@ -51,9 +52,14 @@ extension Exchange {
     private func locate(_ octets: Span<UInt8>) -> RequestFlow.Action {
         if proxy.heads.request.hasPassedHere(octets) { return flow.located(.loop) }
         if proxy.heads.request.maxForwards(octets) == 0 { return flow.located(.lastHop) }
-        guard let endpoint = Endpoint(proxy.heads.request, octets, under: settings.endpointsPath)
-        else { return flow.located(.origin) }
-        return locate(endpoint)
+        switch proxy.services.find(proxy.heads.request, octets) {
+        case .none: return flow.located(.origin)
+        case .service(let service): return locate(service)
+        case .refused(let response, let name):
+            record.service = name
+            content = .answered(response)
+            return flow.serviceRefused()
+        }
     }
 
     /// Looks for the rule.

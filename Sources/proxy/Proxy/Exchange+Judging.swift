@@ -130,7 +130,11 @@ extension Exchange {
         let isEnforced = if case .enforced = enforcement { true } else { false }
         proxy.tally.addVerdict(
             rule: flow.rule.index,
-            slot: VerdictSlot.index(ruling.verdict, isEnforced: isEnforced, isTest: ruling.isTest)
+            slot: VerdictSlot.index(
+                ruling.verdict,
+                isEnforced: isEnforced,
+                environment: ruling.environment
+            )
         )
     }
 

@@ -41,8 +41,8 @@ extension Exchange {
         proxy.log.member("host", octets: record.host)
         proxy.log.member("path", octets: record.path)
         proxy.log.member("status", record.status)
-        if let endpoint = record.endpoint {
-            proxy.log.member("endpoint", endpoint.rawValue)
+        if let service = record.service {
+            proxy.log.member("endpoint", service)
         } else {
             proxy.log.member("rule", flow.rule.id)
             proxy.log.member("mode", flow.rule.mode.rawValue)

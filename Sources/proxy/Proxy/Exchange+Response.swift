@@ -1,4 +1,3 @@
-import Challenges
 import ClientStreams
 import HTTPWire
 import Lanes
@@ -77,8 +76,7 @@ extension Exchange {
 
     private func nextChallenge() -> [(name: StaticString, value: String)] {
         guard flow.rule.mode != .off, flow.rule.sendsNextChallenge else { return [] }
-        let challenge = proxy.enrolment.challenge(.assertion, now: proxy.wallSeconds)
-        return [("App-Attest-Challenge", challenge)]
+        return [("App-Attest-Challenge", proxy.challenge())]
     }
 
     /// Hands both connections to a tunnel, which outlives the request.

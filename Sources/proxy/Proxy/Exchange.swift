@@ -63,9 +63,8 @@ final class Exchange {
                 .admitUnjudged:
                 preconditionFailure("Exchange: \(action) behind the head")
 
-            case .collect: return collect()
+            case .collect, .stream: return readFirstContent()
             case .hold: return hold()
-            case .stream: return readFirstContent()
             case .readContent: return readContent()
             case .awaitContent: client?.awaitContent()
             case .serve: action = serve()

@@ -1,4 +1,5 @@
 import Cryptography
+import Services
 import Verification
 
 /// Content of a request that is here, or what is remembered of it.
@@ -13,11 +14,11 @@ enum KeptContent {
     /// What was held of it goes on unjudged.
     case released(HeldBody)
     /// It is collected for a service.
-    case collected([UInt8])
+    case collected(ServiceEntry, [UInt8])
     /// It streams, and must have the digest that the head states: so far.
     case hashed(SHA256.Stream)
     /// The answer that a service made of it.
-    case answered(LocalAnswer)
+    case answered(LocalResponse)
 
     /// Content that is held, judged or not.
     var heldBody: HeldBody? {
@@ -44,11 +45,11 @@ enum KeptContent {
 
     /// Adds a piece to what is collected.
     mutating func collect(_ piece: Span<UInt8>) {
-        guard case .collected(var bytes) = self else { return }
+        guard case .collected(let service, var bytes) = self else { return }
         // Taken out, so that the bytes have one owner and grow where they are.
         self = .nothing
         piece.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
-        self = .collected(bytes)
+        self = .collected(service, bytes)
     }
 
     /// Hashes a piece.

@@ -4,6 +4,10 @@
 //   Exchange            one request: performs what its machine, RequestFlow, says
 //   HeldBody            content that waits to be judged, counted in a HeldLedger of all lanes
 //   Tunnel              two streams after a 101
+//   SnapshotDesk        gives operators' pages what they show, by one gathering at a time
+//
+// What is answered without an origin is a service (see Services). The operators' listener is a
+// ProxyLane of its own on which every path is a service.
 //
 // The client's side of a request is a stream of ClientStreams, the server's side one of Origins.
 //

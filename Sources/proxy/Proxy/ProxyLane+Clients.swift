@@ -2,6 +2,7 @@ package import ClientStreams
 import HTTPWire
 import Lanes
 package import Origins
+import Services
 import Telemetry
 import Verification
 
@@ -40,17 +41,17 @@ extension ProxyLane: ClientHost {
     }
 
     package func answer(_ fault: HeadFault, into out: inout [UInt8]) {
-        let answer: LocalAnswer
+        let response: LocalResponse
         switch fault {
         case .malformed(let reason):
             tally.add(.malformedRequests)
-            answer = .error(status: reason.status, reason: reason.rawValue)
+            response = LocalResponse(.malformed(reason))
         case .timeout:
             tally.add(.clientTimeouts)
-            answer = .error(status: 408, reason: "head-timeout")
+            response = LocalResponse(.fault(.headTimeout))
         }
-        tally.addStatus(answer.status)
-        answer.write(into: &out, date: date, closes: true, isHead: false)
+        tally.addStatus(response.status)
+        response.write(into: &out, date: date, connection: .close, isHead: false)
     }
 
     package func clientWasTooSlow() { tally.add(.clientTimeouts) }

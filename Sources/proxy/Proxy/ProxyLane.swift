@@ -1,9 +1,11 @@
+package import Challenges
 package import ClientStreams
 package import HTTPWire
 package import KeyStore
 package import Lanes
 import Origins
 import Rules
+package import Services
 package import TLSSession
 package import Telemetry
 package import Verification
@@ -21,7 +23,9 @@ package final class ProxyLane {
     private(set) var settingsNumber: UInt32 = 0
     var tally: Tally
     var judge: Judge
-    private(set) var enrolment: Enrolment
+    /// What is answered without an origin.
+    private(set) var services: ServiceTable
+    private let issuer: ChallengeIssuer
     let keys: KeyTable
     let addresses: AddressTable
     let held: HeldLedger
@@ -52,7 +56,8 @@ package final class ProxyLane {
         lane: Lane,
         settings: ProxySettings,
         judge: Judge,
-        enrolment: Enrolment,
+        services: ServiceTable,
+        issuer: ChallengeIssuer,
         keys: KeyTable,
         addresses: AddressTable,
         held: HeldLedger,
@@ -61,7 +66,8 @@ package final class ProxyLane {
         self.lane = lane
         self.settings = settings
         self.judge = judge
-        self.enrolment = enrolment
+        self.services = services
+        self.issuer = issuer
         self.keys = keys
         self.addresses = addresses
         self.held = held
@@ -78,7 +84,7 @@ package final class ProxyLane {
     package func reload(
         _ settings: ProxySettings,
         judge: Judge,
-        enrolment: Enrolment,
+        services: ServiceTable,
         writeLog: @escaping LogSink
     ) {
         // Lines of before go where they were meant to go.
@@ -91,7 +97,7 @@ package final class ProxyLane {
         self.settings = settings
         settingsNumber &+= 1
         self.judge = judge
-        self.enrolment = enrolment
+        self.services = services
         for pool in pools { pool.closeIdle() }
         pools = settings.origins.map { OriginPool($0, on: lane, host: self) }
     }
@@ -238,6 +244,11 @@ package final class ProxyLane {
         else { return }
         taken.removeAll(keepingCapacity: true)
         spareHeads.append(taken)
+    }
+
+    /// A fresh challenge for an assertion, as text.
+    func challenge() -> String {
+        String(decoding: issuer.issue(.assertion, now: wallSeconds), as: UTF8.self)
     }
 
     /// The wall clock in seconds since 1970.

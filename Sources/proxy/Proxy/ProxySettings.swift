@@ -18,8 +18,6 @@ package final class ProxySettings: Sendable {
     /// The same bounds as client connections and origins' streams take them.
     let clientLimits: ClientLimits
     let responseLimits: ResponseLimits
-    /// Under which path the gateway's own endpoints are, without a slash at its end.
-    package let endpointsPath: [UInt8]
     /// Whether every request leaves a line in the access log.
     package let logsAccess: Bool
     /// Where held content goes that is too large for memory.
@@ -33,7 +31,7 @@ package final class ProxySettings: Sendable {
         trustedProxies: [IPNetwork],
         addressSource: ClientAddress.Source,
         writesForwarded: Bool,
-        endpointsPath: String,
+        keepsOldClients: Bool = false,
         logsAccess: Bool,
         spillFolder: String
     ) {
@@ -44,10 +42,9 @@ package final class ProxySettings: Sendable {
         self.trustedProxies = trustedProxies
         self.addressSource = addressSource
         self.writesForwarded = writesForwarded
-        self.endpointsPath = Array(endpointsPath.utf8)
         self.logsAccess = logsAccess
         self.spillFolder = spillFolder
-        clientLimits = ClientLimits(timeouts, limits)
+        clientLimits = ClientLimits(timeouts, limits, keepsOldClients: keepsOldClients)
         responseLimits = ResponseLimits(
             head: limits.responseHead,
             interimMax: limits.interimResponsesMax
@@ -60,7 +57,7 @@ package final class ProxySettings: Sendable {
 }
 
 extension ClientLimits {
-    convenience init(_ timeouts: Timeouts, _ limits: ProxyLimits) {
+    convenience init(_ timeouts: Timeouts, _ limits: ProxyLimits, keepsOldClients: Bool) {
         self.init(
             head: limits.requestHead,
             handshakeTime: timeouts.handshake,
@@ -72,7 +69,8 @@ extension ClientLimits {
             outputTime: timeouts.responseIdle,
             outputRate: timeouts.responseMinimumRate,
             lingerTime: timeouts.linger,
-            lingerBytesMax: limits.drainBytesMax
+            lingerBytesMax: limits.drainBytesMax,
+            keepsOldClients: keepsOldClients
         )
     }
 }

@@ -13,8 +13,8 @@ struct RequestRecord {
     var method: [UInt8] = []
     var host: [UInt8] = []
     var path: [UInt8] = []
-    /// The gateway's own endpoint that was asked.
-    var endpoint: Endpoint?
+    /// The service that was asked, as the log names it; also for a path that no service has.
+    var service: String?
     /// 0 while nothing was answered.
     var status = 0
     /// Bytes of content in the response.

@@ -1,5 +1,6 @@
 import Histogram
 import Lanes
+import Services
 import Verification
 
 // What connections bring back.
@@ -111,7 +112,7 @@ extension LoadLane: ConnectionOwner {
         if let refusal = expectation.refusal {
             let answer = connection.answer
             isAsExpected =
-                answer.status == refusal.row.status
+                answer.status == LocalOutcome.refused(refusal).row.status
                 && answer.reason.map { answer.content[$0].elementsEqual(expectation.reason) }
                     == true
         } else {

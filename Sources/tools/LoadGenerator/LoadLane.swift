@@ -1,5 +1,6 @@
 import DequeModule
 import Lanes
+import Services
 import Verification
 
 /// The part of a run that lives on one lane. Touched on its queue alone.
@@ -64,7 +65,9 @@ final class LoadLane {
         let refusal: Refusal?
         let reason: [UInt8]
 
-        var text: String { refusal.map { "\($0.row.status) \($0.rawValue)" } ?? "admitted" }
+        var text: String {
+            refusal.map { "\(LocalOutcome.refused($0).row.status) \($0.rawValue)" } ?? "admitted"
+        }
     }
 
     init(_ plan: LoadPlan, number: Int, on lane: Lane, tell: @escaping @Sendable (LaneNews) -> Void)

@@ -1,6 +1,7 @@
 import ConfigurationReading
 import Histogram
 import Rules
+import Services
 import Verification
 
 // The summary for people.
@@ -81,7 +82,7 @@ extension Summary {
     func answerText(_ sending: Sending) -> String {
         let declares = plan.demand.declaresDigest
         guard let refusal = sending.expected(hasDeclaredDigest: declares) else { return "admitted" }
-        return "\(refusal.row.status) \(refusal.rawValue)"
+        return "\(LocalOutcome.refused(refusal).row.status) \(refusal.rawValue)"
     }
 
     private static func texts(_ latencies: Measurements.Latencies?) -> [String] {

@@ -20,7 +20,7 @@ enum Held {
     /// Parts without I/O, clock or lock (Sources/README.md, "Invariants").
     static let pureTargets: Set<String> = [
         "AppAttest", "ByteCoding", "DeviceKey", "HTTPWire", "JSONText", "RequestBinding",
-        "RequestFlow", "Rules", "StrictCBOR", "Telemetry", "Verification",
+        "RequestFlow", "Rules", "Services", "StrictCBOR", "Telemetry", "Verification",
     ]
 
     /// Modules that bring I/O or a clock. Synchronization is not among them: an atomic is no lock,

@@ -8,6 +8,8 @@ import SoftwareAuthenticator
 import Testing
 import Verification
 
+@testable import Services
+
 /// The enrolment endpoints with all that is behind them, in memory.
 struct Desk {
     let journal = MemoryJournal()
@@ -82,18 +84,14 @@ struct Desk {
         return await answer(enrolment.enrol(octets.span, now: now, at: tick))
     }
 
-    func challenges(
-        _ document: String,
-        charge: (Int) -> Void = { _ in }
-    ) -> Enrolment.Action {
+    func challenges(_ document: String) -> Enrolment.Action {
         let octets = Array(document.utf8)
-        return enrolment.challenges(for: octets.span, now: now.seconds, charge: charge)
+        return enrolment.challenges(for: octets.span, now: now.seconds)
     }
 
     func answer(_ action: Enrolment.Action) async -> Answer {
         switch action {
-        case .answer(let status, let json): return Answer(status: status, body: json)
-        case .refuse(let problem): return Answer(problem)
+        case .challenges, .enrolled, .refuse: return Answer(ServiceResult(action).response)
         case .store(let record):
             let outcome = await withCheckedContinuation { continuation in
                 keys.enrol(record) { continuation.resume(returning: $0) }
@@ -109,17 +107,11 @@ struct Desk {
         /// The `reason` of a problem document; empty where there is none.
         var reason = ""
 
-        init(status: Int, body: String) {
-            self.status = status
-            self.body = body
-        }
-
-        init(_ problem: Problem) {
-            status = problem.status
-            body = problem.body
-            fields = Dictionary(problem.fields) { first, _ in first }
-            let rest = problem.body.split(separator: #""reason":""#, maxSplits: 1)
-            reason = rest.count == 2 ? String(rest[1].prefix { $0 != "\"" }) : ""
+        init(_ response: LocalResponse) {
+            status = response.status
+            body = String(decoding: response.content, as: UTF8.self)
+            fields = Dictionary(response.fields) { first, _ in first }
+            reason = response.outcome.reason
         }
     }
 }

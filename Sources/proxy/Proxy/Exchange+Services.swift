@@ -1,0 +1,78 @@
+import ClientStreams
+import Cryptography
+import HTTPWire
+import Lanes
+import RequestFlow
+import Services
+import Telemetry
+import Verification
+
+// What the gateway answers itself.
+extension Exchange {
+    /// Says what the service takes.
+    func locate(_ service: ServiceEntry) -> RequestFlow.Action {
+        record.service = service.name
+        content = .collected(service, [])
+        let isCharged =
+            switch service.cost {
+            case .nothing: false
+            case .call, .verification: true
+            }
+        return flow.located(
+            .service(
+                ServiceDemands(
+                    contentMax: UInt64(settings.limits.endpointBodyMax),
+                    isCharged: isCharged
+                )
+            )
+        )
+    }
+
+    /// Asks the service.
+    func serve() -> RequestFlow.Action {
+        guard case .collected(let service, let collected) = content else {
+            preconditionFailure("Exchange: collected content without a service")
+        }
+        client?.stopDeadline()
+        let now = MonotonicClock.nanoseconds
+        switch service.cost {
+        case .nothing, .call: break
+        case .verification:
+            guard mayVerify(now: now) else {
+                proxy.tally.add(.addressVerificationsRefused)
+                return flow.addressThrottled()
+            }
+        }
+        let request = ServiceRequest(
+            content: collected,
+            now: UnixTime(seconds: proxy.wallSeconds),
+            tick: now
+        )
+        switch service.service.answer(request) {
+        case .now(let result): return served(result)
+        case .later(let pending):
+            wait(for: pending)
+            return .none
+        }
+    }
+
+    private func wait(for pending: PendingAnswer) {
+        let lane = lane
+        let waiting = LaneBound(self, on: lane)
+        pending { result in
+            lane.perform {
+                let exchange = waiting.value
+                guard exchange.isUnderWay else { return }
+                exchange.perform(exchange.served(result))
+            }
+        }
+    }
+
+    private func served(_ result: ServiceResult) -> RequestFlow.Action {
+        oweCalls(result.callsOwed)
+        if result.verifiedInVain { addFailure(now: MonotonicClock.nanoseconds) }
+        if let counter = result.counter { proxy.tally.add(counter) }
+        content = .answered(result.response)
+        return flow.served()
+    }
+}

@@ -1,0 +1,19 @@
+import KeyStore
+import Verification
+
+/// `POST …/keys`: enrols a key.
+struct KeyService: Service {
+    /// Stores a key, and says later how it went, on any thread.
+    typealias Store = @Sendable (KeyRecord, @escaping @Sendable (EnrolOutcome) -> Void) -> Void
+
+    let enrolment: Enrolment
+    let store: Store
+
+    func answer(_ request: ServiceRequest) -> ServiceAnswer {
+        let action = enrolment.enrol(request.content.span, now: request.now, at: request.tick)
+        guard case .store(let record) = action else { return .now(ServiceResult(action)) }
+        return .later { [enrolment, store] completion in
+            store(record) { completion(ServiceResult(enrolment.stored($0))) }
+        }
+    }
+}

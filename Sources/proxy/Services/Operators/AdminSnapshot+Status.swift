@@ -1,0 +1,133 @@
+import Cryptography
+import JSONText
+import Telemetry
+
+// The page for people and scripts. Member names are API: add, do not rename.
+extension AdminSnapshot {
+    /// The snapshot as a JSON document.
+    var status: [UInt8] {
+        var out = JSONWriter(.indented)
+        out.object { out in
+            writeProcess(into: &out)
+            writeConfiguration(into: &out)
+            writeStore(into: &out)
+            out.member("connections_open", openConnections)
+            out.array("unknown_servers") { out in unknownServers.forEach { out.element($0) } }
+            out.member("access_log_lines_dropped", droppedLogLines)
+            out.member("log_lines_dropped", droppedMessages)
+            writeLanes(into: &out)
+            writeRules(into: &out)
+            writeCounts(into: &out)
+        }
+        return out.line
+    }
+
+    private func writeProcess(into out: inout JSONWriter) {
+        out.member("version", version)
+        out.member("started_at", UnixTime(seconds: startedAtSeconds).iso8601)
+        out.member("uptime_seconds", uptime / .seconds(1))
+        switch drainState {
+        case .serving: out.member("state", "serving")
+        case .draining(let left):
+            out.member("state", "draining")
+            out.member("drain_seconds_left", left / .seconds(1))
+        }
+        out.member("ready", unreadiness.isEmpty)
+        out.array("unready_reasons") { out in
+            for problem in unreadiness { out.element(problem.rawValue) }
+        }
+    }
+
+    private func writeConfiguration(into out: inout JSONWriter) {
+        out.object("configuration") { out in
+            out.member("generation", configuration.generation)
+            out.member(
+                "last_reload_at",
+                configuration.lastReloadAtSeconds.map { UnixTime(seconds: $0).iso8601 }
+            )
+            out.member("last_reload_error", configuration.lastReloadError)
+            out.member("reloads_refused", configuration.refusedReloads)
+        }
+    }
+
+    private func writeStore(into out: inout JSONWriter) {
+        out.object("store") { out in
+            out.member("keys", store.keys)
+            out.member("keys_revoked", store.revokedKeys)
+            out.member("degraded", store.isDegraded)
+            out.member("last_error", store.lastError)
+            out.member("commits_pending", store.pendingCommits)
+            out.member("commit_failures", store.failedCommits)
+            out.summary("commit_batch_size", store.commitSizes, unit: 1)
+            out.summary("commit_seconds", store.commitDurations, unit: 1e-9)
+        }
+    }
+
+    private func writeLanes(into out: inout JSONWriter) {
+        out.array("lanes") { out in
+            for lane in lanes {
+                out.object { out in
+                    out.member("lane", lane.number)
+                    out.member("connections_open", lane.openConnections)
+                    out.member("origin_connections_pooled", lane.pooledConnections)
+                    out.member("tunnels_open", lane.openTunnels)
+                    out.member("requests", lane.tally[Counter.requests])
+                    out.member("verifications", lane.tally[Counter.verifications])
+                }
+            }
+        }
+    }
+
+    private func writeRules(into out: inout JSONWriter) {
+        out.array("rules") { out in
+            for (number, rule) in rules.enumerated() {
+                out.object { out in
+                    out.member("id", rule.id)
+                    out.member("mode", rule.mode)
+                    out.member("rollout", rule.rollout)
+                    out.member("origin", rule.origin)
+                    out.member(
+                        "bodies_cut_short_after_pass",
+                        tally.cutShort(rule: number, isPassed: true)
+                    )
+                    out.array("verdicts") { out in
+                        for (labels, count) in verdicts(of: number) {
+                            out.object { out in
+                                for (name, value) in labels { out.member(name, value) }
+                                out.member("count", count)
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    private func writeCounts(into out: inout JSONWriter) {
+        out.object("responses") { out in
+            for (status, count) in tally.statusCounts { out.member(String(status), count) }
+        }
+        out.object("counters") { out in
+            for counter in Counter.allCases { out.member(counter.name, tally[counter]) }
+        }
+        out.object("distributions") { out in
+            for distribution in Distribution.allCases {
+                out.summary(distribution.name, tally[distribution], unit: distribution.unit)
+            }
+        }
+    }
+}
+
+extension JSONWriter {
+    /// What people want to know of a histogram.
+    fileprivate mutating func summary(_ name: String, _ histogram: Histogram, unit: Double) {
+        object(name) { out in
+            out.member("count", histogram.count)
+            let mean = Double(histogram.sum) / Double(max(histogram.count, 1))
+            out.member("mean", mean * unit)
+            for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1)] {
+                out.member(name, Double(histogram.quantile(share)) * unit)
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+package import Telemetry
+
+/// How the gateway stood at one moment, as far as operators are told.
+package struct AdminSnapshot: Sendable {
+    /// Whether the gateway takes new work.
+    package enum DrainState: Sendable {
+        case serving
+        /// It ends: new connections are not taken.
+        ///
+        /// - left: the time until what still runs is cut off.
+        case draining(left: Duration)
+    }
+
+    package var version: String
+    /// When the process started: seconds since 1970.
+    package var startedAtSeconds: Int64
+    /// Time since then, by a clock that never goes back.
+    package var uptime: Duration
+    package var configuration: ConfigurationFacts
+    package var lanes: [LaneFacts]
+    /// The tallies of all lanes together.
+    package var tally: Tally
+    /// The rules in the order of their numbers in the tallies, the default one included.
+    package var rules: [RuleFacts]
+    /// The labels of a verdict slot, each name once: verdict, reason, enforced, environment.
+    package var verdictLabels: @Sendable (Int) -> [(String, String)]
+    package var store: StoreFacts
+    /// Content that is held now, on all lanes.
+    package var held = HeldFacts()
+    /// Origins' servers whose name has no address.
+    package var unknownServers: [String] = []
+    /// How many servers the origins have.
+    package var serverCount = 0
+    package var drainState: DrainState
+    /// Lines of the access log that were dropped.
+    package var droppedLogLines: UInt64
+    /// Lines of the gateway's own messages that were dropped.
+    package var droppedMessages: UInt64
+
+    /// Merges the tallies of the lanes into ``tally``.
+    package init(
+        version: String,
+        startedAtSeconds: Int64,
+        uptime: Duration,
+        configuration: ConfigurationFacts,
+        lanes: [LaneFacts],
+        rules: [RuleFacts],
+        verdictLabels: @escaping @Sendable (Int) -> [(String, String)],
+        store: StoreFacts,
+        drainState: DrainState,
+        droppedLogLines: UInt64,
+        droppedMessages: UInt64 = 0
+    ) {
+        self.version = version
+        self.startedAtSeconds = startedAtSeconds
+        self.uptime = uptime
+        self.configuration = configuration
+        self.lanes = lanes
+        self.rules = rules
+        self.verdictLabels = verdictLabels
+        self.store = store
+        self.drainState = drainState
+        self.droppedLogLines = droppedLogLines
+        self.droppedMessages = droppedMessages
+        tally = Tally(
+            ruleCount: rules.count,
+            verdictSlots: lanes.first?.tally.verdictSlots ?? 0
+        )
+        for lane in lanes { tally.merge(lane.tally) }
+    }
+}
+
+extension AdminSnapshot {
+    /// Client connections that are open on all lanes.
+    var openConnections: Int { lanes.reduce(0) { $0 + $1.openConnections } }
+
+    var isDraining: Bool {
+        switch drainState {
+        case .serving: false
+        case .draining: true
+        }
+    }
+
+    /// Why no traffic should be sent here, the most lasting reason first; empty when it may.
+    var unreadiness: [LocalFault] {
+        (isDraining ? [.draining] : []) + (store.isDegraded ? [.storeDegraded] : [])
+            + (knowsServers ? [] : [.serversUnknown])
+    }
+
+    /// Whether a request can be forwarded anywhere; a gateway without origins forwards none.
+    private var knowsServers: Bool { serverCount == 0 || unknownServers.count < serverCount }
+
+    /// The verdicts that occurred of the rule at a place in ``rules``.
+    func verdicts(of rule: Int) -> [(labels: [(String, String)], count: UInt64)] {
+        (0..<tally.verdictSlots).compactMap { slot in
+            let count = tally.verdicts(rule: rule, slot: slot)
+            return count > 0 ? (verdictLabels(slot), count) : nil
+        }
+    }
+}

@@ -1,0 +1,76 @@
+import HTTPWire
+
+/// A page of the operators' listener.
+struct OperatorService: Service {
+    /// What can be asked for; the raw value is the path behind its slash.
+    enum Page: String, CaseIterable {
+        /// All that is counted, in the text format that Prometheus reads (0.0.4).
+        case metrics
+        /// The same for people and scripts, as JSON.
+        case status
+        /// 200 as long as the process runs; nobody is asked.
+        case health = "healthz"
+        /// 200, or 503 with the reasons not to send traffic here.
+        case readiness = "readyz"
+    }
+
+    let page: Page
+    let source: any SnapshotSource
+
+    func answer(_ request: ServiceRequest) -> ServiceAnswer {
+        switch page {
+        case .health: .now(Self.text("ok\n"))
+        case .metrics, .status, .readiness:
+            .later { [page, source] completion in
+                source.ask { snapshot in
+                    let late = ServiceResult(.fault(.gatherTimeout))
+                    completion(snapshot.map { Self.result(page, $0) } ?? late)
+                }
+            }
+        }
+    }
+
+    private static func result(_ page: Page, _ snapshot: AdminSnapshot) -> ServiceResult {
+        switch page {
+        case .metrics:
+            let type: StaticString = "text/plain; version=0.0.4; charset=utf-8"
+            return ServiceResult(LocalResponse(.served, type, Array(snapshot.metrics.utf8)))
+        case .status:
+            return ServiceResult(LocalResponse(.served, "application/json", snapshot.status))
+        case .health: return text("ok\n")
+        case .readiness:
+            let reasons = snapshot.unreadiness
+            guard let first = reasons.first else { return text("ready\n") }
+            var details = LocalResponse.Details()
+            details.list = ("reasons", reasons.map(\.rawValue))
+            return ServiceResult(LocalResponse(.fault(first), details))
+        }
+    }
+
+    private static func text(_ text: String) -> ServiceResult {
+        ServiceResult(LocalResponse(.served, "text/plain; charset=utf-8", Array(text.utf8)))
+    }
+}
+
+extension ServiceTable {
+    /// The services of the operators' listener, which forwards nothing.
+    package static func operators(_ source: any SnapshotSource) -> ServiceTable {
+        let entries = OperatorService.Page.allCases.map { page in
+            ServiceEntry(
+                page.rawValue,
+                [.get, .head],
+                takesContent: false,
+                cost: .nothing,
+                OperatorService(page: page, source: source)
+            )
+        }
+        return ServiceTable(
+            below: "",
+            elsewhere: .unknown,
+            entries,
+            unknown: .pageUnknown,
+            wrongMethod: .methodRefused,
+            listsPaths: true
+        )
+    }
+}

@@ -1,0 +1,53 @@
+/// Why a request can't be served here or now, whatever rule it falls under. The raw value is the
+/// wire's `reason`: add, do not rename.
+package enum LocalFault: String, CaseIterable, Sendable {
+    // Requests on their way.
+    case loopDetected = "loop-detected"
+    case headTimeout = "head-timeout"
+    case bodyTimeout = "body-timeout"
+    // Services of the public listeners.
+    case endpointUnknown = "no-such-endpoint"
+    case methodNotAllowed = "method-not-allowed"
+    // Services of the operators' listener.
+    case pageUnknown = "page-unknown"
+    case methodRefused = "method-refused"
+    case contentRefused = "content-refused"
+    case gatherTimeout = "gather-timeout"
+    case draining = "draining"
+    case storeDegraded = "store-degraded"
+    case serversUnknown = "servers-unknown"
+}
+
+extension LocalRow {
+    /// The rows of what can't be served here or now.
+    static func fault(_ fault: LocalFault) -> LocalRow {
+        switch fault {
+        case .loopDetected:
+            // RFC 5842 §7.2. A gateway must not send a request to itself for ever (RFC 9110 §7.6).
+            LocalRow(508, .gateway, .unsaid, "The request has passed this gateway before.")
+        case .headTimeout:
+            LocalRow(408, .client, .unsaid, "The request's head did not arrive in time.")
+        case .bodyTimeout:
+            LocalRow(408, .client, .unsaid, "The request's content did not arrive in time.")
+        case .endpointUnknown:
+            LocalRow(404, .client, .fixClient, "The gateway has no such endpoint.")
+        case .methodNotAllowed:
+            LocalRow(405, .client, .fixClient, "The endpoint has no such method.", .allow)
+        case .pageUnknown: LocalRow(404, .client, .fixClient, "There is no such page.")
+        case .methodRefused:
+            LocalRow(405, .client, .fixClient, "Only GET and HEAD are served.", .allow)
+        case .contentRefused:
+            LocalRow(
+                413,
+                .client,
+                .fixClient,
+                "Requests with content are not served.",
+                ending: .connection
+            )
+        case .gatherTimeout: later(503, .gateway, "The lanes did not answer in time.")
+        case .draining: later(503, .gateway, "The gateway ends.")
+        case .storeDegraded: later(503, .gateway, "The key store can't be used.")
+        case .serversUnknown: later(503, .gateway, "No server of any origin has an address.")
+        }
+    }
+}

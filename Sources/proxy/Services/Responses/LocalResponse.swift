@@ -1,0 +1,132 @@
+package import HTTPWire
+import JSONText
+
+/// A response that the gateway makes itself: a problem document (RFC 9457), or what a service
+/// answers.
+///
+/// It is made from an outcome, whose row decides status and fields. A problem tells the client what
+/// to do next and nothing about the policy.
+package struct LocalResponse: Sendable {
+    /// What a problem says beside its row.
+    package struct Details: Sendable {
+        /// A fresh challenge as base64url text, for those that say "sign again".
+        package var challenge: String?
+        /// Seconds to wait, at least 1, for those that say "later".
+        package var waitSeconds = 1
+        /// The methods that a 405 lists.
+        package var allowed: [Method] = []
+        /// A list of texts that the document has besides, and its name.
+        package var list: (name: String, texts: [String])?
+
+        package init(challenge: String? = nil, waitSeconds: Int = 1) {
+            self.challenge = challenge
+            self.waitSeconds = waitSeconds
+        }
+    }
+
+    package let outcome: LocalOutcome
+    private let contentType: StaticString
+    /// Fields beside those that every response has.
+    package private(set) var fields: [(name: String, value: String)] = []
+    package let content: [UInt8]
+
+    /// The answer to a request that is not served. `outcome` is none of ``LocalOutcome/done(_:)``.
+    package init(_ outcome: LocalOutcome, _ details: Details = Details()) {
+        let row = outcome.row
+        var document = JSONWriter(.compact)
+        document.object { document in
+            document.member("type", "about:blank")
+            document.member("title", row.title)
+            document.member("status", row.status)
+            document.member("reason", outcome.reason)
+            if row.nextStep != .unsaid { document.member("next", row.nextStep.rawValue) }
+            if row.nextStep == .signAgain, let challenge = details.challenge {
+                document.member("challenge", challenge)
+            }
+            if let (name, texts) = details.list {
+                document.array(name) { list in for text in texts { list.element(text) } }
+            }
+        }
+        self.init(outcome, "application/problem+json", document.line)
+        addFields(row, details)
+    }
+
+    /// What a service answers.
+    package init(_ success: LocalSuccess, _ contentType: StaticString, _ content: [UInt8]) {
+        self.init(.done(success), contentType, content)
+    }
+
+    /// A success without content.
+    package init(empty success: LocalSuccess) { self.init(.done(success), "", []) }
+
+    private init(_ outcome: LocalOutcome, _ contentType: StaticString, _ content: [UInt8]) {
+        self.outcome = outcome
+        self.contentType = contentType
+        self.content = content
+    }
+
+    private mutating func addFields(_ row: LocalRow, _ details: Details) {
+        switch row.companion {
+        case .none: break
+        case .authenticate:
+            var value = #"AppAttest error="\#(outcome.reason)""#
+            if let challenge = details.challenge { value += #", challenge="\#(challenge)""# }
+            fields.append(("WWW-Authenticate", value))
+        case .allow:
+            fields.append(("Allow", details.allowed.map(\.text).joined(separator: ", ")))
+        case .retryAfter:
+            fields.append(("Retry-After", String(max(details.waitSeconds, 1))))
+        }
+        if row.nextStep == .signAgain, let challenge = details.challenge {
+            fields.append(("App-Attest-Challenge", challenge))
+        }
+    }
+
+    package var status: Int { outcome.row.status }
+
+    /// Appends head and content; for HEAD the head alone, which speaks of the content all the same
+    /// (RFC 9110 §9.3.2).
+    package func write(
+        into out: inout [UInt8],
+        date: [UInt8],
+        connection: HeadWriter.ConnectionField,
+        isHead: Bool
+    ) {
+        HeadWriter.beginLocalResponse(
+            status: status,
+            date: date,
+            framing: .length(UInt64(content.count)),
+            connection: connection,
+            into: &out
+        )
+        if !content.isEmpty {
+            HeadWriter.field("Content-Type", contentType, into: &out)
+            HeadWriter.field("X-Content-Type-Options", "nosniff", into: &out)
+        }
+        // RFC 9111 §5.2.2.5: it is for this request alone.
+        HeadWriter.field("Cache-Control", "no-store", into: &out)
+        for (name, value) in fields {
+            HeadWriter.field(text: Array(name.utf8), Array(value.utf8), into: &out)
+        }
+        HeadWriter.endHead(into: &out)
+        if !isHead { out.append(contentsOf: content) }
+    }
+}
+
+extension Method {
+    /// As a request line has it; empty for methods without a case of their own.
+    fileprivate var text: String {
+        switch self {
+        case .get: "GET"
+        case .head: "HEAD"
+        case .post: "POST"
+        case .put: "PUT"
+        case .delete: "DELETE"
+        case .options: "OPTIONS"
+        case .patch: "PATCH"
+        case .connect: "CONNECT"
+        case .trace: "TRACE"
+        case .other: ""
+        }
+    }
+}

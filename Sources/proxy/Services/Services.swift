@@ -1,0 +1,17 @@
+// What the gateway answers itself, without an origin.
+//
+//   LocalOutcome    why the gateway answers itself: refused, malformed, failed, fault, done
+//   LocalRow        the table: one row for each outcome, with its status and all that follows
+//   LocalResponse   the message that an outcome becomes
+//   ServiceTable    which paths the gateway answers itself, and by which service
+//   Service         answers a request, at once or later
+//
+// The services of the public listeners are ChallengeService and KeyService, under the path that the
+// configuration names. Those of the operators' listener are OperatorService: metrics, status and
+// probes. Every page of an operator is made from one AdminSnapshot, so that pages can't disagree.
+//
+// No call site chooses a status: it names an outcome, and the table says the rest. Nothing decides
+// by reading a status back.
+//
+// Pure: no socket, no clock, no lock. A service that has to wait says so (``ServiceAnswer/later``),
+// and its caller waits.

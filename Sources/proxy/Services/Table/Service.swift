@@ -1,0 +1,49 @@
+package import Cryptography
+package import Telemetry
+
+/// Something that the gateway answers itself. Shared by lanes.
+package protocol Service: Sendable {
+    func answer(_ request: ServiceRequest) -> ServiceAnswer
+}
+
+/// What a service is told of a request that the ``ServiceTable`` gave to it.
+package struct ServiceRequest: Sendable {
+    /// The request's content, no more than its entry takes.
+    package var content: [UInt8]
+    /// The wall clock.
+    package var now: UnixTime
+    /// Nanoseconds of a clock that never goes back.
+    package var tick: UInt64
+
+    package init(content: [UInt8] = [], now: UnixTime, tick: UInt64) {
+        self.content = content
+        self.now = now
+        self.tick = tick
+    }
+}
+
+/// The answer of a service.
+package enum ServiceAnswer: Sendable {
+    case now(ServiceResult)
+    /// Somebody has to be asked first.
+    case later(PendingAnswer)
+}
+
+/// A response, and what it costs.
+package struct ServiceResult: Sendable {
+    package let response: LocalResponse
+    /// Calls that the client's address owes beyond the one that it has made.
+    package var callsOwed = 0
+    /// Whether something was verified for the client's address, in vain.
+    package var verifiedInVain = false
+    /// What else is counted.
+    package var counter: Counter?
+
+    package init(_ response: LocalResponse) { self.response = response }
+
+    package init(_ outcome: LocalOutcome) { self.init(LocalResponse(outcome)) }
+}
+
+/// Begins to make an answer. It is handed over once, on any thread, and within a time that the
+/// service bounds.
+package typealias PendingAnswer = @Sendable (@escaping @Sendable (ServiceResult) -> Void) -> Void

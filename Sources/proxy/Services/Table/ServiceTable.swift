@@ -1,0 +1,92 @@
+package import HTTPWire
+
+/// The paths that the gateway answers itself on a listener.
+///
+/// Asked for every request, so it is a reference and compares bytes in place.
+package final class ServiceTable: Sendable {
+    /// What becomes of the paths that are not below the prefix.
+    enum Elsewhere: Sendable {
+        /// They are routed by the rules.
+        case routed
+        /// They are unknown: nothing is forwarded.
+        case unknown
+    }
+
+    /// What becomes of a request.
+    package enum Match: Sendable {
+        /// The path is not the gateway's.
+        case none
+        case service(ServiceEntry)
+        /// It is the gateway's, and not served. `name` is for the access log.
+        case refused(LocalResponse, name: String)
+    }
+
+    /// The gateway's own paths begin with it, without a slash at its end.
+    private let prefix: [UInt8]
+    private let elsewhere: Elsewhere
+    private let entries: [ServiceEntry]
+    private let unknown: LocalFault
+    private let wrongMethod: LocalFault
+    /// Whether the answer to an unknown path lists the known ones.
+    private let listsPaths: Bool
+
+    init(
+        below prefix: String,
+        elsewhere: Elsewhere,
+        _ entries: [ServiceEntry],
+        unknown: LocalFault,
+        wrongMethod: LocalFault,
+        listsPaths: Bool
+    ) {
+        self.prefix = Array(prefix.utf8)
+        self.elsewhere = elsewhere
+        self.entries = entries
+        self.unknown = unknown
+        self.wrongMethod = wrongMethod
+        self.listsPaths = listsPaths
+    }
+
+    /// Finds who answers a request. Paths are compared byte by byte: another spelling of a path is
+    /// another path. Checked in this order: path, method, content.
+    ///
+    /// - octets: of the head.
+    package func find(_ head: borrowing RequestHead, _ octets: Span<UInt8>) -> Match {
+        guard let name = name(octets, head.path) else {
+            return switch elsewhere {
+            case .routed: .none
+            case .unknown: unknownPath()
+            }
+        }
+        let entry = entries.first { entry in
+            entry.name.utf8.count == name.count
+                && zip(entry.name.utf8, name).allSatisfy { $0 == octets[$1] }
+        }
+        guard let entry else { return unknownPath() }
+        guard entry.methods.contains(head.method) else {
+            var details = LocalResponse.Details()
+            details.allowed = entry.methods
+            return .refused(LocalResponse(.fault(wrongMethod), details), name: "wrong-method")
+        }
+        let hasContent = head.framing != .none && head.framing != .length(0)
+        guard entry.takesContent || !hasContent else {
+            return .refused(LocalResponse(.fault(.contentRefused)), name: entry.name)
+        }
+        return .service(entry)
+    }
+
+    /// Where the service's name is; `nil` when the path is not below the prefix.
+    private func name(_ octets: Span<UInt8>, _ path: Range<Int>) -> Range<Int>? {
+        guard path.count > prefix.count, octets[path.lowerBound + prefix.count] == UInt8(ascii: "/")
+        else { return nil }
+        for index in prefix.indices where octets[path.lowerBound + index] != prefix[index] {
+            return nil
+        }
+        return path.lowerBound + prefix.count + 1..<path.upperBound
+    }
+
+    private func unknownPath() -> Match {
+        var details = LocalResponse.Details()
+        if listsPaths { details.list = ("pages", entries.map { "/" + $0.name }) }
+        return .refused(LocalResponse(.fault(unknown), details), name: "unknown")
+    }
+}

@@ -1,0 +1,49 @@
+import Services
+import Synchronization
+
+/// Answers at once with what it was given.
+struct ReadySource: SnapshotSource {
+    let snapshot: AdminSnapshot
+
+    func ask(_ completion: @escaping @Sendable (AdminSnapshot?) -> Void) { completion(snapshot) }
+}
+
+/// Answers that it takes too long.
+struct LateSource: SnapshotSource {
+    func ask(_ completion: @escaping @Sendable (AdminSnapshot?) -> Void) { completion(nil) }
+}
+
+/// Keeps the completions of its calls, which the test calls.
+final class HangingSource: AdminSource {
+    let calls = Mutex<[@Sendable (AdminSnapshot) -> Void]>([])
+
+    func gather(_ completion: @escaping @Sendable (AdminSnapshot) -> Void) {
+        calls.withLock { $0.append(completion) }
+    }
+}
+
+extension AdminSnapshot {
+    /// One of a gateway without lanes and rules.
+    static func sample(
+        generation: UInt64 = 1,
+        isDegraded: Bool = false,
+        drainState: DrainState = .serving,
+        lastReloadError: String? = nil
+    ) -> AdminSnapshot {
+        AdminSnapshot(
+            version: "1.2.3",
+            startedAtSeconds: 1_776_679_200,
+            uptime: .seconds(1),
+            configuration: ConfigurationFacts(
+                generation: generation,
+                lastReloadError: lastReloadError
+            ),
+            lanes: [],
+            rules: [],
+            verdictLabels: { _ in [] },
+            store: StoreFacts(keys: 0, revokedKeys: 0, isDegraded: isDegraded),
+            drainState: drainState,
+            droppedLogLines: 0
+        )
+    }
+}

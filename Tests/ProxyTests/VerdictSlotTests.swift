@@ -1,0 +1,52 @@
+import KeyStore
+import Testing
+import Verification
+
+@testable import Proxy
+
+@Suite struct VerdictSlotTests {
+    @Test(
+        arguments: [
+            (nil, "none"), (.production, "genuine"), (.development, "genuine"), (.test, "test"),
+        ] as [(KeyEnvironment?, String)]
+    )
+    func `a request without proof is not labelled genuine`(
+        environment: KeyEnvironment?,
+        label: String
+    ) {
+        let slot = VerdictSlot.index(
+            .refuse(.assertionMissing),
+            isEnforced: true,
+            environment: environment
+        )
+        let labels = Dictionary(uniqueKeysWithValues: VerdictSlot.labels(slot))
+        #expect(
+            labels == [
+                "verdict": "refuse", "reason": "assertion-missing", "enforced": "true",
+                "environment": label,
+            ]
+        )
+    }
+
+    @Test func `every verdict has a slot of its own, and every slot labels of its own`() {
+        let environments: [KeyEnvironment?] = [.production, .test, nil]
+        var slots: [Int] = []
+        for verdict in [Verdict.pass] + Refusal.allCases.map(Verdict.refuse) {
+            for isEnforced in [false, true] {
+                for environment in environments {
+                    slots.append(
+                        VerdictSlot.index(
+                            verdict,
+                            isEnforced: isEnforced,
+                            environment: environment
+                        )
+                    )
+                }
+            }
+        }
+        #expect(Set(slots).count == slots.count)
+        #expect(slots.allSatisfy { (0..<VerdictSlot.count).contains($0) })
+        let labels = slots.map { VerdictSlot.labels($0).map(\.1) }
+        #expect(Set(labels).count == labels.count)
+    }
+}

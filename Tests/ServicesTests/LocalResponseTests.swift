@@ -1,0 +1,100 @@
+import Foundation
+import HTTPWire
+import Testing
+import Verification
+
+@testable import Services
+
+@Suite struct LocalResponseTests {
+    private func fields(_ response: LocalResponse) -> [String: String] {
+        Dictionary(response.fields) { first, _ in first }
+    }
+
+    private func document(_ response: LocalResponse) throws -> [String: Any] {
+        let parsed = try JSONSerialization.jsonObject(with: Data(response.content))
+        return try #require(parsed as? [String: Any])
+    }
+
+    private func text(
+        _ response: LocalResponse,
+        _ connection: HeadWriter.ConnectionField = .keep,
+        isHead: Bool = false
+    ) -> String {
+        var out: [UInt8] = []
+        let date = Array("Thu, 01 Jan 1970 00:00:00 GMT".utf8)
+        response.write(into: &out, date: date, connection: connection, isHead: isHead)
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    @Test func `a 401 names the scheme and hands over a challenge`() throws {
+        let response = LocalResponse(
+            .refused(.counterReplayed),
+            LocalResponse.Details(challenge: "AQEA")
+        )
+        #expect(response.status == 401)
+        let fields = fields(response)
+        #expect(
+            fields["WWW-Authenticate"] == #"AppAttest error="counter-replayed", challenge="AQEA""#
+        )
+        #expect(fields["App-Attest-Challenge"] == "AQEA")
+        let document = try document(response)
+        #expect(document["type"] as? String == "about:blank")
+        #expect(document["status"] as? Int == 401)
+        #expect(document["reason"] as? String == "counter-replayed")
+        #expect(document["next"] as? String == "sign-again")
+        #expect(document["challenge"] as? String == "AQEA")
+    }
+
+    @Test func `an unknown key is sent to enrol, not to sign again`() throws {
+        let response = LocalResponse(
+            .refused(.keyUnknown),
+            LocalResponse.Details(challenge: "AQEA")
+        )
+        #expect(fields(response)["App-Attest-Challenge"] == nil)
+        #expect(try document(response)["next"] as? String == "enrol")
+        #expect(try document(response)["challenge"] == nil)
+    }
+
+    @Test(arguments: [(7, "7"), (0, "1"), (-3, "1")])
+    func `later says when, and never at once`(seconds: Int, text: String) {
+        let details = LocalResponse.Details(waitSeconds: seconds)
+        let response = LocalResponse(.refused(.enrolmentThrottled), details)
+        #expect(fields(response)["Retry-After"] == text)
+    }
+
+    @Test func `a 405 lists what is allowed`() {
+        var details = LocalResponse.Details()
+        details.allowed = [.get, .head]
+        #expect(fields(LocalResponse(.fault(.methodRefused), details))["Allow"] == "GET, HEAD")
+    }
+
+    @Test func `every answer is for its request alone, and its content is what it says to be`() {
+        for outcome in LocalRowTests.all where outcome.row.blame != .nobody {
+            let head = text(LocalResponse(outcome))
+            #expect(head.contains("\r\nCache-Control: no-store\r\n"))
+            #expect(head.contains("\r\nX-Content-Type-Options: nosniff\r\n"))
+            #expect(head.hasPrefix("HTTP/1.1 \(outcome.row.status) "))
+        }
+    }
+
+    @Test func `the answer to HEAD speaks of the content and has none`() {
+        let response = LocalResponse(.served, "text/plain", Array("ok\n".utf8))
+        let head = text(response, isHead: true)
+        #expect(head.contains("\r\nContent-Length: 3\r\n"))
+        #expect(head.hasSuffix("\r\n\r\n"))
+        #expect(text(response) == head + "ok\n")
+    }
+
+    @Test func `what a success without content is made of`() {
+        let expected = """
+            HTTP/1.1 200 OK\r
+            Date: Thu, 01 Jan 1970 00:00:00 GMT\r
+            Content-Length: 0\r
+            Connection: keep-alive\r
+            Cache-Control: no-store\r
+            \r
+
+            """
+        #expect(text(LocalResponse(empty: .lastHop), .keepAlive) == expected)
+    }
+}

@@ -1,0 +1,114 @@
+import HTTPWire
+import Testing
+import Verification
+
+@testable import Services
+
+@Suite struct LocalRowTests {
+    /// The table of the wire, written a second time by hand: renaming or moving one is a break.
+    static let statuses: [(Int, [String])] = [
+        (
+            401,
+            [
+                "assertion-missing", "challenge-missing", "challenge-unknown", "challenge-expired",
+                "challenge-spent", "counter-replayed", "key-unknown",
+            ]
+        ),
+        (
+            400,
+            [
+                "assertion-malformed", "digest-missing", "digest-mismatch", "attestation-malformed",
+                "request-malformed", "signed-field-repeated", "client-data-ambiguous",
+            ]
+        ),
+        (
+            403,
+            [
+                "signature-mismatch", "app-mismatch", "environment-mismatch", "category-refused",
+                "version-refused", "key-revoked", "certificate-untrusted", "certificate-expired",
+                "nonce-mismatch", "key-id-mismatch", "access-control-mismatch", "counter-not-zero",
+                "receipt-refused", "risk-exceeded",
+                "device-flagged", "unsupported",
+            ]
+        ),
+        (413, ["content-too-large"]), (404, ["no-rule"]),
+        (429, ["enrolment-throttled", "address-throttled", "address-held"]),
+        (503, ["store-unavailable", "challenges-exhausted", "held-full", "spill-failed"]),
+    ]
+
+    @Test(arguments: statuses)
+    func `every reason has its status`(status: Int, reasons: [String]) throws {
+        for reason in reasons {
+            #expect(
+                LocalOutcome.refused(try #require(Refusal(rawValue: reason))).row.status == status
+            )
+        }
+    }
+
+    @Test func `no reason is missing from the table`() {
+        let named = Set(Self.statuses.flatMap(\.1))
+        #expect(Set(Refusal.allCases.map(\.rawValue)) == named)
+    }
+
+    @Test(arguments: Malformed.Reason.allCases)
+    func `every malformed request has a status, a title and a reason phrase`(
+        _ reason: Malformed.Reason
+    ) {
+        let row = LocalOutcome.malformed(reason).row
+        #expect([400, 414, 417, 431, 501, 502, 505].contains(row.status))
+        #expect(!row.title.isEmpty)
+        #expect(ReasonPhrase.of(row.status).utf8CodeUnitCount > 0)
+    }
+
+    @Test(arguments: [
+        (502, ["origin-unreachable", "origin-closed", "response-malformed"]),
+        (502, ["too-many-interim-responses"]), (503, ["out-of-descriptors"]),
+        (504, ["origin-timeout"]),
+    ])
+    func `every failure of an origin has its status`(status: Int, reasons: [String]) throws {
+        for reason in reasons {
+            let failure = try #require(OriginFailure(rawValue: reason))
+            #expect(LocalOutcome.failed(failure).row.status == status)
+        }
+    }
+
+    @Test(arguments: [
+        (508, ["loop-detected"]), (408, ["head-timeout", "body-timeout"]),
+        (404, ["no-such-endpoint", "page-unknown"]),
+        (405, ["method-not-allowed", "method-refused"]), (413, ["content-refused"]),
+        (503, ["gather-timeout", "draining", "store-degraded"]),
+    ])
+    func `every fault has its status`(status: Int, reasons: [String]) throws {
+        for reason in reasons {
+            let fault = try #require(LocalFault(rawValue: reason))
+            #expect(LocalOutcome.fault(fault).row.status == status)
+        }
+    }
+
+    /// Every outcome there is.
+    static let all: [LocalOutcome] =
+        Refusal.allCases.map(LocalOutcome.refused)
+        + Malformed.Reason.allCases.map(LocalOutcome.malformed)
+        + OriginFailure.allCases.map(LocalOutcome.failed)
+        + LocalFault.allCases.map(LocalOutcome.fault)
+        + LocalSuccess.allCases.map(LocalOutcome.done)
+
+    @Test func `a status brings the field with it that HTTP asks for`() {
+        for outcome in Self.all {
+            let row = outcome.row
+            switch row.status {
+            case 401: #expect(row.companion == .authenticate)
+            case 405: #expect(row.companion == .allow)
+            case 429, 503: #expect(row.companion == .retryAfter && row.nextStep == .retryLater)
+            default: #expect(row.companion == .none)
+            }
+        }
+    }
+
+    @Test func `every title is a sentence`() {
+        for outcome in Self.all where outcome.row.blame != .nobody {
+            #expect(outcome.row.title.hasSuffix("."))
+            #expect(outcome.row.title.first?.isUppercase == true)
+        }
+    }
+}

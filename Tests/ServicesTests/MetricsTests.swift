@@ -1,0 +1,101 @@
+import Telemetry
+import Testing
+
+@testable import Services
+
+@Suite struct MetricsTests {
+    private func lines(_ snapshot: AdminSnapshot) -> [String] {
+        snapshot.metrics.split(separator: "\n").map(String.init)
+    }
+
+    @Test(arguments: [
+        #"portcullis_build_info{version="1.2.3"} 1"#,
+        "portcullis_start_time_seconds 1776679200",
+        "portcullis_uptime_seconds 90.5",
+        "portcullis_draining 0",
+        "portcullis_configuration_generation 7",
+        "portcullis_configuration_last_reload_success 1",
+        "portcullis_configuration_last_reload_timestamp_seconds 1776679260",
+        "portcullis_configuration_reloads_refused_total 1",
+        #"portcullis_client_connections_open{lane="0"} 10"#,
+        #"portcullis_client_connections_open{lane="1"} 11"#,
+        "portcullis_requests_total 11",
+        #"portcullis_responses_total{status="200"} 2"#,
+        #"portcullis_responses_total{status="403"} 1"#,
+        #"portcullis_rule_info{rule="orders",mode="enforce",rollout="25%",origin="shop"} 1"#,
+        #"portcullis_verdicts_total{rule="orders",mode="enforce",verdict="pass",reason="","#
+            + #"enforced="false",environment="genuine"} 2"#,
+        #"portcullis_verdicts_total{rule="default",mode="observe",verdict="refuse","#
+            + #"reason="key-unknown",enforced="false",environment="genuine"} 1"#,
+        "portcullis_verification_seconds_count 2",
+        "portcullis_keys 41",
+        "portcullis_keys_revoked 2",
+        "portcullis_store_degraded 0",
+        "portcullis_commits_pending 3",
+        "portcullis_commit_failures_total 0",
+        "portcullis_access_log_lines_dropped_total 6",
+    ])
+    func `a sample is shown`(line: String) {
+        #expect(lines(.sample()).contains(line))
+    }
+
+    @Test func `verdicts that did not occur are left out`() {
+        let verdicts = lines(.sample()).filter { $0.hasPrefix("portcullis_verdicts_total") }
+        #expect(verdicts.count == 2)
+    }
+
+    @Test func `every sample belongs to a family that was declared once, right before it`() {
+        var families: [String] = []
+        for line in lines(.sample()) {
+            let words = line.split(separator: " ").map(String.init)
+            if line.hasPrefix("# TYPE ") { families.append(words[2]) }
+            guard !line.hasPrefix("#"), let family = families.last else { continue }
+            let name = words[0].prefix { $0 != "{" }
+            #expect(["", "_bucket", "_sum", "_count"].map { family + $0 }.contains(String(name)))
+        }
+        #expect(Set(families).count == families.count)
+        #expect(families.count > Counter.allCases.count + Distribution.allCases.count)
+    }
+
+    @Test func `batch sizes are plain numbers and durations are seconds`() {
+        var store = StoreFacts(keys: 0, revokedKeys: 0)
+        for size: UInt64 in [1, 64] { store.commitSizes.add(size) }
+        store.commitDurations.add(500_000_000)
+        let shown = lines(.sample(store: store))
+        #expect(shown.contains(#"portcullis_commit_batch_size_bucket{le="1.0"} 1"#))
+        #expect(shown.contains(#"portcullis_commit_batch_size_bucket{le="127.0"} 2"#))
+        #expect(shown.contains("portcullis_commit_batch_size_sum 65.0"))
+        #expect(shown.contains("portcullis_commit_seconds_sum 0.5"))
+    }
+
+    @Test func `a lane's turns are seconds, the sockets served in them plain numbers`() {
+        var snapshot = AdminSnapshot.sample()
+        snapshot.tally.add(.laneTurn, nanoseconds: 250_000_000)
+        snapshot.tally.add(.laneTurnEvents, size: 40)
+        snapshot.tally.add(.lanePolls, 2)
+        let shown = lines(snapshot)
+        #expect(shown.contains("portcullis_lane_turn_seconds_sum 0.25"))
+        #expect(shown.contains(#"portcullis_lane_turn_events_bucket{le="31.0"} 0"#))
+        #expect(shown.contains(#"portcullis_lane_turn_events_bucket{le="63.0"} 1"#))
+        #expect(shown.contains("portcullis_lane_turn_events_sum 40.0"))
+        #expect(shown.contains("portcullis_lane_polls_total 2"))
+    }
+
+    @Test func `a refused reload, a degraded store and a drain show`() {
+        let snapshot = AdminSnapshot.sample(
+            store: StoreFacts(keys: 1, revokedKeys: 0, isDegraded: true),
+            drainState: .draining(left: .seconds(3)),
+            lastReloadError: "rules/10.yaml:3 …"
+        )
+        let shown = lines(snapshot)
+        #expect(shown.contains("portcullis_configuration_last_reload_success 0"))
+        #expect(shown.contains("portcullis_store_degraded 1"))
+        #expect(shown.contains("portcullis_draining 1"))
+    }
+
+    @Test func `without a reload its time is left out`() {
+        var snapshot = AdminSnapshot.sample()
+        snapshot.configuration = ConfigurationFacts(generation: 1)
+        #expect(!snapshot.metrics.contains("last_reload_timestamp"))
+    }
+}

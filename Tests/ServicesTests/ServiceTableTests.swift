@@ -1,0 +1,106 @@
+import HTTPWire
+import Testing
+
+@testable import Services
+
+@Suite struct ServiceTableTests {
+    /// Says that it was asked.
+    private struct Named: Service {
+        func answer(_ request: ServiceRequest) -> ServiceAnswer {
+            .now(ServiceResult(LocalResponse(.served, "text/plain", request.content)))
+        }
+    }
+
+    private func table(below prefix: String, elsewhere: ServiceTable.Elsewhere) -> ServiceTable {
+        ServiceTable(
+            below: prefix,
+            elsewhere: elsewhere,
+            [
+                ServiceEntry("keys", [.post], takesContent: true, cost: .call, Named()),
+                ServiceEntry("page", [.get, .head], takesContent: false, cost: .nothing, Named()),
+            ],
+            unknown: elsewhere == .routed ? .endpointUnknown : .pageUnknown,
+            wrongMethod: elsewhere == .routed ? .methodNotAllowed : .methodRefused,
+            listsPaths: elsewhere == .unknown
+        )
+    }
+
+    /// What becomes of a request, in words: `-`, the service's name, or reason and log name.
+    private func find(_ table: ServiceTable, _ line: String, _ field: String = "") throws -> String
+    {
+        let text = Array("\(line) HTTP/1.1\r\nHost: a\r\n\(field)\r\n".utf8)
+        var head = RequestHead()
+        try head.read(text.span, isSecure: false, limits: HeadLimits())
+        return switch table.find(head, text.span) {
+        case .none: "-"
+        case .service(let entry): entry.name
+        case .refused(let response, let name): "\(response.outcome.reason) \(name)"
+        }
+    }
+
+    @Test(arguments: [
+        ("POST /own/keys", "keys"), ("POST /own/keys?a=1", "keys"), ("GET /own/page", "page"),
+        ("POST http://a/own/keys", "keys"),
+        ("GET /own/keys", "method-not-allowed wrong-method"),
+        ("HEAD /own/keys", "method-not-allowed wrong-method"),
+        ("POST /own/page", "method-not-allowed wrong-method"),
+        ("POST /own/", "no-such-endpoint unknown"), ("POST /own/key", "no-such-endpoint unknown"),
+        ("POST /own/keys/", "no-such-endpoint unknown"),
+        ("POST /own/KEYS", "no-such-endpoint unknown"),
+        ("POST /own/%6beys", "no-such-endpoint unknown"),
+        ("POST /own", "-"), ("POST /ownkeys", "-"), ("POST /", "-"), ("OPTIONS *", "-"),
+        ("POST /other/keys", "-"), ("POST //own/keys", "-"), ("POST /Own/keys", "-"),
+    ])
+    func `a path below the prefix is the gateway's, byte by byte, and no other`(
+        line: String,
+        expected: String
+    ) throws {
+        #expect(try find(table(below: "/own", elsewhere: .routed), line) == expected)
+    }
+
+    @Test(arguments: [
+        ("POST /keys", "keys"), ("HEAD /page", "page"), ("GET /", "page-unknown unknown"),
+        ("OPTIONS *", "page-unknown unknown"), ("GET /page/", "page-unknown unknown"),
+        ("PURGE /page", "method-refused wrong-method"), ("GET http://a", "page-unknown unknown"),
+    ])
+    func `where nothing is forwarded, every path is the gateway's`(
+        line: String,
+        expected: String
+    ) throws {
+        #expect(try find(table(below: "", elsewhere: .unknown), line) == expected)
+    }
+
+    @Test(arguments: [
+        ("POST /nothing", "Content-Length: 1", "page-unknown unknown"),
+        ("POST /page", "Content-Length: 1", "method-refused wrong-method"),
+        ("GET /page", "Content-Length: 1", "content-refused page"),
+        ("GET /page", "Transfer-Encoding: chunked", "content-refused page"),
+        ("GET /page", "Content-Length: 0", "page"),
+        ("POST /keys", "Content-Length: 1", "keys"),
+    ])
+    func `a request is refused by path, then method, then content`(
+        line: String,
+        field: String,
+        expected: String
+    ) throws {
+        let table = table(below: "", elsewhere: .unknown)
+        #expect(try find(table, line, field + "\r\n") == expected)
+    }
+
+    @Test func `an unknown page lists the pages, an unknown endpoint lists nothing`() throws {
+        let text = Array("GET /own/x HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
+        var head = RequestHead()
+        try head.read(text.span, isSecure: false, limits: HeadLimits())
+        for (table, lists) in [
+            (table(below: "/own", elsewhere: .routed), false),
+            (table(below: "", elsewhere: .unknown), true),
+        ] {
+            guard case .refused(let response, _) = table.find(head, text.span) else {
+                Issue.record("served")
+                continue
+            }
+            let document = String(decoding: response.content, as: UTF8.self)
+            #expect(document.contains(#""pages":["/keys","/page"]"#) == lists)
+        }
+    }
+}

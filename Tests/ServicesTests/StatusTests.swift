@@ -1,0 +1,85 @@
+import Foundation
+import Telemetry
+import Testing
+
+@testable import Services
+
+@Suite struct StatusTests {
+    private func document(_ snapshot: AdminSnapshot) throws -> [String: Any] {
+        let parsed = try JSONSerialization.jsonObject(with: Data(snapshot.status))
+        return try #require(parsed as? [String: Any])
+    }
+
+    @Test func `the status is a JSON document that says what the snapshot says`() throws {
+        let status = try document(.sample())
+        #expect(status["version"] as? String == "1.2.3")
+        #expect(status["started_at"] as? String == "2026-04-20T10:00:00Z")
+        #expect(status["uptime_seconds"] as? Double == 90.5)
+        #expect(status["state"] as? String == "serving")
+        #expect(status["ready"] as? Bool == true)
+        #expect(status["connections_open"] as? Int == 21)
+        #expect((status["responses"] as? [String: Int]) == ["200": 2, "403": 1])
+        #expect((status["counters"] as? [String: Int])?["requests_total"] == 11)
+        #expect((status["lanes"] as? [[String: Int]])?.map { $0["requests"] } == [5, 6])
+        let configuration = try #require(status["configuration"] as? [String: Any])
+        #expect(configuration["generation"] as? Int == 7)
+        #expect(configuration["last_reload_at"] as? String == "2026-04-20T10:01:00Z")
+        #expect(configuration["last_reload_error"] is NSNull)
+        let store = try #require(status["store"] as? [String: Any])
+        #expect(store["keys"] as? Int == 41)
+        #expect(store["degraded"] as? Bool == false)
+        let distributions = try #require(status["distributions"] as? [String: [String: Double]])
+        let verification = try #require(distributions["verification_seconds"])
+        #expect(verification["count"] == 2)
+        #expect(try #require(verification["p50"]) >= 60e-6)
+    }
+
+    @Test func `a rule shows its verdicts`() throws {
+        let rules = try #require(try document(.sample())["rules"] as? [[String: Any]])
+        #expect(rules.map { $0["id"] as? String } == ["orders", "default"])
+        let verdicts = try #require(rules[1]["verdicts"] as? [[String: Any]])
+        #expect(verdicts.count == 1)
+        #expect(verdicts[0]["reason"] as? String == "key-unknown")
+        #expect(verdicts[0]["count"] as? Int == 1)
+    }
+
+    @Test func `why the gateway is not ready is told, and how long the drain may last`() throws {
+        let status = try document(
+            .sample(
+                store: StoreFacts(
+                    keys: 0,
+                    revokedKeys: 0,
+                    isDegraded: true,
+                    lastError: "disk full"
+                ),
+                drainState: .draining(left: .milliseconds(2500))
+            )
+        )
+        #expect(status["state"] as? String == "draining")
+        #expect(status["drain_seconds_left"] as? Double == 2.5)
+        #expect(status["ready"] as? Bool == false)
+        #expect(status["unready_reasons"] as? [String] == ["draining", "store-degraded"])
+        #expect((status["store"] as? [String: Any])?["last_error"] as? String == "disk full")
+    }
+
+    @Test func `the gateway is not ready while no server of any origin is known`() throws {
+        var snapshot = AdminSnapshot.sample()
+        snapshot.serverCount = 2
+        snapshot.unknownServers = ["a.test:80", "b.test:80"]
+        let status = try document(snapshot)
+        #expect(status["ready"] as? Bool == false)
+        #expect(status["unready_reasons"] as? [String] == ["servers-unknown"])
+        snapshot.unknownServers = ["a.test:80"]
+        #expect(try document(snapshot)["ready"] as? Bool == true)
+    }
+
+    @Test func `a lane's events per turn are plain numbers in the status`() throws {
+        var snapshot = AdminSnapshot.sample()
+        snapshot.tally.add(.laneTurnEvents, size: 40)
+        snapshot.tally.add(.laneTurn, nanoseconds: 250_000_000)
+        let status = try document(snapshot)
+        let distributions = try #require(status["distributions"] as? [String: [String: Double]])
+        #expect(distributions["lane_turn_events"]?["mean"] == 40)
+        #expect(distributions["lane_turn_seconds"]?["mean"] == 0.25)
+    }
+}

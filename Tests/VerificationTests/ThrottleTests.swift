@@ -1,0 +1,20 @@
+import Testing
+import Verification
+
+@Suite struct ThrottleTests {
+    @Test func `a burst is admitted, then one at a time as tokens flow in`() {
+        let throttle = Throttle(perSecond: 10, burst: 3)
+        let start: UInt64 = 5_000_000_000
+        for _ in 0..<3 { #expect(throttle.take(now: start) == nil) }
+        #expect(throttle.take(now: start) == 100_000_000)
+        #expect(throttle.take(now: start + 99_999_999) == 1)
+        #expect(throttle.take(now: start + 100_000_000) == nil)
+        #expect(throttle.take(now: start + 100_000_000) == 100_000_000)
+    }
+
+    @Test func `a clock that stands at zero is no trap`() {
+        let throttle = Throttle(perSecond: 0, burst: 0)
+        #expect(throttle.take(now: 0) == nil)
+        #expect(throttle.take(now: 0) == 1_000_000_000)
+    }
+}
