@@ -9,8 +9,8 @@ struct PortHolder {
     /// As a message shows it: `portcullis (process 1234)`.
     var text: String { "\(name) (process \(process))" }
 
-    /// How often /proc is read: it is no snapshot, and may miss what is there while other sockets and
-    /// descriptors come and go.
+    /// How often /proc is read: it is no snapshot, and may miss what is there while other sockets
+    /// and descriptors come and go.
     private static let attempts = 5
 
     /// `nil` when no process is found, or the one that listens belongs to another user.
