@@ -78,7 +78,8 @@ package final class HTTPCall: OriginStreamOwner {
     package func originWriteFailed(_ stream: OriginStream) {
         stream.expectInput()
         originReadable(stream)
-        if case .awaiting = state { broke(stream) }
+        // Another attempt may be under way by now, on another connection.
+        if case .awaiting(let current) = state, current === stream { broke(stream) }
     }
 
     package func originTimedOut(_ stream: OriginStream) {
@@ -177,7 +178,9 @@ package final class HTTPCall: OriginStreamOwner {
     private func leave() {
         switch state {
         case .connecting(let dial): dial.cancel()
-        case .awaiting(let stream), .reading(let stream, _): stream.close()
+        case .awaiting(let stream), .reading(let stream, _):
+            // RFC 9112 §8: an incomplete request must not look complete.
+            if stream.unsentBytes > 0 { stream.reset() } else { stream.close() }
         case .begun, .over: break
         }
         state = .over

@@ -148,7 +148,10 @@ package final class OriginDial {
     private func abandonRunning() {
         let now = pool.lane.now
         for stream in running {
-            if now >= stream.begunAt &+ Self.headStartMilliseconds {
+            let last = min(end, stream.begunAt &+ pool.settings.connectTimeout)
+            if now >= stream.begunAt &+ Self.headStartMilliseconds, now < last {
+                // The head start of the next server is no time to judge this one by.
+                stream.setDeadline(milliseconds: last - now)
                 stream.becomeTrial()
             } else {
                 stream.close()

@@ -95,10 +95,11 @@ extension Exchange {
 
     /// Ends content that was released.
     func endHeld() -> RequestFlow.Action {
-        dropContent()
         guard let origin else { return .none }
         origin.endContent()
         guard note(origin.flush()) else { return writeFailed(origin) }
+        // Until now the request could be repeated, with this content.
+        dropContent()
         return flow.contentSent()
     }
 
