@@ -8,9 +8,6 @@ extension OriginStream {
         progress == .head && inbox.isEmpty && interimCount == 0
     }
 
-    /// Whether the server keeps the connection behind this response.
-    package var keepsConnection: Bool { isPersistent }
-
     /// The trailers of a response that is complete.
     package var trailers: TrailerSection { body.trailers }
 

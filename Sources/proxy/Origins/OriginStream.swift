@@ -83,9 +83,6 @@ package final class OriginStream: Connection {
     /// Whether it may carry another request: nothing to read, no end announced, as far as is known.
     var isFit: Bool { !isClosed && !isReadable }
 
-    /// Whether it carries a request that has not ended.
-    package var isBusy: Bool { if case .busy = use { true } else { false } }
-
     // MARK: Uses
 
     /// Gives the connection to a request. It uses the request's turns until it is released.
