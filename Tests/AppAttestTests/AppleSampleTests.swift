@@ -51,13 +51,13 @@ import Testing
                 let reason = refusal {
                     _ = try UnverifiedAttestation(bytes: Array(object[..<count]))
                 }
-                #expect(reason == .malformed, "\(count) octets")
+                #expect(reason == .malformed, "\(count) bytes")
             }
             #expect(refusal { _ = try UnverifiedAttestation(bytes: object + [0]) } == .malformed)
         }
     }
 
-    @Test func `a bit of any octet flipped is read or malformed, never a trap`() throws {
+    @Test func `a bit of any byte flipped is read or malformed, never a trap`() throws {
         for sample in AppleSamples.all {
             var object = try octets(sample.attestation)
             for index in object.indices {
@@ -70,13 +70,13 @@ import Testing
         }
     }
 
-    @Test func `no octet outside the receipt can be changed`() throws {
+    @Test func `no byte outside the receipt can be changed`() throws {
         let genuine = try AttestationCase(AppleSamples.year2024)
         let receipt = try AttestationParts(genuine.object).receipt
         let start = try #require(genuine.object.firstRange(of: receipt))
         for index in genuine.object.indices where !start.contains(index) {
             let bit = UInt8(1) << UInt8(index % 8)
-            #expect(genuine.refusal { $0.object[index] ^= bit } != nil, "octet \(index)")
+            #expect(genuine.refusal { $0.object[index] ^= bit } != nil, "byte \(index)")
         }
     }
 

@@ -84,7 +84,7 @@ import Testing
     @Test(
         arguments: [
             ([0x00], "not a map"),
-            ([0xA0, 0x00], "an octet after the map"),
+            ([0xA0, 0x00], "a byte after the map"),
             ([0xA1, 0x01, 0x02], "a key that is no text"),
             ([0xA2, 0x61, 0x61, 0x01, 0x61, 0x61, 0x02], "a key twice"),
             ([0xBF, 0xFF], "indefinite length"),
@@ -101,7 +101,7 @@ import Testing
         #expect(assertionRefusal { _ = try verified(object) } == .malformed, "\(note)")
     }
 
-    @Test func `an empty map is no extensions, and a category of 5 octets malformed`() throws {
+    @Test func `an empty map is no extensions, and a category of 5 bytes malformed`() throws {
         let empty = assertion(handing: hash(clientData), extensions: [0xA0])
         #expect(try verified(empty).extensions == .none)
         let map = CBORValue.map([

@@ -108,7 +108,7 @@ struct AssertionVectorTests {
         let high = try SharedVectors.assertions.count { vector in
             let object = try UnverifiedAssertion(bytes: try octets(vector.assertionB64))
             let signature = Array(object.bytes[object.signature])
-            // INTEGER s of 33 octets: its first bit is set.
+            // INTEGER s of 33 bytes: its first bit is set.
             return signature[4 + Int(signature[3]) + 1] == 33
         }
         #expect(high > 0)

@@ -66,7 +66,7 @@ struct AttestationVectorTests {
     }
 
     @Test(arguments: SharedVectors.attestations)
-    func `any octet of authData changed is refused`(vector: AttestationVector) throws {
+    func `any byte of authData changed is refused`(vector: AttestationVector) throws {
         let genuine = try AttestationCase(vector)
         let parts = try AttestationParts(genuine.object)
         #expect(parts.encoded == genuine.object)

@@ -30,7 +30,7 @@ import Testing
         #expect(Base64.decode(text) == nil)
     }
 
-    @Test func `every octet and every length comes back`() {
+    @Test func `every byte and every length comes back`() {
         let all = (0..<300).map { UInt8(truncatingIfNeeded: $0) }
         for count in 0...300 {
             let octets = Array(all.prefix(count))

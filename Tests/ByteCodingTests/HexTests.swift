@@ -2,7 +2,7 @@ import ByteCoding
 import Testing
 
 @Suite struct HexTests {
-    @Test func `every octet comes back from both cases`() {
+    @Test func `every byte comes back from both cases`() {
         let all = (UInt8.min...UInt8.max).map { $0 }
         #expect(Hex.decode(Hex.text(all)) == all)
         #expect(Hex.decode(Hex.text(all).uppercased()) == all)

@@ -54,7 +54,7 @@ import Testing
         #expect(!loaded.errors.isEmpty)
     }
 
-    @Test func `octets that are no UTF-8 are a problem`() {
+    @Test func `bytes that are no UTF-8 are a problem`() {
         struct Octets: ConfigurationFiles {
             func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8] {
                 [0x61, 0xFF]
@@ -63,7 +63,7 @@ import Testing
             func permissions(of path: String) throws(FileFault) -> UInt16 { 0o600 }
         }
         let loaded = ConfigurationLoader.load("p.yaml", files: Octets())
-        #expect(loaded.errors.map(\.found) == ["octets that are no UTF-8 text"])
+        #expect(loaded.errors.map(\.found) == ["bytes that are no UTF-8 text"])
     }
 
     // Found by fuzzing: lines were counted at LF alone, so the key was looked for where it was not.

@@ -99,7 +99,7 @@ import Testing
         .more("timeouts: { idle: 8d }", "p.yaml:6: timeouts.idle: found \"8d\"; use a time"),
         .more(
             "timeouts: { body_minimum_rate: 64B }",
-            "p.yaml:6: timeouts.body_minimum_rate: found \"64B\"; use octets a second"
+            "p.yaml:6: timeouts.body_minimum_rate: found \"64B\"; use bytes a second"
         ),
         .more("timeouts: [10s]", "p.yaml:6: timeouts: found a list; use a mapping with head"),
         .more("lanes: 0", "p.yaml:6: lanes: found \"0\"; use auto | 1…256"),

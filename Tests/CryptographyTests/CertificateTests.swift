@@ -119,7 +119,7 @@ import Testing
             let reason = reason {
                 _ = try X509Certificate(der: der).path(through: [], to: [root], at: Self.now)
             }
-            #expect(reason != nil, "octet \(index)")
+            #expect(reason != nil, "byte \(index)")
         }
     }
 

@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `a digest is its 32 octets and no others`() throws {
+    @Test func `a digest is its 32 bytes and no others`() throws {
         let octets = (0..<32).map { UInt8($0) * 8 }
         let digest = try #require(SHA256Digest(octets: octets))
         #expect(digest.octets == octets)
@@ -79,7 +79,7 @@ import Testing
         #expect(other.isValid(code.span, for: message.span) == false)
     }
 
-    @Test func `random octets are as many as asked for, and not the same`() {
+    @Test func `random bytes are as many as asked for, and not the same`() {
         #expect(RandomOctets.make(count: 0).isEmpty)
         #expect(RandomOctets.make(count: 33).count == 33)
         #expect(RandomOctets.make(count: 32) != RandomOctets.make(count: 32))

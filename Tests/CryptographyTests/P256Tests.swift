@@ -72,7 +72,7 @@ import Testing
         #expect(isValid(octets, message, key))
     }
 
-    @Test func `a point is uncompressed, of 65 octets and on the curve`() throws {
+    @Test func `a point is uncompressed, of 65 bytes and on the curve`() throws {
         let octets = try #require(Hex.decode(point))
         let key = try #require(P256PublicKey(x963: octets))
         #expect(key.x963 == octets)

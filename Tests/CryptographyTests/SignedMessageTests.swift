@@ -38,7 +38,7 @@ import Testing
         let octets = SignedMessage.signed([1, 2, 3], by: key, signer: certificate(key), others: [])
         #expect(failure(octets) == nil)
         // Same issuer name and serial number, another key: put in place of the right certificate by
-        // its octets.
+        // its bytes.
         let other = certificate(ECPrivateKey(generating: .p256))
         let right = certificate(key)
         var changed = octets

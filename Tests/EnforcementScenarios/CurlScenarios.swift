@@ -11,7 +11,7 @@ extension Scenarios {
             let path: String
 
             var testDescription: String {
-                "HTTP/\(version) \(count) octets \(sendsChunks ? "chunked" : "plain") \(path)"
+                "HTTP/\(version) \(count) bytes \(sendsChunks ? "chunked" : "plain") \(path)"
             }
 
             static let all: [Transfer] = ["1.0", "1.1"].flatMap { version in
@@ -48,7 +48,7 @@ extension Scenarios {
             )
         }
 
-        @Test func `curl gets back what it sent, octet for octet`() throws {
+        @Test func `curl gets back what it sent, byte for byte`() throws {
             guard let curl = Scenario.tool("curl") else { return }
             let scenario = try Scenario()
             defer { scenario.end() }

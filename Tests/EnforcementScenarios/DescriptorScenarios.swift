@@ -120,7 +120,7 @@ extension Scenarios {
             try stand.awaitRest()
         }
 
-        /// The client goes while the gateway has octets for it, so that a write is what fails.
+        /// The client goes while the gateway has bytes for it, so that a write is what fails.
         @Test func `a tunnel whose client can't be written to leaves no descriptor behind`() throws
         {
             let stand = try Stand(lanes: 1)

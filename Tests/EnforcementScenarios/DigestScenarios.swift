@@ -11,12 +11,12 @@ extension Scenarios {
     @Suite struct Digests {
         enum Framing: String, CaseIterable, Sendable { case length, chunked }
 
-        /// Octets of content, and how many of them the client sends at once.
+        /// Bytes of content, and how many of them the client sends at once.
         struct Size: Sendable, CustomTestStringConvertible {
             let count: Int
             let piece: Int
 
-            var testDescription: String { "\(count) octets" }
+            var testDescription: String { "\(count) bytes" }
 
             static let all = [
                 Size(count: 1, piece: 1), Size(count: 70_000, piece: 1_000),
@@ -24,7 +24,7 @@ extension Scenarios {
             ]
         }
 
-        /// Content that differs from place to place, a piece at a time, the last octet as wanted.
+        /// Content that differs from place to place, a piece at a time, the last byte as wanted.
         private static func content(_ size: Size, lastFlipped: Bool) -> some Sequence<[UInt8]> {
             let count = (size.count + size.piece - 1) / size.piece
             let plain = (0..<size.piece).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
@@ -145,7 +145,7 @@ extension Scenarios {
             let before = size.count == 1 && framing == .length ? 0 : 1
             for seen in before > 0 ? try origin.seen(1) : origin.seen {
                 #expect(!seen.isComplete && seen.wasReset)
-                // In chunks all octets may have gone out before the end that is withheld.
+                // In chunks all bytes may have gone out before the end that is withheld.
                 if framing == .length { #expect(seen.count < size.count) }
             }
             // The gateway is as good as before, on a fresh connection to the origin.

@@ -88,7 +88,7 @@ extension Scenarios {
             #expect(try gateway.stop() == 0)
         }
 
-        @Test func `the content comes back from behind the gateway octet for octet`() throws {
+        @Test func `the content comes back from behind the gateway byte for byte`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
             guard let origin = try EchoOrigin(scenario) else { return }

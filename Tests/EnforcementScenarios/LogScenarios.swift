@@ -19,7 +19,7 @@ extension Scenarios {
         }
 
         @Test func `a line that was torn off by a full disk does not run into the next`() throws {
-            // Files may grow to so many blocks of 512 octets; behind that, writes fail.
+            // Files may grow to so many blocks of 512 bytes; behind that, writes fail.
             let bounded = ["/bin/sh", "-c", #"ulimit -f 1024 && exec "$0" "$@""#]
             let stand = try Stand(more: "log: { access: ./access.log }", lanes: 1) {
                 try $0.serve(within: bounded)

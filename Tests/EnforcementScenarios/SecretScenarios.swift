@@ -26,7 +26,7 @@ extension Scenarios {
         private struct Confidences {
             private(set) var texts: [String] = []
 
-            /// Octets in each spelling that a log could have; long ones also by their beginning and
+            /// Bytes in each spelling that a log could have; long ones also by their beginning and
             /// their end, should a line cut them.
             mutating func add(_ octets: [UInt8]) {
                 for piece in [octets, Array(octets.prefix(24)), Array(octets.suffix(24))] {

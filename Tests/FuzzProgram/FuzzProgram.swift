@@ -37,7 +37,7 @@ public func initialize(
 /// Called for each input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func test(_ octets: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
-    // libFuzzer lends the octets for this call, in which they are copied.
+    // libFuzzer lends the bytes for this call, in which they are copied.
     target?.run(Array(UnsafeBufferPointer(start: octets, count: count)))
     return 0
 }

@@ -4,9 +4,9 @@ import HTTPWire
 
 /// Tells how messages are read: for each a line of JSON, as the second reading compares it.
 ///
-/// The input is a sequence of a kind, one octet (`q` a request, otherwise the first letter of the
-/// method that a response answers: `g`, `h`, `p`), a length, four octets in network order, and the
-/// octets. The output has a line for each, and is flushed after it.
+/// The input is a sequence of a kind, one byte (`q` a request, otherwise the first letter of the
+/// method that a response answers: `g`, `h`, `p`), a length, four bytes in network order, and the
+/// bytes. The output has a line for each, and is flushed after it.
 enum MessageReading {
     static func run() {
         let input = FileHandle.standardInput
@@ -92,7 +92,7 @@ enum MessageReading {
         }
     }
 
-    /// Each octet as the character of its number (ISO 8859-1), which JSON can hold.
+    /// Each byte as the character of its number (ISO 8859-1), which JSON can hold.
     private static func text(_ octets: [UInt8]) -> String {
         String(String.UnicodeScalarView(octets.map { Unicode.Scalar($0) }))
     }

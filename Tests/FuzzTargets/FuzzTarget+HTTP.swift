@@ -43,7 +43,7 @@ extension FuzzTarget {
         demand(again.form != .absolute, "what is written is in origin-form")
     }
 
-    /// An answer; the first octet tells to which method.
+    /// An answer; the first byte tells to which method.
     static func responses(_ octets: [UInt8]) {
         guard let first = octets.first else { return }
         let method: Method =
@@ -91,7 +91,7 @@ extension FuzzTarget {
     private struct Chunked: Equatable {
         var content: [UInt8] = []
         var trailers: [[UInt8]] = []
-        /// Octets up to the end of the message; -1 when it does not end.
+        /// Bytes up to the end of the message; -1 when it does not end.
         var consumed = -1
         var isRejected = false
     }

@@ -15,7 +15,7 @@ extension FuzzTarget {
             try cursor.finish()
             isSkipped = true
         } catch {
-            demand((0...octets.count).contains(error.offset), "a fault lies in the octets")
+            demand((0...octets.count).contains(error.offset), "a fault lies in the bytes")
         }
         do throws(CBORError) {
             let value = try CBORValue(decoding: octets, budget: budget)
@@ -121,7 +121,7 @@ extension FuzzTarget {
         while !cursor.isAtEnd {
             let start = cursor.offset
             guard let element = try? cursor.next(in: octets.span) else { return }
-            demand(cursor.offset > start, "an element has octets")
+            demand(cursor.offset > start, "an element has bytes")
             demand(
                 range.lowerBound <= element.content.lowerBound
                     && element.content.upperBound <= range.upperBound,

@@ -16,7 +16,7 @@ extension FuzzTarget {
             )
             return
         }
-        // Every octet of every segment escaped: another spelling of the same path.
+        // Every byte of every segment escaped: another spelling of the same path.
         var spelled = [UInt8](view.segmentCount == 0 ? "/".utf8 : "".utf8)
         for segment in first.exact {
             spelled.append(UInt8(ascii: "/"))
@@ -29,7 +29,7 @@ extension FuzzTarget {
         again.read(spelled.span, 0..<spelled.count)
         demand(
             first.exact == Viewed(again).exact,
-            "escaping octets does not change what rules match"
+            "escaping bytes does not change what rules match"
         )
     }
 
@@ -76,7 +76,7 @@ extension FuzzTarget {
         }
     }
 
-    /// The octets of a head with this line, if it can be read.
+    /// The bytes of a head with this line, if it can be read.
     private static func read(_ line: [UInt8], into head: inout RequestHead) -> [UInt8]? {
         let all =
             Array("GET / HTTP/1.1\r\nHost: a\r\n".utf8) + line + Array("\r\n\r\n".utf8)

@@ -45,11 +45,11 @@ extension FuzzTarget {
         if let decoded = Base64.decode(octets.span) {
             var plain = octets.map { $0 == 0x2B ? 0x2D : $0 == 0x2F ? 0x5F : $0 }
             while plain.last == 0x3D { plain.removeLast() }
-            demand(Base64.encodeURL(decoded) == plain, "octets have one spelling in base64")
+            demand(Base64.encodeURL(decoded) == plain, "bytes have one spelling in base64")
         }
         let text = String(decoding: octets, as: UTF8.self)
         if let decoded = Hex.decode(text) {
-            demand(Hex.text(decoded) == text.lowercased(), "octets have one hexadecimal spelling")
+            demand(Hex.text(decoded) == text.lowercased(), "bytes have one hexadecimal spelling")
         }
     }
 
@@ -57,7 +57,7 @@ extension FuzzTarget {
     static func digest(_ octets: [UInt8]) {
         let reading = ContentDigest.read(octets.span)
         if case .digest(let digest) = reading {
-            demand(digest.count == 32, "a digest has 32 octets")
+            demand(digest.count == 32, "a digest has 32 bytes")
             let canonical = Array("sha-256=:".utf8) + Base64.encode(digest) + Array(":".utf8)
             demand(ContentDigest.read(canonical.span) == reading, "a digest reads again")
             let twice = octets + Array(",".utf8) + canonical

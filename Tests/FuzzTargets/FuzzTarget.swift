@@ -1,10 +1,10 @@
-// What is fuzzed, and what must hold whatever the octets are.
+// What is fuzzed, and what must hold whatever the bytes are.
 //
-// A target takes any octets and returns. That a parser throws its declared error is as good as that
+// A target takes any bytes and returns. That a parser throws its declared error is as good as that
 // it reads; a trap is a finding, and so is a claim of `demand` that does not hold. The same code
 // runs under libFuzzer (Tests/FuzzProgram) and over the corpora in the test suite.
 
-/// A parser, or a family of small ones, that takes octets of strangers.
+/// A parser, or a family of small ones, that takes bytes of strangers.
 package enum FuzzTarget: String, CaseIterable, Sendable {
     // What arrives on connections.
     case requests, responses, chunks, targets, addresses
@@ -15,7 +15,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     // What operators write.
     case configuration, rules, keyLines = "key-lines", times
 
-    /// Feeds the octets to the target. Ends the process when a claim does not hold.
+    /// Feeds the bytes to the target. Ends the process when a claim does not hold.
     package func run(_ octets: [UInt8]) {
         switch self {
         case .requests: Self.requests(octets)

@@ -1,10 +1,10 @@
-/// The ways in which the same octets arrive.
+/// The ways in which the same bytes arrive.
 enum Pieces {
-    /// Below this length every single cut is tried, above it a few that the octets choose.
+    /// Below this length every single cut is tried, above it a few that the bytes choose.
     private static let everyCutBelow = 64
     private static let cutsOfLong = 12
 
-    /// Octet by octet, and cut in two.
+    /// Byte by byte, and cut in two.
     static func all(_ octets: [UInt8]) -> [[[UInt8]]] {
         var all = [octets.map { [$0] }]
         guard octets.count > 1 else { return all }

@@ -1,6 +1,6 @@
 package import HTTPWire
 
-/// Reads requests from a connection's octets as the proxy does, in whatever pieces they arrive.
+/// Reads requests from a connection's bytes as the proxy does, in whatever pieces they arrive.
 package struct RequestStream {
     /// A complete request.
     package struct Message: Equatable, Sendable {
@@ -14,7 +14,7 @@ package struct RequestStream {
         package var trailers: [[UInt8]] = []
     }
 
-    /// What there is to say once the octets end.
+    /// What there is to say once the bytes end.
     package enum End: Equatable, Sendable {
         case idle, insideHead, insideBody
         /// The last request closes the connection; what follows it was not read.
@@ -48,7 +48,7 @@ package struct RequestStream {
         end = open != nil ? .insideBody : scanner.hasBegun ? .insideHead : .idle
     }
 
-    /// Whether it came to the same as another way to read the octets.
+    /// Whether it came to the same as another way to read the bytes.
     ///
     /// Of several faults another may show first when the rest is not there yet.
     func agrees(with other: RequestStream) -> Bool {

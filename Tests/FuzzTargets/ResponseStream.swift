@@ -16,7 +16,7 @@ package struct ResponseStream {
     package private(set) var framing: BodyFraming = .none
     package private(set) var body: [UInt8] = []
     package private(set) var trailers: [[UInt8]] = []
-    /// Octets behind the answer.
+    /// Bytes behind the answer.
     package private(set) var leftover = 0
     package private(set) var isPersistent = false
     package private(set) var end = End.rejected(.bodyTruncated)
@@ -50,7 +50,7 @@ package struct ResponseStream {
         }
     }
 
-    /// Whether it came to the same as another way to read the octets.
+    /// Whether it came to the same as another way to read the bytes.
     func agrees(with other: ResponseStream) -> Bool {
         guard status == other.status, interim == other.interim, framing == other.framing,
             body == other.body, trailers == other.trailers

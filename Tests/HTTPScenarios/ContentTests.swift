@@ -23,7 +23,7 @@ extension Scenarios {
         private static func text(_ content: Content) -> String { "\(content.digest.octets)" }
 
         @Test(arguments: [1, 10 << 20])
-        func `chunked content reaches the origin octet by octet`(_ count: Int) throws {
+        func `chunked content reaches the origin byte by byte`(_ count: Int) throws {
             let content = Content(count: count)
             let bench = try Bench(script: Self.hashing)
             defer { bench.stop() }
@@ -37,7 +37,7 @@ extension Scenarios {
         }
 
         @Test(arguments: [1, 64 << 20])
-        func `content with a length reaches the origin octet by octet`(_ count: Int) throws {
+        func `content with a length reaches the origin byte by byte`(_ count: Int) throws {
             let content = Content(count: count)
             let bench = try Bench(script: Self.hashing)
             defer { bench.stop() }
@@ -48,7 +48,7 @@ extension Scenarios {
         }
 
         @Test(arguments: [1, 10 << 20])
-        func `a chunked response reaches the client octet by octet`(_ count: Int) throws {
+        func `a chunked response reaches the client byte by byte`(_ count: Int) throws {
             let content = Content(count: count)
             let bench = try Bench { connection in
                 while try connection.nextRequest() != nil {
@@ -70,7 +70,7 @@ extension Scenarios {
         }
 
         @Test(arguments: [1, 64 << 20])
-        func `a response with a length reaches the client octet by octet`(_ count: Int) throws {
+        func `a response with a length reaches the client byte by byte`(_ count: Int) throws {
             let content = Content(count: count)
             let bench = try Bench { connection in
                 while try connection.nextRequest() != nil {

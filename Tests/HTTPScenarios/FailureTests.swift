@@ -43,7 +43,7 @@ extension Scenarios {
         }
 
         /// Found as: requests whose end the origin took late waited for it without a limit.
-        @Test func `an origin that takes the last octets late and never answers is given up`()
+        @Test func `an origin that takes the last bytes late and never answers is given up`()
             throws
         {
             let folder = try TemporaryFolder.make()
@@ -116,7 +116,7 @@ extension Scenarios {
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
         }
 
-        @Test func `octets behind a response are nobody's`() throws {
+        @Test func `bytes behind a response are nobody's`() throws {
             let first = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
             let bench = try Bench { connection in
                 guard try connection.nextRequest() != nil else { return }

@@ -78,7 +78,7 @@ extension Scenarios {
             #expect(bench.origin.requests.isEmpty)
         }
 
-        @Test func `content in chunks of one octet passes in bounded memory`() throws {
+        @Test func `content in chunks of one byte passes in bounded memory`() throws {
             let count = 200_000
             let bench = try Bench { connection in
                 while let request = try connection.nextRequest() {
@@ -142,7 +142,7 @@ extension Scenarios {
             for client in clients { try client.send("GET / HTTP/1.1\r\n") }
             for _ in 0..<20 { #expect(try bench.gateway.ask(Self.get).status == 200) }
             let each = (ResidentMemory.bytes - before) / count
-            #expect(each < 16 << 10, "\(each) octets a connection, with the client's own")
+            #expect(each < 16 << 10, "\(each) bytes a connection, with the client's own")
             for client in clients.suffix(20) {
                 try client.send("Host: a\r\n\r\n")
                 #expect(try client.readResponse().status == 200)
@@ -168,7 +168,7 @@ extension Scenarios {
             let client = try bench.connect()
             try client.send(Self.get)
             var taken = 0
-            // An octet in each 10 ms, until the gateway has had enough.
+            // A byte in each 10 ms, until the gateway has had enough.
             let isCut = {
                 do {
                     while taken < 3_000 {
@@ -229,7 +229,7 @@ extension Scenarios {
             try stalled.pass()
             let queue = try SendQueue.octets(from: bench.gateway.port, to: client.localPort)
             // The bound, and the segment that was begun below it.
-            #expect(queue <= (128 << 10) + (64 << 10), "\(queue) octets")
+            #expect(queue <= (128 << 10) + (64 << 10), "\(queue) bytes")
             #expect(queue > 0)
             // What was held back comes when the client reads.
             _ = try client.readHead()

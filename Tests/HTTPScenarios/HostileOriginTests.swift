@@ -65,7 +65,7 @@ extension Scenarios {
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
         }
 
-        @Test func `a head that trickles in is bounded by the time for the first octet`() throws {
+        @Test func `a head that trickles in is bounded by the time for the first byte`() throws {
             let bench = try Bench(more: "timeouts: { first_byte: 300ms }") { connection in
                 while try connection.nextRequest() != nil {
                     try connection.wire.send("HTTP/1.1 200 OK\r\nX: ")

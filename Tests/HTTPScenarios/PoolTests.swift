@@ -135,7 +135,7 @@ extension Scenarios {
             #expect(bench.origin.requests.map(\.target) == ["/", "/second"])
         }
 
-        @Test func `octets without a request make a connection useless`() throws {
+        @Test func `bytes without a request make a connection useless`() throws {
             let gate = Gate()
             let bench = try Bench { connection in
                 while let request = try connection.nextRequest() {
@@ -155,7 +155,7 @@ extension Scenarios {
 
         private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 
-        /// Answers the first request of the first connection when `answer` opens, sends octets that
+        /// Answers the first request of the first connection when `answer` opens, sends bytes that
         /// nobody asked for when `more` opens, and says when the gateway's system has each. Later
         /// connections answer with their number.
         private static func talkative(answer: Gate, more: Gate, done: Gate) -> TestOrigin.Script {
@@ -181,7 +181,7 @@ extension Scenarios {
 
         /// The lane finds the next request before it finds what the origin has sent meanwhile.
         @Test(arguments: [get, post])
-        func `octets that came while a connection was idle answer no request`(
+        func `bytes that came while a connection was idle answer no request`(
             _ request: String
         ) throws {
             let (answer, more, done) = (Gate(), Gate(), Gate())
@@ -205,7 +205,7 @@ extension Scenarios {
 
         /// The next request waits already, so the connection goes from one to the other at once.
         @Test(arguments: [get, post])
-        func `octets right behind a response answer no request`(_ request: String) throws {
+        func `bytes right behind a response answer no request`(_ request: String) throws {
             let (answer, more, done) = (Gate(), Gate(), Gate())
             let bench = try Bench(script: Self.talkative(answer: answer, more: more, done: done))
             defer { bench.stop() }

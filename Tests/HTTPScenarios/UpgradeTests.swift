@@ -43,7 +43,7 @@ extension Scenarios {
             }
         }
 
-        @Test func `after 101 octets pass both ways until both have ended`() throws {
+        @Test func `after 101 bytes pass both ways until both have ended`() throws {
             let bench = try Bench(script: Self.echo)
             defer { bench.stop() }
             let client = try bench.connect()
@@ -145,7 +145,7 @@ extension Scenarios {
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
         }
 
-        @Test func `no octet of the tunnel reaches the origin before its 101`() throws {
+        @Test func `no byte of the tunnel reaches the origin before its 101`() throws {
             let gate = Gate()
             let bench = try Bench { connection in
                 while let request = try connection.nextRequest() {
@@ -210,7 +210,7 @@ extension Scenarios {
             #expect(try bench.gateway.ask(Self.handshake).status == 502)
         }
 
-        @Test func `octets that the origin sends with its 101 come first`() throws {
+        @Test func `bytes that the origin sends with its 101 come first`() throws {
             let bench = try Bench { connection in
                 guard try connection.nextRequest() != nil else { return }
                 try connection.wire.send(Self.accepted + "hello")

@@ -44,7 +44,7 @@ struct ChunkedBodyTests {
         Row("0\r\nContent_Length: 1\r\n\r\n", .underscoreTwin),
     ]
 
-    /// Reads pieces and answers the content, the octets after the message, and the fault.
+    /// Reads pieces and answers the content, the bytes after the message, and the fault.
     private static func read(
         _ pieces: [[UInt8]],
         limits: HeadLimits = HeadLimits()

@@ -40,7 +40,7 @@ private struct Mutator {
         return octets
     }
 
-    /// Cuts octets in up to four pieces.
+    /// Cuts bytes in up to four pieces.
     mutating func pieces(_ octets: [UInt8]) -> [[UInt8]] {
         var pieces: [[UInt8]] = []
         var rest = octets[...]
@@ -132,7 +132,7 @@ struct FuzzTests {
         }
     }
 
-    @Test func `any octets as path, address, field list are read or refused`() {
+    @Test func `any bytes as path, address, field list are read or refused`() {
         var mutator = Mutator(state: 9)
         var view = TargetView()
         let seeds = ["/a/%2e%2e/b;c//d", "2001:db8::1.2.3.4", "for=\"[::1]:4\", for=1.2.3.4"]

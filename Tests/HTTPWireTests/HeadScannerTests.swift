@@ -4,7 +4,7 @@ import Testing
 struct HeadScannerTests {
     private static let limits = HeadLimits()
 
-    /// The outcome after all pieces, and how many octets were there when it came.
+    /// The outcome after all pieces, and how many bytes were there when it came.
     private static func scan(
         _ pieces: [[UInt8]],
         limits: HeadLimits = limits
@@ -23,7 +23,7 @@ struct HeadScannerTests {
         return (.success(.needMore), buffer.count)
     }
 
-    @Test func `finds the end of a head however it is cut, and no octet later`() {
+    @Test func `finds the end of a head however it is cut, and no byte later`() {
         let next = Array("GET /2 HTTP/1.1\r\n".utf8)
         for (before, start) in [("", 0), ("\r\n", 2), ("\r\n\r\n", 4)] {
             let source = "\(before)GET / HTTP/1.1\r\nHost: a\r\nX: \t\r\n\r\n"

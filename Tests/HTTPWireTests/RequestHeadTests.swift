@@ -126,7 +126,7 @@ struct RequestHeadTests {
         #expect(RequestHead.fault("") != nil)
     }
 
-    @Test func `a head is told as ranges into its octets`() throws {
+    @Test func `a head is told as ranges into its bytes`() throws {
         let source = "GET http://A.test:80/p?q=/x HTTP/1.1\r\nhost: a.test\r\nX-A:  v \r\n\r\n"
         let head = try RequestHead.reading(source)
         let octets = Array(source.utf8)

@@ -79,7 +79,7 @@ extension AssertionTrial.Options {
         for index in object.indices {
             var altered = object
             altered[index] ^= 1
-            #expect(try options.reason(on: altered) != nil, "octet \(index)")
+            #expect(try options.reason(on: altered) != nil, "byte \(index)")
         }
     }
 

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct KeyTableTests {
-    @Test func `twenty thousand keys are found, and take at most 200 octets each`() throws {
+    @Test func `twenty thousand keys are found, and take at most 200 bytes each`() throws {
         let journal = MemoryJournal()
         let key = P256PrivateKey(seed: [1].span).publicKey
         let ids = (0..<20_000).map { KeyID(SHA256.digest(of: Array("\($0)".utf8))) }

@@ -120,7 +120,7 @@ import Testing
         (1_000_000, 4_095, 131_072), (1, 0, 131_072),
     ]
 
-    /// What a flow reads at once after a turn of so many nanoseconds and octets.
+    /// What a flow reads at once after a turn of so many nanoseconds and bytes.
     @Test(arguments: readings)
     func `who sends what is dear to read is read in smaller pieces`(
         nanoseconds: UInt64,

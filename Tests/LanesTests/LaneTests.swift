@@ -19,7 +19,7 @@ private final class Echo: Connection {
     override func outputDrained() { resumeReading() }
 }
 
-/// Sends a number of octets and counts what comes back.
+/// Sends a number of bytes and counts what comes back.
 private final class Caller: Connection {
     var toSend = 0
     var received = 0
@@ -67,7 +67,7 @@ private final class Caller: Connection {
     }
 
     @Test(arguments: [1, 1000, 5_000_000])
-    func `octets come back in full, over a slow and a fast side`(count: Int) async throws {
+    func `bytes come back in full, over a slow and a fast side`(count: Int) async throws {
         let lane = try Lane(number: 0)
         lane.start()
         let received: Int = await onLane(lane) { done in

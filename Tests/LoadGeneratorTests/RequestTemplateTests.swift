@@ -127,7 +127,7 @@ import Verification
     }
 
     @Test(arguments: [Sending.tamperedSignature, .tamperedContent])
-    func `tampering changes one octet`(sending: Sending) {
+    func `tampering changes one byte`(sending: Sending) {
         let template = Self.template(
             "[method, body]",
             content: ContentPlan(3...3, isChunked: true)

@@ -4,7 +4,7 @@ import HTTPWire
 /// taken apart as text, each step makes a new list of segments, and nothing is left out because it
 /// has no effect.
 enum ReferenceReadings {
-    /// An octet of a path, decoded or as it stands.
+    /// A byte of a path, decoded or as it stands.
     private struct Token {
         let octet: UInt8
         let isEncoded: Bool

@@ -56,7 +56,7 @@ import Testing
         var bench = Bench(shape)
         let object = bench.key.assertion(clientDataHash: Bench.hash)
         #expect(try UnverifiedAssertion(bytes: object).flags == flags)
-        // 1 map, 10 and 18 keys, 2 and 2 heads, and a signature of 70…72 octets, rarely fewer.
+        // 1 map, 10 and 18 keys, 2 and 2 heads, and a signature of 70…72 bytes, rarely fewer.
         #expect((count + 33 + 66...count + 33 + 72).contains(object.count))
     }
 

@@ -96,7 +96,7 @@ import Testing
         #expect(mac.details.platform == "macosx")
     }
 
-    @Test func `the nonce extension has the octets of genuine ones`() throws {
+    @Test func `the nonce extension has the bytes of genuine ones`() throws {
         let attestation = try object(.beforeTwentySeven)
         let value = try #require(
             attestation.leaf.extensionBytes(OID("1.2.840.113635.100.8.2"))

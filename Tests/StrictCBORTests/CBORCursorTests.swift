@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `a range beyond the octets is truncated, not a trap`() throws {
+    @Test func `a range beyond the bytes is truncated, not a trap`() throws {
         let octets: [UInt8] = [0x00]
         var cursor = try CBORCursor(0..<9, budget: budget)
         #expect(throws: CBORError(.truncated, at: 0)) { try cursor.unsigned(in: octets.span) }

@@ -65,7 +65,7 @@ struct Bad: Sendable, CustomTestStringConvertible {
         Good("f93c00", .float(bits: 0x3C00, width: 2)),
         Good("fb3ff199999999999a", .float(bits: 0x3FF1_9999_9999_999A, width: 8)),
     ])
-    func `is decoded, and encoded to the same octets`(row: Good) throws {
+    func `is decoded, and encoded to the same bytes`(row: Good) throws {
         #expect(try decoded(row.hex) == row.value)
         #expect(Hex.text(row.value.encoded) == row.hex)
     }
@@ -118,7 +118,7 @@ struct Bad: Sendable, CustomTestStringConvertible {
         #expect(error("828100820000", few)?.reason == .tooManyItems)
     }
 
-    @Test func `octets are bounded`() {
+    @Test func `bytes are bounded`() {
         let short = CBORBudget(octetsMax: 3, depthMax: 8, itemsMax: 4)
         #expect(error("420000", short) == nil)
         #expect(error("43000000", short) == CBORError(.tooLong, at: 0))

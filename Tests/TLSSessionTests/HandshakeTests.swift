@@ -13,7 +13,7 @@ import Testing
         #expect(pair.client.failure == nil)
     }
 
-    @Test func `a first flight cut at every octet makes no difference`() throws {
+    @Test func `a first flight cut at every byte makes no difference`() throws {
         let flight = try clientFlight()
         let context = try SessionPair.serverContext()
         for cut in 1..<flight.count {
@@ -21,7 +21,7 @@ import Testing
             var none: [UInt8] = []
             server.feed(flight[..<cut])
             try #require(SessionPair.readAll(server, into: &none) == .needsInput)
-            try #require(!server.hasCiphertext, "answered after \(cut) octets")
+            try #require(!server.hasCiphertext, "answered after \(cut) bytes")
             server.feed(flight[cut...])
             try #require(SessionPair.readAll(server, into: &none) == .needsInput)
             try #require(server.hasCiphertext, "no answer when cut at \(cut)")
@@ -57,7 +57,7 @@ import Testing
         #expect(pair.serverOutcome.reason == .certificateRefusedByPeer)
     }
 
-    @Test func `an empty host name or one with an octet 0 makes no session`() throws {
+    @Test func `an empty host name or one with a byte 0 makes no session`() throws {
         let context = try TLSContext(clientTrusting: .system)
         #expect(throws: TLSFailure.self) { try TLSSession(connecting: context, to: "") }
         #expect(throws: TLSFailure.self) {
@@ -116,7 +116,7 @@ import Testing
     }
 
     @Test(arguments: [0x00, 0x0d, 0x19, 0x61, 0x80, 0xff])
-    func `a first octet that begins no record is not TLS`(octet: Int) throws {
+    func `a first byte that begins no record is not TLS`(octet: Int) throws {
         let server = try TLSSession(accepting: SessionPair.serverContext())
         server.feed([UInt8(octet), 1, 2, 3, 4, 5])
         var none: [UInt8] = []
@@ -176,9 +176,9 @@ import Testing
         #expect(SessionPair.readAll(server, into: &none).reason == .endedInHandshake)
     }
 
-    @Test func `a handshake in octets that never end is given up`() throws {
+    @Test func `a handshake in bytes that never end is given up`() throws {
         let server = try TLSSession(accepting: SessionPair.serverContext())
-        // A record of 16 KiB that never carries a whole message: the message says 2^24-1 octets.
+        // A record of 16 KiB that never carries a whole message: the message says 2^24-1 bytes.
         let record: [UInt8] = [22, 3, 1, 0x40, 0, 1, 0xff, 0xff, 0xff]
         server.feed((record + [UInt8](repeating: 0, count: 16380)))
         var none: [UInt8] = []

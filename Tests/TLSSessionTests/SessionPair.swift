@@ -4,13 +4,13 @@ import TLSSession
 struct SessionPair {
     let client: TLSSession
     let server: TLSSession
-    /// Octets under way to the server and to the client.
+    /// Bytes under way to the server and to the client.
     var toServer: [UInt8] = []
     var toClient: [UInt8] = []
     /// What the two read.
     var serverRead: [UInt8] = []
     var clientRead: [UInt8] = []
-    /// The last outcome of each that was not octets.
+    /// The last outcome of each that was not bytes.
     var serverOutcome = TLSSession.ReadOutcome.needsInput
     var clientOutcome = TLSSession.ReadOutcome.needsInput
 
@@ -38,7 +38,7 @@ struct SessionPair {
         )
     }
 
-    /// Carries octets to and fro until neither side has more, in pieces of at most `pieceMax`.
+    /// Carries bytes to and fro until neither side has more, in pieces of at most `pieceMax`.
     mutating func exchange(pieceMax: Int = 65536) {
         // The client speaks first.
         readClient()

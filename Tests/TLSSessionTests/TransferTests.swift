@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: [1, 4, 100, 65536])
-    func `octets can be fed and read in one step`(bufferSize: Int) throws {
+    func `bytes can be fed and read in one step`(bufferSize: Int) throws {
         var pair = try established()
         let plain = pattern(100_000)
         #expect(pair.client.write(plain))

@@ -1,7 +1,7 @@
 import Foundation
 
-/// One line of the cases, written for this project: 582 in `Cases/cases.jsonl`, their octets in
-/// base64, and 1538 in `Cases/more-cases.jsonl`, an octet for each character up to U+00FF.
+/// One line of the cases, written for this project: 582 in `Cases/cases.jsonl`, their bytes in
+/// base64, and 1538 in `Cases/more-cases.jsonl`, a byte for each character up to U+00FF.
 package struct HTTPCase: Decodable, Sendable, CustomStringConvertible {
     package struct Part: Decodable {
         package let b64: String?
@@ -51,7 +51,7 @@ package struct HTTPCase: Decodable, Sendable, CustomStringConvertible {
         package let interim: [Int]?
         package let fields: [String: [String]]?
         package let strip: [String]?
-        /// Whether the origin ends the connection behind its octets.
+        /// Whether the origin ends the connection behind its bytes.
         package let origin_ends: Bool?
         /// Whether the origin answers before it has read the content.
         package let early: Bool?
@@ -67,7 +67,7 @@ package struct HTTPCase: Decodable, Sendable, CustomStringConvertible {
     package let segments: [Part]?
     package let expect: Expectation
 
-    /// The octets of each part, in order; delays are left out.
+    /// The bytes of each part, in order; delays are left out.
     package var pieces: [[UInt8]] {
         let parts = (parts ?? []) + (segments ?? [])
         let pieces = [Self.decode(raw_b64), Self.octets(raw)] + parts.map(\.octets)

@@ -6,7 +6,7 @@ import SoftwareAuthenticator
 import Testing
 import Verification
 
-/// No octets are accepted as client data by two forms, whatever an attacker writes around them.
+/// No bytes are accepted as client data by two forms, whatever an attacker writes around them.
 @Suite struct FormSeparationTests {
     /// Every form that a rule may have, over two fields.
     private static let forms: [SigningForm] = {
@@ -32,7 +32,7 @@ import Verification
         }
     }
 
-    /// The octets that a client has signed.
+    /// The bytes that a client has signed.
     private static func clientData(
         _ request: SoftwareKey.Request,
         _ form: SigningForm

@@ -46,7 +46,7 @@ struct GenuineEnrolmentTests {
         return refused.refusal.rawValue
     }
 
-    /// The one whose receipt's chain has an altered octet.
+    /// The one whose receipt's chain has an altered byte.
     private static let withoutReceipt = "2026-01-14-mikedan37-dev"
 
     @Test(arguments: SharedAttestations.all)

@@ -52,7 +52,7 @@ struct RefusedCase: Sendable, CustomTestStringConvertible {
         .sent(.assertionMalformed, "too long") {
             $0.set("App-Attest-Assertion", String(repeating: "A", count: 2_000))
         },
-        .sent(.assertionMalformed, "a key id of 31 octets") {
+        .sent(.assertionMalformed, "a key id of 31 bytes") {
             $0.set("App-Attest-Key-Id", String(repeating: "A", count: 42))
         },
         .sent(.assertionMalformed, "two assertions") {
@@ -197,7 +197,7 @@ struct RefusedCase: Sendable, CustomTestStringConvertible {
             $0.set("Content-Digest", "sha-512=:AAAA:")
         },
         .sent(.digestMissing, "no digest's grammar") { $0.set("Content-Digest", "sha-256=AAAA") },
-        .sent(.digestMissing, "31 octets") {
+        .sent(.digestMissing, "31 bytes") {
             $0.set("Content-Digest", "sha-256=:" + String(repeating: "A", count: 42) + ":")
         },
         .sent(.digestMissing, "two that differ") {

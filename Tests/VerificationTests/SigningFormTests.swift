@@ -179,7 +179,7 @@ import Verification
 
     // MARK: The forms of apps that sign already
 
-    @Test func `in the content form the content's octets are signed and nothing else`() throws {
+    @Test func `in the content form the content's bytes are signed and nothing else`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
         let rule = Trial.rule { demands in
@@ -203,7 +203,7 @@ import Verification
         #expect(empty.verdict == .pass)
     }
 
-    @Test func `in the challenge form the challenge's octets are signed and nothing else`() throws {
+    @Test func `in the challenge form the challenge's bytes are signed and nothing else`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
         let rule = Trial.rule { demands in

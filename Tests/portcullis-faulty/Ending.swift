@@ -104,7 +104,7 @@ enum Ending {
         return true
     }
 
-    /// At the end of a write none, some or all of its octets have been written.
+    /// At the end of a write none, some or all of its bytes have been written.
     private static func passWrite(to file: Int32, _ count: Int, _ write: (Int) -> Int) {
         var name = [UInt8](repeating: 0, count: 4_096)
         let length = readlink("/proc/self/fd/\(file)", &name, name.count)

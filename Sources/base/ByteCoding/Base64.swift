@@ -82,7 +82,7 @@ public enum Base64 {
     /// base64.
     ///
     /// Refused: any other byte (white space too), a length that no encoding has, padding that does
-    /// not fill the last group, and bits that are set beyond the last octet (RFC 4648 §3.5), so
+    /// not fill the last group, and bits that are set beyond the last byte (RFC 4648 §3.5), so
     /// that one value has few spellings.
     public static func decode(_ text: Span<UInt8>) -> [UInt8]? {
         var end = text.count

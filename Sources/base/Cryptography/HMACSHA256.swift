@@ -8,7 +8,7 @@ public enum HMACSHA256 {
         private let inner: SHA256.Stream
         private let outer: SHA256.Stream
 
-        /// Prepares a key of any length; one longer than a block (64 octets) is hashed first (RFC
+        /// Prepares a key of any length; one longer than a block (64 bytes) is hashed first (RFC
         /// 2104 §2).
         public init(_ key: Span<UInt8>) {
             var block = [UInt8](repeating: 0, count: 64)

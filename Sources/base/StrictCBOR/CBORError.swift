@@ -5,7 +5,7 @@ public struct CBORError: Error, Hashable, Sendable {
     public enum Reason: String, Sendable, CaseIterable {
         /// The bytes end inside an item.
         case truncated
-        /// Additional information 28…30, or a simple value below 32 in two octets (RFC 8949 §3,
+        /// Additional information 28…30, or a simple value below 32 in two bytes (RFC 8949 §3,
         /// §3.3).
         case reserved
         /// Additional information 31: indefinite length, or a break.

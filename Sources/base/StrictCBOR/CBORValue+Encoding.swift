@@ -32,11 +32,11 @@ extension CBORValue {
             Self.head(.tag, tag, into: &octets)
             item.encode(into: &octets)
         case .simple(let value):
-            // RFC 8949 §3.3: 0…23 in the first octet, 32…255 in a second; 24…31 do not exist.
+            // RFC 8949 §3.3: 0…23 in the first byte, 32…255 in a second; 24…31 do not exist.
             precondition(!(24..<32).contains(value), "CBOR: simple values 24…31 are reserved")
             Self.head(.simple, UInt64(value), into: &octets)
         case .float(let bits, let width):
-            precondition([2, 4, 8].contains(width), "CBOR: a float has 2, 4 or 8 octets")
+            precondition([2, 4, 8].contains(width), "CBOR: a float has 2, 4 or 8 bytes")
             octets.append(0xE0 | (width == 2 ? 25 : width == 4 ? 26 : 27))
             Self.append(bits, width: width, to: &octets)
         }

@@ -139,7 +139,7 @@ package enum Distribution: Int, CaseIterable, Sendable {
         switch self {
         case .verification: "Time to decode and verify an assertion."
         case .commitWait: "Time a request waited until its counter was on disk."
-        case .firstByte: "Time from the request's last head octet to the response's first."
+        case .firstByte: "Time from the request's last head byte to the response's first."
         case .request: "Time from a request's complete head to the end of its response."
         case .laneTurn: "Time a lane worked in one go; what gets ready meanwhile waits for it."
         case .laneTurnEvents: "Ready sockets that a lane served in one go."

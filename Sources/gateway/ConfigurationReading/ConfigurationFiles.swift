@@ -6,7 +6,7 @@ package enum FileFault: Error, Hashable, Sendable {
     case notReadable
     case notAFile
     case notAFolder
-    /// More octets than were asked for.
+    /// More bytes than were asked for.
     case tooLarge
 
     /// As a problem says what was found.
@@ -23,7 +23,7 @@ package enum FileFault: Error, Hashable, Sendable {
 
 /// The files that a configuration names. Tests bring their own.
 package protocol ConfigurationFiles {
-    /// The octets of a file, at most `limit`.
+    /// The bytes of a file, at most `limit`.
     func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8]
     /// The names in a folder, in no order.
     func names(in folder: String) throws(FileFault) -> [String]

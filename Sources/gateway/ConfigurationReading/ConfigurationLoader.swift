@@ -95,7 +95,7 @@ package enum ConfigurationLoader {
         }
     }
 
-    /// The rules of all files of a folder, in lexical order of their octets.
+    /// The rules of all files of a folder, in lexical order of their bytes.
     private static func read(
         folder: Located<String>,
         files: some ConfigurationFiles,

@@ -1,6 +1,6 @@
 // The configuration: what the file says, and what it means.
 //
-//   octets ──SourceNode──▶ tree ──Draft──▶ typed values with places ──validated──▶ configuration
+//   bytes ──SourceNode──▶ tree ──Draft──▶ typed values with places ──validated──▶ configuration
 //
 //   SourceNode            YAML as a bounded tree of text with line numbers; Yams is seen here only
 //   MappingReader         takes a mapping apart: unknown keys, wrong types and units are problems

@@ -132,7 +132,7 @@ package struct Explanation: Sendable {
 }
 
 extension IPAddress {
-    /// What is put into a bucket: 4 or 16 octets in network order.
+    /// What is put into a bucket: 4 or 16 bytes in network order.
     package var bucketOctets: [UInt8] {
         switch self {
         case .v4(let address):

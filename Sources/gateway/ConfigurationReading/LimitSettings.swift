@@ -3,11 +3,11 @@ package import Rules
 
 /// The bounds of what is read and held.
 package struct LimitSettings: Hashable, Sendable {
-    /// `head`: octets of a request head. Default 16KiB, 1KiB…1MiB; more is answered 431.
+    /// `head`: bytes of a request head. Default 16KiB, 1KiB…1MiB; more is answered 431.
     package var head = ByteCount.kibibytes(16)
-    /// `target`: octets of a request target. Default 8KiB, 256B…1MiB; more is answered 414.
+    /// `target`: bytes of a request target. Default 8KiB, 256B…1MiB; more is answered 414.
     package var target = ByteCount.kibibytes(8)
-    /// `trailers`: octets of a trailer section. Default 4KiB, 0B…64KiB.
+    /// `trailers`: bytes of a trailer section. Default 4KiB, 0B…64KiB.
     package var trailers = ByteCount.kibibytes(4)
     /// `held_memory`: bytes of held content in memory, of all requests; more goes into files.
     /// Default 64MiB, 1MiB…64GiB.
@@ -19,9 +19,9 @@ package struct LimitSettings: Hashable, Sendable {
     /// is answered 429. Default 256MiB, 64KiB…1TiB: a fourth of `held_disk`, so that one address
     /// can't use it up.
     package var addressHeld = ByteCount.mebibytes(256)
-    /// `drain`: octets that are read away after an early answer. Default 256KiB, 0B…1GiB.
+    /// `drain`: bytes that are read away after an early answer. Default 256KiB, 0B…1GiB.
     package var drain = ByteCount.kibibytes(256)
-    /// `endpoint_body`: octets of content for the gateway's own endpoints. Default 16KiB,
+    /// `endpoint_body`: bytes of content for the gateway's own endpoints. Default 16KiB,
     /// 4KiB…1MiB.
     package var endpointBody = ByteCount.kibibytes(16)
     /// `fields`: field lines of a head. Default 100, 10…1000; more is answered 431.

@@ -109,7 +109,7 @@ extension MappingReader {
             let inner = MappingReader(node, path(key), keys: keys, log: log)
         else { return nil }
         let subject = inner.word("by", Rollout.Subject.self)?.value ?? .key
-        let salt = inner.value("salt", use: "a text of at most 64 octets") { text in
+        let salt = inner.value("salt", use: "a text of at most 64 bytes") { text in
             (1...64).contains(text.utf8.count) ? text : nil
         }
         guard let schedule = inner.schedule() else { return nil }

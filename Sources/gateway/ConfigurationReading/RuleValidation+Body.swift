@@ -4,9 +4,9 @@ import Rules
 extension RuleValidation {
     /// The most bytes of streamed content where a rule does not say: 1GiB.
     static let streamedLimit = ByteCount.gibibytes(1)
-    /// The most octets of held content where a rule does not say: 10MiB.
+    /// The most bytes of held content where a rule does not say: 10MiB.
     static let heldLimit = ByteCount.mebibytes(10)
-    /// The octets of one held content in memory where a rule does not say: 256KiB.
+    /// The bytes of one held content in memory where a rule does not say: 256KiB.
     static let heldMemory = ByteCount.kibibytes(256)
 
     /// Whether a challenge is asked for. One that is not signed would protect nothing: whoever

@@ -3,7 +3,7 @@ import Yams
 extension SourceNode {
     /// The bounds of one file.
     enum Bounds {
-        /// The most octets.
+        /// The most bytes.
         static let octetsMax = 1 << 20
         /// The most pieces.
         static let nodesMax = 100_000
@@ -18,7 +18,7 @@ extension SourceNode {
         static let duplicatesMax = 32
     }
 
-    /// Marks a key that stands again later in its mapping. Nothing else begins so: the octet is
+    /// Marks a key that stands again later in its mapping. Nothing else begins so: the byte is
     /// refused in the file.
     private static let duplicateMark = "\u{E000}"
 
@@ -35,12 +35,12 @@ extension SourceNode {
     ) -> SourceNode? {
         let top = Problem.Place(file: file, line: 1)
         guard octets.count <= Bounds.octetsMax else {
-            log.error(top, "", found: "\(octets.count) octets", use: "a file of at most 1MiB")
+            log.error(top, "", found: "\(octets.count) bytes", use: "a file of at most 1MiB")
             return nil
         }
         guard let text = String(validating: octets, as: UTF8.self), !text.contains(duplicateMark)
         else {
-            log.error(top, "", found: "octets that are no UTF-8 text", use: "UTF-8")
+            log.error(top, "", found: "bytes that are no UTF-8 text", use: "UTF-8")
             return nil
         }
         guard aliasCount(octets) <= Bounds.aliasesMax else {

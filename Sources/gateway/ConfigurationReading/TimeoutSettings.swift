@@ -2,22 +2,22 @@ package import Rules
 
 /// How long the gateway waits for whom. Each is 1ms…7d, or as said.
 package struct TimeoutSettings: Hashable, Sendable {
-    /// `head`: from a request's first octet to the end of its head; then 408. Default 10s.
+    /// `head`: from a request's first byte to the end of its head; then 408. Default 10s.
     package var head: Duration = .seconds(10)
-    /// `body_idle`: for the next octet of content while the origin takes them; then 408.
+    /// `body_idle`: for the next byte of content while the origin takes them; then 408.
     /// Default 30s.
     package var bodyIdle: Duration = .seconds(30)
-    /// `body_minimum_rate`: octets a second that content must bring, measured over `body_idle`;
+    /// `body_minimum_rate`: bytes a second that content must bring, measured over `body_idle`;
     /// 0B/s for no minimum. Default 64B/s. Others: Kestrel 240, Apache 500.
     package var bodyMinimumRate = ByteCount(64)
     /// `connect`: for a connection to a server; then the next one, at last 504. Default 3s.
     package var connect: Duration = .seconds(3)
     /// `first_byte`: from the end of a request to the head of its response; then 504. Default 60s.
     package var firstByte: Duration = .seconds(60)
-    /// `response_idle`: for the next octet of a response, and for a party to take what waits for
+    /// `response_idle`: for the next byte of a response, and for a party to take what waits for
     /// it. Default 60s.
     package var responseIdle: Duration = .seconds(60)
-    /// `response_minimum_rate`: octets a second that a client must take of what waits for it,
+    /// `response_minimum_rate`: bytes a second that a client must take of what waits for it,
     /// measured over `response_idle`; 0B/s for no minimum. Default 64B/s. Others: Kestrel 240.
     package var responseMinimumRate = ByteCount(64)
     /// `idle`: for the next request on a client's connection. Default 60s.
@@ -25,7 +25,7 @@ package struct TimeoutSettings: Hashable, Sendable {
     /// `pool_idle`: how long a connection to an origin waits unused; less than origins keep theirs.
     /// Default 50s.
     package var poolIdle: Duration = .seconds(50)
-    /// `tunnel_idle`: for the next octet of a tunnel (WebSocket), in either direction. Default 1h.
+    /// `tunnel_idle`: for the next byte of a tunnel (WebSocket), in either direction. Default 1h.
     package var tunnelIdle: Duration = .seconds(3600)
     /// `handshake`: for a TLS handshake. Default 10s.
     package var handshake: Duration = .seconds(10)
@@ -77,7 +77,7 @@ package struct TimeoutSettings: Hashable, Sendable {
             }
         }
         for row in Self.rates {
-            let rate = reader.value(row.key, use: "octets a second, 0B/s…1GiB/s") { text in
+            let rate = reader.value(row.key, use: "bytes a second, 0B/s…1GiB/s") { text in
                 let size = text.hasSuffix("/s") ? ByteCount(text: text.dropLast(2)) : nil
                 return size.flatMap { $0 <= .gibibytes(1) ? $0 : nil }
             }

@@ -3,11 +3,11 @@ internal import Foundation
 
 /// A file that holds an object, raw or in base64.
 package enum ObjectFile {
-    /// The most octets that are read; more are left unread. No object has a tenth of it, so that
+    /// The most bytes that are read; more are left unread. No object has a tenth of it, so that
     /// what was cut off is refused as malformed.
     package static let octetsMax = 1 << 20
 
-    /// The octets of a file, or of standard input for `-`. Throws when there is nothing to read;
+    /// The bytes of a file, or of standard input for `-`. Throws when there is nothing to read;
     /// `place` is what the command line calls the file then.
     package static func octets(
         _ path: String,
@@ -47,7 +47,7 @@ package enum ObjectFile {
 
     /// The object in a file: of base64 what it stands for, anything else as it is.
     ///
-    /// Every genuine object has octets that no base64 has, already at its start. In base64 either
+    /// Every genuine object has bytes that no base64 has, already at its start. In base64 either
     /// alphabet will do, with or without padding, with line breaks and blanks anywhere.
     package static func object(in octets: [UInt8]) -> [UInt8] {
         let text = octets.filter { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }

@@ -16,7 +16,7 @@ struct OptionText {
     /// Base64 in either alphabet.
     func octets() throws(UsageError) -> [UInt8] {
         guard let octets = Base64.decode(text), !octets.isEmpty else {
-            throw UsageError(name, "\"\(text)\" is not base64; give the octets in base64")
+            throw UsageError(name, "\"\(text)\" is not base64; give the bytes in base64")
         }
         return octets
     }
@@ -26,7 +26,7 @@ struct OptionText {
         guard let keyID = KeyID(bytes: octets) else {
             throw UsageError(
                 name,
-                "\(octets.count) octets, and a key id has 32; give the text that "
+                "\(octets.count) bytes, and a key id has 32; give the text that "
                     + "DCAppAttestService gave the app, 44 characters of base64"
             )
         }
@@ -38,8 +38,8 @@ struct OptionText {
         guard let key = P256PublicKey(x963: octets) else {
             throw UsageError(
                 name,
-                "\(octets.count) octets that are no point of P-256; give base64 of the X9.62 "
-                    + "point, 65 octets that begin with 04"
+                "\(octets.count) bytes that are no point of P-256; give base64 of the X9.62 "
+                    + "point, 65 bytes that begin with 04"
             )
         }
         return key

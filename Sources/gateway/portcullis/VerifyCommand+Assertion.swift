@@ -16,7 +16,7 @@ extension VerifyCommand {
 
         @Option(
             parsing: .unconditional,
-            help: "The attested key, base64 of its X9.62 point of 65 octets."
+            help: "The attested key, base64 of its X9.62 point of 65 bytes."
         )
         var publicKey: String
 

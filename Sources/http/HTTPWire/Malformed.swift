@@ -5,7 +5,7 @@
 /// closed, and the client told 502 (or cut off, when the head was forwarded already).
 package struct Malformed: Error, Sendable {
     package let reason: Reason
-    /// Index of the octet, counted from the start of the span that was read. For people; not
+    /// Index of the byte, counted from the start of the span that was read. For people; not
     /// compared.
     package let offset: Int
 

@@ -1,16 +1,16 @@
-/// Searches in octets, eight at a time.
+/// Searches in bytes, eight at a time.
 enum OctetScan {
     private static var ones: UInt64 { 0x0101_0101_0101_0101 }
     private static var tops: UInt64 { 0x8080_8080_8080_8080 }
 
-    /// The index of the first control octet other than HTAB (0x00–0x1F, 0x7F) from `start` on, or
+    /// The index of the first control byte other than HTAB (0x00–0x1F, 0x7F) from `start` on, or
     /// `end`.
     ///
     /// Within a head only CR and LF may be found; one pass therefore finds the end of a line and
     /// all that no line may hold.
     ///
     /// - `start`: in 0…end.
-    /// - `end`: in start…octets.count.
+    /// - `end`: in start…bytes.count.
     static func control(in octets: Span<UInt8>, from start: Int, to end: Int) -> Int {
         let bytes = octets.bytes
         var index = start
@@ -46,9 +46,9 @@ enum OctetScan {
         var dots: UInt64 = 0
         var index = 0
         while octets.count - index >= 8 {
-            // Bounds-checked despite its name; the order of the octets does not matter.
+            // Bounds-checked despite its name; the order of the bytes does not matter.
             let word = bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
-            // No carry: each octet has seven bits here, and the sums are at most 0xBE.
+            // No carry: each byte has seven bits here, and the sums are at most 0xBE.
             let low = word & ~tops
             upper |= ((low &+ ones &* 0x3F) ^ (low &+ ones &* 0x25)) & ~word & tops
             let other = word ^ (ones &* 0x2E)
@@ -66,7 +66,7 @@ enum OctetScan {
         return (hasUpperCase, hasDot)
     }
 
-    /// Whether two runs of octets are equal, letters compared without case.
+    /// Whether two runs of bytes are equal, letters compared without case.
     static func equal(
         _ one: Span<UInt8>,
         _ oneRange: Range<Int>,
@@ -83,7 +83,7 @@ enum OctetScan {
         return true
     }
 
-    /// Whether the octets are those of an ASCII text in lower case, letters compared without case.
+    /// Whether the bytes are those of an ASCII text in lower case, letters compared without case.
     static func equal(_ octets: Span<UInt8>, _ range: Range<Int>, _ text: StaticString) -> Bool {
         guard range.count == text.utf8CodeUnitCount else { return false }
         // The pointer lives for the call only and is read below its count.
@@ -113,7 +113,7 @@ enum OctetScan {
 }
 
 extension OctetScan {
-    /// Why the control octet at `index`, or the end of what is there, does not end a line.
+    /// Why the control byte at `index`, or the end of what is there, does not end a line.
     @inline(never)
     static func lineFault(_ octets: Span<UInt8>, at index: Int) -> Malformed {
         guard index < octets.count else { return Malformed(.bodyTruncated, at: index) }

@@ -1,8 +1,8 @@
-/// A set of ASCII octets as a bit map; octets above 0x7F are in none.
+/// A set of ASCII bytes as a bit map; bytes above 0x7F are in none.
 struct OctetSet: Sendable {
-    /// Bit n stands for the octet n.
+    /// Bit n stands for the byte n.
     let low: UInt64
-    /// Bit n stands for the octet 64 + n.
+    /// Bit n stands for the byte 64 + n.
     let high: UInt64
 
     @inline(__always)
@@ -15,7 +15,7 @@ struct OctetSet: Sendable {
     /// tchar (RFC 9110 §5.6.2): methods, field names, Connection options.
     static var token: OctetSet { OctetSet(low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE) }
 
-    /// What a request target may hold: every visible octet but `#`. More than RFC 3986 has, since
+    /// What a request target may hold: every visible byte but `#`. More than RFC 3986 has, since
     /// clients send `|`, `{`, `"` in queries, and they are forwarded as received.
     static var target: OctetSet {
         OctetSet(low: 0xFFFF_FFF6_0000_0000, high: 0x7FFF_FFFF_FFFF_FFFF)
@@ -38,7 +38,7 @@ struct OctetSet: Sendable {
     }
 }
 
-/// The octets that have a name in the grammar.
+/// The bytes that have a name in the grammar.
 enum Octet {
     static var tab: UInt8 { 0x09 }
     static var lineFeed: UInt8 { 0x0A }

@@ -1,7 +1,7 @@
 package import Cryptography
 package import DeviceKey
 
-/// What the verifier asks of an enrolled key. A value of 88 octets.
+/// What the verifier asks of an enrolled key. A value of 88 bytes.
 package struct StoredKey: Sendable {
     package let publicKey: P256PublicKey
     package let app: AppNumber

@@ -6,9 +6,9 @@ internal import KeyStore
 /// Counters that were written since the rows of their keys were last brought up to date: a table of
 /// blobs, one for each transaction.
 ///
-/// An entry of a blob is 28 octets, big-endian:
+/// An entry of a blob is 28 bytes, big-endian:
 ///
-///     offset  octets  meaning
+///     offset  bytes  meaning
 ///     0       8       the key's row
 ///     8       4       highest counter
 ///     12      8       window

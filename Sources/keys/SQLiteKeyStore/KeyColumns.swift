@@ -12,17 +12,17 @@ enum KeyColumns {
         FROM keys
         """
 
-    /// Reads 32 octets.
+    /// Reads 32 bytes.
     static func keyID(_ row: Row, _ index: Int) throws -> KeyID {
         try row.withUnsafeData(atIndex: index) { data in
             guard let data, let keyID = KeyID(bytes: data) else {
-                throw JournalError(.damaged, "a key id is not 32 octets")
+                throw JournalError(.damaged, "a key id is not 32 bytes")
             }
             return keyID
         }
     }
 
-    /// Reads 64 octets, and checks that they are a point of the curve.
+    /// Reads 64 bytes, and checks that they are a point of the curve.
     static func publicKey(_ row: Row, _ index: Int) throws -> P256PublicKey {
         try row.withUnsafeData(atIndex: index) { data in
             guard let data, let key = P256PublicKey(raw: data.span) else {

@@ -10,7 +10,7 @@ enum KeySchema {
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1 keys") { db in
-            // key_id: 32 octets. public_key: X and Y, 64 octets. counter_window: bit i is set when
+            // key_id: 32 bytes. public_key: X and Y, 64 bytes. counter_window: bit i is set when
             // the counter i + 1 below the highest was used. Times: seconds since 1970. revision: 0,
             // or the change by a command that the gateway must read. The counters of `keys` may lie
             // behind those of `counter_log`: see CounterLog.

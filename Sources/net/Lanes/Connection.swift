@@ -5,22 +5,22 @@ package import TLSSession
 /// A stream socket on a lane, plain or under TLS.
 ///
 /// Its owner is a subclass, which is told when there is input to read, when what could not be sent
-/// at once has been sent, and when a connect ended. The owner asks for octets with ``read()`` and
-/// hands octets over with ``write(_:_:)``; whoever stops reading stops the peer.
+/// at once has been sent, and when a connect ended. The owner asks for bytes with ``read()`` and
+/// hands bytes over with ``write(_:_:)``; whoever stops reading stops the peer.
 open class Connection: Endpoint {
     /// What a read brought.
     package enum ReadOutcome {
-        /// Octets in the lane's input buffer, at least one, valid until the lane's next read.
+        /// Bytes in the lane's input buffer, at least one, valid until the lane's next read.
         case octets(UnsafeBufferPointer<UInt8>)
         /// Nothing now; ``inputReady()`` follows when there is.
         case wouldBlock
-        /// The peer has sent its last octet.
+        /// The peer has sent its last byte.
         case ended
         /// The connection is broken.
         case failed(ConnectionError)
     }
 
-    /// What became of octets that were handed over.
+    /// What became of bytes that were handed over.
     package enum WriteOutcome {
         /// The kernel has them all.
         case sent
@@ -39,7 +39,7 @@ open class Connection: Endpoint {
     final var tls: TLSSession?
     /// The socket has input, as far as is known.
     private var socketIsReadable = false
-    /// The TLS machine may hold octets that were decrypted and not read.
+    /// The TLS machine may hold bytes that were decrypted and not read.
     private var mayHoldPlaintext = false
     /// A read would bring something, as far as is known.
     package final var isReadable: Bool { socketIsReadable || mayHoldPlaintext }
@@ -48,11 +48,11 @@ open class Connection: Endpoint {
     /// The peer closed its direction or the connection broke: a short read is not the end of news.
     package private(set) final var isEnding = false
     private var isConnecting: Bool
-    /// Octets that the kernel did not take yet.
+    /// Bytes that the kernel did not take yet.
     final var unsent: [UInt8] = []
     final var unsentStart = 0
 
-    /// Whether the kernel has taken no octet since this was set.
+    /// Whether the kernel has taken no byte since this was set.
     package final var sentNothing = true
 
     /// Whether the peer sees a reset however the connection ends, also by the end of the process.
@@ -67,10 +67,10 @@ open class Connection: Endpoint {
         }
     }
 
-    /// How many octets wait in memory to be sent.
+    /// How many bytes wait in memory to be sent.
     package final var unsentBytes: Int { unsent.count - unsentStart }
 
-    /// How many octets the peer has still to take: those that wait here and those that its system
+    /// How many bytes the peer has still to take: those that wait here and those that its system
     /// has not acknowledged.
     package final var untakenBytes: Int {
         isClosed ? 0 : unsentBytes + Int(clinux_unacknowledged(descriptor))
@@ -138,7 +138,7 @@ open class Connection: Endpoint {
     /// The peer is gone in both directions and nobody has read that: the owner waits for something
     /// else.
     open func brokeWhileUnread() {}
-    /// The connection broke while octets waited to be sent.
+    /// The connection broke while bytes waited to be sent.
     open func outputFailed() {}
 
     override final func noted(_ events: UInt32) {
@@ -224,7 +224,7 @@ extension Connection {
         }
     }
 
-    /// Decrypted octets that are there already come first; then one read from the socket.
+    /// Decrypted bytes that are there already come first; then one read from the socket.
     private func read(through tls: TLSSession) -> ReadOutcome {
         while true {
             switch tls.read(into: lane.input) {
@@ -326,7 +326,7 @@ extension Connection {
         return .sent
     }
 
-    /// Moves what the TLS machine wants to send into the unsent octets, and sends.
+    /// Moves what the TLS machine wants to send into the unsent bytes, and sends.
     final func sendCiphertext(of tls: TLSSession) -> WriteOutcome {
         tls.takeCiphertext(into: &unsent)
         return flush()

@@ -6,7 +6,7 @@ package enum ConnectionError: Error {
     case socket(SocketError)
     /// The TLS machine refused what the peer sent.
     case tls(TLSFailure)
-    /// The TLS machine would not take octets to send.
+    /// The TLS machine would not take bytes to send.
     case tlsWrite
     /// The peer ended a TLS connection without saying so: what was read may be cut short.
     case truncated

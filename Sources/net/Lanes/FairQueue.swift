@@ -1,5 +1,5 @@
 /// Who is served next: deficit round robin with room for the sparse, as FQ-CoDel has it (RFC 8290
-/// §4.1 and §4.2), in nanoseconds of the server's time where that counts octets.
+/// §4.1 and §4.2), in nanoseconds of the server's time where that counts bytes.
 ///
 /// Members wait in flows, first come, first served within each. Flows take turns. One that has had
 /// its quantum goes behind the others; one that begins to wait goes before those that still wait,
@@ -9,7 +9,7 @@
 /// Members and flows are numbers that the owner gives. A member waits once, with all its news.
 ///
 /// How much a member should read at once is also known here, from what its flow's last turn took:
-/// who sends what is dear to read, such as chunks of one octet, holds up nobody, and a transfer is
+/// who sends what is dear to read, such as chunks of one byte, holds up nobody, and a transfer is
 /// read in large pieces.
 struct FairQueue {
     /// A member whose turn it is.
@@ -17,7 +17,7 @@ struct FairQueue {
         var member: Int
         /// What it waited to be told: one bit for each.
         var news: UInt32
-        /// Octets that it should read at most.
+        /// Bytes that it should read at most.
         var inputMax: Int
         var flow: Int
     }
@@ -27,7 +27,7 @@ struct FairQueue {
     /// Nanoseconds that a turn should take at most, where what is read decides: more than the
     /// digest of a whole read does.
     static let turnTarget = 200_000
-    /// Octets of a read, least and most. How many is told from turns that read the least or more.
+    /// Bytes of a read, least and most. How many is told from turns that read the least or more.
     static let inputRange = 4 << 10...128 << 10
     /// What a flow can owe: a turn that took long, or was held up by the system, costs no more.
     private static let debtMax = quantum * 8
@@ -141,7 +141,7 @@ struct FairQueue {
         return Turn(member: member, news: news, inputMax: Int(flows[flow].inputMax), flow: flow)
     }
 
-    /// The turn that was taken last took so long, and read so many octets.
+    /// The turn that was taken last took so long, and read so many bytes.
     mutating func charge(nanoseconds: UInt64, octets: Int) {
         let left = flows[current].deficit &- Int64(clamping: nanoseconds)
         flows[current].deficit = max(left, -Self.debtMax)

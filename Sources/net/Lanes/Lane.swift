@@ -7,9 +7,9 @@ import Glibc
 /// `@unchecked Sendable`: every stored property below is constant and `Sendable`, or touched on
 /// `queue` alone, after `start()`; entries from outside check that with `preconditionOnQueue()`.
 package final class Lane: @unchecked Sendable {
-    /// Octets that one read can bring.
+    /// Bytes that one read can bring.
     package static let inputBytes = FairQueue.inputRange.upperBound
-    /// Octets of ciphertext that one read can bring: two full records.
+    /// Bytes of ciphertext that one read can bring: two full records.
     private static let ciphertextBytes = 36 << 10
     /// What connections are watched for: both directions and the peer's end, edge-triggered.
     package static let bothEdges = clinux_both_edges
@@ -53,7 +53,7 @@ package final class Lane: @unchecked Sendable {
     /// As much of it as the endpoint that is being served should read at once.
     var input: UnsafeMutableRawBufferPointer { .init(rebasing: wholeInput[..<inputMax]) }
     private var inputMax = inputBytes
-    /// Octets that the endpoint being served has read.
+    /// Bytes that the endpoint being served has read.
     var inputCount = 0
     /// Where ciphertext lands before it is decrypted into ``input``.
     let ciphertextInput: UnsafeMutableRawBufferPointer

@@ -14,7 +14,7 @@ package final class Listener: Endpoint {
     /// How long accepting pauses when the process or the system has no more descriptors.
     private static let pauseMilliseconds: UInt64 = 100
 
-    /// Octets that the kernel takes for a peer and has not sent yet; beyond them it takes no more.
+    /// Bytes that the kernel takes for a peer and has not sent yet; beyond them it takes no more.
     ///
     /// Left alone it takes as many as `tcp_wmem` allows, 4 MiB and more, for every peer that reads
     /// slowly or not at all. TCP_NOTSENT_LOWAT (tcp(7)) bounds only what is not sent: what is on

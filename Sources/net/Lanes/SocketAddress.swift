@@ -9,7 +9,7 @@ package struct SocketAddress: Sendable {
     /// An empty address, for calls that fill it in.
     init() {}
 
-    /// A Unix socket; `nil` when the path is empty or longer than the 107 octets the kernel takes.
+    /// A Unix socket; `nil` when the path is empty or longer than the 107 bytes the kernel takes.
     package init?(unixPath: String) {
         var address = sockaddr_un()
         let path = Array(unixPath.utf8)
@@ -93,7 +93,7 @@ package struct SocketAddress: Sendable {
         }
     }
 
-    /// The IP address's octets, 4 or 16; an IPv4 address mapped into IPv6 gives its 4. Empty for a
+    /// The IP address's bytes, 4 or 16; an IPv4 address mapped into IPv6 gives its 4. Empty for a
     /// Unix socket.
     package var octets: [UInt8] {
         switch family {

@@ -1,6 +1,6 @@
 internal import COpenSSL
 
-/// The two octet streams between OpenSSL and the driver of a session.
+/// The two byte streams between OpenSSL and the driver of a session.
 ///
 /// It takes the place of OpenSSL's memory BIO, which keeps its largest buffer for as long as the
 /// connection lives and copies once more. Here an idle connection holds no buffer at all.
@@ -12,10 +12,10 @@ final class CiphertextPipe {
     private var lent = UnsafeRawBufferPointer(start: nil, count: 0)
     /// What OpenSSL wants sent.
     private(set) var output: [UInt8] = []
-    /// How many octets OpenSSL has written, ever.
+    /// How many bytes OpenSSL has written, ever.
     private(set) var writtenCount = 0
 
-    /// How many octets OpenSSL can read.
+    /// How many bytes OpenSSL can read.
     var unreadCount: Int { kept.count - keptStart + lent.count }
 
     /// Appends what the peer sent.
@@ -37,9 +37,9 @@ final class CiphertextPipe {
         }
     }
 
-    /// Makes room for what a write of so many octets will become.
+    /// Makes room for what a write of so many bytes will become.
     func reserve(plaintext count: Int) {
-        // A record carries at most 2^14 octets and adds 29 (TLS 1.2, AES-GCM) or less.
+        // A record carries at most 2^14 bytes and adds 29 (TLS 1.2, AES-GCM) or less.
         output.reserveCapacity(output.count + count + (count / 16384 + 1) * 32)
     }
 
@@ -53,7 +53,7 @@ final class CiphertextPipe {
         output = []
     }
 
-    /// Hands octets to OpenSSL.
+    /// Hands bytes to OpenSSL.
     ///
     /// - Returns: how many; 0 when there are none.
     fileprivate func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
@@ -93,7 +93,7 @@ extension CiphertextPipe {
         BIO_meth_set_read_ex(method) { bio, buffer, capacity, count in
             guard let pipe = CiphertextPipe.of(bio), let buffer, let count else { return 0 }
             copenssl_bio_clear_retry_flags(bio)
-            // OpenSSL vouches for `capacity` octets at `buffer` during this call.
+            // OpenSSL vouches for `capacity` bytes at `buffer` during this call.
             let target = UnsafeMutableRawBufferPointer(start: buffer, count: capacity)
             count.pointee = pipe.read(into: target)
             guard count.pointee == 0 else { return 1 }
@@ -103,7 +103,7 @@ extension CiphertextPipe {
         BIO_meth_set_write_ex(method) { bio, octets, length, count in
             guard let pipe = CiphertextPipe.of(bio), let octets, let count else { return 0 }
             copenssl_bio_clear_retry_flags(bio)
-            // As above, for `length` octets.
+            // As above, for `length` bytes.
             pipe.write(UnsafeRawBufferPointer(start: octets, count: length))
             count.pointee = length
             return 1

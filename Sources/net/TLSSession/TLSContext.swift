@@ -242,7 +242,7 @@ extension TLSContext {
         offered,
         offeredLength,
         _ in
-        // OpenSSL vouches for `offeredLength` octets at `offered`, and keeps them while it reads
+        // OpenSSL vouches for `offeredLength` bytes at `offered`, and keeps them while it reads
         // the answer, which points into them.
         let list = UnsafeBufferPointer(start: offered, count: Int(offeredLength))
         var start = 0

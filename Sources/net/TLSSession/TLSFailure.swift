@@ -1,13 +1,13 @@
 /// Why a TLS connection can't go on.
 ///
 /// `reason` is what code compares and metrics count; `detail` is OpenSSL's own text for the log and
-/// is left out of `==`. A detail never holds key material or octets of the application.
+/// is left out of `==`. A detail never holds key material or bytes of the application.
 package struct TLSFailure: Error, Sendable {
     /// What went wrong. The raw value is a log field and a metric label: add, do not rename.
     package enum Reason: String, CaseIterable, Sendable {
         /// The peer speaks HTTP without TLS.
         case plainHTTP = "plain-http"
-        /// The peer's first octet begins no TLS record.
+        /// The peer's first byte begins no TLS record.
         case notTLS = "not-tls"
         /// The two sides share no version of TLS.
         case versionUnsupported = "version-unsupported"

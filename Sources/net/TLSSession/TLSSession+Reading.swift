@@ -3,7 +3,7 @@ internal import COpenSSL
 extension TLSSession {
     /// Decrypts into `buffer`, which is not empty, as many records as fit.
     ///
-    /// Each octet is copied once, out of OpenSSL's record. Call again until it needs input.
+    /// Each byte is copied once, out of OpenSSL's record. Call again until it needs input.
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> ReadOutcome {
         precondition(!buffer.isEmpty, "TLSSession: a buffer to read into")
         switch phase {
@@ -36,7 +36,7 @@ extension TLSSession {
             ERR_clear_error()
             var read = 0
             let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
-            // OpenSSL writes at most `rest.count` octets, in this call.
+            // OpenSSL writes at most `rest.count` bytes, in this call.
             let result = SSL_read_ex(pointer, rest.baseAddress, rest.count, &read)
             if result == 1 {
                 count += read

@@ -1,7 +1,7 @@
 internal import COpenSSL
 
 extension TLSSession {
-    /// Encrypts octets; they wait, in plain, while the handshake runs.
+    /// Encrypts bytes; they wait, in plain, while the handshake runs.
     ///
     /// - Returns: whether they were accepted, all or none. Not after ``shutDown()``, not after a
     ///   failure, and not beyond `TLSLimits.untakenCiphertextMax` and

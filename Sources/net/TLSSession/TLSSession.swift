@@ -1,12 +1,12 @@
 // TLS as a machine without sockets.
 //
 // A session is one connection's end of TLS 1.2 or 1.3, by OpenSSL. It does no I/O. Its driver feeds
-// it what the peer sent, takes from it what is to be sent, and reads and writes plain octets in
+// it what the peer sent, takes from it what is to be sent, and reads and writes plain bytes in
 // between:
 //
-//      socket ── feed(_:) ──────────────▶ ┌─────────┐ ── read(into:) ──▶ plain octets
+//      socket ── feed(_:) ──────────────▶ ┌─────────┐ ── read(into:) ──▶ plain bytes
 //                                         │ session │
-//      socket ◀─ takeCiphertext(into:) ── └─────────┘ ◀── write(_:) ──── plain octets
+//      socket ◀─ takeCiphertext(into:) ── └─────────┘ ◀── write(_:) ──── plain bytes
 //
 // After every call the driver sends what ``TLSSession/hasCiphertext`` announces: a read can
 // complete the handshake or answer a key update, and a failure leaves the alert that tells the
@@ -27,11 +27,11 @@ internal import COpenSSL
 package final class TLSSession {
     /// What a read brought.
     package enum ReadOutcome: Equatable {
-        /// So many plain octets are at the start of the buffer, at least one.
+        /// So many plain bytes are at the start of the buffer, at least one.
         case octets(Int)
         /// Nothing until more is fed.
         case needsInput
-        /// The peer said that it has sent its last octet (close_notify).
+        /// The peer said that it has sent its last byte (close_notify).
         case closed
         /// The connection is of no more use; send what ``hasCiphertext`` announces, then close.
         case failed(TLSFailure)
@@ -61,7 +61,7 @@ package final class TLSSession {
     var recordsCount = 0
     var hasInputEnded = false
     private var handshakeInputCount = 0
-    /// Octets that the peer has drawn from us since it last sent content.
+    /// Bytes that the peer has drawn from us since it last sent content.
     var answersCount = 0
 
     /// The server's end.
@@ -79,7 +79,7 @@ package final class TLSSession {
     /// - Parameters:
     ///   - context: a client's.
     ///   - host: a domain name, sent as SNI too, or an IP address, which is not (RFC 6066 §3).
-    /// - Throws: `library`, for want of memory or when the name has an octet 0 or is too long.
+    /// - Throws: `library`, for want of memory or when the name has a byte 0 or is too long.
     package init(connecting context: TLSContext, to host: String) throws(TLSFailure) {
         precondition(context.role == .client, "TLSSession: a client's context")
         self.context = context
@@ -143,7 +143,7 @@ extension TLSSession {
     /// There is something to send.
     package var hasCiphertext: Bool { !pipe.output.isEmpty }
 
-    /// How many plain octets wait for the end of the handshake. A writer should stop while there
+    /// How many plain bytes wait for the end of the handshake. A writer should stop while there
     /// are any.
     package var earlyPlaintextCount: Int { earlyPlaintext.count }
 
@@ -182,13 +182,13 @@ extension TLSSession {
         if case .failed = phase { return false }
         guard !octets.isEmpty else { return true }
         guard pipe.unreadCount + octets.count <= TLSLimits.unreadCiphertextMax else {
-            return fail(.limitReached, "more than \(TLSLimits.unreadCiphertextMax) octets unread")
+            return fail(.limitReached, "more than \(TLSLimits.unreadCiphertextMax) bytes unread")
         }
         guard case .handshaking = phase else { return true }
         if handshakeInputCount == 0, !isRecordStart(octets[0]) { return false }
         handshakeInputCount += octets.count
         guard handshakeInputCount <= TLSLimits.handshakeInputMax else {
-            return fail(.limitReached, "a handshake of over \(TLSLimits.handshakeInputMax) octets")
+            return fail(.limitReached, "a handshake of over \(TLSLimits.handshakeInputMax) bytes")
         }
         return true
     }
@@ -200,8 +200,8 @@ extension TLSSession {
         switch octet {
         case 20...24: true
         case UInt8(ascii: "A")...UInt8(ascii: "Z"):
-            fail(.plainHTTP, "the first octet is a letter")
-        default: fail(.notTLS, "the first octet is \(octet)")
+            fail(.plainHTTP, "the first byte is a letter")
+        default: fail(.notTLS, "the first byte is \(octet)")
         }
     }
 

@@ -61,7 +61,7 @@ package final class ChallengeIssuer: Sendable {
         assertion = SpentChallenges(capacity: capacity, lifetime: lifetimes.assertion)
     }
 
-    /// Eight octets of randomness.
+    /// Eight bytes of randomness.
     package static func randomEpoch() -> UInt64 {
         RandomOctets.make(count: 8).reduce(0) { $0 << 8 | UInt64($1) }
     }

@@ -1,4 +1,4 @@
-/// What a challenge may be used for. The raw value is its octet in the challenge.
+/// What a challenge may be used for. The raw value is its byte in the challenge.
 package enum ChallengePurpose: UInt8, CaseIterable, Hashable, Sendable {
     /// Attesting a new key.
     case enrolment = 1

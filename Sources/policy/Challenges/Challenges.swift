@@ -1,14 +1,14 @@
 // The one-time challenges of the gateway.
 //
-// A challenge is 42 octets, sent as 56 characters of base64url:
+// A challenge is 42 bytes, sent as 56 characters of base64url:
 //
-//     offset  octets  meaning
+//     offset  bytes  meaning
 //     0       1       version, 1
 //     1       1       purpose: 1 enrolment, 2 assertion
 //     2       8       epoch, drawn anew at every start
 //     10      8       serial number, of its own row for each purpose
 //     18      8       expiry, seconds since 1970
-//     26      16      HMAC-SHA-256 over the octets before, its first half
+//     26      16      HMAC-SHA-256 over the bytes before, its first half
 //
 // Numbers are big-endian. Issuing keeps nothing: a client that asks for challenges takes no memory
 // and nothing that another needs. Spending, which comes after a signature was verified, is what is

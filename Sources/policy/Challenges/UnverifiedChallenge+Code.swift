@@ -16,7 +16,7 @@ extension UnverifiedChallenge {
         return Base64.encodeURL(octets.span)
     }
 
-    /// Whether the code is that of the octets before it, decided in a time that does not depend on
+    /// Whether the code is that of the bytes before it, decided in a time that does not depend on
     /// where they differ.
     func isAuthentic(under key: HMACSHA256.Key) -> Bool {
         let code = key.code(octets.span.extracting(0..<Self.signedCount)).bytes

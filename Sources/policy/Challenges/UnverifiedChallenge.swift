@@ -2,10 +2,10 @@ internal import ByteCoding
 
 /// The parts of a challenge as its text says them; the code is not checked.
 package struct UnverifiedChallenge: Sendable {
-    /// Octets of a challenge, and characters of its text.
+    /// Bytes of a challenge, and characters of its text.
     package static let octetCount = 42
     package static let textCount = 56
-    /// The octets that the code covers.
+    /// The bytes that the code covers.
     static let signedCount = 26
     static let version: UInt8 = 1
 
@@ -46,7 +46,7 @@ package struct UnverifiedChallenge: Sendable {
         return number
     }
 
-    /// The octets that the code covers.
+    /// The bytes that the code covers.
     static func signed(
         _ purpose: ChallengePurpose,
         epoch: UInt64,

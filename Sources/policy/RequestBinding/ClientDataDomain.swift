@@ -1,6 +1,6 @@
 /// Which form some client data belongs to. It belongs to one: no form accepts another's.
 ///
-/// An assertion says nothing about the form that its client data were written in. Were some octets
+/// An assertion says nothing about the form that its client data were written in. Were some bytes
 /// good in two forms, an assertion made for one rule would be good at another that signs in the
 /// other form, and what keeps it from being admitted twice there (a challenge) might not be looked
 /// at here. So each form accepts its own domain alone, and what a client data begins with tells the
@@ -14,7 +14,7 @@ public enum ClientDataDomain: Hashable, Sendable {
     /// Everything else.
     case content
 
-    /// The most octets from the start that tell the domain.
+    /// The most bytes from the start that tell the domain.
     public static let startCount = 57
 
     private static let linesStart = Array("portcullis-request-v".utf8)
@@ -23,7 +23,7 @@ public enum ClientDataDomain: Hashable, Sendable {
 
     /// The domain of client data.
     ///
-    /// - Parameter start: the first ``startCount`` octets, or all of them where there are fewer.
+    /// - Parameter start: the first ``startCount`` bytes, or all of them where there are fewer.
     public init(of start: Span<UInt8>) {
         if Self.begins(start, with: Self.linesStart) {
             self = .lines

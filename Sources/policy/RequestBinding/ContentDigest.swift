@@ -4,11 +4,11 @@ import ByteCoding
 public enum ContentDigest {
     /// What a field says.
     public enum Reading: Equatable, Sendable {
-        /// SHA-256 of the content, 32 octets.
+        /// SHA-256 of the content, 32 bytes.
         case digest([UInt8])
         /// No sha-256 member: other algorithms only, or nothing.
         case absent
-        /// Not the field's grammar, or not 32 octets, or sha-256 twice with different values.
+        /// Not the field's grammar, or not 32 bytes, or sha-256 twice with different values.
         case malformed
     }
 

@@ -14,14 +14,14 @@
 //                  AQEAAAAAAAAAA...              challenge
 //                  idempotency-key: 8e03978e     one line a signed header field
 //
-//   content    the content's octets, as in Apple's own sample
-//   challenge  the challenge's octets
+//   content    the content's bytes, as in Apple's own sample
+//   challenge  the challenge's bytes
 //
 // A signed header that the request does not carry is written as its bare name, without a colon, so
 // that "absent" and "empty" differ. Several lines of one field are joined by ", " (RFC 9110 §5.3).
-// A request without content signs the digest of zero octets.
+// A request without content signs the digest of zero bytes.
 //
-// No octets are client data of two forms, nor of two rules of the line form that sign different
+// No bytes are client data of two forms, nor of two rules of the line form that sign different
 // parts or fields (`ClientDataDomain`, `RequestLines`):
 //
 // * Client data that begin with "portcullis-request-v" are lines, those that have the shape of a
@@ -32,4 +32,4 @@
 //   refused where the method is signed.
 // * An attestation is no assertion: Apple signs it, the device's key does not.
 //
-// Nothing here hashes: digests come in as 32 octets.
+// Nothing here hashes: digests come in as 32 bytes.

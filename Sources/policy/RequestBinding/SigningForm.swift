@@ -6,9 +6,9 @@ public struct SignedParts: OptionSet, Hashable, Sendable {
     /// A set from its bits.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// The method's octets in the request line.
+    /// The method's bytes in the request line.
     public static let method = SignedParts(rawValue: 1)
-    /// The target's octets in the request line, in origin-form with the query.
+    /// The target's bytes in the request line, in origin-form with the query.
     public static let target = SignedParts(rawValue: 2)
     /// The SHA-256 digest of the content, transfer codings taken off, content codings untouched.
     public static let body = SignedParts(rawValue: 4)
@@ -24,9 +24,9 @@ public enum SigningForm: Hashable, Sendable {
     ///
     /// Header names are in lower case.
     case lines(SignedParts, headers: [String])
-    /// The content's octets, nothing else.
+    /// The content's bytes, nothing else.
     case content
-    /// The challenge's octets, nothing else.
+    /// The challenge's bytes, nothing else.
     case challenge
 
     /// Whether the content takes part in the signature.

@@ -5,9 +5,9 @@ package import Cryptography
 package struct AppPolicy: Sendable {
     /// How the client makes `clientDataHash` for `attestKey` out of the challenge's text.
     package enum ClientDataHash: String, CaseIterable, Sendable {
-        /// SHA-256 of the text's octets, as Apple's documentation has it.
+        /// SHA-256 of the text's bytes, as Apple's documentation has it.
         case sha256
-        /// The text's octets themselves, as Apple's sample has it.
+        /// The text's bytes themselves, as Apple's sample has it.
         case raw
     }
 

@@ -3,7 +3,7 @@ package struct Bucket: Hashable, Sendable {
     /// 0…999,999. A share of n millionths takes in the buckets below n.
     package let number: Int
 
-    /// The first eight octets of a MAC, big-endian, modulo a million.
+    /// The first eight bytes of a MAC, big-endian, modulo a million.
     ///
     /// The remainder favours low buckets by less than one part in 10¹³.
     init(mac: Span<UInt8>) {

@@ -1,4 +1,4 @@
-/// A number of octets.
+/// A number of bytes.
 package struct ByteCount: Comparable, Hashable, Sendable {
     /// 0 or more.
     package let rawValue: Int
@@ -18,7 +18,7 @@ package struct ByteCount: Comparable, Hashable, Sendable {
         return ByteCount(overflow ? .max : product)
     }
 
-    /// The units a text may carry, with their factors. `B` alone is octets.
+    /// The units a text may carry, with their factors. `B` alone is bytes.
     package static let units: [(name: String, factor: Int)] = [
         ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40),
         ("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("B", 1),

@@ -105,7 +105,7 @@ package enum HostPattern: Hashable, Sendable {
         return end
     }
 
-    /// A letter of US-ASCII in lower case, any other octet as it is.
+    /// A letter of US-ASCII in lower case, any other byte as it is.
     package static func foldedCase(_ octet: UInt8) -> UInt8 { lowerCase(octet) }
 
     @inline(__always)
@@ -113,7 +113,7 @@ package enum HostPattern: Hashable, Sendable {
         (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(octet) ? octet | 0x20 : octet
     }
 
-    /// Whether the octets of `host` from `start` on begin with `name`, without case.
+    /// Whether the bytes of `host` from `start` on begin with `name`, without case.
     static func agrees(_ name: Span<UInt8>, with host: Span<UInt8>, from start: Int) -> Bool {
         guard start >= 0, host.count - start >= name.count else { return false }
         for index in 0..<name.count where lowerCase(host[start + index]) != name[index] {

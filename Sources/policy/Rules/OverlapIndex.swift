@@ -84,7 +84,7 @@ extension PathPattern {
     /// A path that is one of both patterns, as a request would write it; the other pattern must
     /// share one with this.
     ///
-    /// - `one`: the segment that stands for `*` where neither pattern says more; unreserved octets.
+    /// - `one`: the segment that stands for `*` where neither pattern says more; unreserved bytes.
     package func example(sharedWith other: PathPattern, one: String) -> String {
         let count = max(segments.count, other.segments.count)
         let parts = (0..<count).map { place in

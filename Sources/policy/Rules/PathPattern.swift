@@ -17,7 +17,7 @@ package struct PathPattern: Hashable, Sendable {
         case partialWildcard
         /// `**` before the end.
         case restBeforeEnd
-        /// A query, a fragment, a space, an octet outside of US-ASCII, or an encoded `*`.
+        /// A query, a fragment, a space, a byte outside of US-ASCII, or an encoded `*`.
         case character
         /// Two slashes in a row, or nothing before a `;`: no request can meet it in all readings.
         case emptySegment
@@ -60,7 +60,7 @@ package struct PathPattern: Hashable, Sendable {
 
     /// Reads a pattern as a rule writes it.
     ///
-    /// - Throws: the first fault found; wildcards before octets before constructs.
+    /// - Throws: the first fault found; wildcards before bytes before constructs.
     package init(_ text: String) throws(Fault) {
         let octets = Array(text.utf8)
         guard octets.first == UInt8(ascii: "/") else { throw .noLeadingSlash }

@@ -56,7 +56,7 @@ package struct Rollout: Sendable {
         }
     }
 
-    /// HMAC-SHA-256 with the salt as its key, over the key id's 32 octets or the address's 4 or 16.
+    /// HMAC-SHA-256 with the salt as its key, over the key id's 32 bytes or the address's 4 or 16.
     package func bucket(of subject: Span<UInt8>) -> Bucket {
         let mac = key.code(subject).bytes
         return Bucket(mac: mac.span)

@@ -61,7 +61,7 @@ struct RouteIndex: Sendable {
     var methodOfGet: UInt64 = 0
     /// The most segments that a pattern has.
     var depth = 0
-    /// The most octets of a segment that a pattern names.
+    /// The most bytes of a segment that a pattern names.
     var labelBytesMax = 0
     /// The steps of readings that make another pattern of some pattern.
     var odd: PathReading = []
@@ -106,7 +106,7 @@ struct RouteIndex: Sendable {
 
     /// Visits the trees of the host itself and of all `*.` patterns above it.
     ///
-    /// The hash runs from the host's last octet to its first, so that one pass has the hash of
+    /// The hash runs from the host's last byte to its first, so that one pass has the hash of
     /// every suffix on its way.
     private func visitHosts(
         _ host: Span<UInt8>,

@@ -38,7 +38,7 @@ package struct Judge {
         admissions = AppAdmissions(rules, self.apps)
     }
 
-    /// SHA-256 of no octets.
+    /// SHA-256 of no bytes.
     static let emptyDigest = SHA256.digest(Span())
 
     /// Judges what a head shows, for a rule that observes or enforces.
@@ -50,7 +50,7 @@ package struct Judge {
     /// the signature, so that a worthless assertion holds nothing. A client that keeps its content
     /// back until it is asked for it is told beforehand when counter or challenge are of no use.
     ///
-    /// - `octets`: the head's octets.
+    /// - `octets`: the head's bytes.
     /// - `now`: the wall clock.
     /// - `mayVerify`: whether the client's address has verifications left; without, what would
     ///   need one is refused.

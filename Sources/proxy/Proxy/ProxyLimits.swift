@@ -19,9 +19,9 @@ package struct ProxyLimits: Sendable {
     package var heldDiskMax = 1 << 30
     /// Bytes of held content of one address, in memory and in files; more is refused.
     package var addressHeldMax = 256 << 20
-    /// Octets that are read away after an early answer before the connection is closed.
+    /// Bytes that are read away after an early answer before the connection is closed.
     package var drainBytesMax = 256 << 10
-    /// Octets of content the gateway's own endpoints read.
+    /// Bytes of content the gateway's own endpoints read.
     package var endpointBodyMax = 16 << 10
     /// Client connections of one address on all lanes; one more is closed at once.
     package var addressConnectionsMax: Int?

@@ -10,7 +10,7 @@ struct Answer {
     /// The content of a refusal or of a call to an endpoint, as far as it is kept.
     var content: [UInt8] = []
 
-    /// The most octets that are kept.
+    /// The most bytes that are kept.
     static let contentMax = 16 << 10
 
     mutating func clear() {

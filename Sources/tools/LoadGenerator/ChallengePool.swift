@@ -42,7 +42,7 @@ struct ChallengePool {
         return (taken.map(\.text), taken.first?.goodUntil ?? .max)
     }
 
-    /// The same challenge as another start of the gateway would have issued it: the eight octets of
+    /// The same challenge as another start of the gateway would have issued it: the eight bytes of
     /// the epoch, behind version and purpose, differ.
     static func ofAnotherStart(_ text: [UInt8]) -> [UInt8]? {
         guard var octets = Base64.decode(text.span), octets.count > 10 else { return nil }

@@ -1,12 +1,12 @@
 /// How large the content of requests is, and how it is framed.
 package struct ContentPlan: Equatable, Sendable {
-    /// Octets; 0 for no content.
+    /// Bytes; 0 for no content.
     package let sizes: [Int]
     package let isChunked: Bool
 
-    /// The most octets of content: each size is held twice, as it is and changed.
+    /// The most bytes of content: each size is held twice, as it is and changed.
     package static let sizeMax = 64 << 20
-    /// A range is sent as so many sizes, evenly spread: each has its octets ready.
+    /// A range is sent as so many sizes, evenly spread: each has its bytes ready.
     private static let stepsMax = 16
 
     package static let none = ContentPlan(0...0, isChunked: false)

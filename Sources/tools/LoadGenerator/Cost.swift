@@ -27,7 +27,7 @@ package struct Cost: Sendable {
     /// Cores that were busy.
     var cores: Double { elapsed == 0 ? 0 : Double(cpu) / Double(elapsed) }
 
-    /// The machine's memory in octets.
+    /// The machine's memory in bytes.
     static var physicalMemory: Int {
         max(sysconf(Int32(_SC_PHYS_PAGES)), 0) * max(sysconf(Int32(_SC_PAGESIZE)), 0)
     }

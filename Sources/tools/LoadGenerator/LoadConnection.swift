@@ -123,7 +123,7 @@ final class LoadConnection: Connection {
         case .connecting: take()
         case .idle:
             // RFC 9112 §9.2: data without a request is no response; an end is an end. Under TLS
-            // there may be tickets, which bring no octets.
+            // there may be tickets, which bring no bytes.
             if case .wouldBlock = read() { return }
             state = .closed
             close()

@@ -3,7 +3,7 @@
 //
 //   Fleet              devices out of one seed, and the counter at which the next run begins
 //   RequestDemand      what the gateway's own configuration asks of the request that is sent
-//   RequestTemplate    the octets of a request but for its proof, and what is hashed
+//   RequestTemplate    the bytes of a request but for its proof, and what is hashed
 //   Mix, Sending       which kind the n-th request is, what it is made of, what has to come of it
 //   Pacing             when the n-th request is due
 //   LoadLane           one lane: connections, devices, challenges; sends and judges the answers

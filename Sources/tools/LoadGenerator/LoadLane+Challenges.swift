@@ -3,7 +3,7 @@ import Lanes
 
 // Challenges: from the answers, and from the endpoint where those do not suffice.
 extension LoadLane {
-    /// Octets of a call for eight challenges, the most of one call.
+    /// Bytes of a call for eight challenges, the most of one call.
     private func callMessage() -> Message {
         let document = #"{"purpose":"assertion","count":8}"#
         let head = """

@@ -2,7 +2,7 @@ import DequeModule
 import Histogram
 import Lanes
 
-// From the moment at which a request is due to its octets on the wire.
+// From the moment at which a request is due to its bytes on the wire.
 extension LoadLane {
     /// Sends all that is due, as far as connections, devices and challenges are free.
     func pump() {

@@ -1,6 +1,6 @@
 import Rules
 
-/// The octets of one request: its head, and which content goes behind it.
+/// The bytes of one request: its head, and which content goes behind it.
 struct Message: Sendable {
     /// The head; with content in it when that differs from request to request.
     var head: [UInt8] = []
@@ -42,7 +42,7 @@ extension RequestTemplate {
         message.content = nil
     }
 
-    /// The octets behind the head.
+    /// The bytes behind the head.
     func body(of message: Message) -> [UInt8] {
         guard let content = message.content else { return [] }
         return message.isContentChanged ? contents[content].changed : contents[content].octets
@@ -57,8 +57,8 @@ extension RequestTemplate {
         head.append(0x0A)
     }
 
-    /// An assertion ends in 37 octets of authenticator data and the name of the member, 19 octets
-    /// with its head; before them stands the signature, whose last 32 are `s`. So 80 octets before
+    /// An assertion ends in 37 bytes of authenticator data and the name of the member, 19 bytes
+    /// with its head; before them stands the signature, whose last 32 are `s`. So 80 bytes before
     /// the end is inside `s`, which any change of a whole character changes.
     private static let charactersBehindChange = 80 * 4 / 3
 

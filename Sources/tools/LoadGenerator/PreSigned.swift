@@ -20,7 +20,7 @@ struct PreSigned: Sendable {
         /// A challenge for each, in the order of devices and then counters; empty for none.
         let challenges: [[UInt8]]
 
-        /// Octets that all of it will take.
+        /// Bytes that all of it will take.
         var octetCount: Int { devices.count * (keyIDCount + perDevice * slotCount) }
     }
 

@@ -4,7 +4,7 @@ package enum RequestKind: String, CaseIterable, Sendable {
     case good
     /// Without any proof.
     case missing
-    /// A request that was admitted, octet for octet.
+    /// A request that was admitted, byte for byte.
     case replayed
     /// Signed, then changed: the signature, the target or the content.
     case tampered

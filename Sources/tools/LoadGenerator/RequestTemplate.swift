@@ -5,13 +5,13 @@ import JSONText
 import RequestBinding
 import Rules
 
-/// The octets of a request but for its proof, and what of them is signed.
+/// The bytes of a request but for its proof, and what of them is signed.
 struct RequestTemplate: Sendable {
     /// One size of content.
     struct Content: Sendable {
         /// As framed on the wire; empty for no content.
         var octets: [UInt8] = []
-        /// The same with one octet changed.
+        /// The same with one byte changed.
         var changed: [UInt8] = []
         /// The content itself, inside its framing.
         var plain: Range<Int> = 0..<0

@@ -5,11 +5,11 @@ package enum Sending: Int, CaseIterable, Sendable {
     case good
     case missing
     case replayed
-    /// One octet of the signature differs.
+    /// One byte of the signature differs.
     case tamperedSignature
     /// The target has something in its query that was not signed.
     case tamperedTarget
-    /// One octet of the content differs.
+    /// One byte of the content differs.
     case tamperedContent
     /// A counter below one that was admitted; itself it never was.
     case staleCounter

@@ -20,7 +20,7 @@ struct Call {
         return call
     }
 
-    /// The octets of the head.
+    /// The bytes of the head.
     var head: [UInt8] {
         var text = "\(method) \(target) HTTP/1.1\r\nHost: shop.example.com\r\nConnection: close\r\n"
         for field in fields { text += "\(field.name): \(field.value)\r\n" }
@@ -32,7 +32,7 @@ struct Call {
         return Array((text + "\r\n").utf8)
     }
 
-    /// The octets behind the head, in the pieces in which they are sent.
+    /// The bytes behind the head, in the pieces in which they are sent.
     var pieces: [[UInt8]] {
         guard isChunked else { return [content] }
         let size = 64 << 10
@@ -44,7 +44,7 @@ struct Call {
         return chunks + [Array("0\r\n\r\n".utf8)]
     }
 
-    /// Sends all but the last octet, then ends, and waits until the gateway has ended too.
+    /// Sends all but the last byte, then ends, and waits until the gateway has ended too.
     func sendTruncated(to port: UInt16) throws(DemoError) {
         let socket = try Socket.connected(to: port)
         try socket.write(head)

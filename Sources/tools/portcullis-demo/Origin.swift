@@ -10,7 +10,7 @@ final class Origin: Sendable {
         var sightings: [Sighting] = []
         /// How many of them were taken.
         var taken = 0
-        /// Octets of content of the request under way.
+        /// Bytes of content of the request under way.
         var octetsUnderWay = 0
     }
 
@@ -45,9 +45,9 @@ final class Origin: Sendable {
         }
     }
 
-    /// Waits until so many octets of the content under way have come.
+    /// Waits until so many bytes of the content under way have come.
     func awaitOctets(_ count: Int) throws(DemoError) {
-        try wait("the origin saw no octet of the upload") { record in
+        try wait("the origin saw no byte of the upload") { record in
             record.octetsUnderWay >= count ? () : nil
         }
     }

@@ -3,7 +3,7 @@ import Cryptography
 /// A request as the origin saw it.
 struct Sighting: Sendable {
     let head: MessageReader.Head
-    /// Octets of content.
+    /// Bytes of content.
     let contentCount: Int
     /// SHA-256 of what came of the content.
     let digest: SHA256Digest

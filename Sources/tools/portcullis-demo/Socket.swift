@@ -44,7 +44,7 @@ final class Socket: Sendable {
         else { throw DemoError("can't listen: \(lastError)") }
         var bound = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        // The kernel writes at most `length` octets of a record that is as long.
+        // The kernel writes at most `length` bytes of a record that is as long.
         _ = withUnsafeMutableBytes(of: &bound) { octets in
             octets.withMemoryRebound(to: sockaddr.self) {
                 getsockname(socket.descriptor, $0.baseAddress, &length)
@@ -59,7 +59,7 @@ final class Socket: Sendable {
         return descriptor >= 0 ? Socket(descriptor) : nil
     }
 
-    /// Sends all octets.
+    /// Sends all bytes.
     func write(_ octets: some Collection<UInt8>) throws(DemoError) {
         let octets = Array(octets)
         var sent = 0
@@ -76,7 +76,7 @@ final class Socket: Sendable {
     /// Says that nothing more will be sent.
     func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// What has come, at least one octet; empty when the peer has ended or is gone.
+    /// What has come, at least one byte; empty when the peer has ended or is gone.
     func read() throws(DemoError) -> [UInt8] {
         var failure: Int32 = 0
         let octets = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in

@@ -3,7 +3,7 @@ import LoadGenerator
 
 /// Files that are read and written whole.
 enum TextFile {
-    /// The most octets that are read.
+    /// The most bytes that are read.
     private static let readMax = 1 << 20
 
     static func read(_ path: String) throws(LoadError) -> [UInt8] {

@@ -25,7 +25,7 @@ def serve(connection):
         count = min(len(held), length)
         held = held[count:]
         while count < length:
-            # MSG_TRUNC on TCP: the kernel drops the octets without a copy.
+            # MSG_TRUNC on TCP: the kernel drops the bytes without a copy.
             got = connection.recv_into(room, min(len(room), length - count), socket.MSG_TRUNC)
             if got == 0:
                 return

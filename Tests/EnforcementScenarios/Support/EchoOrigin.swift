@@ -4,7 +4,7 @@ import Foundation
 /// its messages.
 struct EchoOrigin {
     /// Content comes back as it came; in chunks where the path ends so. `GET /seen` lists what was
-    /// seen: method, target, octets of content and verdict.
+    /// seen: method, target, bytes of content and verdict.
     private static let script = #"""
         import http.server, json, sys, threading
 

@@ -89,7 +89,7 @@ final class HTTPClient {
         )
     }
 
-    /// Sends a request's octets and reads the response. A connection that had ended since the last
+    /// Sends a request's bytes and reads the response. A connection that had ended since the last
     /// one is made anew.
     func send(raw: [UInt8], isHead: Bool = false) throws -> Answer {
         let isFresh = reader == nil

@@ -12,7 +12,7 @@ final class RecordingOrigin: @unchecked Sendable {
         let method: String
         let target: String
         let head: MessageReader.Head
-        /// Octets of content that came.
+        /// Bytes of content that came.
         let count: Int
         let digest: SHA256Digest
         /// Whether its end came.

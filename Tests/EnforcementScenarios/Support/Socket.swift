@@ -48,7 +48,7 @@ final class Socket {
         descriptor = -1
     }
 
-    /// Sends all octets.
+    /// Sends all bytes.
     ///
     /// - Throws: when the other side has closed, or takes nothing for too long.
     func send(_ octets: [UInt8]) throws {
@@ -68,7 +68,7 @@ final class Socket {
         }
     }
 
-    /// Sends these octets again and again until none is taken for 200 ms.
+    /// Sends these bytes again and again until none is taken for 200 ms.
     func sendUntilStalled(_ octets: [UInt8]) throws {
         var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         while poll(&entry, 1, 200) > 0 {
@@ -86,7 +86,7 @@ final class Socket {
 
     func send(_ text: String) throws { try send(Array(text.utf8)) }
 
-    /// The next octets; empty at the end.
+    /// The next bytes; empty at the end.
     func receive() throws -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {

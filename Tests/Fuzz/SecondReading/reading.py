@@ -46,7 +46,7 @@ WIDE = re.compile(rb"(/[^#?]*)(\?[^#]*)?\Z")
 ABSOLUTE = re.compile(rb"([A-Za-z][A-Za-z0-9+\-.]*)://([^/?#]*)((?:/[^?#]*)?)(\?[^#]*)?\Z")
 OCTET = rb"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 IPV4 = rb"%s\.%s\.%s\.%s" % ((OCTET,) * 4)
-# RFC 3986 §3.2.2: a name of unreserved octets, sub-delims and escapes, or a literal.
+# RFC 3986 §3.2.2: a name of unreserved bytes, sub-delims and escapes, or a literal.
 NAME = rb"(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})+"
 AUTHORITY = re.compile(rb"(?:\[([0-9A-Fa-f:.]+)\]|(%s))(?::(\d*))?\Z" % NAME)
 QUOTED = rb'"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t \x21-\x7e\x80-\xff])*"'

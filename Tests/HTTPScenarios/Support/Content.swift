@@ -19,7 +19,7 @@ struct Content: Sendable {
         }
     }
 
-    /// The octets in pieces of at most a block.
+    /// The bytes in pieces of at most a block.
     var pieces: some Sequence<[UInt8]> {
         stride(from: 0, to: count, by: Self.blockBytes).lazy.map { start in
             start + Self.blockBytes <= count ? block : Array(block[..<(count - start)])
@@ -53,7 +53,7 @@ extension Wire {
         }
     }
 
-    /// Takes so many octets and says what they hash to.
+    /// Takes so many bytes and says what they hash to.
     func digest(of count: Int) throws -> SHA256Digest {
         var stream = SHA256.Stream()
         var rest = count
@@ -70,12 +70,12 @@ extension Wire {
 
 /// What the process holds in memory.
 enum ResidentMemory {
-    /// In octets; 0 where the system does not say. Under a sanitizer, what is allocated: what is
+    /// In bytes; 0 where the system does not say. Under a sanitizer, what is allocated: what is
     /// resident is its own too, and with AddressSanitizer up to 256 MiB that were freed
     /// (`quarantine_size_mb`).
     static var bytes: Int { allocated?() ?? resident }
 
-    /// By how many octets the process is larger after the closure: the least of three attempts,
+    /// By how many bytes the process is larger after the closure: the least of three attempts,
     /// since other suites may run beside it.
     static func growth(below most: Int, _ body: () throws -> Void) rethrows -> Int {
         // What others give back would hide what is taken here.

@@ -9,7 +9,7 @@ import LoopbackKit
 /// Makes a gateway's lane stand still, so that a test decides what has come when it goes on.
 ///
 /// A lane serves what is ready for the clients of one address in the order in which it became so.
-/// The door is a connection of theirs: an octet makes it ready, and when its turn comes the lane
+/// The door is a connection of theirs: a byte makes it ready, and when its turn comes the lane
 /// waits until the test opens it.
 final class LaneDoor: Sendable {
     private let lane: Lane

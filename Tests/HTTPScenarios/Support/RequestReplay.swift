@@ -3,11 +3,11 @@ import Cryptography
 import Foundation
 import TestSupport
 
-/// How the octets of a case are sent.
+/// How the bytes of a case are sent.
 enum Delivery: String, CaseIterable, Sendable {
     /// In one write.
     case whole
-    /// Each octet in a write of its own.
+    /// Each byte in a write of its own.
     case octets
     /// A write ends behind every CR, LF, `;` and `"`.
     case cuts
@@ -18,10 +18,10 @@ enum Delivery: String, CaseIterable, Sendable {
     /// In one write, and origin connections are pooled.
     case pooled
 
-    /// The octets of a case that are cut up; the rest follows in one write.
+    /// The bytes of a case that are cut up; the rest follows in one write.
     private static let cutMax = 4096
 
-    /// The writes in which octets go out.
+    /// The writes in which bytes go out.
     func pieces(_ octets: [UInt8]) -> [[UInt8]] {
         let ends: Set<UInt8>?
         switch self {

@@ -1,7 +1,7 @@
 import Synchronization
 import TestSupport
 
-/// Plays a response case: the origin sends its octets, and the client says what became of them.
+/// Plays a response case: the origin sends its bytes, and the client says what became of them.
 struct ResponseReplay {
     private static let good = "GET /good HTTP/1.1\r\nHost: proxy.test\r\n\r\n"
     private static let contents = [

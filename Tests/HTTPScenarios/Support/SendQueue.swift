@@ -6,7 +6,7 @@ import LoopbackKit
 enum SendQueue {
     private static let descriptorsMax: Int32 = 65_536
 
-    /// Octets that the end at `port` has sent or is to send and the other has not acknowledged.
+    /// Bytes that the end at `port` has sent or is to send and the other has not acknowledged.
     static func octets(from port: UInt16, to peer: UInt16) throws -> Int {
         for descriptor in 3..<descriptorsMax
         where LoopbackKit.port(of: descriptor, getpeername) == peer

@@ -14,7 +14,7 @@ final class TestOrigin: @unchecked Sendable {
         /// The heads of all requests, complete or not.
         var heads: [WireRequest] = []
         var isOpen = true
-        /// A request has come whole and no octet of another is there. A connection that was just
+        /// A request has come whole and no byte of another is there. A connection that was just
         /// accepted was made for a request, which is on its way.
         var isAtBoundary = false
         /// What was wrong with what came, other than its end.
@@ -119,7 +119,7 @@ final class TestOrigin: @unchecked Sendable {
     /// All complete requests, by connection.
     var requests: [WireRequest] { connections.flatMap(\.requests) }
 
-    /// Waits until no connection waits to be accepted, is in the middle of a request or has octets
+    /// Waits until no connection waits to be accepted, is in the middle of a request or has bytes
     /// that nobody has read; whether that came before the deadline.
     func settles() -> Bool {
         wait { logs in

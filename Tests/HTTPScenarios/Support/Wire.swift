@@ -8,7 +8,7 @@ import TLSSession
 enum WireFault: Error, Equatable {
     /// Nothing happened until the deadline.
     case timedOut
-    /// The peer has sent its last octet.
+    /// The peer has sent its last byte.
     case ended
     /// The peer has reset the connection.
     case reset
@@ -37,7 +37,7 @@ final class Wire: @unchecked Sendable {
     /// Held while the descriptor is closed, or cut by another thread.
     private let ending = Mutex(())
     private let tls: TLSSession?
-    /// Octets that came and were not taken.
+    /// Bytes that came and were not taken.
     var inbox: [UInt8] = []
 
     init(descriptor: Int32, tls: TLSSession? = nil) {
@@ -155,7 +155,7 @@ final class Wire: @unchecked Sendable {
     /// Whether something can be read, or the end has come, within this time.
     func isReadable(within milliseconds: Int32) -> Bool { wait(for: POLLIN, milliseconds) }
 
-    /// Waits for at least one octet and appends what came to the inbox.
+    /// Waits for at least one byte and appends what came to the inbox.
     func receive(atMost max: Int = 1 << 16) throws {
         guard let tls else { return inbox += try receiveRaw(atMost: max) }
         var plain = [UInt8](repeating: 0, count: 1 << 16)

@@ -37,7 +37,7 @@ struct WireRequest {
 }
 
 extension Wire {
-    /// Takes octets up to and with a blank line.
+    /// Takes bytes up to and with a blank line.
     func readHead() throws -> WireHead {
         var seen = 0
         while true {
@@ -84,7 +84,7 @@ extension Wire {
         )
     }
 
-    /// Takes exactly so many octets.
+    /// Takes exactly so many bytes.
     func take(_ count: Int) throws -> [UInt8] {
         while inbox.count < count { try receive() }
         defer { inbox.removeFirst(count) }

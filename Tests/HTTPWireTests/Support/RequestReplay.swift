@@ -1,7 +1,7 @@
 import HTTPWire
 import Testing
 
-/// Drives scanner, head, view and body reader as the proxy does, on octets that arrive in pieces.
+/// Drives scanner, head, view and body reader as the proxy does, on bytes that arrive in pieces.
 struct RequestReplay: ~Copyable {
     struct Message: Equatable {
         var method: String
@@ -103,7 +103,7 @@ struct RequestReplay: ~Copyable {
     }
 }
 
-/// Octets of a range as text; spans can't be used in an expectation.
+/// Bytes of a range as text; spans can't be used in an expectation.
 func text(_ octets: [UInt8], _ range: Range<Int>) -> String {
     String(decoding: octets[range], as: UTF8.self)
 }

@@ -1,4 +1,4 @@
-/// The ways in which octets arrive.
+/// The ways in which bytes arrive.
 enum Splits {
     static func whole(_ octets: [UInt8]) -> [[UInt8]] { [octets] }
 

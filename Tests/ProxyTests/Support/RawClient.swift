@@ -1,6 +1,6 @@
 import Lanes
 
-/// Sends octets and gathers what comes back until the server closes.
+/// Sends bytes and gathers what comes back until the server closes.
 final class RawClient: Connection {
     var toSend: [UInt8] = []
     /// Ends its direction once everything is sent, as `nc` does.
@@ -8,7 +8,7 @@ final class RawClient: Connection {
     /// Called before anything is read.
     var readable: (() -> Void)?
     var received: [UInt8] = []
-    /// Called with each octets that came, all of them so far.
+    /// Called with each bytes that came, all of them so far.
     var progressed: (([UInt8]) -> Void)?
     var finished: (([UInt8]) -> Void)?
 

@@ -1,7 +1,7 @@
 import HTTPWire
 import SoftwareAuthenticator
 
-/// A request as a client writes it, before it is octets.
+/// A request as a client writes it, before it is bytes.
 struct Wire {
     /// How the content is announced.
     enum Framing {
@@ -32,7 +32,7 @@ struct Wire {
         content = []
     }
 
-    /// The head's octets.
+    /// The head's bytes.
     var head: [UInt8] {
         var text = "\(method) \(target) HTTP/1.1\r\nHost: api.example.com\r\n"
         for field in fields { text += "\(field.name): \(field.value)\r\n" }

@@ -91,7 +91,7 @@ static inline CMS_SignerInfo *copenssl_signer_get(const STACK_OF(CMS_SignerInfo)
 
 /* BIO */
 
-/* The octets a memory BIO holds; they belong to the BIO. */
+/* The bytes a memory BIO holds; they belong to the BIO. */
 static inline long copenssl_bio_mem_data(BIO *bio, char **data)
 {
     return BIO_get_mem_data(bio, data);

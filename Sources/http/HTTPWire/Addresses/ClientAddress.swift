@@ -24,7 +24,7 @@ package struct ClientAddress: Sendable {
 
     /// The addresses that are believed, the nearest first: the peer, then what the entries name.
     package private(set) var hops: [IPAddress] = []
-    /// The first octet of the outermost entry that is believed, in the head; `nil` without one.
+    /// The first byte of the outermost entry that is believed, in the head; `nil` without one.
     private(set) var firstEntry: Int?
 
     package init() {}

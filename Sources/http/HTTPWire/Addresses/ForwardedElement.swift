@@ -7,7 +7,7 @@
 /// ends. A quoted string is therefore read from its last quote to its first, and the comma before
 /// the element is the next one outside of quotes.
 struct ForwardedElement {
-    /// The first octet behind the comma, or of the list.
+    /// The first byte behind the comma, or of the list.
     private(set) var start: Int
     /// The value of the `for` parameter, without quotes.
     private(set) var node: Range<Int>
@@ -57,7 +57,7 @@ struct ForwardedElement {
         return list.lowerBound
     }
 
-    /// Whether an odd number of backslashes is before an octet.
+    /// Whether an odd number of backslashes is before a byte.
     private static func isEscaped(
         _ octets: Span<UInt8>,
         _ index: Int,
@@ -68,7 +68,7 @@ struct ForwardedElement {
         return (index - first) % 2 == 1
     }
 
-    /// Reads a pair up to a separator or the end. An address need not be quoted, whatever octets it
+    /// Reads a pair up to a separator or the end. An address need not be quoted, whatever bytes it
     /// has; a backslash in a value that is, is left as it is, so that no address comes of it.
     private static func pair(
         _ octets: Span<UInt8>,

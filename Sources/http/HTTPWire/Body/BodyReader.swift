@@ -1,18 +1,18 @@
 /// Reads the content of one message, whatever its framing, in whatever pieces it arrives.
 ///
-/// The one place where content octets are counted, for streaming, holding and draining alike.
+/// The one place where content bytes are counted, for streaming, holding and draining alike.
 ///
 ///     var position = head.upperBound
 ///     reading: while true {
-///         switch try body.read(octets, from: &position) {
-///         case .content(let range): forward(octets.extracting(range))
+///         switch try body.read(bytes, from: &position) {
+///         case .content(let range): forward(bytes.extracting(range))
 ///         case .needMore: break reading      // everything up to the end of `octets` was consumed
-///         case .finished: break reading      // `position` is the first octet after the message
+///         case .finished: break reading      // `position` is the first byte after the message
 ///         }
 ///     }
 package struct BodyReader: Sendable {
     package enum Step: Equatable, Sendable {
-        /// Octets of the content, never empty.
+        /// Bytes of the content, never empty.
         case content(Range<Int>)
         case needMore
         /// The message ends before `position`. Said again on every further call.
@@ -20,10 +20,10 @@ package struct BodyReader: Sendable {
     }
 
     package let framing: BodyFraming
-    /// Content octets so far, transfer coding taken off.
+    /// Content bytes so far, transfer coding taken off.
     package private(set) var contentCount: UInt64 = 0
     package private(set) var isFinished: Bool
-    /// For `length`: octets still to come.
+    /// For `length`: bytes still to come.
     private var remaining: UInt64
     private var chunked: ChunkedDecoder
 
@@ -37,7 +37,7 @@ package struct BodyReader: Sendable {
     /// The trailer section, empty until the message is finished.
     package var trailers: TrailerSection { chunked.trailers }
 
-    /// Content octets that are known to come still; `nil` when unknown.
+    /// Content bytes that are known to come still; `nil` when unknown.
     package var expectedCount: UInt64? {
         switch framing {
         case .none: 0
@@ -78,7 +78,7 @@ package struct BodyReader: Sendable {
         }
         guard !range.isEmpty else { return .needMore }
         position = range.upperBound
-        // No more octets can arrive than 64 bits count.
+        // No more bytes can arrive than 64 bits count.
         contentCount &+= UInt64(range.count)
         return .content(range)
     }

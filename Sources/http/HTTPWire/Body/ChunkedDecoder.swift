@@ -1,4 +1,4 @@
-/// The chunked transfer coding (RFC 9112 §7.1), octet by octet for its lines, by ranges for its
+/// The chunked transfer coding (RFC 9112 §7.1), byte by byte for its lines, by ranges for its
 /// data.
 ///
 ///     chunked-body = *chunk last-chunk trailer-section CRLF
@@ -161,7 +161,7 @@ struct ChunkedDecoder: Sendable {
 }
 
 extension ChunkedDecoder {
-    /// Takes an octet of the extensions.
+    /// Takes a byte of the extensions.
     private mutating func takeExtension(_ octet: UInt8, at position: Int) throws(Malformed) {
         let isToken = OctetSet.token.contains(octet)
         let isBlank = Octet.isBlank(octet)
@@ -196,7 +196,7 @@ extension ChunkedDecoder {
             throw fault(octet, at: position, otherwise: .chunkExtensionSyntax)
         case .size, .sizeDigits, .lineFeed, .data, .dataReturn, .dataLineFeed, .trailers,
             .finished:
-            preconditionFailure("ChunkedDecoder: an extension octet outside of a size line")
+            preconditionFailure("ChunkedDecoder: an extension byte outside of a size line")
         }
         try countExtension(at: position)
     }

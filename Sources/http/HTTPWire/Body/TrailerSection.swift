@@ -26,7 +26,7 @@ package struct TrailerSection: Sendable {
         return true
     }
 
-    /// Takes octets up to the end of the section; answers whether it is there.
+    /// Takes bytes up to the end of the section; answers whether it is there.
     mutating func take(
         _ source: Span<UInt8>,
         from position: inout Int

@@ -7,11 +7,11 @@ package struct Field: Sendable {
     package let kind: FieldKind
     private var flags: UInt8
 
-    /// Octets of the name, a token.
+    /// Bytes of the name, a token.
     @inline(__always)
     package var name: Range<Int> { Int(nameStart)..<Int(nameStart) &+ Int(nameCount) }
 
-    /// Octets of the value without the white space around it; may be empty.
+    /// Bytes of the value without the white space around it; may be empty.
     @inline(__always)
     package var value: Range<Int> { Int(valueStart)..<Int(valueStart) &+ Int(valueCount) }
 

@@ -6,7 +6,7 @@ package enum FieldKind: UInt8, CaseIterable, Sendable {
     /// A name with an underscore. Servers that make CGI variables of fields can't tell it from its
     /// twin with hyphens.
     case underscored
-    /// The name of a known field with other octets for its hyphens, as `App.Attest.Verdict`. Some
+    /// The name of a known field with other bytes for its hyphens, as `App.Attest.Verdict`. Some
     /// servers make the same CGI variable of it (lighttpd, older Apache).
     case disguised
     // Routing and framing.

@@ -2,7 +2,7 @@
 package struct FieldNameSet: Sendable {
     /// Names in lower case.
     private var names: [[UInt8]] = []
-    /// Bit n is set when a name of n octets is in the set; bit 63 stands for 63 and more.
+    /// Bit n is set when a name of n bytes is in the set; bit 63 stands for 63 and more.
     private var lengths: UInt64 = 0
 
     package init() {}
@@ -57,7 +57,7 @@ package struct FieldNameSet: Sendable {
         return true
     }
 
-    /// Whether an octet of a name is neither a letter nor a digit.
+    /// Whether a byte of a name is neither a letter nor a digit.
     private static func isSpecial(_ octet: UInt8) -> Bool {
         let isLetter = OctetScan.folded(octet) &- UInt8(ascii: "a") < 26
         return !isLetter && !Octet.isDigit(octet)

@@ -49,9 +49,9 @@ package struct FieldSection: Sendable {
 
     /// Reads field lines up to and with the empty line that must be the end of `octets`.
     ///
-    /// Errors come in the order of the octets, then of the Connection options.
+    /// Errors come in the order of the bytes, then of the Connection options.
     ///
-    /// - `start`: the first octet of the first line, in 0...octets.count.
+    /// - `start`: the first byte of the first line, in 0...octets.count.
     mutating func read(
         _ octets: Span<UInt8>,
         from start: Int,
@@ -123,7 +123,7 @@ package struct FieldSection: Sendable {
         return lineEnd + 2
     }
 
-    /// The end of a name and the place of the colon, octet by octet.
+    /// The end of a name and the place of the colon, byte by byte.
     @inline(never)
     private func slowName(
         _ octets: Span<UInt8>,

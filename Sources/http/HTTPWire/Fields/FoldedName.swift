@@ -1,7 +1,7 @@
-/// A field name folded for comparison: its length and its first 24 octets, each or-ed with 0x20.
+/// A field name folded for comparison: its length and its first 24 bytes, each or-ed with 0x20.
 ///
-/// Or-ing folds letters, and of the other token octets only `^` onto `~` and `_` onto 0x7F. No
-/// known name has one of these, so equal folded names of at most 24 octets are equal names.
+/// Or-ing folds letters, and of the other token bytes only `^` onto `~` and `_` onto 0x7F. No
+/// known name has one of these, so equal folded names of at most 24 bytes are equal names.
 struct FoldedName: Equatable {
     private static var folding: UInt64 { 0x2020_2020_2020_2020 }
 
@@ -20,7 +20,7 @@ struct FoldedName: Equatable {
     }
 
     /// Reads the name of a line whose name has at most 24 letters and hyphens and a colon directly
-    /// behind it, as nearly all have: eight octets at a time. `nil` for any other line, which is
+    /// behind it, as nearly all have: eight bytes at a time. `nil` for any other line, which is
     /// for the slow and exact way.
     @inline(__always)
     init?(lineFrom start: Int, in octets: Span<UInt8>) {
@@ -58,7 +58,7 @@ struct FoldedName: Equatable {
         (first, second, third) = words
     }
 
-    /// How many of eight octets come before the first colon; 8 without a colon.
+    /// How many of eight bytes come before the first colon; 8 without a colon.
     @inline(__always)
     private static func octetsBeforeColon(_ word: UInt64) -> Int {
         let difference = word ^ 0x3A3A_3A3A_3A3A_3A3A
@@ -66,15 +66,15 @@ struct FoldedName: Equatable {
         return found.trailingZeroBitCount / 8
     }
 
-    /// The first `count` octets folded, the others zero, if each is a letter or a hyphen.
+    /// The first `count` bytes folded, the others zero, if each is a letter or a hyphen.
     @inline(__always)
     private static func foldedLetters(_ word: UInt64, _ count: Int) -> UInt64? {
         let tops: UInt64 = 0x8080_8080_8080_8080
-        // A shift by 64 gives zero, so all octets stay.
+        // A shift by 64 gives zero, so all bytes stay.
         let mask = ~(UInt64.max << UInt64(count * 8))
         let folded = word | folding
         let low = folded & ~tops
-        // With the top bit out of the way, no sum carries into the next octet.
+        // With the top bit out of the way, no sum carries into the next byte.
         let letters = (low &+ 0x1F1F_1F1F_1F1F_1F1F) & ~(low &+ 0x0505_0505_0505_0505)
         // Unfolded, as CR would be folded onto the hyphen.
         let difference = word ^ 0x2D2D_2D2D_2D2D_2D2D
@@ -84,7 +84,7 @@ struct FoldedName: Equatable {
         return folded & mask
     }
 
-    /// The eight octets from `start` on as a little-endian word, folded; zeros from `end` on.
+    /// The eight bytes from `start` on as a little-endian word, folded; zeros from `end` on.
     @inline(__always)
     private static func word(_ octets: Span<UInt8>, _ start: Int, _ end: Int) -> UInt64 {
         let count = end - start
@@ -104,7 +104,7 @@ struct FoldedName: Equatable {
         return word
     }
 
-    /// Whether the first 24 octets have an underscore, which is folded onto 0x7F as nothing else
+    /// Whether the first 24 bytes have an underscore, which is folded onto 0x7F as nothing else
     /// is.
     var hasUnderscore: Bool {
         Self.hasUnderscore(first) || Self.hasUnderscore(second) || Self.hasUnderscore(third)
@@ -116,7 +116,7 @@ struct FoldedName: Equatable {
         return (difference &- 0x0101_0101_0101_0101) & ~difference & 0x8080_8080_8080_8080 != 0
     }
 
-    /// Whether a folded octet is neither a letter nor a digit: CGI has an underscore for it.
+    /// Whether a folded byte is neither a letter nor a digit: CGI has an underscore for it.
     static func isSpecial(_ octet: UInt8) -> Bool {
         let isLetter = octet >= UInt8(ascii: "a") && octet <= UInt8(ascii: "z")
         return !isLetter && !Octet.isDigit(octet)

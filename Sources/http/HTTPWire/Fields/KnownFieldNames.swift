@@ -11,7 +11,7 @@ struct KnownFieldNames: Sendable {
     private static let shared = KnownFieldNames()
 
     private var rows: [Row] = []
-    /// `starts[n]` is the first row of a name of n octets, `starts[n + 1]` the end of its bucket.
+    /// `starts[n]` is the first row of a name of n bytes, `starts[n + 1]` the end of its bucket.
     private var starts: [Int] = []
 
     private init() {
@@ -19,7 +19,7 @@ struct KnownFieldNames: Sendable {
             let octets = name.withUTF8Buffer { Array($0) }
             precondition(
                 octets.count <= Self.lengthMax,
-                "KnownFieldNames: a name has at most 24 octets"
+                "KnownFieldNames: a name has at most 24 bytes"
             )
             return (FoldedName(octets.span, 0..<octets.count), kind)
         }
@@ -63,7 +63,7 @@ struct KnownFieldNames: Sendable {
         return false
     }
 
-    /// Whether a name has an octet that is neither a letter nor a digit nor a hyphen.
+    /// Whether a name has a byte that is neither a letter nor a digit nor a hyphen.
     @inline(never)
     private static func hasSpecial(_ octets: Span<UInt8>, _ range: Range<Int>) -> Bool {
         for index in range
@@ -87,7 +87,7 @@ struct KnownFieldNames: Sendable {
 
     /// The kind of a name that belongs to a family by its prefix.
     private static func family(_ name: FoldedName) -> FieldKind {
-        // The words are the prefixes' octets, the first octet lowest.
+        // The words are the prefixes' bytes, the first byte lowest.
         let second = name.second
         switch name.first {
         case 0x2D79_6F76_6E65_2D78:  // "x-envoy-"

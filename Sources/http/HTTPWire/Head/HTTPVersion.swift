@@ -3,7 +3,7 @@ package enum HTTPVersion: UInt8, Sendable {
     case http10
     case http11
 
-    /// Whether the octets are `HTTP/DIGIT.DIGIT`, letters compared with case (RFC 9112 §2.3).
+    /// Whether the bytes are `HTTP/DIGIT.DIGIT`, letters compared with case (RFC 9112 §2.3).
     static func hasSyntax(_ octets: Span<UInt8>, _ range: Range<Int>) -> Bool {
         let start = range.lowerBound
         return range.count == 8 && octets[start] == UInt8(ascii: "H")
@@ -13,7 +13,7 @@ package enum HTTPVersion: UInt8, Sendable {
             && Octet.isDigit(octets[start + 7])
     }
 
-    /// The version in octets that have its syntax; `nil` for one that is not spoken.
+    /// The version in bytes that have its syntax; `nil` for one that is not spoken.
     ///
     /// A minor version above 1 is not. RFC 9110 §2.5 would allow to treat it as 1.1, but no such
     /// version exists, so a client that sends it is probing.

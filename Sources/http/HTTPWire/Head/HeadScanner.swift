@@ -1,7 +1,7 @@
-/// Finds the end of a head in a buffer that grows, looking at each octet once.
+/// Finds the end of a head in a buffer that grows, looking at each byte once.
 ///
 /// What can never become a head is rejected as soon as it shows: LF or CR alone, another control
-/// octet, a start line that is none, a head that is too long. What a line holds is for
+/// byte, a start line that is none, a head that is too long. What a line holds is for
 /// ``RequestHead`` and ``ResponseHead``.
 ///
 /// A value of a few words, so that an idle connection keeps nothing else. For the next head, make a
@@ -16,14 +16,14 @@ package struct HeadScanner: Sendable {
     package enum Outcome: Equatable, Sendable {
         /// The head goes on beyond what is there.
         case needMore
-        /// The octets of the head, empty lines before it left out, its blank line included.
+        /// The bytes of the head, empty lines before it left out, its blank line included.
         case complete(Range<Int>)
     }
 
     private let subject: Subject
-    /// The first octet of the start line.
+    /// The first byte of the start line.
     private var start = 0
-    /// The first octet that was not looked at.
+    /// The first byte that was not looked at.
     private var position = 0
     private var lineStart = 0
     /// The end of the start line, before its CRLF; 0 while it is not there.
@@ -35,12 +35,12 @@ package struct HeadScanner: Sendable {
 
     package init(_ subject: Subject) { self.subject = subject }
 
-    /// Whether an octet of a head was seen, empty lines aside.
+    /// Whether a byte of a head was seen, empty lines aside.
     package var hasBegun: Bool { position > start }
 
     /// Looks at what is new.
     ///
-    /// `octets`: the same octets as in the last call, and more.
+    /// `octets`: the same bytes as in the last call, and more.
     package mutating func scan(
         _ octets: Span<UInt8>,
         limits: HeadLimits

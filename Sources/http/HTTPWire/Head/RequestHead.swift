@@ -1,7 +1,7 @@
-/// A request head, read strictly, as ranges into its octets.
+/// A request head, read strictly, as ranges into its bytes.
 ///
 /// The storage is reusable: ``read(_:isSecure:limits:)`` forgets the last head and keeps the
-/// memory. All ranges count from the first octet of the span that was read, and mean nothing
+/// memory. All ranges count from the first byte of the span that was read, and mean nothing
 /// without it.
 package struct RequestHead: ~Copyable, Sendable {
     private var line = RequestLine()
@@ -14,9 +14,9 @@ package struct RequestHead: ~Copyable, Sendable {
     package private(set) var authority: Range<Int> = 0..<0
     /// The client waits for `100 Continue` before it sends its content (RFC 9110 §10.1.1).
     package private(set) var expectsContinue = false
-    /// The number of octets of the head.
+    /// The number of bytes of the head.
     package private(set) var count = 0
-    /// The first octet after the request line.
+    /// The first byte after the request line.
     private(set) var firstFieldStart = 0
 
     package init() {}
@@ -83,7 +83,7 @@ package struct RequestHead: ~Copyable, Sendable {
 extension RequestHead {
     /// Reads a complete head.
     ///
-    /// Errors are found in this order: start line and field lines octet by octet, then Host,
+    /// Errors are found in this order: start line and field lines byte by byte, then Host,
     /// repeated fields, framing, expectation.
     ///
     /// - `octets`: exactly the head, from the method to the blank line, as ``HeadScanner`` found

@@ -18,7 +18,7 @@ struct RequestLine {
 
     /// Reads a request line. Nothing is corrected (RFC 9112 §3 ¶3).
     ///
-    /// Errors are found in this order: method, target octets, version syntax, lengths as they are
+    /// Errors are found in this order: method, target bytes, version syntax, lengths as they are
     /// passed, refused methods, form of the target, version.
     init(
         _ octets: Span<UInt8>,

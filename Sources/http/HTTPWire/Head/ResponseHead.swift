@@ -1,4 +1,4 @@
-/// A response head, read strictly, as ranges into its octets.
+/// A response head, read strictly, as ranges into its bytes.
 ///
 /// Reusable like ``RequestHead``. Interim responses (1xx) are heads of their own: read one, forward
 /// or drop it, and scan for the next. The caller limits their number.
@@ -10,9 +10,9 @@ package struct ResponseHead: ~Copyable, Sendable {
     package private(set) var framing: BodyFraming = .none
     /// The value of Content-Length, also where there is no content, as in an answer to HEAD.
     package private(set) var contentLength: UInt64?
-    /// The number of octets of the head.
+    /// The number of bytes of the head.
     package private(set) var count = 0
-    /// The first octet after the status line.
+    /// The first byte after the status line.
     private(set) var firstFieldStart = 0
 
     package init() {}
@@ -44,7 +44,7 @@ package struct ResponseHead: ~Copyable, Sendable {
 extension ResponseHead {
     /// Reads a complete head.
     ///
-    /// Errors are found in this order: status line and field lines octet by octet, an upgrade
+    /// Errors are found in this order: status line and field lines byte by byte, an upgrade
     /// nobody asked for, framing.
     ///
     /// - `octets`: exactly the head, from the status line to the blank line.

@@ -12,7 +12,7 @@ package struct PathConstructs: OptionSet, Sendable {
     package static let encodedBackslash = PathConstructs(rawValue: 2)
     /// `\`: some servers take it for a slash.
     package static let backslash = PathConstructs(rawValue: 4)
-    /// Octets that are no UTF-8 once decoded, among them overlong forms of `/` and `.`.
+    /// Bytes that are no UTF-8 once decoded, among them overlong forms of `/` and `.`.
     package static let invalidEncoding = PathConstructs(rawValue: 8)
 
     /// What a rule can allow.
@@ -34,7 +34,7 @@ package struct PathConstructs: OptionSet, Sendable {
     package static let pathParameter = PathConstructs(rawValue: 256)
     /// A slash at the end of a path that has segments.
     package static let trailingSlash = PathConstructs(rawValue: 512)
-    /// A percent-encoding, of whatever octet.
+    /// A percent-encoding, of whatever byte.
     package static let escape = PathConstructs(rawValue: 1024)
     /// `%3B`.
     package static let encodedParameter = PathConstructs(rawValue: 2048)

@@ -48,7 +48,7 @@ package struct PathReading: OptionSet, Hashable, Sendable {
     package static let all = PathReading(rawValue: 2047)
     /// Those that a pattern can be changed by. They number the spellings of a pattern.
     package static let ofPatterns = PathReading(rawValue: 31)
-    /// Those that change where segments begin and end, and what octets they have.
+    /// Those that change where segments begin and end, and what bytes they have.
     package static let spelling: PathReading = [
         .splitsAtEncodedSlash, .splitsAtEncodedBackslash, .splitsAtBackslash, .keepsEscapes,
         .removesParameters, .removesEncodedParameters,

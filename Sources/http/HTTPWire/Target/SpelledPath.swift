@@ -1,6 +1,6 @@
 /// A path cut into segments as one reading has it: the first step of a reading.
 struct SpelledPath: Sendable {
-    /// The octets of all segments, without what separates them.
+    /// The bytes of all segments, without what separates them.
     private(set) var octets: [UInt8] = []
     /// The end of each segment in ``octets``.
     private(set) var ends: [UInt32] = []
@@ -10,7 +10,7 @@ struct SpelledPath: Sendable {
     /// Reads a path without its first slash.
     ///
     /// `reading`: of ``PathReading/spelling``; the rest has no effect. `depth`: the most segments
-    /// with octets to read.
+    /// with bytes to read.
     mutating func read(_ path: Span<UInt8>, _ reading: PathReading, depth: Int) {
         octets.removeAll(keepingCapacity: true)
         ends.removeAll(keepingCapacity: true)
@@ -72,7 +72,7 @@ extension PathReading {
 struct ArrangedPath: Sendable {
     /// The end of each segment that is left, counted from ``start``.
     private(set) var ends: [UInt32] = []
-    /// The first octet of the first segment that is left.
+    /// The first byte of the first segment that is left.
     private(set) var start = 0
 
     /// Leaves out what the reading leaves out, and answers which of its steps did so.
@@ -107,7 +107,7 @@ struct ArrangedPath: Sendable {
                 done.insert(.mergesSlashes)
             } else {
                 ends.append(end - UInt32(truncatingIfNeeded: start))
-                // With octets in it, so that no slash at the end brings the path back into reach.
+                // With bytes in it, so that no slash at the end brings the path back into reach.
                 if ends.count > depth, end != before { return done }
             }
             before = end

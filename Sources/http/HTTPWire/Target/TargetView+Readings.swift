@@ -59,7 +59,7 @@ extension TargetView {
     /// Visits the path in each reading that a server makes of it which takes any of these steps;
     /// not as written.
     ///
-    /// The visitor gets the reading, the octets of the segments, the end of each segment in them,
+    /// The visitor gets the reading, the bytes of the segments, the end of each segment in them,
     /// and answers whether to go on. Letters are not folded. Allocates nothing once the storage has
     /// grown.
     ///

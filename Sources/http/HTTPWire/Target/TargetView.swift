@@ -1,4 +1,4 @@
-/// The one view of a path: what rules match. What is forwarded are the octets as received.
+/// The one view of a path: what rules match. What is forwarded are the bytes as received.
 ///
 /// A view is the path's segments, split at each `/` as received and then percent-decoded, once and
 /// completely: `/%61dmin` has the segment `admin`, as an origin sees it. What can't be viewed in
@@ -6,9 +6,9 @@
 /// known. The query takes no part. Servers that read the path otherwise are the subject of
 /// ``PathReading``.
 ///
-/// The view holds its own octets, so it outlives the buffer; its storage is reusable.
+/// The view holds its own bytes, so it outlives the buffer; its storage is reusable.
 package struct TargetView: Sendable {
-    /// The decoded octets of all segments, without slashes.
+    /// The decoded bytes of all segments, without slashes.
     package private(set) var octets: [UInt8] = []
     package private(set) var findings: PathConstructs = []
     /// The end of each segment in ``octets``.
@@ -18,7 +18,7 @@ package struct TargetView: Sendable {
     /// The path in the reading that was visited last.
     var spelled = SpelledPath()
     var arranged = ArrangedPath()
-    /// The first octet of the part between two separators of any kind.
+    /// The first byte of the part between two separators of any kind.
     private var partStart = 0
     private var hasHighOctets = false
 
@@ -34,7 +34,7 @@ package struct TargetView: Sendable {
         (index == 0 ? 0 : Int(ends[index - 1]))..<Int(ends[index])
     }
 
-    /// Whether a segment has exactly these octets, case included.
+    /// Whether a segment has exactly these bytes, case included.
     package func segment(_ index: Int, equals text: [UInt8]) -> Bool {
         let range = segment(index)
         guard range.count == text.count else { return false }
@@ -69,7 +69,7 @@ extension TargetView {
         read(octets, head.path)
     }
 
-    /// Views a path: octets of a request target, from its first slash; empty stands for `/`.
+    /// Views a path: bytes of a request target, from its first slash; empty stands for `/`.
     package mutating func read(_ source: Span<UInt8>, _ path: Range<Int>) {
         octets.removeAll(keepingCapacity: true)
         ends.removeAll(keepingCapacity: true)
@@ -109,7 +109,7 @@ extension TargetView {
                 findings.insert(.pathParameter)
                 octets.append(octet)
             default:
-                // A request target has no other octet; who passes another kind of text gets it
+                // A request target has no other byte; who passes another kind of text gets it
                 // refused.
                 if octet >= 0x80 { hasHighOctets = true } else { findings.insert(.encodedControl) }
                 octets.append(octet)
@@ -122,7 +122,7 @@ extension TargetView {
         }
     }
 
-    /// Takes an octet that was percent-encoded.
+    /// Takes a byte that was percent-encoded.
     private mutating func append(decoded octet: UInt8) {
         switch octet {
         case UInt8(ascii: "/"), UInt8(ascii: "\\"):
@@ -152,7 +152,7 @@ extension TargetView {
         endPart()
         let start = ends.last.map(Int.init) ?? 0
         if octets.count == start { findings.insert(isLast ? .trailingSlash : .emptySegment) }
-        // A request target has fewer octets than 32 bits count.
+        // A request target has fewer bytes than 32 bits count.
         ends.append(UInt32(truncatingIfNeeded: octets.count))
         partStart = octets.count
     }

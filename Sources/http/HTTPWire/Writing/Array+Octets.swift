@@ -1,5 +1,5 @@
 extension Array where Element == UInt8 {
-    /// Appends octets of a span.
+    /// Appends bytes of a span.
     @inline(__always)
     mutating func append(_ source: Span<UInt8>, _ range: Range<Int>) {
         // The pointer lives for the call only, and the copy is made inside it.

@@ -1,15 +1,15 @@
 /// Appends what stands around content in the chunked coding (RFC 9112 §7.1).
 package enum ChunkWriter {
-    /// Before the octets of a chunk.
+    /// Before the bytes of a chunk.
     ///
     /// `count`: more than zero; zero would end the content.
     package static func beginChunk(_ count: Int, into out: inout [UInt8]) {
-        precondition(count > 0, "ChunkWriter: a chunk has octets")
+        precondition(count > 0, "ChunkWriter: a chunk has bytes")
         out.append(hexadecimal: UInt64(count))
         out.appendLineEnd()
     }
 
-    /// After the octets of a chunk.
+    /// After the bytes of a chunk.
     package static func endChunk(into out: inout [UInt8]) { out.appendLineEnd() }
 
     /// The end of a message without trailers. Only after a complete message: a truncated one must

@@ -1,6 +1,6 @@
 /// The IMF-fixdate of RFC 9110 §5.6.7, `Sun, 06 Nov 1994 08:49:37 GMT`.
 package enum HTTPDate {
-    /// The 29 octets for a time.
+    /// The 29 bytes for a time.
     ///
     /// `seconds`: since 1970-01-01T00:00:00Z, without leap seconds; 0...253402300799, the end
     ///   of the year 9999, and clamped to it.

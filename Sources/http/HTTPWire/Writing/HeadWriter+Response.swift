@@ -9,7 +9,7 @@ extension HeadWriter {
         /// 304).
         package var framing: BodyFraming = .none
         package var connection = ConnectionField.keep
-        /// The time of receipt as 29 octets of an IMF-fixdate, for a final response without Date.
+        /// The time of receipt as 29 bytes of an IMF-fixdate, for a final response without Date.
         package var date: [UInt8] = []
         package var addsVia = false
 

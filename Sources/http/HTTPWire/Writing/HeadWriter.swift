@@ -1,6 +1,6 @@
 /// Appends heads to a reusable array: begin, own fields, end.
 ///
-///     HeadWriter.beginRequest(head, octets, options, into: &out)
+///     HeadWriter.beginRequest(head, bytes, options, into: &out)
 ///     HeadWriter.field("App-Attest-Verdict", "pass", into: &out)
 ///     HeadWriter.endHead(into: &out)
 ///
@@ -25,7 +25,7 @@ package enum HeadWriter {
         out.appendLineEnd()
     }
 
-    /// Appends a field line with a value of octets that hold neither CR nor LF.
+    /// Appends a field line with a value of bytes that hold neither CR nor LF.
     package static func field(
         _ name: StaticString,
         _ value: [UInt8],
@@ -64,7 +64,7 @@ package enum HeadWriter {
 
     /// Appends a field line from configuration or computed text.
     ///
-    /// Octets that no field value may hold (control octets but HTAB) become spaces, so that no text
+    /// Bytes that no field value may hold (control bytes but HTAB) become spaces, so that no text
     /// can add a line.
     package static func field(
         text name: [UInt8],
@@ -121,7 +121,7 @@ package enum HeadWriter {
         out.appendLineEnd()
     }
 
-    /// Appends the start line's octets up to `start`, if they are to be copied, and all fields that
+    /// Appends the start line's bytes up to `start`, if they are to be copied, and all fields that
     /// stay.
     ///
     /// Neighbouring lines that can be copied as they are, are copied at once.

@@ -42,7 +42,7 @@ void clinux_accept_both_families(int fd);  // IPV6_V6ONLY off
 void clinux_reset_on_close(int fd);        // SO_LINGER, 0 seconds
 void clinux_end_on_close(int fd);          // SO_LINGER off
 int clinux_socket_error(int fd);           // SO_ERROR, or -1
-int clinux_unacknowledged(int fd);         // octets sent and not acknowledged: SIOCOUTQ, or 0
+int clinux_unacknowledged(int fd);         // bytes sent and not acknowledged: SIOCOUTQ, or 0
 
 // A file without a name in a folder: O_TMPFILE, read and write, mode 0600.
 int clinux_open_unnamed(const char *folder);

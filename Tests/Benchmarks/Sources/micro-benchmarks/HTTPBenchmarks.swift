@@ -97,7 +97,7 @@ enum HTTPBenchmarks {
             """
         let small = fields + "Content-Length: 64\r\n\r\n" + piece.prefix(64)
         let chunked = fields + "Transfer-Encoding: chunked\r\n\r\n" + chunks
-        let messages = [("64 octets", small), ("16 KiB in 4 chunks", chunked)]
+        let messages = [("64 bytes", small), ("16 KiB in 4 chunks", chunked)]
         return messages.map { name, text in
             let octets = Array(text.utf8)
             let relay = ResponseRelay()

@@ -8,7 +8,7 @@ import Rules
 import SoftwareAuthenticator
 import Verification
 
-/// From an assertion's octets to a verdict.
+/// From an assertion's bytes to a verdict.
 enum ProofBenchmarks {
     static var all: [() -> [Benchmark]] { [decoding, verification, judging] }
 
@@ -66,7 +66,7 @@ enum ProofBenchmarks {
         ]
     }
 
-    /// A signed request with a challenge, from its octets to the verdict, everything consumed.
+    /// A signed request with a challenge, from its bytes to the verdict, everything consumed.
     private static func judging() -> [Benchmark] {
         var demands = Rule.Demands(salt: "bench")
         demands.signing = .lines(.all, headers: [])
