@@ -11,36 +11,14 @@ package enum BodyFraming: Equatable, Sendable {
 }
 
 extension BodyFraming {
-    /// The framing of a request: RFC 9112 §6.3, whose numbers the comments carry. Rules 1, 2 and 8
-    /// are for responses.
+    /// The framing of a request: RFC 9112 §6.3. Rules 1, 2 and 8 are for responses.
     init(
         requestFields fields: FieldSection,
         _ octets: Span<UInt8>,
         version: HTTPVersion
     ) throws(Malformed) {
-        if let coding = fields.first(.transferEncoding) {
-            // §6.1 ¶10: HTTP/1.0 has no transfer codings; a sender of one is not to be trusted.
-            guard version == .http11 else {
-                throw Malformed(.transferEncodingVersion, at: coding.value.lowerBound)
-            }
-            // 3. Both fields: an attempt to smuggle, or an error; refused instead of repaired.
-            guard !fields.contains(.contentLength) else {
-                throw Malformed(.twoFramings, at: coding.value.lowerBound)
-            }
-            // 4. Chunked must be the last coding; here it must be the only one.
-            try Self.checkChunked(fields, octets, coding)
-            self = .chunked
-        } else if let length = fields.first(.contentLength) {
-            // 5. An invalid length is an unrecoverable error; a list of equal values too.
-            guard !fields.repeatedKinds.contains(.contentLength) else {
-                throw Malformed(.contentLengthRepeated, at: length.value.lowerBound)
-            }
-            // 6. A valid length is the length.
-            self = .length(try ContentLength.read(octets, length.value))
-        } else {
-            // 7. Neither: no content.
-            self = .none
-        }
+        // 7. Nothing said: no content.
+        self = try Self.announced(fields, octets, version) ?? BodyFraming.none
     }
 
     /// The framing of a response: RFC 9112 §6.3, whose numbers the comments carry.
@@ -53,31 +31,42 @@ extension BodyFraming {
         status: Int,
         to method: Method
     ) throws(Malformed) {
-        var framing = BodyFraming.untilClose
+        // 8. Nothing said: until close.
+        let framing = try Self.announced(fields, octets, version) ?? BodyFraming.untilClose
+        // 1. HEAD, 1xx, 204 and 304 never have content. (2 is about CONNECT, which is not served.)
+        let hasNone = method == .head || status < 200 || status == 204 || status == 304
+        self = hasNone ? .none : framing
+    }
+
+    /// What the fields of a message say of its framing; `nil` when they say nothing. RFC 9112 §6.3,
+    /// whose numbers the comments carry.
+    private static func announced(
+        _ fields: FieldSection,
+        _ octets: Span<UInt8>,
+        _ version: HTTPVersion
+    ) throws(Malformed) -> BodyFraming? {
         if let coding = fields.first(.transferEncoding) {
+            // §6.1 ¶10: HTTP/1.0 has no transfer codings; a sender of one is not to be trusted.
             guard version == .http11 else {
                 throw Malformed(.transferEncodingVersion, at: coding.value.lowerBound)
             }
-            // 3.
+            // 3. Both fields: an attempt to smuggle, or an error; refused instead of repaired.
             guard !fields.contains(.contentLength) else {
                 throw Malformed(.twoFramings, at: coding.value.lowerBound)
             }
-            // 4. Another coding would mean: until close. It can't be passed on, as clients would
-            // have to know it.
-            try Self.checkChunked(fields, octets, coding)
-            framing = .chunked
-        } else if let length = fields.first(.contentLength) {
-            // 5.
-            guard !fields.repeatedKinds.contains(.contentLength) else {
-                throw Malformed(.contentLengthRepeated, at: length.value.lowerBound)
-            }
-            // 6.
-            framing = .length(try ContentLength.read(octets, length.value))
+            // 4. Chunked must be the last coding; here it must be the only one. A response with
+            // another coding would last until close, and could only be forwarded to clients that
+            // know the coding.
+            try checkChunked(fields, octets, coding)
+            return .chunked
         }
-        // 1. HEAD, 1xx, 204 and 304 never have content. (2 is about CONNECT, which is not served.)
-        let hasNone = method == .head || status < 200 || status == 204 || status == 304
-        // 8. Nothing said: until close.
-        self = hasNone ? .none : framing
+        guard let length = fields.first(.contentLength) else { return nil }
+        // 5. An invalid length is an unrecoverable error; a list of equal values too.
+        guard !fields.repeatedKinds.contains(.contentLength) else {
+            throw Malformed(.contentLengthRepeated, at: length.value.lowerBound)
+        }
+        // 6. A valid length is the length.
+        return .length(try ContentLength.read(octets, length.value))
     }
 
     /// `Transfer-Encoding` must be one line and exactly `chunked`, case aside (RFC 9112 §7).

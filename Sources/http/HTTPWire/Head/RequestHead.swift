@@ -94,15 +94,9 @@ extension RequestHead {
         isSecure: Bool,
         limits: HeadLimits
     ) throws(Malformed) {
-        guard octets.count <= limits.headBytesMax else {
-            throw Malformed(.headTooLong, at: limits.headBytesMax)
-        }
         forget()
         count = octets.count
-        let lineEnd = OctetScan.control(in: octets, from: 0, to: octets.count)
-        guard lineEnd + 1 < octets.count, octets[lineEnd] == Octet.carriageReturn,
-            octets[lineEnd + 1] == Octet.lineFeed
-        else { throw OctetScan.lineFault(octets, at: lineEnd) }
+        let lineEnd = try StartLine.end(octets, limits: limits)
         line = try RequestLine(octets, 0..<lineEnd, isSecure: isSecure, limits: limits)
         firstFieldStart = lineEnd + 2
         try fields.read(
