@@ -17,43 +17,31 @@ public enum AssertionRefusalReason: String, RefusalReason {
     /// Step 8: a bundle version that is not accepted, or none.
     case versionRefused = "version-refused"
 
-    /// What is wrong, in one sentence.
-    public var summary: String { row.summary }
-    /// What to look at first, in one sentence.
-    public var nextStep: String { row.nextStep }
-
-    private var row: (summary: String, nextStep: String) {
+    /// What an operator is told about the reason.
+    public var advice: RefusalAdvice {
         switch self {
         case .malformed:
-            (
+            RefusalAdvice(
                 "The bytes are not an App Attest assertion.",
                 "Check that the client sends the object of generateAssertion, and its encoding."
             )
         case .signatureMismatch:
-            (
+            RefusalAdvice(
                 "The assertion is not signed by this key over this client data.",
                 "Compare the client data; AssertionDiagnosis tries the usual mistakes."
             )
         case .appMismatch:
-            (
+            RefusalAdvice(
                 "The assertion was made in another app than the key was attested in.",
                 "Check the App ID that is stored with the key."
             )
         case .counterReplayed:
-            (
+            RefusalAdvice(
                 "The counter is not greater than the stored one: a replay or a cloned key.",
                 "Check that the server stores each counter once, in one atomic step."
             )
-        case .categoryRefused:
-            (
-                "The build has a validation category that is not accepted.",
-                "Check the categories of the build policy."
-            )
-        case .versionRefused:
-            (
-                "The build has a bundle version that is not accepted.",
-                "Check the bundle versions of the build policy."
-            )
+        case .categoryRefused: .categoryRefused
+        case .versionRefused: .versionRefused
         }
     }
 }

@@ -27,68 +27,56 @@ public enum AttestationRefusalReason: String, RefusalReason {
     /// Step 11: a bundle version that is not accepted, or none.
     case versionRefused = "version-refused"
 
-    /// What is wrong, in one sentence.
-    public var summary: String { row.summary }
-    /// What to look at first, in one sentence.
-    public var nextStep: String { row.nextStep }
-
-    private var row: (summary: String, nextStep: String) {
+    /// What an operator is told about the reason.
+    public var advice: RefusalAdvice {
         switch self {
         case .malformed:
-            (
+            RefusalAdvice(
                 "The bytes are not an App Attest attestation object.",
                 "Check that the client sends the object of attestKey, and its encoding."
             )
         case .certificateUntrusted:
-            (
+            RefusalAdvice(
                 "The certificates of the attestation do not lead to a trusted root.",
                 "Check the roots: AppleRoots.appAttestation for genuine devices."
             )
         case .certificateExpired:
-            (
+            RefusalAdvice(
                 "A certificate of the attestation is not valid at this time.",
                 "Verify an attestation at once: its certificate lives for one to three days."
             )
         case .nonceMismatch:
-            (
+            RefusalAdvice(
                 "The attestation was made for another challenge.",
                 "Check how the app makes the client data hash from the challenge."
             )
         case .accessControlMismatch:
-            (
+            RefusalAdvice(
                 "The key of this Mac is not protected as Apple demands.",
                 "Full Security and System Integrity Protection have to be on."
             )
         case .keyIDMismatch:
-            (
+            RefusalAdvice(
                 "The key id is not the one of the attested key.",
                 "Check that the client sends the key id for which it called attestKey."
             )
         case .appMismatch:
-            (
+            RefusalAdvice(
                 "The attestation is of an app that is not accepted.",
                 "Check the App ID: team id, full stop, bundle identifier."
             )
         case .counterNotZero:
-            (
+            RefusalAdvice(
                 "The counter of the attestation is not 0.",
                 "Genuine attestations have 0; refuse the device."
             )
         case .environmentMismatch:
-            (
+            RefusalAdvice(
                 "The attestation is of an environment that is not accepted.",
                 "Builds from Xcode attest in development, all others in production."
             )
-        case .categoryRefused:
-            (
-                "The build has a validation category that is not accepted.",
-                "Check the categories of the build policy."
-            )
-        case .versionRefused:
-            (
-                "The build has a bundle version that is not accepted.",
-                "Check the bundle versions of the build policy."
-            )
+        case .categoryRefused: .categoryRefused
+        case .versionRefused: .versionRefused
         }
     }
 }

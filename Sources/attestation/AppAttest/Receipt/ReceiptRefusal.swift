@@ -19,45 +19,41 @@ public enum ReceiptRefusalReason: String, RefusalReason {
     /// Check 6: for another key.
     case keyMismatch = "receipt-key-mismatch"
 
-    /// What is wrong, in one sentence.
-    public var summary: String { row.summary }
-    /// What to look at first, in one sentence.
-    public var nextStep: String { row.nextStep }
-
-    private var row: (summary: String, nextStep: String) {
+    /// What an operator is told about the reason.
+    public var advice: RefusalAdvice {
         switch self {
         case .malformed:
-            (
+            RefusalAdvice(
                 "The bytes are not a receipt of App Attest.",
                 "Keep and send receipts as they came, without encoding them anew."
             )
         case .signatureMismatch:
-            (
+            RefusalAdvice(
                 "The receipt is not signed by the certificate that it names.",
                 "The receipt was changed on its way or in the store."
             )
         case .certificateUntrusted:
-            (
+            RefusalAdvice(
                 "The certificates of the receipt do not lead to a trusted root.",
                 "Check the roots: AppleRoots.rootG3, which is not the one of attestations."
             )
         case .certificateExpired:
-            (
+            RefusalAdvice(
                 "A certificate was not valid when the receipt was made.",
                 "Ask Apple's server for a newer receipt."
             )
         case .appMismatch:
-            (
+            RefusalAdvice(
                 "The receipt is for an app that is not accepted.",
                 "Check the App ID: team id, full stop, bundle identifier."
             )
         case .tooOld:
-            (
+            RefusalAdvice(
                 "The receipt was made too long ago, or in the future.",
                 "Check the server's clock, and verify a receipt when it arrives."
             )
         case .keyMismatch:
-            (
+            RefusalAdvice(
                 "The receipt is for another key.",
                 "Check that the receipt is stored with the key it came with."
             )
