@@ -1,5 +1,6 @@
 import ByteCoding
 import Cryptography
+import TestSupport
 import Testing
 
 @testable import AppAttest

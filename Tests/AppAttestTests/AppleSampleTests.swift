@@ -1,5 +1,6 @@
 import Cryptography
 import StrictCBOR
+import TestSupport
 import Testing
 
 @testable import AppAttest
@@ -48,12 +49,15 @@ import Testing
         for sample in AppleSamples.all {
             let object = try octets(sample.attestation)
             for count in 0..<object.count {
-                let reason = refusal {
+                let reason = AttestationRefusal.reason {
                     _ = try UnverifiedAttestation(bytes: Array(object[..<count]))
                 }
                 #expect(reason == .malformed, "\(count) bytes")
             }
-            #expect(refusal { _ = try UnverifiedAttestation(bytes: object + [0]) } == .malformed)
+            #expect(
+                AttestationRefusal.reason { _ = try UnverifiedAttestation(bytes: object + [0]) }
+                    == .malformed
+            )
         }
     }
 
@@ -63,7 +67,9 @@ import Testing
             for index in object.indices {
                 let bit = UInt8(1) << UInt8(index % 8)
                 object[index] ^= bit
-                let reason = refusal { _ = try UnverifiedAttestation(bytes: object) }
+                let reason = AttestationRefusal.reason {
+                    _ = try UnverifiedAttestation(bytes: object)
+                }
                 #expect(reason == nil || reason == .malformed)
                 object[index] ^= bit
             }

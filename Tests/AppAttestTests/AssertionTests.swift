@@ -42,14 +42,18 @@ import Testing
         #expect(verified.counter.rawValue == 0x8000_0100)
         try verified.checkCounter(after: SignCounter(rawValue: 0x8000_00FF))
         #expect(
-            assertionRefusal { try verified.checkCounter(after: SignCounter(rawValue: .max)) }
+            AssertionRefusal.reason {
+                try verified.checkCounter(after: SignCounter(rawValue: .max))
+            }
                 == .counterReplayed
         )
     }
 
     @Test func `a first counter of 0 is refused`() throws {
         let verified = try verified(assertion(handing: hash(clientData), counter: [0, 0, 0, 0]))
-        #expect(assertionRefusal { try verified.checkCounter(after: .zero) } == .counterReplayed)
+        #expect(
+            AssertionRefusal.reason { try verified.checkCounter(after: .zero) } == .counterReplayed
+        )
     }
 
     @Test func `a build is judged by its category, then by its version`() throws {
@@ -64,7 +68,7 @@ import Testing
         func reason(_ categories: Set<ValidationCategory>?, _ versions: Set<String>?)
             -> AssertionRefusal.Reason?
         {
-            assertionRefusal {
+            AssertionRefusal.reason {
                 try verified.checkBuild(
                     BuildPolicy(
                         categories: categories,
@@ -98,7 +102,7 @@ import Testing
         note: String
     ) {
         let object = assertion(handing: hash(clientData), extensions: octets)
-        #expect(assertionRefusal { _ = try verified(object) } == .malformed, "\(note)")
+        #expect(AssertionRefusal.reason { _ = try verified(object) } == .malformed, "\(note)")
     }
 
     @Test func `an empty map is no extensions, and a category of 5 bytes malformed`() throws {
@@ -108,7 +112,7 @@ import Testing
             .init(.text("apple_validation_category_01"), .bytes([4, 0, 0, 0, 0]))
         ]).encoded
         #expect(
-            assertionRefusal {
+            AssertionRefusal.reason {
                 _ = try verified(assertion(handing: hash(clientData), extensions: map))
             } == .malformed
         )
@@ -135,7 +139,7 @@ import Testing
         ]
         for (mistake, handed) in mistakes {
             let object = assertion(handing: handed)
-            #expect(assertionRefusal { _ = try verified(object) } == .signatureMismatch)
+            #expect(AssertionRefusal.reason { _ = try verified(object) } == .signatureMismatch)
             let found = AssertionDiagnosis.mistake(
                 in: try UnverifiedAssertion(bytes: object),
                 clientData: clientData,
@@ -147,7 +151,7 @@ import Testing
 
     @Test func `the nonce taken as the digest is found, and refused`() throws {
         let object = assertion(handing: hash(clientData), nonceIsDigest: true)
-        #expect(assertionRefusal { _ = try verified(object) } == .signatureMismatch)
+        #expect(AssertionRefusal.reason { _ = try verified(object) } == .signatureMismatch)
         let assertion = try UnverifiedAssertion(bytes: object)
         let key = device.publicKey
         #expect(

@@ -1,6 +1,7 @@
 import ByteCoding
 import Cryptography
 import StrictCBOR
+import TestSupport
 import Testing
 
 @testable import AppAttest
@@ -28,11 +29,13 @@ struct AssertionVectorTests {
         #expect(verified.counter.rawValue == vector.counter)
         try verified.checkCounter(after: SignCounter(rawValue: vector.counter - 1))
         #expect(
-            assertionRefusal { try verified.checkCounter(after: verified.counter) }
+            AssertionRefusal.reason { try verified.checkCounter(after: verified.counter) }
                 == .counterReplayed
         )
         let higher = SignCounter(rawValue: vector.counter + 1)
-        #expect(assertionRefusal { try verified.checkCounter(after: higher) } == .counterReplayed)
+        #expect(
+            AssertionRefusal.reason { try verified.checkCounter(after: higher) } == .counterReplayed
+        )
         let extensions = vector.authenticatorDataExtensions
         #expect(verified.extensions.bundleVersion == extensions?["apple_bundle_version_01"])
         let category = extensions?["apple_validation_category_01"].flatMap { Hex.decode($0) }
@@ -55,12 +58,16 @@ struct AssertionVectorTests {
         vector: AssertionVector
     ) throws {
         let other = P256PrivateKey(seed: [1].span).publicKey
-        #expect(assertionRefusal { _ = try verify(vector, key: other) } == .signatureMismatch)
+        #expect(
+            AssertionRefusal.reason { _ = try verify(vector, key: other) } == .signatureMismatch
+        )
         var hash = try octets(vector.clientDataHashB64)
         hash[31] ^= 0x80
-        #expect(assertionRefusal { _ = try verify(vector, hash: hash) } == .signatureMismatch)
-        #expect(assertionRefusal { _ = try verify(vector, hash: []) } == .signatureMismatch)
-        #expect(assertionRefusal { _ = try verify(vector, appID: "A.b") } == .appMismatch)
+        #expect(
+            AssertionRefusal.reason { _ = try verify(vector, hash: hash) } == .signatureMismatch
+        )
+        #expect(AssertionRefusal.reason { _ = try verify(vector, hash: []) } == .signatureMismatch)
+        #expect(AssertionRefusal.reason { _ = try verify(vector, appID: "A.b") } == .appMismatch)
     }
 
     @Test(arguments: SharedVectors.assertions)
@@ -79,7 +86,9 @@ struct AssertionVectorTests {
             pairs + [.init(.text("x"), .null)],
         ] {
             #expect(
-                assertionRefusal { _ = try verify(vector, object: CBORValue.map(bad).encoded) }
+                AssertionRefusal.reason {
+                    _ = try verify(vector, object: CBORValue.map(bad).encoded)
+                }
                     == .malformed
             )
         }
@@ -92,13 +101,15 @@ struct AssertionVectorTests {
         var object = try octets(vector.assertionB64)
         for count in 0..<object.count {
             let part = Array(object[..<count])
-            #expect(assertionRefusal { _ = try verify(vector, object: part) } == .malformed)
+            #expect(AssertionRefusal.reason { _ = try verify(vector, object: part) } == .malformed)
         }
-        #expect(assertionRefusal { _ = try verify(vector, object: object + [0]) } == .malformed)
+        #expect(
+            AssertionRefusal.reason { _ = try verify(vector, object: object + [0]) } == .malformed
+        )
         for index in object.indices {
             for bit in 0..<8 {
                 object[index] ^= 1 << UInt8(bit)
-                #expect(assertionRefusal { _ = try verify(vector, object: object) } != nil)
+                #expect(AssertionRefusal.reason { _ = try verify(vector, object: object) } != nil)
                 object[index] ^= 1 << UInt8(bit)
             }
         }

@@ -1,6 +1,7 @@
 import ByteCoding
 import Cryptography
 import StrictCBOR
+import TestSupport
 
 @testable import AppAttest
 
@@ -22,17 +23,17 @@ struct AttestationCase {
         }
         object = try octets(vector.attestationB64)
         clientDataHash = try octets(vector.clientDataHashB64)
-        keyID = try AppAttestTests.keyID(vector.keyId)
+        keyID = try TestSupport.keyID(vector.keyId)
         appID = vector.appId
         environments = [environment]
         time = try moment(vector.verifyAt)
-        roots = [SharedVectors.attestationRoot(of: vector.id)]
+        roots = [vector.attestationRoot]
     }
 
     init(_ sample: AppleSample) throws {
         object = try octets(sample.attestation)
         clientDataHash = Array(sample.clientData.utf8)
-        keyID = try AppAttestTests.keyID(sample.keyID)
+        keyID = try TestSupport.keyID(sample.keyID)
         appID = sample.appID
         environments = [.production]
         time = try moment(sample.verifyAt)
@@ -56,7 +57,7 @@ struct AttestationCase {
     func refusal(_ change: (inout Self) throws -> Void) rethrows -> AttestationRefusal.Reason? {
         var other = self
         try change(&other)
-        return AppAttestTests.refusal { try other.verified() }
+        return AttestationRefusal.reason { try other.verified() }
     }
 }
 

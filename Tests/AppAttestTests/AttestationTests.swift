@@ -26,7 +26,7 @@ import Testing
         change(&plan)
         let object = authority.attestation(plan)
         let clientDataHash = TestAuthority.Plan().clientDataHash
-        return refusal {
+        return AttestationRefusal.reason {
             _ = try UnverifiedAttestation(bytes: object).verified(
                 clientDataHash: clientDataHash.span,
                 keyID: KeyID(of: authority.device.publicKey),
@@ -41,7 +41,7 @@ import Testing
         #expect(reason { _ in } == nil)
         let object = authority.attestation(.init())
         #expect(
-            refusal {
+            AttestationRefusal.reason {
                 _ = try UnverifiedAttestation(bytes: object).verified(
                     clientDataHash: TestAuthority.Plan().clientDataHash.span,
                     keyID: KeyID(of: authority.device.publicKey),

@@ -1,5 +1,6 @@
 import ByteCoding
 import Cryptography
+import TestSupport
 import Testing
 
 @testable import AppAttest
@@ -89,7 +90,7 @@ struct AttestationVectorTests {
     ) throws {
         let genuine = try AttestationCase(vector)
         let parts = try AttestationParts(genuine.object)
-        let root = SharedVectors.attestationRoot(of: vector.id).der
+        let root = vector.attestationRoot.der
         let cases: [([[UInt8]], AttestationRefusal.Reason)] = [
             ([parts.x5c[1], parts.x5c[0]], .certificateUntrusted),
             ([parts.x5c[0], parts.x5c[0]], .certificateUntrusted),

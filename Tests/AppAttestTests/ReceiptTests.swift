@@ -23,7 +23,7 @@ import Testing
     ) -> ReceiptRefusal.Reason? {
         var fields = authority.receiptFields()
         change(&fields)
-        return receiptRefusal { _ = try verified(authority.receipt(fields)) }
+        return ReceiptRefusal.reason { _ = try verified(authority.receipt(fields)) }
     }
 
     @Test func `a receipt of a given root is accepted, with all its fields`() throws {
@@ -72,15 +72,15 @@ import Testing
     @Test func `the chain is judged when the receipt was made`() {
         let end = TestAuthority.now.advanced(bySeconds: 60)
         let atEnd = authority.receipt(authority.receiptFields(createdAt: end), signerNotAfter: end)
-        #expect(receiptRefusal { _ = try verified(atEnd) } == nil)
+        #expect(ReceiptRefusal.reason { _ = try verified(atEnd) } == nil)
         let late = authority.receiptFields(createdAt: end.advanced(bySeconds: 1))
         let afterEnd = authority.receipt(late, signerNotAfter: end)
-        #expect(receiptRefusal { _ = try verified(afterEnd) } == .certificateExpired)
+        #expect(ReceiptRefusal.reason { _ = try verified(afterEnd) } == .certificateExpired)
     }
 
     @Test func `a signer under the right root that is none for receipts is refused`() {
         let octets = authority.receipt(authority.receiptFields(), signerIsMarked: false)
-        #expect(receiptRefusal { _ = try verified(octets) } == .certificateUntrusted)
+        #expect(ReceiptRefusal.reason { _ = try verified(octets) } == .certificateUntrusted)
     }
 
     @Test func `content changed after it was signed is refused by the signature`() throws {
@@ -89,12 +89,12 @@ import Testing
         let place = try #require(octets.firstRange(of: appID))
         octets.replaceSubrange(place, with: Array("ATTEST".utf8) + [0x20])
         // "ATTEST " is no kind: malformed. The metric is what a client would like to change.
-        #expect(receiptRefusal { _ = try verified(octets) } == .malformed)
+        #expect(ReceiptRefusal.reason { _ = try verified(octets) } == .malformed)
         octets = authority.receipt(authority.receiptFields())
         let metric = try #require(
             octets.firstRange(of: [0x02, 0x01, 0x11, 0x02, 0x01, 0x01, 0x04, 0x01])
         )
         octets[metric.upperBound] = UInt8(ascii: "1")
-        #expect(receiptRefusal { _ = try verified(octets) } == .signatureMismatch)
+        #expect(ReceiptRefusal.reason { _ = try verified(octets) } == .signatureMismatch)
     }
 }

@@ -1,4 +1,5 @@
 import Cryptography
+import TestSupport
 import Testing
 
 @testable import AppAttest
@@ -13,14 +14,16 @@ struct ReceiptVectorTests {
             try receipt.verified(
                 appIDs: ["other", vector.appId],
                 key: attestation.publicKey,
-                roots: [SharedVectors.receiptRoot(of: vector.id)],
+                roots: [vector.receiptRoot],
                 freshness: freshness
             )
         }
         guard vector.checked.receipt.chainToAppleRootCaG3 else {
             // One byte of its signing certificate was altered: in 2026-01-14-mikedan37-dev when it
             // was published.
-            #expect(receiptRefusal { _ = try verified(freshness: nil) } == .certificateUntrusted)
+            #expect(
+                ReceiptRefusal.reason { _ = try verified(freshness: nil) } == .certificateUntrusted
+            )
             return
         }
         let now = try moment(vector.verifyAt)
@@ -31,9 +34,9 @@ struct ReceiptVectorTests {
         #expect(fields.riskMetric == nil)
         #expect(fields.expirationTime == now.advanced(bySeconds: 90 * 86_400))
         let late = UnverifiedReceipt.Freshness(now: now.advanced(bySeconds: 301), secondsMax: 300)
-        #expect(receiptRefusal { _ = try verified(freshness: late) } == .tooOld)
+        #expect(ReceiptRefusal.reason { _ = try verified(freshness: late) } == .tooOld)
         let early = UnverifiedReceipt.Freshness(now: now.advanced(bySeconds: -301), secondsMax: 300)
-        #expect(receiptRefusal { _ = try verified(freshness: early) } == .tooOld)
+        #expect(ReceiptRefusal.reason { _ = try verified(freshness: early) } == .tooOld)
     }
 
     @Test(arguments: SharedVectors.receipts)
@@ -43,7 +46,7 @@ struct ReceiptVectorTests {
         let receipt = try UnverifiedReceipt(bytes: try octets(vector.receiptB64)).verified(
             appIDs: [vector.appId],
             key: try publicKey(vector.publicKeyX963B64),
-            roots: [SharedVectors.receiptRoot(of: vector.id)],
+            roots: [vector.receiptRoot],
             freshness: nil
         )
         #expect(receipt.fields.kind.rawValue == vector.receiptType)
@@ -59,11 +62,11 @@ struct ReceiptVectorTests {
     ) throws {
         let receipt = try UnverifiedReceipt(bytes: try octets(vector.receiptB64))
         let key = try publicKey(vector.publicKeyX963B64)
-        let roots = [SharedVectors.receiptRoot(of: vector.id)]
+        let roots = [vector.receiptRoot]
         func reason(_ appID: String, _ key: P256PublicKey, _ roots: [X509Certificate])
             -> ReceiptRefusal.Reason?
         {
-            receiptRefusal {
+            ReceiptRefusal.reason {
                 _ = try receipt.verified(appIDs: [appID], key: key, roots: roots, freshness: nil)
             }
         }
@@ -77,9 +80,9 @@ struct ReceiptVectorTests {
     func `no truncation verifies, and no flipped bit traps`(vector: ReceiptVector) throws {
         var object = try octets(vector.receiptB64)
         let key = try publicKey(vector.publicKeyX963B64)
-        let roots = [SharedVectors.receiptRoot(of: vector.id)]
+        let roots = [vector.receiptRoot]
         func reason(_ object: [UInt8]) -> ReceiptRefusal.Reason? {
-            receiptRefusal {
+            ReceiptRefusal.reason {
                 _ = try UnverifiedReceipt(bytes: object).verified(
                     appIDs: [vector.appId],
                     key: key,

@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 extension Scenarios {
     /// Assertions of real devices, over TCP, through the program, to origins that are not ours.
-    @Suite(.enabled(if: !SharedAssertions.all.isEmpty))
+    @Suite(.enabled(if: !SharedVectors.assertions.isEmpty))
     struct GenuineDevices {
         private static let rules = """
             - id: legacy
@@ -14,7 +15,7 @@ extension Scenarios {
             """
 
         private func gateway(_ scenario: Scenario, origin: String) throws -> GatewayProcess {
-            let apps = Set(SharedAssertions.all.map(\.appId)).sorted().map {
+            let apps = Set(SharedVectors.assertions.map(\.appId)).sorted().map {
                 "  - { id: \($0), environments: [production, development] }"
             }
             try scenario.configure(
@@ -22,7 +23,7 @@ extension Scenarios {
                 apps: apps.joined(separator: "\n"),
                 rules: Self.rules
             )
-            let lines = SharedAssertions.all.map { $0.importLine + "\n" }.joined()
+            let lines = SharedVectors.assertions.map { $0.importLine + "\n" }.joined()
             let imported = try scenario.portcullis(
                 "keys",
                 "import",
@@ -32,17 +33,17 @@ extension Scenarios {
                 input: lines
             )
             #expect(imported.status == 0, "\(imported)")
-            #expect(imported.printed.hasPrefix("imported: \(SharedAssertions.all.count),"))
+            #expect(imported.printed.hasPrefix("imported: \(SharedVectors.assertions.count),"))
             return try scenario.serve()
         }
 
         /// Sends each assertion with changed content, as it was made, once more, and changed again.
         private func send(_ client: HTTPClient) throws {
-            for (number, vector) in SharedAssertions.all.enumerated() {
+            for (number, vector) in SharedVectors.assertions.enumerated() {
                 func post(_ content: [UInt8]) throws -> Answer {
                     try client.send("POST", "/v1/\(number)", vector.fields, content: content)
                 }
-                let content = try vector.clientData()
+                let content = try octets(vector.clientDataB64)
                 var changed = content
                 changed[changed.count / 2] ^= 1
                 for other in [changed, [], content + [0]] {
@@ -63,8 +64,8 @@ extension Scenarios {
 
         /// One line a vector, each with its content's length.
         private func expected() throws -> [String] {
-            try SharedAssertions.all.enumerated().map { number, vector in
-                "POST /v1/\(number) \(try vector.clientData().count) pass"
+            try SharedVectors.assertions.enumerated().map { number, vector in
+                "POST /v1/\(number) \(try octets(vector.clientDataB64).count) pass"
             }
         }
 
@@ -94,8 +95,8 @@ extension Scenarios {
             guard let origin = try EchoOrigin(scenario) else { return }
             let gateway = try gateway(scenario, origin: origin.address)
             let client = gateway.client()
-            for vector in SharedAssertions.all {
-                let content = try vector.clientData()
+            for vector in SharedVectors.assertions {
+                let content = try octets(vector.clientDataB64)
                 let size = String(content.count, radix: 16)
                 let head = HTTPClient.head(
                     "POST",
@@ -108,5 +109,17 @@ extension Scenarios {
                 #expect(answer.body == content, "\(vector.id)")
             }
         }
+    }
+}
+
+extension AssertionVector {
+    /// The key as `keys import` takes it, before it made this assertion.
+    fileprivate var importLine: String {
+        #"{"key_id":"\#(keyId)","app_id":"\#(appId)","environment":"production","#
+            + #""public_key":"\#(publicKeyX963B64)","counter":\#(counter - 1)}"#
+    }
+
+    fileprivate var fields: [(name: String, value: String)] {
+        [("App-Attest-Key-Id", keyId), ("App-Attest-Assertion", assertionB64)]
     }
 }

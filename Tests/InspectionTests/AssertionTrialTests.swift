@@ -3,11 +3,12 @@ import ByteCoding
 import Cryptography
 import JSONText
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 @testable import Inspection
 
-extension AssertionTrial.Options {
+extension AssertionTrial.Options: TrialOptions {
     init(_ vector: AssertionVector) {
         self.init()
         appIDs = [vector.appId]
@@ -19,24 +20,13 @@ extension AssertionTrial.Options {
     func report(on octets: [UInt8]) throws -> Report {
         try AssertionTrial(self).report(on: octets)
     }
-
-    func reason(
-        on octets: [UInt8],
-        _ change: (inout Self) -> Void = { _ in }
-    ) throws -> JSONValue? {
-        var other = self
-        change(&other)
-        let report = try other.report(on: octets)
-        #expect((report.status == .accepted) == (report.json["verdict"] == .string("accept")))
-        return report.json["reason"]
-    }
 }
 
 @Suite struct AssertionTrialTests {
     @Test(arguments: SharedVectors.assertions)
     func `a genuine assertion is accepted with its facts`(_ vector: AssertionVector) throws {
         var options = AssertionTrial.Options(vector)
-        let report = try options.report(on: vector.octets)
+        let report = try options.report(on: octets(vector.assertionB64))
         #expect(report.status == .accepted)
         #expect(report.json["counter"] == .number(Int64(vector.counter)))
         #expect(report.json["key_id"] == .string(vector.keyId))
@@ -44,7 +34,7 @@ extension AssertionTrial.Options {
         #expect(report.json["diagnosis"] == nil)
         options.clientDataHash = nil
         options.clientData = Base64.decode(vector.clientDataB64)
-        #expect(try options.reason(on: vector.octets) == nil)
+        #expect(try options.reason(on: octets(vector.assertionB64)) == nil)
     }
 
     @Test(arguments: SharedVectors.assertions)
@@ -52,7 +42,7 @@ extension AssertionTrial.Options {
         _ vector: AssertionVector
     ) throws {
         let options = AssertionTrial.Options(vector)
-        let object = vector.octets
+        let object = try octets(vector.assertionB64)
         #expect(
             try options.reason(on: object) { $0.previousCounter = vector.counter }
                 == .string("counter-replayed")

@@ -3,11 +3,12 @@ import ByteCoding
 import Cryptography
 import JSONText
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 @testable import Inspection
 
-extension AttestationTrial.Options {
+extension AttestationTrial.Options: TrialOptions {
     init(_ vector: AttestationVector) {
         self.init()
         appIDs = [vector.appId]
@@ -15,23 +16,11 @@ extension AttestationTrial.Options {
         keyID = vector.keyId
         clientDataHash = vector.clientDataHashB64
         at = vector.verifyAt
-        root = SharedVectors.root(of: vector.id)
+        root = vector.root
     }
 
     func report(on octets: [UInt8]) throws -> Report {
         try AttestationTrial(self, now: now).report(on: octets)
-    }
-
-    /// The reason of the refusal with one option changed; `nil` when it accepts all the same.
-    func reason(
-        on octets: [UInt8],
-        _ change: (inout Self) -> Void = { _ in }
-    ) throws -> JSONValue? {
-        var other = self
-        change(&other)
-        let report = try other.report(on: octets)
-        #expect((report.status == .accepted) == (report.json["verdict"] == .string("accept")))
-        return report.json["reason"]
     }
 }
 
@@ -40,7 +29,8 @@ let now = UnixTime(seconds: 1_800_000_000)
 @Suite struct AttestationTrialTests {
     @Test(arguments: SharedVectors.attestations)
     func `a genuine attestation is accepted with its facts`(_ vector: AttestationVector) throws {
-        let report = try AttestationTrial.Options(vector).report(on: vector.octets)
+        let object = try octets(vector.attestationB64)
+        let report = try AttestationTrial.Options(vector).report(on: object)
         #expect(report.status == .accepted)
         #expect(report.json["verdict"] == .string("accept"))
         #expect(report.json["public_key"] == .string(vector.publicKeyX963B64))
@@ -60,7 +50,7 @@ let now = UnixTime(seconds: 1_800_000_000)
         _ vector: AttestationVector
     ) throws {
         let options = AttestationTrial.Options(vector)
-        let object = vector.octets
+        let object = try octets(vector.attestationB64)
         let end = try #require(UnixTime(iso8601: vector.leafNotAfter))
         #expect(try options.reason(on: object) { $0.at = vector.leafNotAfter } == nil)
         for text in [
@@ -99,7 +89,8 @@ let now = UnixTime(seconds: 1_800_000_000)
     func `one of several accepted apps and environments is enough`(
         _ vector: AttestationVector
     ) throws {
-        let reason = try AttestationTrial.Options(vector).reason(on: vector.octets) {
+        let object = try octets(vector.attestationB64)
+        let reason = try AttestationTrial.Options(vector).reason(on: object) {
             $0.appIDs.insert("ABCDE12345.com.example.shop", at: 0)
             $0.environments = ["production", "development"]
         }
@@ -113,7 +104,7 @@ let now = UnixTime(seconds: 1_800_000_000)
         guard let challenge = vector.challengeB64.flatMap({ Base64.decode($0) }) else { return }
         var options = AttestationTrial.Options(vector)
         options.challenge = challenge
-        let report = try options.report(on: vector.octets)
+        let report = try options.report(on: octets(vector.attestationB64))
         let expected: [JSONValue] =
             vector.clientDataHashFormedAs == "raw" ? [.string("not-hashed")] : []
         #expect(report.json["diagnosis"] == .array(expected))

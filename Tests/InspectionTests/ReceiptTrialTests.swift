@@ -3,43 +3,36 @@ import ByteCoding
 import Cryptography
 import JSONText
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 @testable import Inspection
 
-extension ReceiptTrial.Options {
+extension ReceiptTrial.Options: TrialOptions {
     init(_ vector: ReceiptVector) {
         self.init()
         appIDs = [vector.appId]
         publicKey = vector.publicKeyX963B64
         at = vector.creationTime
-        root = SharedVectors.root(of: vector.id)
+        root = vector.root
     }
 
     func report(on octets: [UInt8]) throws -> Report {
         try ReceiptTrial(self, now: now).report(on: octets)
-    }
-
-    func reason(
-        on octets: [UInt8],
-        _ change: (inout Self) -> Void = { _ in }
-    ) throws -> JSONValue? {
-        var other = self
-        change(&other)
-        let report = try other.report(on: octets)
-        #expect((report.status == .accepted) == (report.json["verdict"] == .string("accept")))
-        return report.json["reason"]
     }
 }
 
 @Suite struct ReceiptTrialTests {
     @Test(arguments: SharedVectors.receipts)
     func `a genuine receipt is accepted with its facts`(_ vector: ReceiptVector) throws {
-        let report = try ReceiptTrial.Options(vector).report(on: vector.octets)
+        let report = try ReceiptTrial.Options(vector).report(on: octets(vector.receiptB64))
         #expect(report.status == .accepted)
         #expect(report.json["type"] == .string(vector.receiptType))
         #expect(report.json["app_id"] == .string(vector.appId))
-        #expect(report.json["risk_metric"] == Int64(vector.riskMetric).map(JSONValue.number))
+        #expect(
+            report.json["risk_metric"]
+                == vector.riskMetric.flatMap(Int64.init).map(JSONValue.number)
+        )
         #expect(report.json["expired"] == .bool(false))
         #expect(report.json["public_key_compared"] == .bool(true))
         #expect(report.json["public_key"] == .string(vector.publicKeyX963B64))
@@ -49,7 +42,7 @@ extension ReceiptTrial.Options {
     func `the key may be left out, and is then only shown`(_ vector: ReceiptVector) throws {
         var options = ReceiptTrial.Options(vector)
         options.publicKey = nil
-        let report = try options.report(on: vector.octets)
+        let report = try options.report(on: octets(vector.receiptB64))
         #expect(report.json["public_key"] == .string(vector.publicKeyX963B64))
         #expect(report.json["public_key_compared"] == .bool(false))
     }
@@ -59,7 +52,7 @@ extension ReceiptTrial.Options {
         _ vector: ReceiptVector
     ) throws {
         let options = ReceiptTrial.Options(vector)
-        let object = vector.octets
+        let object = try octets(vector.receiptB64)
         let end = try #require(UnixTime(iso8601: vector.expiration))
         #expect(try options.reason(on: object) { $0.at = vector.expiration } == nil)
         #expect(
@@ -81,12 +74,12 @@ extension ReceiptTrial.Options {
         var options = ReceiptTrial.Options(vector)
         let created = try #require(UnixTime(iso8601: vector.creationTime))
         options.at = created.advanced(bySeconds: 301).iso8601
-        #expect(try options.reason(on: vector.octets) == nil)
+        #expect(try options.reason(on: octets(vector.receiptB64)) == nil)
         for (age, reason) in [
             ("5m", "receipt-too-old"), ("300s", "receipt-too-old"), ("6m", nil), ("1h", nil),
             ("1d", nil),
         ] {
-            let found = try options.reason(on: vector.octets) { $0.maxAge = age }
+            let found = try options.reason(on: octets(vector.receiptB64)) { $0.maxAge = age }
             #expect(found == JSONValue.text(reason).ifString)
         }
     }
@@ -96,7 +89,7 @@ extension ReceiptTrial.Options {
         _ vector: ReceiptVector
     ) throws {
         let options = ReceiptTrial.Options(vector)
-        let object = vector.octets
+        let object = try octets(vector.receiptB64)
         let other = P256PrivateKey().publicKey
         #expect(
             try options.reason(on: object) { $0.publicKey = Base64.text(other.x963) }
@@ -118,7 +111,8 @@ extension ReceiptTrial.Options {
     func `the receipt inside an attestation is judged like any other`(
         _ vector: AttestationVector
     ) throws {
-        let inside = ObjectPortrait.attestation(vector.octets).json["receipt_base64"]
+        let portrait = ObjectPortrait.attestation(try octets(vector.attestationB64))
+        let inside = portrait.json["receipt_base64"]
         guard case .string(let text)? = inside, let object = Base64.decode(text) else {
             Issue.record("no receipt")
             return
@@ -127,7 +121,7 @@ extension ReceiptTrial.Options {
         options.appIDs = [vector.appId]
         options.publicKey = vector.publicKeyX963B64
         options.at = vector.verifyAt
-        options.root = SharedVectors.root(of: vector.id)
+        options.root = vector.root
         options.maxAge = "5m"
         let isGood = vector.checked.receipt.chainToAppleRootCaG3
         #expect(

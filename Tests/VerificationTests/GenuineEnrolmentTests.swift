@@ -9,14 +9,17 @@ import Testing
 
 @testable import Verification
 
+/// The genuine ones; none where the shared folder is absent.
+private let genuine = SharedVectors.attestations.filter { !$0.isSoftware }
+/// Those that software made, which the repository keeps.
+private let software = SharedVectors.attestations.filter(\.isSoftware)
+
 /// Genuine attestations through the enrolment. The challenge is the one thing that can't be ours:
 /// what stands in its place is the hash that the device was given.
-@Suite(.enabled(if: !SharedAttestations.all.isEmpty))
+@Suite(.enabled(if: !genuine.isEmpty))
 struct GenuineEnrolmentTests {
-    typealias Vector = SharedAttestations.Vector
-
     private func policy(
-        _ vector: Vector,
+        _ vector: AttestationVector,
         _ edit: (inout AppPolicy) -> Void = { _ in }
     ) throws -> AppPolicy {
         let environment = try #require(AttestationEnvironment(rawValue: vector.environment))
@@ -24,18 +27,18 @@ struct GenuineEnrolmentTests {
     }
 
     private func action(
-        _ vector: Vector,
+        _ vector: AttestationVector,
         _ desk: Desk,
         object: [UInt8]? = nil,
         keyID: String? = nil,
         hash: [UInt8]? = nil,
         at now: UnixTime? = nil
     ) throws -> Enrolment.Action {
-        let given = try vector.octets(\.clientDataHashB64)
+        let given = try octets(vector.clientDataHashB64)
         return desk.enrolment.examine(
-            try object ?? vector.octets(\.attestationB64),
+            try object ?? octets(vector.attestationB64),
             try #require(KeyID(base64: keyID ?? vector.keyId)),
-            now: try now ?? vector.moment(\.verifyAt),
+            now: try now ?? moment(vector.verifyAt),
             at: desk.tick,
             clientDataHash: { _ in hash ?? given }
         )
@@ -49,15 +52,15 @@ struct GenuineEnrolmentTests {
     /// The one whose receipt's chain has an altered byte.
     private static let withoutReceipt = "2026-01-14-mikedan37-dev"
 
-    @Test(arguments: SharedAttestations.all)
+    @Test(arguments: genuine)
     func `a genuine key is enrolled at its time, and again without harm`(
-        vector: Vector
+        vector: AttestationVector
     ) async throws {
         let desk = try Desk([try policy(vector)])
         #expect(await desk.answer(try action(vector, desk)).status == 201)
         let id = try #require(KeyID(base64: vector.keyId))
         let record = try #require(desk.journal.record(id))
-        #expect(record.publicKey.x963 == (try vector.octets(\.publicKeyX963B64)))
+        #expect(record.publicKey.x963 == (try octets(vector.publicKeyX963B64)))
         #expect(record.appID == vector.appId)
         #expect(record.environment.rawValue == vector.environment)
         #expect(record.counters == CounterState())
@@ -65,21 +68,21 @@ struct GenuineEnrolmentTests {
         #expect(await desk.answer(try action(vector, desk)).status == 200)
     }
 
-    @Test(arguments: SharedAttestations.all)
+    @Test(arguments: genuine)
     func `where a receipt is required, a genuine key with a genuine receipt is enrolled`(
-        vector: Vector
+        vector: AttestationVector
     ) async throws {
         let desk = try Desk([try policy(vector) { $0.receipt = .required }])
         let answer = await desk.answer(try action(vector, desk))
         #expect(answer.reason == (vector.id == Self.withoutReceipt ? "receipt-refused" : ""))
     }
 
-    @Test(arguments: SharedAttestations.all)
-    func `a genuine key is refused in another setting`(vector: Vector) throws {
+    @Test(arguments: genuine)
+    func `a genuine key is refused in another setting`(vector: AttestationVector) throws {
         let desk = try Desk([try policy(vector)])
-        let late = try vector.moment(\.leafNotAfter).advanced(bySeconds: 1)
+        let late = try moment(vector.leafNotAfter).advanced(bySeconds: 1)
         #expect(reason(try action(vector, desk, at: late)) == "certificate-expired")
-        var hash = try vector.octets(\.clientDataHashB64)
+        var hash = try octets(vector.clientDataHashB64)
         hash[0] ^= 1
         #expect(reason(try action(vector, desk, hash: hash)) == "nonce-mismatch")
         let other = Base64.text([UInt8](repeating: 1, count: 32))
@@ -93,26 +96,26 @@ struct GenuineEnrolmentTests {
     }
 
     /// A test app trusts one more authority for its own keys; Apple's are not test keys.
-    @Test(arguments: SharedAttestations.all)
-    func `a genuine key is not let in as a test key`(vector: Vector) throws {
+    @Test(arguments: genuine)
+    func `a genuine key is not let in as a test key`(vector: AttestationVector) throws {
         let desk = try Desk([
             Trial.policy(vector.appId, []) { $0.testRoots = [Trial.authority.root] }
         ])
         #expect(reason(try action(vector, desk)) == "environment-mismatch")
     }
 
-    @Test(arguments: SharedAttestations.all)
+    @Test(arguments: genuine)
     func `the challenge of a genuine key is formed as its app is said to form it`(
-        vector: Vector
+        vector: AttestationVector
     ) async throws {
         guard let challenge = vector.challengeB64.flatMap({ Base64.decode($0) }) else { return }
         let hashing: AppPolicy.ClientDataHash =
             vector.clientDataHashFormedAs == "raw" ? .raw : .sha256
         let desk = try Desk([try policy(vector) { $0.clientDataHash = hashing }])
         let action = desk.enrolment.examine(
-            try vector.octets(\.attestationB64),
+            try octets(vector.attestationB64),
             try #require(KeyID(base64: vector.keyId)),
-            now: try vector.moment(\.verifyAt),
+            now: try moment(vector.verifyAt),
             at: desk.tick,
             clientDataHash: { $0 == .sha256 ? SHA256.digest(of: challenge).octets : challenge }
         )
@@ -122,56 +125,55 @@ struct GenuineEnrolmentTests {
 
 /// The same with the vectors of the repository, whose authority only a test app trusts.
 @Suite struct SoftwareEnrolmentTests {
-    private static func desk(_ vector: SharedAttestations.Vector) throws -> Desk {
-        let root = try X509Certificate.certificates(pem: SoftwareVectorFiles.rootPEM)[0]
-        return try Desk([Trial.policy(vector.appId, []) { $0.testRoots = [root] }])
+    private static func desk(_ vector: AttestationVector) throws -> Desk {
+        try Desk([Trial.policy(vector.appId, []) { $0.testRoots = [SharedVectors.softwareRoot] }])
     }
 
     private static func action(
-        _ vector: SharedAttestations.Vector,
+        _ vector: AttestationVector,
         _ desk: Desk,
         hash: [UInt8]
     ) throws -> Enrolment.Action {
         desk.enrolment.examine(
-            try vector.octets(\.attestationB64),
+            try octets(vector.attestationB64),
             try #require(KeyID(base64: vector.keyId)),
-            now: try vector.moment(\.verifyAt),
+            now: try moment(vector.verifyAt),
             at: desk.tick,
             clientDataHash: { _ in hash }
         )
     }
 
-    @Test(arguments: SharedAttestations.software)
+    @Test(arguments: software)
     func `a key of each class is enrolled as a test key, and again without harm`(
-        vector: SharedAttestations.Vector
+        vector: AttestationVector
     ) async throws {
         let desk = try Self.desk(vector)
-        let hash = try vector.octets(\.clientDataHashB64)
+        let hash = try octets(vector.clientDataHashB64)
         #expect(await desk.answer(try Self.action(vector, desk, hash: hash)).status == 201)
         let id = try #require(KeyID(base64: vector.keyId))
         let record = try #require(desk.journal.record(id))
-        #expect(record.publicKey.x963 == (try vector.octets(\.publicKeyX963B64)))
+        #expect(record.publicKey.x963 == (try octets(vector.publicKeyX963B64)))
         #expect(record.appID == vector.appId)
         #expect(record.environment == .test)
         #expect((record.receipt == nil) == vector.id.hasSuffix("damaged-receipt"))
         #expect(await desk.answer(try Self.action(vector, desk, hash: hash)).status == 200)
     }
 
-    @Test(arguments: SharedAttestations.software)
+    @Test(arguments: software)
     func `a key of each class is refused with another challenge`(
-        vector: SharedAttestations.Vector
+        vector: AttestationVector
     ) async throws {
         let desk = try Self.desk(vector)
         let answer = await desk.answer(try Self.action(vector, desk, hash: [1]))
         #expect(answer.reason == "nonce-mismatch")
     }
 
-    @Test(arguments: SharedAttestations.software)
+    @Test(arguments: software)
     func `where Apple's root alone is trusted, none of them is enrolled`(
-        vector: SharedAttestations.Vector
+        vector: AttestationVector
     ) async throws {
         let desk = try Desk([Trial.policy(vector.appId, [.production, .development])])
-        let hash = try vector.octets(\.clientDataHashB64)
+        let hash = try octets(vector.clientDataHashB64)
         let answer = await desk.answer(try Self.action(vector, desk, hash: hash))
         #expect(answer.reason == "certificate-untrusted")
     }

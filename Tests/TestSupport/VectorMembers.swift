@@ -1,0 +1,32 @@
+package import AppAttest
+import ByteCoding
+package import Cryptography
+
+/// A member of a vector can't be read: the vector is broken, and the test stops.
+package struct BrokenVector: Error {
+    package init() {}
+}
+
+/// The bytes that a member holds in base64.
+package func octets(_ base64: String) throws -> [UInt8] {
+    guard let octets = Base64.decode(base64) else { throw BrokenVector() }
+    return octets
+}
+
+/// The moment that a member holds as ISO 8601 writes it.
+package func moment(_ text: String) throws -> UnixTime {
+    guard let time = UnixTime(iso8601: text) else { throw BrokenVector() }
+    return time
+}
+
+/// The key id that a member holds in base64.
+package func keyID(_ base64: String) throws -> KeyID {
+    guard let id = KeyID(base64: base64) else { throw BrokenVector() }
+    return id
+}
+
+/// The public key that a member holds in base64.
+package func publicKey(_ base64: String) throws -> P256PublicKey {
+    guard let key = P256PublicKey(x963: try octets(base64)) else { throw BrokenVector() }
+    return key
+}
