@@ -2,6 +2,7 @@ import AppAttest
 import Cryptography
 import Foundation
 import GRDB
+import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
 import Testing

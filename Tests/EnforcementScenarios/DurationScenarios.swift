@@ -1,3 +1,4 @@
+import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
 import Testing

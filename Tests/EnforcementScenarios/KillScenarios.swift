@@ -1,6 +1,7 @@
 import AppAttest
 import Foundation
 import GRDB
+import LoopbackKit
 import Synchronization
 import Testing
 

@@ -1,5 +1,6 @@
 import Cryptography
 import Foundation
+import LoopbackKit
 import Testing
 
 extension Scenarios {

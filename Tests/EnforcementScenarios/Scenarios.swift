@@ -1,3 +1,4 @@
+import LoopbackKit
 import Testing
 
 // What the gateway promises, with the real program between a client and an origin.

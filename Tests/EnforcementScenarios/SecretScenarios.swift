@@ -2,6 +2,7 @@ import AppAttest
 import ByteCoding
 import Cryptography
 import Foundation
+import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
 import Testing

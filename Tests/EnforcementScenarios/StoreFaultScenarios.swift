@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Glibc
+import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
 import Testing

@@ -1,6 +1,7 @@
 import AppAttest
 import Foundation
 import Glibc
+import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
 import Testing

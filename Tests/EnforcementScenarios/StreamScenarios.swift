@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LoopbackKit
 import Testing
 
 extension Scenarios {

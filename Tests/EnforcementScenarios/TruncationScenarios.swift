@@ -1,6 +1,7 @@
 import ByteCoding
 import Cryptography
 import Foundation
+import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
 import Testing

@@ -1,4 +1,5 @@
 import Cryptography
+import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
 import Testing

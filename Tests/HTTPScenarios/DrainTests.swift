@@ -1,4 +1,5 @@
 import Dispatch
+import LoopbackKit
 import Testing
 
 @testable import Gateway

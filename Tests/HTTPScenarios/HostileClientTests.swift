@@ -1,4 +1,5 @@
 import Glibc
+import LoopbackKit
 import Testing
 
 extension Scenarios {

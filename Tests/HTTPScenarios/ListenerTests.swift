@@ -1,6 +1,7 @@
 import Cryptography
 import Foundation
 import Gateway
+import LoopbackKit
 import Testing
 
 extension Scenarios {

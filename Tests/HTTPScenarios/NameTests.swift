@@ -1,6 +1,7 @@
 import ConfigurationReading
 import Foundation
 import Lanes
+import LoopbackKit
 import Services
 import Synchronization
 import Testing

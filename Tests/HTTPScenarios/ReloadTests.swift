@@ -2,6 +2,7 @@ import ConfigurationReading
 import Dispatch
 import Foundation
 import Lanes
+import LoopbackKit
 import Services
 import Synchronization
 import Testing

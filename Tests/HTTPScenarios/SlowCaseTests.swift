@@ -1,3 +1,4 @@
+import LoopbackKit
 import TestSupport
 import Testing
 

@@ -1,3 +1,4 @@
+import LoopbackKit
 import Testing
 
 extension Scenarios {

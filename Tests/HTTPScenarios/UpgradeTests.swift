@@ -1,5 +1,6 @@
 import Foundation
 import Lanes
+import LoopbackKit
 import Services
 import Synchronization
 import Testing

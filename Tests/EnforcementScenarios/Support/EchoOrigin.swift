@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackKit
 
 /// An origin in Python that sends back what it gets: none of this project's code reads or writes
 /// its messages.

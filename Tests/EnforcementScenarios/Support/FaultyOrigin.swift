@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LoopbackKit
 
 /// An origin that does to a response what the request's target asks for, such as
 /// `/stage/in-chunk/reset`.

@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackKit
 import Testing
 
 // What operators see of a gateway: log, metrics, the process.

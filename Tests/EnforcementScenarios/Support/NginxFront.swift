@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackKit
 
 /// nginx as a proxy in front of the gateway, which appends the client's address to what the client
 /// says.

@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackKit
 
 /// nginx as an origin, on a socket file: it takes content and answers "ok".
 struct NginxOrigin {

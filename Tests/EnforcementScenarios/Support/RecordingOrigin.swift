@@ -1,5 +1,6 @@
 import Cryptography
 import Foundation
+import LoopbackKit
 
 /// An origin that writes down what it sees, whole or not, and answers 200.
 ///

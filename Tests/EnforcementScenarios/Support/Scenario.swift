@@ -2,6 +2,7 @@ import AppAttest
 import ByteCoding
 import Cryptography
 import Foundation
+import LoopbackKit
 import SoftwareAuthenticator
 
 /// A folder with a configuration, and the programs that run on it. All of it is gone after

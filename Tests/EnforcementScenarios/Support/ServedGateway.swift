@@ -2,6 +2,7 @@ import AppAttest
 import ByteCoding
 import Cryptography
 import Foundation
+import LoopbackKit
 import SoftwareAuthenticator
 
 /// A gateway that serves at a port of this machine.

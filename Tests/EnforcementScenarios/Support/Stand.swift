@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackKit
 import Testing
 
 /// A gateway before an origin that fails, and how it stood before anything happened.

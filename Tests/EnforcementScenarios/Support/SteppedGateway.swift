@@ -2,6 +2,7 @@ import ConfigurationReading
 import Foundation
 import Gateway
 import KeyStore
+import LoopbackKit
 import Synchronization
 
 /// A gateway in the tests' process whose wall clock the test steps, and whose store it may bring.

@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackKit
 
 extension Thread {
     /// What a closure answers that runs on a thread of its own.

@@ -1,5 +1,6 @@
 import HTTPWire
 import Lanes
+import LoopbackKit
 import Origins
 import Synchronization
 

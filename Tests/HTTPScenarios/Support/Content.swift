@@ -1,5 +1,6 @@
 import Cryptography
 import Glibc
+import LoopbackKit
 
 /// Content of any length that no compression and no mistake reproduces: a block again and again.
 struct Content: Sendable {

@@ -1,3 +1,5 @@
+import LoopbackKit
+
 /// What holds of every head that an origin gets, whatever was sent.
 enum ForwardedHead {
     private static let never: Set<String> = [

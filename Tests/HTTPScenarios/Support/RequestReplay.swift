@@ -1,6 +1,7 @@
 import ByteCoding
 import Cryptography
 import Foundation
+import LoopbackKit
 import TestSupport
 
 /// How the bytes of a case are sent.

@@ -2,6 +2,7 @@ import ConfigurationReading
 import Foundation
 import Gateway
 import Lanes
+import LoopbackKit
 import Synchronization
 import TLSSession
 

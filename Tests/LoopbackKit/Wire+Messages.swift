@@ -1,44 +1,44 @@
 /// A message as a test reads it: a reader of its own, strict and simple, which shares nothing with
 /// the gateway's.
-struct WireHead {
-    let startLine: String
-    let fields: [(name: String, value: String)]
+package struct WireHead {
+    package let startLine: String
+    package let fields: [(name: String, value: String)]
 
     /// The values of all lines of this name, case aside.
-    func values(_ name: String) -> [String] {
+    package func values(_ name: String) -> [String] {
         fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
     }
 
-    func value(_ name: String) -> String? {
+    package func value(_ name: String) -> String? {
         let values = values(name)
         return values.count == 1 ? values[0] : nil
     }
 
-    func has(_ name: String) -> Bool { !values(name).isEmpty }
+    package func has(_ name: String) -> Bool { !values(name).isEmpty }
 }
 
-struct WireResponse {
-    let head: WireHead
-    let status: Int
-    var body: [UInt8] = []
-    var trailers: [(name: String, value: String)] = []
+package struct WireResponse {
+    package let head: WireHead
+    package let status: Int
+    package var body: [UInt8] = []
+    package var trailers: [(name: String, value: String)] = []
     /// Whether its end was the connection's.
-    var isUntilClose = false
+    package var isUntilClose = false
 
-    var text: String { String(decoding: body, as: UTF8.self) }
+    package var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-struct WireRequest {
-    let head: WireHead
-    let method: String
-    let target: String
-    var body: [UInt8] = []
-    var trailers: [(name: String, value: String)] = []
+package struct WireRequest {
+    package let head: WireHead
+    package let method: String
+    package let target: String
+    package var body: [UInt8] = []
+    package var trailers: [(name: String, value: String)] = []
 }
 
 extension Wire {
     /// Takes bytes up to and with a blank line.
-    func readHead() throws -> WireHead {
+    package func readHead() throws -> WireHead {
         var seen = 0
         while true {
             if let end = Self.blankLine(inbox, from: max(seen - 3, 0)) {
@@ -85,14 +85,14 @@ extension Wire {
     }
 
     /// Takes exactly so many bytes.
-    func take(_ count: Int) throws -> [UInt8] {
+    package func take(_ count: Int) throws -> [UInt8] {
         while inbox.count < count { try receive() }
         defer { inbox.removeFirst(count) }
         return Array(inbox[..<count])
     }
 
     /// Takes a line and its CRLF, which is not returned.
-    func takeLine() throws -> String {
+    package func takeLine() throws -> String {
         var index = 0
         while true {
             while index + 1 < inbox.count {
@@ -127,7 +127,7 @@ extension Wire {
     }
 
     /// Reads one response, an interim one too.
-    func readResponse(to method: String = "GET") throws -> WireResponse {
+    package func readResponse(to method: String = "GET") throws -> WireResponse {
         let head = try readHead()
         let parts = head.startLine.split(separator: " ", omittingEmptySubsequences: false)
         guard parts.count >= 3, parts[0] == "HTTP/1.1", parts[1].count == 3,
@@ -153,7 +153,7 @@ extension Wire {
     }
 
     /// Reads the next response that is no interim one.
-    func readFinalResponse(to method: String = "GET") throws -> WireResponse {
+    package func readFinalResponse(to method: String = "GET") throws -> WireResponse {
         while true {
             let response = try readResponse(to: method)
             if response.status >= 200 { return response }
@@ -161,7 +161,7 @@ extension Wire {
     }
 
     /// Reads a request's head.
-    func readRequestHead() throws -> WireRequest {
+    package func readRequestHead() throws -> WireRequest {
         let head = try readHead()
         let parts = head.startLine.split(separator: " ", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[2] == "HTTP/1.1" else {
@@ -171,7 +171,7 @@ extension Wire {
     }
 
     /// Reads the content that belongs to a request's head.
-    func readContent(of request: inout WireRequest) throws {
+    package func readContent(of request: inout WireRequest) throws {
         let head = request.head
         if head.has("transfer-encoding") {
             guard head.value("transfer-encoding") == "chunked", !head.has("content-length") else {
@@ -187,7 +187,7 @@ extension Wire {
     }
 
     /// Reads until the peer ends in an orderly way.
-    func readToEnd() throws -> [UInt8] {
+    package func readToEnd() throws -> [UInt8] {
         do {
             while true { try receive() }
         } catch WireFault.ended {
@@ -197,7 +197,7 @@ extension Wire {
     }
 
     /// Whether the connection ends now, in whatever way, with nothing more to read.
-    func endsSilently() throws -> Bool {
+    package func endsSilently() throws -> Bool {
         do {
             return try readToEnd().isEmpty
         } catch WireFault.reset {

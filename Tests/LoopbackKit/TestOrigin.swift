@@ -1,31 +1,30 @@
 import CLinux
 import Foundation
 import Glibc
-import LoopbackKit
 
 /// An origin of a test: it accepts, remembers what it was sent, and answers as its script says.
 ///
 /// `@unchecked Sendable`: what changes is touched under `condition`.
-final class TestOrigin: @unchecked Sendable {
+package final class TestOrigin: @unchecked Sendable {
     /// What came on one connection, in the order of the accepts.
-    struct ConnectionLog {
+    package struct ConnectionLog {
         /// Requests that were complete.
-        var requests: [WireRequest] = []
+        package var requests: [WireRequest] = []
         /// The heads of all requests, complete or not.
-        var heads: [WireRequest] = []
-        var isOpen = true
+        package var heads: [WireRequest] = []
+        package var isOpen = true
         /// A request has come whole and no byte of another is there. A connection that was just
         /// accepted was made for a request, which is on its way.
-        var isAtBoundary = false
+        package var isAtBoundary = false
         /// What was wrong with what came, other than its end.
-        var fault: WireFault?
+        package var fault: WireFault?
     }
 
-    typealias Script = @Sendable (OriginConnection) throws -> Void
+    package typealias Script = @Sendable (OriginConnection) throws -> Void
 
     /// As a configuration writes it.
-    let address: String
-    let port: UInt16
+    package let address: String
+    package let port: UInt16
     private let listener: Int32
     private let script: Script
     private let condition = NSCondition()
@@ -35,14 +34,14 @@ final class TestOrigin: @unchecked Sendable {
     private var isStopped = false
 
     /// Answers every request with `200` and `ok`.
-    static let friendly: Script = { connection in
+    package static let friendly: Script = { connection in
         while let request = try connection.nextRequest() {
             try connection.answer(200, body: "ok", to: request)
         }
     }
 
     /// Listens on a port of this host, or on a Unix socket where a path is given.
-    init(path: String? = nil, script: @escaping Script = TestOrigin.friendly) throws {
+    package init(path: String? = nil, script: @escaping Script = TestOrigin.friendly) throws {
         self.script = script
         if let path {
             listener = try LoopbackKit.listening(path: path)
@@ -55,7 +54,7 @@ final class TestOrigin: @unchecked Sendable {
     }
 
     /// Ends it: no more connections, and those that are open are cut.
-    func stop() {
+    package func stop() {
         condition.withLock {
             isStopped = true
             for wire in wires.values { wire.cut() }
@@ -114,14 +113,14 @@ final class TestOrigin: @unchecked Sendable {
     // MARK: What tests ask
 
     /// What came so far.
-    var connections: [ConnectionLog] { condition.withLock { logs } }
+    package var connections: [ConnectionLog] { condition.withLock { logs } }
 
     /// All complete requests, by connection.
-    var requests: [WireRequest] { connections.flatMap(\.requests) }
+    package var requests: [WireRequest] { connections.flatMap(\.requests) }
 
     /// Waits until no connection waits to be accepted, is in the middle of a request or has bytes
     /// that nobody has read; whether that came before the deadline.
-    func settles() -> Bool {
+    package func settles() -> Bool {
         wait { logs in
             logs.allSatisfy { !$0.isOpen || $0.isAtBoundary }
                 && !wires.values.contains { $0.isReadable(within: 0) }
@@ -130,7 +129,7 @@ final class TestOrigin: @unchecked Sendable {
     }
 
     /// Waits until this holds of what came; whether it did before the deadline.
-    func wait(
+    package func wait(
         milliseconds: Int32 = Wire.patienceMilliseconds,
         until isTrue: ([ConnectionLog]) -> Bool
     ) -> Bool {
@@ -140,77 +139,6 @@ final class TestOrigin: @unchecked Sendable {
                 guard condition.wait(until: deadline) else { return isTrue(logs) }
             }
             return true
-        }
-    }
-}
-
-/// A connection that an origin has accepted, as its script sees it.
-final class OriginConnection: Sendable {
-    let wire: Wire
-    /// How many were accepted before it.
-    let number: Int
-    private unowned let origin: TestOrigin
-
-    init(_ wire: Wire, _ number: Int, of origin: TestOrigin) {
-        self.wire = wire
-        self.number = number
-        self.origin = origin
-    }
-
-    /// Reads the next head; `nil` when the gateway has ended the connection before it.
-    func nextHead() throws -> WireRequest? {
-        do {
-            guard !wire.inbox.isEmpty || wire.isReadable(within: Wire.patienceMilliseconds) else {
-                throw WireFault.timedOut
-            }
-            // Noted before it is taken off the socket: nobody may see it in neither place.
-            origin.change(number) { $0.isAtBoundary = false }
-            if wire.inbox.isEmpty { try wire.receive() }
-        } catch WireFault.ended {
-            return nil
-        } catch WireFault.reset {
-            return nil
-        }
-        let request = try wire.readRequestHead()
-        origin.change(number) { $0.heads.append(request) }
-        return request
-    }
-
-    /// Reads the content that follows a head; the request is complete then.
-    func finish(_ request: WireRequest) throws -> WireRequest {
-        var request = request
-        try wire.readContent(of: &request)
-        origin.change(number) { log in
-            log.requests.append(request)
-            log.isAtBoundary = wire.inbox.isEmpty
-        }
-        return request
-    }
-
-    /// Reads the next request; `nil` when the gateway has ended the connection before it.
-    func nextRequest() throws -> WireRequest? { try nextHead().map(finish) }
-
-    /// Sends a response with a length.
-    func answer(
-        _ status: Int,
-        body: String = "",
-        fields: String = "",
-        to request: WireRequest
-    ) throws {
-        let length = "Content-Length: \(body.utf8.count)\r\n"
-        let content = request.method == "HEAD" ? "" : body
-        try wire.send("HTTP/1.1 \(status) Fine\r\n\(length)\(fields)\r\n\(content)")
-    }
-
-    /// Waits for the gateway to end the connection; what it sent before is dropped.
-    func awaitEnd() throws {
-        do {
-            while true {
-                try wire.receive()
-                wire.inbox = []
-            }
-        } catch WireFault.ended {
-        } catch WireFault.reset {
         }
     }
 }

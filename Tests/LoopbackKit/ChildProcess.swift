@@ -1,17 +1,19 @@
-import Foundation
+package import Foundation
 
 /// A program that a test has started: what it prints, and that it ends.
 ///
 /// `@unchecked Sendable`: everything that changes is touched under `condition`.
-final class ChildProcess: @unchecked Sendable {
+package final class ChildProcess: @unchecked Sendable {
     /// Why a wait was given up.
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+
+        package init(description: String) { self.description = description }
     }
 
     /// The most seconds that anything is waited for. Generous: under a sanitizer, beside other
     /// builds, all is ten times slower.
-    static let patience: TimeInterval = 60
+    package static let patience: TimeInterval = 60
 
     private let name: String
     private let process = Process()
@@ -25,7 +27,7 @@ final class ChildProcess: @unchecked Sendable {
     /// Starts a program.
     ///
     /// - `input`: what it reads; `nil` keeps its standard input open until ``end()``.
-    init(
+    package init(
         _ program: String,
         _ arguments: [String],
         input text: Data? = Data(),
@@ -68,16 +70,18 @@ final class ChildProcess: @unchecked Sendable {
         }
     }
 
-    var identifier: Int32 { process.processIdentifier }
+    package var identifier: Int32 { process.processIdentifier }
 
     /// What it has printed so far.
-    var printed: String { condition.withLock { String(decoding: output, as: UTF8.self) } }
+    package var printed: String { condition.withLock { String(decoding: output, as: UTF8.self) } }
 
     /// What it has printed as errors so far.
-    var complained: String { condition.withLock { String(decoding: errors, as: UTF8.self) } }
+    package var complained: String {
+        condition.withLock { String(decoding: errors, as: UTF8.self) }
+    }
 
     /// Waits until something is found in what it prints and complains.
-    func wait<Value>(
+    package func wait<Value>(
         for what: String,
         _ find: (_ printed: String, _ complained: String) -> Value?
     ) throws -> Value {
@@ -102,7 +106,7 @@ final class ChildProcess: @unchecked Sendable {
     ///
     /// - Returns: the exit status; a signal's number, negative, when one has ended it.
     @discardableResult
-    func waitForEnd() throws -> Int32 {
+    package func waitForEnd() throws -> Int32 {
         let deadline = Date(timeIntervalSinceNow: Self.patience)
         try condition.withLock {
             while !hasEnded || openStreams > 0 {
@@ -116,13 +120,13 @@ final class ChildProcess: @unchecked Sendable {
     }
 
     /// Sends a signal.
-    func signal(_ number: Int32) {
+    package func signal(_ number: Int32) {
         let isRunning = condition.withLock { !hasEnded }
         if isRunning { kill(process.processIdentifier, number) }
     }
 
     /// Ends it at once, and waits for that.
-    func end() {
+    package func end() {
         try? input.fileHandleForWriting.close()
         signal(SIGKILL)
         do {

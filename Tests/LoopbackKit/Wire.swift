@@ -1,46 +1,32 @@
 import CLinux
 import Glibc
-import LoopbackKit
 import Synchronization
-import TLSSession
-
-/// Why a test's socket did not do what was asked.
-enum WireFault: Error, Equatable {
-    /// Nothing happened until the deadline.
-    case timedOut
-    /// The peer has sent its last byte.
-    case ended
-    /// The peer has reset the connection.
-    case reset
-    case failed(String, Int32)
-    /// What came is no HTTP message.
-    case malformed(String)
-}
+package import TLSSession
 
 /// One end of a connection in a test, plain or under TLS; every wait has a deadline.
 ///
 /// `@unchecked Sendable`: it is handed from the thread that made it to one other, and used by one
 /// at a time, save that one may send while one receives, and any may cut it: see `ending`.
-final class Wire: @unchecked Sendable {
+package final class Wire: @unchecked Sendable {
     /// How long a test waits for what must happen; only a failure waits so long.
     ///
     /// Generous: the gateway's lanes run in this process, and beside other suites they may get no
     /// thread of Dispatch for many seconds.
-    static let patienceMilliseconds: Int32 = 120_000
+    package static let patienceMilliseconds: Int32 = 120_000
 
     /// When a test that begins to wait now gives up.
-    static func deadline() -> ContinuousClock.Instant {
+    package static func deadline() -> ContinuousClock.Instant {
         .now + .milliseconds(Int(patienceMilliseconds))
     }
 
-    private(set) var descriptor: Int32
+    package private(set) var descriptor: Int32
     /// Held while the descriptor is closed, or cut by another thread.
     private let ending = Mutex(())
     private let tls: TLSSession?
     /// Bytes that came and were not taken.
-    var inbox: [UInt8] = []
+    package var inbox: [UInt8] = []
 
-    init(descriptor: Int32, tls: TLSSession? = nil) {
+    package init(descriptor: Int32, tls: TLSSession? = nil) {
         self.descriptor = descriptor
         self.tls = tls
         Self.set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
@@ -49,28 +35,28 @@ final class Wire: @unchecked Sendable {
     deinit { close() }
 
     /// Connects to a port of this host, from 127.0.0.`host` where that is given.
-    convenience init(port: UInt16, from host: UInt8? = nil, tls: TLSSession? = nil) throws {
+    package convenience init(port: UInt16, from host: UInt8? = nil, tls: TLSSession? = nil) throws {
         self.init(descriptor: try LoopbackKit.connected(port: port, from: host), tls: tls)
     }
 
     /// Connects to a Unix socket.
-    convenience init(path: String) throws {
+    package convenience init(path: String) throws {
         self.init(descriptor: try LoopbackKit.connected(path: path))
     }
 
     /// The port of this end.
-    var localPort: UInt16 { LoopbackKit.port(of: descriptor, getsockname) }
+    package var localPort: UInt16 { LoopbackKit.port(of: descriptor, getsockname) }
 
-    static func set(_ descriptor: Int32, _ level: Int32, _ name: Int32, _ value: Int32) {
+    package static func set(_ descriptor: Int32, _ level: Int32, _ name: Int32, _ value: Int32) {
         var value = value
         setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<Int32>.size))
     }
 
     // MARK: Sending
 
-    func send(_ text: String) throws { try send(Array(text.utf8)) }
+    package func send(_ text: String) throws { try send(Array(text.utf8)) }
 
-    func send(_ octets: [UInt8]) throws {
+    package func send(_ octets: [UInt8]) throws {
         guard let tls else { return try sendRaw(octets) }
         while !tls.isEstablished { try exchangeRecords() }
         for start in stride(from: 0, to: octets.count, by: 1 << 16) {
@@ -81,7 +67,7 @@ final class Wire: @unchecked Sendable {
     }
 
     /// Sends as much as is taken without waiting longer than this for room; how much that was.
-    func sendUntilStalled(_ octets: [UInt8], milliseconds: Int32) throws -> Int {
+    package func sendUntilStalled(_ octets: [UInt8], milliseconds: Int32) throws -> Int {
         var sent = 0
         while sent < octets.count {
             let count = octets.withUnsafeBytes {
@@ -104,7 +90,7 @@ final class Wire: @unchecked Sendable {
     }
 
     /// Waits until the other side's system has all that was sent.
-    func awaitTaken() throws {
+    package func awaitTaken() throws {
         for _ in 0..<Self.patienceMilliseconds {
             if clinux_unacknowledged(descriptor) == 0 { return }
             // Nothing is asked for, so this is a millisecond, or the end of the connection.
@@ -119,7 +105,7 @@ final class Wire: @unchecked Sendable {
     }
 
     /// Says that nothing more is sent.
-    func finishSending() {
+    package func finishSending() {
         if let tls {
             tls.shutDown()
             try? sendCiphertext()
@@ -127,7 +113,7 @@ final class Wire: @unchecked Sendable {
         shutdown(descriptor, Int32(SHUT_WR))
     }
 
-    func close() {
+    package func close() {
         ending.withLock { _ in
             guard descriptor >= 0 else { return }
             Glibc.close(descriptor)
@@ -136,7 +122,7 @@ final class Wire: @unchecked Sendable {
     }
 
     /// Ends both directions, from any thread, unless it is closed: the number may be another's.
-    func cut() {
+    package func cut() {
         ending.withLock { _ in
             guard descriptor >= 0 else { return }
             shutdown(descriptor, Int32(SHUT_RDWR))
@@ -144,7 +130,7 @@ final class Wire: @unchecked Sendable {
     }
 
     /// Closes so that the peer sees a reset.
-    func reset() {
+    package func reset() {
         var now = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
         close()
@@ -153,10 +139,10 @@ final class Wire: @unchecked Sendable {
     // MARK: Receiving
 
     /// Whether something can be read, or the end has come, within this time.
-    func isReadable(within milliseconds: Int32) -> Bool { wait(for: POLLIN, milliseconds) }
+    package func isReadable(within milliseconds: Int32) -> Bool { wait(for: POLLIN, milliseconds) }
 
     /// Waits for at least one byte and appends what came to the inbox.
-    func receive(atMost max: Int = 1 << 16) throws {
+    package func receive(atMost max: Int = 1 << 16) throws {
         guard let tls else { return inbox += try receiveRaw(atMost: max) }
         var plain = [UInt8](repeating: 0, count: 1 << 16)
         while true {
@@ -203,9 +189,15 @@ final class Wire: @unchecked Sendable {
     }
 
     /// Whether the other side resets the connection in this time; nothing is read meanwhile.
-    func isReset(within milliseconds: Int32) -> Bool {
+    package func isReset(within milliseconds: Int32) -> Bool {
         // What is not asked for is told all the same: an error or a hang-up.
         wait(for: 0, milliseconds)
+    }
+
+    /// Waits, without reading, until the other side has sent its end or a reset.
+    package func awaitHangup() {
+        // POLLRDHUP (Linux, poll(2)).
+        _ = wait(for: 0x2000, Self.patienceMilliseconds)
     }
 
     private func wait(for event: Int32, _ milliseconds: Int32) -> Bool {
@@ -213,7 +205,9 @@ final class Wire: @unchecked Sendable {
     }
 
     /// Whether a descriptor is ready, or at its end, within this time; -1 is for ever.
-    static func isReady(_ descriptor: Int32, for event: Int32, within milliseconds: Int32) -> Bool {
+    package static func isReady(_ descriptor: Int32, for event: Int32, within milliseconds: Int32)
+        -> Bool
+    {
         var entry = pollfd(fd: descriptor, events: Int16(event), revents: 0)
         return poll(&entry, 1, milliseconds) > 0
     }
