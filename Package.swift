@@ -288,7 +288,7 @@ let package = Package(
         // Tests.
         .sample("AppAttestServer", uses: ["AppAttest", crypto]),
         .support("TestSupport", uses: policy + verdict),
-        .support("LoopbackKit", uses: ["CLinux", "TLSSession"]),
+        .support("LoopbackKit", uses: ["CLinux", "ConfigurationReading", "Gateway", "TLSSession"]),
         .faulty("portcullis-faulty", uses: commands + [grdb, sqlite]),
         .support("FuzzTargets", uses: device + fuzzed),
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),

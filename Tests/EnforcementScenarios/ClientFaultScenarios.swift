@@ -11,9 +11,11 @@ extension Scenarios {
         private static let impatient =
             "timeouts: { head: 200ms, body_idle: 200ms, response_idle: 200ms, linger: 100ms }"
 
-        private static func leave(_ reader: MessageReader, _ ending: Ending) {
-            if ending == .reset { reader.socket.resetsAtEnd() }
-            reader.socket.close()
+        private static func leave(_ client: Wire, _ ending: Ending) {
+            switch ending {
+            case .end: client.close()
+            case .reset: client.reset()
+            }
         }
 
         @Test(arguments: Ending.allCases)
@@ -25,11 +27,11 @@ extension Scenarios {
             let requests = try Metrics(stand.admin)["requests_total"]
             for octets in ["", "GET /half HT", "GET /half HTTP/1.1\r\nHost: a\r\n"] {
                 let accepted = try Metrics(stand.admin)["client_connections_total"]
-                let reader = try stand.send(octets)
+                let client = try stand.send(octets)
                 try stand.gateway.waitUntil("the connection", stand.admin) {
                     $0["client_connections_total"] > accepted
                 }
-                Self.leave(reader, ending)
+                Self.leave(client, ending)
                 try stand.expect()
             }
             #expect(try Metrics(stand.admin)["requests_total"] == requests)
@@ -45,13 +47,13 @@ extension Scenarios {
             defer { stand.end() }
             for (path, content) in [("/a", ""), ("/b", "hello")] {
                 let requests = try Metrics(stand.admin)["requests_total"]
-                let reader = try stand.send(
+                let client = try stand.send(
                     "POST \(path) HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n\(content)"
                 )
                 try stand.gateway.waitUntil("the request", stand.admin) {
                     $0["requests_total"] > requests
                 }
-                Self.leave(reader, ending)
+                Self.leave(client, ending)
                 try stand.expectLine(path, 0, "client-aborted")
                 try stand.expect("client_aborts")
             }
@@ -61,9 +63,9 @@ extension Scenarios {
         @Test func `a client that resets while it waits is told of as such`() throws {
             let stand = try Stand()
             defer { stand.end() }
-            let reader = try stand.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
+            let client = try stand.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
             try stand.origin.awaitHeld(1)
-            Self.leave(reader, .reset)
+            Self.leave(client, .reset)
             try stand.expectLine("/held", 0, "client-aborted")
             stand.origin.release()
             try stand.expect("client_aborts")
@@ -74,9 +76,9 @@ extension Scenarios {
         @Test func `a client that ends while it waits is answered into the void`() throws {
             let stand = try Stand()
             defer { stand.end() }
-            let reader = try stand.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
+            let client = try stand.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
             try stand.origin.awaitHeld(1)
-            Self.leave(reader, .end)
+            Self.leave(client, .end)
             stand.origin.release()
             try stand.expectLine("/held", 200, nil)
             try stand.expect()
@@ -89,9 +91,9 @@ extension Scenarios {
         ) throws {
             let stand = try Stand()
             defer { stand.end() }
-            let reader = try stand.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
-            #expect(try reader.head()?.startLine == "HTTP/1.1 200 OK")
-            Self.leave(reader, ending)
+            let client = try stand.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(try client.readHead().startLine == "HTTP/1.1 200 OK")
+            Self.leave(client, ending)
             try stand.expectLine("/endless", 200, "client-aborted")
             try stand.expect("client_aborts")
             try stand.stop()
@@ -101,12 +103,12 @@ extension Scenarios {
             let stand = try Stand(more: Self.impatient)
             defer { stand.end() }
             let head = try stand.send("GET /half HTTP/1.1\r\n")
-            #expect(try head.head()?.startLine == "HTTP/1.1 408 Request Timeout")
+            #expect(try head.readHead().startLine == "HTTP/1.1 408 Request Timeout")
             Self.leave(head, .end)
             try stand.expect("client_timeouts")
 
             let body = try stand.send("POST /c HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhi")
-            #expect(try body.head()?.startLine == "HTTP/1.1 408 Request Timeout")
+            #expect(try body.readHead().startLine == "HTTP/1.1 408 Request Timeout")
             Self.leave(body, .end)
             try stand.expectLine("/c", 408, "body-timeout")
             try stand.expect("client_timeouts")
@@ -121,22 +123,22 @@ extension Scenarios {
         @Test func `what is cut off at the end of the time to drain is told of as such`() throws {
             let stand = try Stand(more: "timeouts: { drain: 200ms }")
             defer { stand.end() }
-            let reader = try stand.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
-            #expect(try reader.head()?.startLine == "HTTP/1.1 200 OK")
+            let client = try stand.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(try client.readHead().startLine == "HTTP/1.1 200 OK")
             try stand.stop()
             try stand.expectLine("/endless", 200, "drain-timeout")
-            Self.leave(reader, .end)
+            Self.leave(client, .end)
         }
     }
 }
 
 extension Stand {
     /// A client of its own that has sent this; counters are marked before.
-    fileprivate func send(_ octets: String) throws -> MessageReader {
+    fileprivate func send(_ octets: String) throws -> Wire {
         try mark()
-        let reader = MessageReader(try Socket(port: gateway.port))
-        try reader.socket.send(octets)
-        return reader
+        let client = try Wire(port: gateway.port)
+        try client.send(octets)
+        return client
     }
 
     /// Waits until the gateway has closed whatever there was, and compares the counters.

@@ -35,7 +35,7 @@ extension Scenarios {
         private static let always = ["Proxy", "X_Real_IP", "X.Real.IP", "X_HTTP_Host_Override"]
 
         /// What the origin gets of all of them, `keep` being kept, from a stranger or a proxy.
-        private func left(_ keep: [String], isProxy: Bool) throws -> MessageReader.Head {
+        private func left(_ keep: [String], isProxy: Bool) throws -> WireHead {
             let scenario = try Scenario()
             defer { scenario.end() }
             let origin = try scenario.origin()

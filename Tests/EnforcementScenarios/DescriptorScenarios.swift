@@ -15,18 +15,18 @@ extension Scenarios {
             let early = (0..<16).map { _ in gateway.client() }
             for client in early { #expect(try client.send("GET", "/first").status == 200) }
 
-            var crowd = try (0..<80).map { _ in try Socket(port: gateway.port) }
+            var crowd = try (0..<80).map { _ in try Wire(port: gateway.port) }
             try gateway.waitUntil("several pauses", admin) { $0["accept_pauses_total"] >= 5 }
             #expect(gateway.complaints(of: "accepting pauses, accept4: Too many open files") == 1)
             #expect(gateway.complaints(of: "64 descriptors may be open, 8 of them are kept") == 1)
             #expect(try early[0].send("GET", "/early").status == 200)
-            let waiting = MessageReader(try Socket(port: gateway.port))
-            try waiting.socket.send("GET /late HTTP/1.1\r\nHost: a\r\n\r\n")
+            let waiting = try Wire(port: gateway.port)
+            try waiting.send("GET /late HTTP/1.1\r\nHost: a\r\n\r\n")
             try expectOutOfDescriptors(gateway, admin, early, stand.origin)
 
             for socket in crowd { socket.close() }
             crowd = []
-            #expect(try waiting.head()?.startLine == "HTTP/1.1 200 OK")
+            #expect(try waiting.readHead().startLine == "HTTP/1.1 200 OK")
             _ = try gateway.child.wait(for: "end of the shortage") { _, complained in
                 complained.contains("accepting goes on") ? true : nil
             }
@@ -34,7 +34,7 @@ extension Scenarios {
             #expect(gateway.complaints(of: "accepting pauses") == 1)
             #expect(gateway.complaints(of: "accepting goes on") == 1)
             for client in early { client.close() }
-            waiting.socket.close()
+            waiting.close()
             try stand.awaitRest()
             #expect(try Metrics(admin)["client_connections_refused_total"] == 0)
             #expect(before["accept_pauses_total"] == 0)
@@ -127,13 +127,12 @@ extension Scenarios {
             let stand = try Stand(lanes: 1)
             defer { stand.end() }
             for number in 1...3 {
-                let client = MessageReader(try Socket(port: stand.gateway.port))
-                try client.socket.send(Self.handshake)
-                #expect(try client.head()?.startLine == "HTTP/1.1 101 Switching Protocols")
+                let client = try Wire(port: stand.gateway.port)
+                try client.send(Self.handshake)
+                #expect(try client.readHead().startLine == "HTTP/1.1 101 Switching Protocols")
                 try stand.origin.awaitHeld(1)
                 #expect(try Metrics(stand.admin)["tunnels_total"] == Double(number))
-                client.socket.resetsAtEnd()
-                client.socket.close()
+                client.reset()
                 try stand.awaitRest()
                 try stand.origin.awaitHeld(0)
             }

@@ -256,15 +256,14 @@ extension Scenarios {
                     signing: .lines([.method, .target, .body], headers: []),
                     damage: damage
                 )
-                let socket = try Socket(port: gateway.port)
+                let socket = try Wire(port: gateway.port)
                 let fields = proof.fields + [("Content-Length", "2"), ("Expect", "100-continue")]
                 try socket.send(HTTPClient.head("POST", target, fields) + "\r\n")
-                let reader = MessageReader(socket)
-                let first = try #require(try reader.head())
+                let first = try socket.readHead()
                 if damage == nil {
                     #expect(first.startLine == "HTTP/1.1 100 Continue")
                     try socket.send([1, 2])
-                    let last = try #require(try reader.head())
+                    let last = try socket.readHead()
                     #expect(last.startLine == "HTTP/1.1 200 OK")
                 } else {
                     let status = damage == .signature ? "403" : "401"

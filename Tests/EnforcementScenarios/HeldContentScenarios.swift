@@ -55,14 +55,14 @@ extension Scenarios {
             _ bench: inout Bench,
             count: Int,
             from address: String? = nil
-        ) throws -> Socket {
+        ) throws -> Wire {
             let request = SoftwareKey.Request(method: "POST", target: "/held", content: [1])
             let signing = SigningForm.lines([.method, .target, .body], headers: [])
             var fields = bench.key.proof(of: request, signing: signing).fields
             fields.removeAll { $0.name.lowercased() == "content-digest" }
             fields.append(("Content-Length", String(1 << 20)))
             if let address { fields.append(("X-Forwarded-For", address)) }
-            let socket = try Socket(port: bench.gateway.port)
+            let socket = try Wire(port: bench.gateway.port)
             try socket.send(HTTPClient.head("POST", "/held", fields) + "\r\n")
             // Who is refused may be closed to before all of it is sent.
             try? socket.send(Self.content(count))
@@ -97,7 +97,7 @@ extension Scenarios {
             let scenario = try Scenario()
             defer { scenario.end() }
             var bench = try start(scenario, more: "limits: { held_memory: 1MiB, held_disk: 1MiB }")
-            var sockets: [Socket] = []
+            var sockets: [Wire] = []
             for _ in 0..<60 { sockets.append(try worthless(&bench, count: 200_000)) }
             // Eleven find room, if none was refused for others that were refused in turn.
             try bench.gateway.waitUntil("49 refusals", bench.admin) { $0["verdicts_total"] >= 49 }
@@ -140,7 +140,7 @@ extension Scenarios {
                     limits: { held_disk: 64MiB, address_held: 1MiB }
                     """
             )
-            var sockets: [Socket] = []
+            var sockets: [Wire] = []
             for number in 0..<8 {
                 let address = neighbours.one[number % neighbours.one.count]
                 sockets.append(try worthless(&bench, count: 300_000, from: address))
@@ -165,10 +165,10 @@ extension Scenarios {
             let request = SoftwareKey.Request(method: "POST", target: "/held", content: [1, 2])
             let signing = SigningForm.lines([.method, .target, .body], headers: [])
             let proof = bench.key.proof(of: request, signing: signing, damage: .signature)
-            let socket = try Socket(port: bench.gateway.port)
+            let socket = try Wire(port: bench.gateway.port)
             let fields = proof.fields + [("Content-Length", "2")]
             try socket.send(HTTPClient.head("POST", "/held", fields) + "\r\n")
-            let head = try #require(try MessageReader(socket).head())
+            let head = try socket.readHead()
             #expect(head.startLine.hasPrefix("HTTP/1.1 403"))
             #expect(try Metrics(bench.admin)["bodies_held_total"] == 0)
         }
@@ -202,7 +202,7 @@ extension Scenarios {
                     ? "" : "limits: { held_memory: 1MiB, held_disk: 1MiB, address_held: 1MiB }",
                 within: isDiskFull ? Self.bounded : []
             )
-            var sockets: [Socket] = []
+            var sockets: [Wire] = []
             if !isDiskFull {
                 // Takes up the address's room.
                 sockets.append(try worthless(&bench, count: 800_000))

@@ -73,9 +73,9 @@ extension Scenarios {
                     _ = try Glimpse(port: port, octets)
                     return
                 }
-                let reader = MessageReader(try Socket(port: port))
-                try? reader.socket.send(octets)
-                if resets { reader.socket.resetsAtEnd() }
+                let client = try Wire(port: port)
+                try? client.send(octets)
+                if resets { client.reset() }
             }
         }
 

@@ -221,7 +221,12 @@ extension Scenarios {
             let origin = try scenario.origin()
             let resolver = try Self.silentResolver()
             defer { close(resolver.descriptor) }
-            try scenario.write("resolv.conf", "nameserver \(resolver.address)\n")
+            // The C library asks again five times at most, and waits 30 s for each answer: longer
+            // than this test waits for the gateway's end.
+            try scenario.write(
+                "resolv.conf",
+                "nameserver \(resolver.address)\noptions timeout:30 attempts:5\n"
+            )
             try scenario.configure(origin, rules: Self.rules)
             let settings = scenario.path("resolv.conf")
             let mounted = "mount --bind '\(settings)' /etc/resolv.conf && exec \"$@\""
@@ -238,10 +243,7 @@ extension Scenarios {
             #expect(recv(resolver.descriptor, &byte, 1, 0) == 1)
             #expect(try admin.send("GET", "/readyz").status == 200)
             #expect(try gateway.client().send("GET", "/plain").status == 200)
-            let began = Date()
             #expect(try gateway.stop() == 0)
-            // The resolver's own patience is 10 s: twice 5 s.
-            #expect(Date().timeIntervalSince(began) < 8)
         }
 
         /// A socket of some loopback address at the port for names.
@@ -263,7 +265,7 @@ extension Scenarios {
                 let parts = [host >> 16 & 255, host >> 8 & 255, host & 255]
                 return (descriptor, "127." + parts.map(String.init).joined(separator: "."))
             }
-            throw Socket.Failure("no loopback address for a resolver")
+            throw LoopbackKit.Failure("no loopback address for a resolver")
         }
 
         @Test func `a user that is not there, or is root, starts nothing`() throws {

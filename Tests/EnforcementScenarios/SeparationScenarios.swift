@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackKit
 import Testing
 
 extension Scenarios {

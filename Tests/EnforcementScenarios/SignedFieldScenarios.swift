@@ -127,7 +127,7 @@ extension Scenarios {
         }
 
         /// What an application reads of a field, by the server that runs it.
-        private func readings(_ head: MessageReader.Head, _ name: String) -> [String?] {
+        private func readings(_ head: WireHead, _ name: String) -> [String?] {
             func variable(_ name: String) -> String {
                 String(
                     name.uppercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }

@@ -61,7 +61,7 @@ extension Scenarios {
                 // The folder of the gateway's own view of the file system.
                 let path = "/proc/\(gateway.child.identifier)/root\(database)-ballast"
                 let file = open(path, O_WRONLY | O_CREAT, 0o600)
-                guard file >= 0 else { throw Socket.Failure("ballast") }
+                guard file >= 0 else { throw LoopbackKit.Failure("ballast") }
                 let block = [UInt8](repeating: 0, count: 4_096)
                 while write(file, block, block.count) > 0 {}
                 close(file)

@@ -295,7 +295,7 @@ private struct FullDisk {
 
     func fill(_ gateway: GatewayProcess) throws {
         let file = open(path(gateway, "ballast"), O_WRONLY | O_CREAT, 0o600)
-        guard file >= 0 else { throw Socket.Failure("ballast") }
+        guard file >= 0 else { throw LoopbackKit.Failure("ballast") }
         for count in [65_536, 4_096, 1_024, 1] {
             let block = [UInt8](repeating: 0, count: count)
             while write(file, block, count) > 0 {}

@@ -59,12 +59,9 @@ extension Scenarios {
 
         /// Sends each of these over a connection of its own before any answer is read.
         private func race(_ gateway: GatewayProcess, _ requests: [[UInt8]]) throws -> [Int] {
-            let readers = try requests.map { _ in MessageReader(try Socket(port: gateway.port)) }
-            for (reader, raw) in zip(readers, requests) { try reader.socket.send(raw) }
-            return try readers.map { reader in
-                let words = try reader.head()?.startLine.split(separator: " ") ?? []
-                return words.count > 1 ? Int(words[1]) ?? 0 : 0
-            }
+            let clients = try requests.map { _ in try Wire(port: gateway.port) }
+            for (client, raw) in zip(clients, requests) { try client.send(raw) }
+            return try clients.map { try $0.readHead().status() }
         }
 
         @Test(arguments: ["/v1/bare", "/v1/window", "/v1/signed"])

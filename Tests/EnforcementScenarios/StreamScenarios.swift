@@ -14,9 +14,9 @@ extension Scenarios {
 
             init(_ path: String) throws {
                 self.path = path
-                guard mkfifo(path, 0o600) == 0 else { throw Socket.Failure("mkfifo") }
+                guard mkfifo(path, 0o600) == 0 else { throw LoopbackKit.Failure("mkfifo") }
                 descriptor = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
-                guard descriptor >= 0 else { throw Socket.Failure("open") }
+                guard descriptor >= 0 else { throw LoopbackKit.Failure("open") }
             }
 
             deinit { Glibc.close(descriptor) }
@@ -64,7 +64,7 @@ extension Scenarios {
         /// alone.
         private func unread(_ scenario: Scenario) throws -> String {
             let path = scenario.path("unread")
-            guard mkfifo(path, 0o600) == 0 else { throw Socket.Failure("mkfifo") }
+            guard mkfifo(path, 0o600) == 0 else { throw LoopbackKit.Failure("mkfifo") }
             return "exec 3<>'\(path)'; exec >'\(path)' 3<&-"
         }
 

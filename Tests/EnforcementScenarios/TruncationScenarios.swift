@@ -91,19 +91,16 @@ extension Scenarios {
         }
 
         /// Leaves a connection, and waits until the gateway has let go of it.
-        private func leave(_ socket: Socket, _ ending: Ending) throws {
+        private func leave(_ socket: Wire, _ ending: Ending) throws {
             switch ending {
             case .silence: break
-            case .halfClose: socket.endOutput()
+            case .halfClose: socket.finishSending()
             case .close: return socket.close()
             case .reset:
-                socket.resetsAtEnd()
-                return socket.close()
+                return socket.reset()
             }
             // Whatever is answered: its end.
-            do {
-                while try !socket.receive().isEmpty {}
-            } catch is Socket.Failure {}
+            do { _ = try socket.readToEnd() } catch WireFault.reset {}
         }
 
         @Test(arguments: Ending.allCases, Framing.allCases)
@@ -117,7 +114,7 @@ extension Scenarios {
             let admin = try gateway.adminClient()
             var aborted = 0.0
             for declares in [true, false] {
-                let socket = try Socket(port: gateway.port)
+                let socket = try Wire(port: gateway.port)
                 try socket.send(
                     head(
                         &key,
@@ -173,7 +170,7 @@ extension Scenarios {
                 case .malformedChunk, .tooLarge: .chunked
                 case .lastByte, .close, .reset, .halfClose, .silence: .length
                 }
-            let socket = try Socket(port: gateway.port)
+            let socket = try Wire(port: gateway.port)
             try socket.send(
                 head(&key, "/streamed", signed: content, count: content.count, framing)
             )
@@ -212,7 +209,7 @@ extension Scenarios {
             var (gateway, origin, key) = try start(scenario)
             let content = [UInt8](repeating: 7, count: 40_000)
             let parts: SignedParts = target == "/unsigned" ? [.method, .target] : Self.parts
-            let socket = try Socket(port: gateway.port)
+            let socket = try Wire(port: gateway.port)
             try socket.send(
                 head(&key, target, signed: content, count: 40_000, .length, parts: parts)
             )
@@ -230,7 +227,7 @@ extension Scenarios {
             defer { scenario.end() }
             var (gateway, origin, key) = try start(scenario)
             let content = [UInt8](repeating: 7, count: 40_000)
-            let socket = try Socket(port: gateway.port)
+            let socket = try Wire(port: gateway.port)
             try socket.send(head(&key, "/streamed", signed: content, count: 40_000, .length))
             try socket.send([UInt8](content[..<20_000]))
             try origin.awaitHeads(1)
@@ -245,11 +242,11 @@ extension Scenarios {
             let scenario = try Scenario()
             defer { scenario.end() }
             var (gateway, origin, key) = try start(scenario)
-            let socket = try Socket(port: gateway.port)
+            let socket = try Wire(port: gateway.port)
             let wrong = Array("to=carol&amount=1".utf8)
             let head = head(&key, "/streamed", signed: Self.signed, count: wrong.count, .length)
             try socket.send(Array(head.utf8) + wrong)
-            let answer = try #require(try MessageReader(socket).head())
+            let answer = try socket.readHead()
             #expect(answer.startLine.hasPrefix("HTTP/1.1 400"))
             #expect(origin.connectionCount == 0)
         }

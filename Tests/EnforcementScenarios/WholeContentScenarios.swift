@@ -30,14 +30,13 @@ extension Scenarios {
             let signing = SigningForm.lines([.method, .target, .body], headers: [])
             var fields = key.proof(of: request, signing: signing).fields
             fields.append(("Content-Length", String(content.count)))
-            let socket = try Socket(port: gateway.port)
+            let socket = try Wire(port: gateway.port)
             try socket.send(
                 Array((HTTPClient.head("POST", "/held", fields) + "\r\n").utf8) + content
             )
             // The head is there, so the content was verified and waits for the origin.
             try origin.awaitHeads(1)
-            socket.resetsAtEnd()
-            socket.close()
+            socket.reset()
             // The gateway's only lane has heard of the reset when it answers what came later.
             for _ in 0..<3 { _ = try gateway.challenges("assertion", gateway.client()) }
             origin.resume()

@@ -38,9 +38,9 @@ extension Scenarios {
             let sent = try #require(origin.requests.first)
             #expect(sent.method == "POST")
             #expect(sent.target == "/a?b=%20")
-            #expect(sent.head.values("host") == ["called.test"])
-            #expect(sent.head.values("content-type") == ["text/plain"])
-            #expect(sent.head.values("connection") == ["close"])
+            #expect(sent.head.all("host") == ["called.test"])
+            #expect(sent.head.all("content-type") == ["text/plain"])
+            #expect(sent.head.all("connection") == ["close"])
         }
 
         @Test(arguments: ["", "x", "/a b", "/a\r\nX: 1", "/#a", "http://a/"])

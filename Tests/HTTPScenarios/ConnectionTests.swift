@@ -46,7 +46,7 @@ extension Scenarios {
             let client = try bench.connect()
             try client.send("GET /1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" + Self.get)
             let response = try client.readResponse()
-            #expect(response.head.values("connection") == ["close"])
+            #expect(response.head.all("connection") == ["close"])
             #expect(try client.endsSilently())
             #expect(bench.origin.requests.map(\.target) == ["/1"])
         }
@@ -77,10 +77,10 @@ extension Scenarios {
             #expect(response.status == 200)
             #expect(response.isUntilClose)
             #expect(response.text == "abcde")
-            #expect(response.head.values("connection") == ["close"])
+            #expect(response.head.all("connection") == ["close"])
             let request = try #require(bench.origin.requests.first)
             #expect(request.head.startLine == "GET / HTTP/1.1")
-            #expect(request.head.values("via").first?.hasPrefix("1.0 ") == true)
+            #expect(request.head.all("via").first?.hasPrefix("1.0 ") == true)
         }
 
         @Test func `a response that ends with its connection is chunked for HTTP/1.1`() throws {
@@ -94,7 +94,7 @@ extension Scenarios {
                 try client.send(Self.get)
                 let response = try client.readResponse()
                 #expect(response.text == "old")
-                #expect(response.head.values("transfer-encoding") == ["chunked"])
+                #expect(response.head.all("transfer-encoding") == ["chunked"])
             }
             #expect(bench.origin.connections.count == 2)
         }
@@ -122,7 +122,7 @@ extension Scenarios {
                 try client.send("\(method) \(target) HTTP/1.1\r\nHost: a\r\n\r\n")
                 let response = try client.readResponse(to: method)
                 #expect(response.status == status)
-                #expect(response.head.values("content-length") == length)
+                #expect(response.head.all("content-length") == length)
                 #expect(!response.head.has("transfer-encoding"))
             }
             // Content may follow where it was announced, behind HEAD and 304.

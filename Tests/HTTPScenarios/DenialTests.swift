@@ -79,7 +79,7 @@ extension Scenarios {
             )
             let answer = try client.readResponse()
             #expect(answer.status == 404)
-            #expect(answer.head.values("connection") == ["close"])
+            #expect(answer.head.all("connection") == ["close"])
             #expect(origin.requests.isEmpty)
         }
 

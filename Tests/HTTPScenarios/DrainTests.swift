@@ -50,7 +50,7 @@ extension Scenarios {
             for client in clients {
                 let response = try client.readResponse()
                 #expect(response.text == "ok")
-                #expect(response.head.values("connection") == ["close"])
+                #expect(response.head.all("connection") == ["close"])
                 #expect(try client.endsSilently())
                 client.close()
             }
@@ -77,7 +77,7 @@ extension Scenarios {
             for client in clients {
                 let response = try client.readResponse()
                 #expect(response.status == 200)
-                #expect(response.head.values("connection") == ["close"])
+                #expect(response.head.all("connection") == ["close"])
                 client.close()
             }
             door.remove()
@@ -107,13 +107,13 @@ extension Scenarios {
             while client.inbox.count < 40 { try client.receive() }
             beginDrain(gateway)
             // Answered by the gateway itself.
-            #expect(try idle.readOwn().values("connection") == ["close"])
+            #expect(try idle.readOwn().all("connection") == ["close"])
             gate.open()
             let response = try client.readResponse()
             #expect(response.text == "slow" && !response.head.has("connection"))
             try client.send(Self.get)
             let last = try client.readResponse()
-            #expect(last.text == "ok" && last.head.values("connection") == ["close"])
+            #expect(last.text == "ok" && last.head.all("connection") == ["close"])
             for client in [client, idle] { client.close() }
             #expect(gateway.exitStatus() == 0)
         }
@@ -136,7 +136,7 @@ extension Scenarios {
             for client in clients {
                 let response = try client.readResponse()
                 #expect(response.status == 200)
-                #expect(response.head.values("connection") == ["close"])
+                #expect(response.head.all("connection") == ["close"])
                 client.close()
             }
             door.remove()

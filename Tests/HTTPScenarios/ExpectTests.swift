@@ -54,7 +54,7 @@ extension Scenarios {
             try client.send(Self.head)
             let answer = try client.readResponse()
             #expect(answer.status == 401)
-            #expect(answer.head.values("connection") == ["close"])
+            #expect(answer.head.all("connection") == ["close"])
             #expect(answer.head.value("content-type") == "application/problem+json")
             #expect(answer.head.has("www-authenticate"))
             // The content is ambiguous now, and no request may be seen in it.
@@ -84,7 +84,7 @@ extension Scenarios {
             #expect(try client.readResponse().status == 100)
             let answer = try client.readResponse()
             #expect(answer.status == 413)
-            #expect(answer.head.values("connection") == ["close"])
+            #expect(answer.head.all("connection") == ["close"])
             #expect(try client.endsSilently())
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
         }

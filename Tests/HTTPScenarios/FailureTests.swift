@@ -48,7 +48,7 @@ extension Scenarios {
             throws
         {
             let folder = try TemporaryFolder.make()
-            defer { try? FileManager.default.removeItem(atPath: folder) }
+            defer { TemporaryFolder.remove(folder) }
             let gate = Gate()
             let origin = try TestOrigin(path: folder + "/origin") { connection in
                 guard let head = try connection.nextHead() else { return }
@@ -148,7 +148,7 @@ extension Scenarios {
             let answer = try client.readResponse()
             #expect(answer.status == 413)
             #expect(answer.text == "too large")
-            #expect(answer.head.values("connection") == ["close"])
+            #expect(answer.head.all("connection") == ["close"])
             // What still comes is read away, so that no reset destroys the answer.
             try client.send([UInt8](repeating: 0, count: 10_000))
             #expect(try client.endsSilently())
@@ -227,7 +227,7 @@ extension Scenarios {
             try client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
             let answer = try client.readResponse()
             #expect(answer.status == 408)
-            #expect(answer.head.values("connection") == ["close"])
+            #expect(answer.head.all("connection") == ["close"])
             #expect(try client.endsSilently())
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
             #expect(bench.origin.requests.isEmpty)

@@ -136,7 +136,7 @@ extension Scenarios {
             // Both ends of each are in this process, and the gateway keeps an eighth free.
             let count = min(10_000, max(Int(limit.rlim_max / 16 * 7) - 1_000, 0))
             try #require(count > 100, "the limit of descriptors leaves nothing to try")
-            TestGateway.awaitEnds()
+            HostedGateway.awaitEnds()
             let before = ResidentMemory.bytes
             let clients = try (0..<count).map { _ in try bench.connect() }
             // A beginning of a head each, so that all were accepted and hold something.

@@ -11,7 +11,7 @@ extension Scenarios {
         @Test(arguments: ["tcp", "unix"])
         func `lanes share a listener, serve all clients and end together`(_ kind: String) throws {
             let folder = try TemporaryFolder.make()
-            defer { try? FileManager.default.removeItem(atPath: folder) }
+            defer { TemporaryFolder.remove(folder) }
             let origin = try TestOrigin()
             defer { origin.stop() }
             let path = folder + "/gateway.sock"
@@ -61,7 +61,7 @@ extension Scenarios {
 
         @Test func `Unix sockets serve on both sides`() throws {
             let folder = try TemporaryFolder.make()
-            defer { try? FileManager.default.removeItem(atPath: folder) }
+            defer { TemporaryFolder.remove(folder) }
             let origin = try TestOrigin(path: folder + "/origin.sock")
             defer { origin.stop() }
             let listening = folder + "/gateway.sock"
@@ -82,12 +82,12 @@ extension Scenarios {
             #expect(try client.readResponse().text == "ok")
             #expect(origin.connections.count == 1)
             #expect(origin.requests.last?.body == content)
-            #expect(origin.requests.last?.head.values("x-forwarded-for") == ["127.0.0.1"])
+            #expect(origin.requests.last?.head.all("x-forwarded-for") == ["127.0.0.1"])
         }
 
         @Test func `an origin that ends its Unix socket behind the response is heard out`() throws {
             let folder = try TemporaryFolder.make()
-            defer { try? FileManager.default.removeItem(atPath: folder) }
+            defer { TemporaryFolder.remove(folder) }
             let content = [UInt8](repeating: 9, count: 3 << 20)
             let origin = try TestOrigin(path: folder + "/origin.sock") { connection in
                 guard try connection.nextRequest() != nil else { return }
@@ -116,7 +116,7 @@ extension Scenarios {
             // An orderly end; anything else would be a fault.
             #expect(try client.readToEnd().isEmpty)
             #expect(bench.origin.requests.last?.body == content)
-            #expect(bench.origin.requests.last?.head.values("x-forwarded-proto") == ["https"])
+            #expect(bench.origin.requests.last?.head.all("x-forwarded-proto") == ["https"])
         }
 
         @Test func `a response that is cut short has no orderly end under TLS`() throws {
@@ -170,7 +170,7 @@ extension Scenarios {
             #expect(try client.take(message.count) == message)
         }
 
-        @Test(.enabled(if: Program.exists("curl"), "curl is absent"))
+        @Test(.enabled(if: ChildProcess.tool("curl") != nil))
         func `curl uploads and downloads over TLS`() throws {
             let content = [UInt8]((0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 * 7 >> 3) })
             let bench = try Bench(isSecure: true) { connection in
@@ -184,8 +184,8 @@ extension Scenarios {
             defer { bench.stop() }
             let file = bench.gateway.folder + "/content"
             try Data(content).write(to: URL(fileURLWithPath: file))
-            let outcome = try Program.run(
-                "curl",
+            let outcome = try ChildProcess.run(
+                try #require(ChildProcess.tool("curl")),
                 [
                     "-sS", "--http1.1", "--cacert", try TestCertificate.made.get().certificate,
                     "-T", file, "https://127.0.0.1:\(bench.gateway.port)/echo",

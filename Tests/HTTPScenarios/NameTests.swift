@@ -66,6 +66,7 @@ extension Scenarios {
 
         private func configuration(_ servers: String) throws -> GatewayConfiguration {
             let folder = try TemporaryFolder.make()
+            defer { TemporaryFolder.remove(folder) }
             let file = folder + "/portcullis.yaml"
             let text = TestGateway.text([("shop", [servers])], listen: "address: 127.0.0.1:0")
             try text.write(toFile: file, atomically: true, encoding: .utf8)

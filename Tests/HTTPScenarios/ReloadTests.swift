@@ -110,20 +110,18 @@ extension Scenarios {
             #expect(try gateway.ask(Self.get).status == 200)
         }
 
-        @Test(.enabled(if: Program.exists("openssl"), "openssl is absent"))
+        @Test(.enabled(if: ChildProcess.tool("openssl") != nil))
         func `clients resume their TLS sessions after a reload`() throws {
             let bench = try Bench(isSecure: true)
             defer { bench.stop() }
+            let openssl = try #require(ChildProcess.tool("openssl"))
             let session = bench.gateway.folder + "/session.pem"
             // TLS 1.2 gives its ticket within the handshake, so that a client that goes at once has
             // it. Both versions have the same keys for tickets.
             func connect(_ option: String) throws -> String {
                 let address = "127.0.0.1:\(bench.gateway.port)"
-                let outcome = try Program.run(
-                    "openssl",
-                    ["s_client", "-connect", address, "-tls1_2", option, session]
-                )
-                return String(decoding: outcome.output, as: UTF8.self)
+                let arguments = ["s_client", "-connect", address, "-tls1_2", option, session]
+                return try ChildProcess.run(openssl, arguments).printed
             }
             #expect(try connect("-sess_out").contains("New, TLSv1"))
             #expect(try connect("-sess_in").contains("Reused, TLSv1"))

@@ -11,14 +11,13 @@ package final class ChildProcess: @unchecked Sendable {
         package init(description: String) { self.description = description }
     }
 
-    /// The most seconds that anything is waited for. Generous: under a sanitizer, beside other
-    /// builds, all is ten times slower.
-    package static let patience: TimeInterval = 60
+    /// The most seconds that a test waits for anything.
+    package static let patience = TimeInterval(Wire.patienceMilliseconds) / 1_000
 
     private let name: String
     private let process = Process()
     private let condition = NSCondition()
-    private var output = Data()
+    private var bytes = Data()
     private var errors = Data()
     private var openStreams = 2
     private var hasEnded = false
@@ -48,7 +47,7 @@ package final class ChildProcess: @unchecked Sendable {
             }
         }
         try process.run()
-        follow(out) { $0.output.append($1) }
+        follow(out) { $0.bytes.append($1) }
         follow(err) { $0.errors.append($1) }
         guard let text else { return }
         // What is given to programs here is less than a pipe holds.
@@ -72,8 +71,11 @@ package final class ChildProcess: @unchecked Sendable {
 
     package var identifier: Int32 { process.processIdentifier }
 
+    /// The bytes that it has printed so far.
+    package var output: [UInt8] { condition.withLock { Array(bytes) } }
+
     /// What it has printed so far.
-    package var printed: String { condition.withLock { String(decoding: output, as: UTF8.self) } }
+    package var printed: String { condition.withLock { String(decoding: bytes, as: UTF8.self) } }
 
     /// What it has printed as errors so far.
     package var complained: String {
@@ -89,7 +91,7 @@ package final class ChildProcess: @unchecked Sendable {
         return try condition.withLock {
             while true {
                 let texts = (
-                    String(decoding: output, as: UTF8.self),
+                    String(decoding: bytes, as: UTF8.self),
                     String(decoding: errors, as: UTF8.self)
                 )
                 if let found = find(texts.0, texts.1) { return found }
@@ -139,5 +141,45 @@ package final class ChildProcess: @unchecked Sendable {
         }
         // It holds this object, which holds the process.
         process.terminationHandler = nil
+    }
+}
+
+extension ChildProcess {
+    /// How a program that ran to its end went.
+    package struct Outcome {
+        package let status: Int32
+        package let output: [UInt8]
+        package let complained: String
+
+        package var printed: String { String(decoding: output, as: UTF8.self) }
+    }
+
+    /// Runs a program to its end.
+    package static func run(
+        _ program: String,
+        _ arguments: [String],
+        input: String = "",
+        folder: URL? = nil
+    ) throws -> Outcome {
+        let child = try ChildProcess(
+            program,
+            arguments,
+            input: Data(input.utf8),
+            folder: folder
+        )
+        defer { child.end() }
+        let status = try child.waitForEnd()
+        return Outcome(status: status, output: child.output, complained: child.complained)
+    }
+
+    /// Where a program is that a test needs; says so when it is nowhere.
+    package static func tool(_ name: String) -> String? {
+        let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+        for folder in folders + ["/usr/bin", "/usr/sbin"] {
+            let path = "\(folder)/\(name)"
+            if FileManager.default.isExecutableFile(atPath: path) { return path }
+        }
+        print("no \(name): install it with deploy/install-packages test; a scenario is skipped")
+        return nil
     }
 }

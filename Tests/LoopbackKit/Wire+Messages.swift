@@ -1,41 +1,3 @@
-/// A message as a test reads it: a reader of its own, strict and simple, which shares nothing with
-/// the gateway's.
-package struct WireHead {
-    package let startLine: String
-    package let fields: [(name: String, value: String)]
-
-    /// The values of all lines of this name, case aside.
-    package func values(_ name: String) -> [String] {
-        fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
-    }
-
-    package func value(_ name: String) -> String? {
-        let values = values(name)
-        return values.count == 1 ? values[0] : nil
-    }
-
-    package func has(_ name: String) -> Bool { !values(name).isEmpty }
-}
-
-package struct WireResponse {
-    package let head: WireHead
-    package let status: Int
-    package var body: [UInt8] = []
-    package var trailers: [(name: String, value: String)] = []
-    /// Whether its end was the connection's.
-    package var isUntilClose = false
-
-    package var text: String { String(decoding: body, as: UTF8.self) }
-}
-
-package struct WireRequest {
-    package let head: WireHead
-    package let method: String
-    package let target: String
-    package var body: [UInt8] = []
-    package var trailers: [(name: String, value: String)] = []
-}
-
 extension Wire {
     /// Takes bytes up to and with a blank line.
     package func readHead() throws -> WireHead {
@@ -72,7 +34,7 @@ extension Wire {
         return WireHead(startLine: first, fields: try lines.dropFirst().map(field))
     }
 
-    private static func field(_ line: String) throws -> (name: String, value: String) {
+    private static func field(_ line: String) throws -> WireHead.Field {
         guard let colon = line.firstIndex(of: ":"), colon > line.startIndex,
             !line[..<colon].contains(where: { $0 == " " || $0 == "\t" }),
             !line.contains(where: { $0 == "\r" || $0 == "\n" || $0 == "\0" })
@@ -107,48 +69,86 @@ extension Wire {
         }
     }
 
-    /// Takes chunks up to the last one, then the trailer section.
-    private func takeChunks() throws -> (body: [UInt8], trailers: [(name: String, value: String)]) {
-        var body: [UInt8] = []
-        while true {
-            let line = try takeLine()
-            guard !line.isEmpty, line.allSatisfy(\.isHexDigit), let size = Int(line, radix: 16)
-            else { throw WireFault.malformed("chunk size \(line.debugDescription)") }
-            guard size > 0 else { break }
-            body += try take(size)
-            guard try take(2) == [13, 10] else { throw WireFault.malformed("end of a chunk") }
+    // MARK: Content
+
+    /// Goes through the content that a head announces. `pass` takes so many bytes of it, or with
+    /// `nil` all that comes until the end.
+    ///
+    /// - Returns: the trailers.
+    private func readContent(
+        _ framing: WireHead.Framing,
+        _ pass: (Int?) throws -> Void
+    ) throws -> [WireHead.Field] {
+        switch framing {
+        case .none: return []
+        case .untilClose: try pass(nil)
+        case .length(let count): try pass(count)
+        case .chunked:
+            while true {
+                let line = try takeLine()
+                guard !line.isEmpty, line.allSatisfy(\.isHexDigit), let size = Int(line, radix: 16)
+                else { throw WireFault.malformed("chunk size \(line.debugDescription)") }
+                guard size > 0 else { return try takeTrailers() }
+                try pass(size)
+                guard try take(2) == [13, 10] else { throw WireFault.malformed("end of a chunk") }
+            }
         }
-        var trailers: [(name: String, value: String)] = []
+        return []
+    }
+
+    private func takeTrailers() throws -> [WireHead.Field] {
+        var trailers: [WireHead.Field] = []
         while true {
             let line = try takeLine()
-            guard !line.isEmpty else { return (body, trailers) }
+            guard !line.isEmpty else { return trailers }
             trailers.append(try Self.field(line))
         }
     }
 
+    /// Takes all of the content. What came of content that does not end stays in the inbox.
+    private func takeContent(
+        _ framing: WireHead.Framing
+    ) throws -> (body: [UInt8], trailers: [WireHead.Field]) {
+        var body: [UInt8] = []
+        let trailers = try readContent(framing) { count in
+            body += try count.map(take) ?? readToEnd()
+        }
+        return (body, trailers)
+    }
+
+    /// Gives the content that follows a head piece by piece; returns when its end has come.
+    package func streamContent(
+        of head: WireHead,
+        in kind: WireHead.Kind,
+        _ use: ([UInt8]) -> Void
+    ) throws {
+        _ = try readContent(head.framing(in: kind)) { count in
+            var left = count ?? .max
+            do {
+                while left > 0 {
+                    if inbox.isEmpty { try receive() }
+                    let piece = inbox.count <= left ? inbox : Array(inbox[..<left])
+                    inbox.removeFirst(piece.count)
+                    use(piece)
+                    left -= piece.count
+                }
+            } catch WireFault.ended where count == nil {
+                // The end of the connection is the end of the content.
+            }
+        }
+    }
+
+    // MARK: Messages
+
     /// Reads one response, an interim one too.
     package func readResponse(to method: String = "GET") throws -> WireResponse {
         let head = try readHead()
-        let parts = head.startLine.split(separator: " ", omittingEmptySubsequences: false)
-        guard parts.count >= 3, parts[0] == "HTTP/1.1", parts[1].count == 3,
-            let status = Int(parts[1])
-        else { throw WireFault.malformed("status line \(head.startLine.debugDescription)") }
+        let status = try head.status()
         var response = WireResponse(head: head, status: status)
         if method == "HEAD" || status < 200 || status == 204 || status == 304 { return response }
-        if head.has("transfer-encoding") {
-            guard head.value("transfer-encoding") == "chunked", !head.has("content-length") else {
-                throw WireFault.malformed("framing of a response")
-            }
-            (response.body, response.trailers) = try takeChunks()
-        } else if head.has("content-length") {
-            guard let length = head.value("content-length").flatMap({ Int($0) }) else {
-                throw WireFault.malformed("Content-Length of a response")
-            }
-            response.body = try take(length)
-        } else {
-            response.isUntilClose = true
-            response.body = try readToEnd()
-        }
+        let framing = try head.framing(in: .response)
+        response.isUntilClose = framing == .untilClose
+        (response.body, response.trailers) = try takeContent(framing)
         return response
     }
 
@@ -172,18 +172,8 @@ extension Wire {
 
     /// Reads the content that belongs to a request's head.
     package func readContent(of request: inout WireRequest) throws {
-        let head = request.head
-        if head.has("transfer-encoding") {
-            guard head.value("transfer-encoding") == "chunked", !head.has("content-length") else {
-                throw WireFault.malformed("framing of a request")
-            }
-            (request.body, request.trailers) = try takeChunks()
-        } else if head.has("content-length") {
-            guard let length = head.value("content-length").flatMap({ Int($0) }) else {
-                throw WireFault.malformed("Content-Length of a request")
-            }
-            request.body = try take(length)
-        }
+        let framing = try request.head.framing(in: .request)
+        (request.body, request.trailers) = try takeContent(framing)
     }
 
     /// Reads until the peer ends in an orderly way.

@@ -58,48 +58,48 @@ final class FaultyOrigin: @unchecked Sendable {
         }
     }
 
-    private var listener: LoopbackListener?
+    private var listener: TestOrigin?
     private let condition = NSCondition()
     private var heldCount = 0
     private var passes = 0
 
     init() throws {
-        listener = try LoopbackListener { [self] reader in try serve(reader) }
+        listener = try TestOrigin { [self] connection in try serve(connection) }
     }
 
-    var address: String { "127.0.0.1:\(listener?.port ?? 0)" }
+    var address: String { listener?.address ?? "" }
 
-    func end() { listener?.end() }
+    func end() { listener?.stop() }
 
-    private func serve(_ reader: MessageReader) throws {
+    private func serve(_ connection: OriginConnection) throws {
+        let wire = connection.wire
         var isFirst = true
-        while let head = try reader.head() {
-            let target = head.startLine.split(separator: " ").dropFirst().first ?? "/"
-            let parts = target.split(separator: "/").map(String.init)
-            if parts.first == "unread" { return reader.socket.awaitHangup() }
-            guard try reader.content(of: head, untilEnd: false, { _ in }) else { return }
+        while let request = try connection.nextHead() {
+            let parts = request.target.split(separator: "/").map(String.init)
+            if parts.first == "unread" { return wire.awaitHangup() }
+            _ = try connection.finish(request)
             switch parts.first {
             case "stage":
                 guard parts.count >= 3, let stage = Stage(rawValue: parts[1]),
                     let ending = Ending(rawValue: parts[2])
                 else { return }
-                guard try play(stage, ending, reader) else { return }
+                guard try play(stage, ending, connection) else { return }
             case "nonsense":
                 guard parts.count >= 2, let nonsense = Nonsense(rawValue: parts[1]) else { return }
-                try reader.socket.send(nonsense.text)
-                return try reader.awaitEnd()
+                try wire.send(nonsense.text)
+                return try connection.awaitEnd()
             case "surplus":
-                try reader.socket.send(Stage.afterEnd.octets + Stage.afterEnd.octets)
-                return try reader.awaitEnd()
+                try wire.send(Stage.afterEnd.octets + Stage.afterEnd.octets)
+                return try connection.awaitEnd()
             // A pooled connection ends in the moment in which it is used again.
             case "stale" where !isFirst: return
-            case "held": try hold(reader)
-            case "tunnel": return try tunnel(reader)
+            case "held": try hold(wire)
+            case "tunnel": return try tunnel(wire)
             case "endless":
-                try reader.socket.send("HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n")
+                try wire.send("HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n")
                 let block = [UInt8](repeating: 0x61, count: 1 << 16)
-                while true { try reader.socket.send(block) }
-            default: try reader.socket.send(Stage.afterEnd.octets)
+                while true { try wire.send(block) }
+            default: try wire.send(Stage.afterEnd.octets)
             }
             isFirst = false
         }
@@ -109,21 +109,21 @@ final class FaultyOrigin: @unchecked Sendable {
     private func play(
         _ stage: Stage,
         _ ending: Ending,
-        _ reader: MessageReader
+        _ connection: OriginConnection
     ) throws -> Bool {
-        try reader.socket.send(stage.octets)
+        try connection.wire.send(stage.octets)
         switch ending {
-        case .reset: reader.socket.resetsAtEnd()
+        case .reset: connection.wire.reset()
         case .end: break
         case .stall where stage == .afterEnd: return true
-        case .stall: try reader.awaitEnd()
+        case .stall: try connection.awaitEnd()
         }
         return false
     }
 
     // MARK: Held requests
 
-    private func hold(_ reader: MessageReader) throws {
+    private func hold(_ wire: Wire) throws {
         condition.withLock {
             heldCount += 1
             condition.broadcast()
@@ -131,13 +131,13 @@ final class FaultyOrigin: @unchecked Sendable {
             passes -= 1
             heldCount -= 1
         }
-        try reader.socket.send(Stage.afterEnd.octets)
+        try wire.send(Stage.afterEnd.octets)
     }
 
     /// Agrees to a tunnel and floods it; when nothing more is taken, it counts as held until the
     /// gateway ends it.
-    private func tunnel(_ reader: MessageReader) throws {
-        try reader.socket.send(
+    private func tunnel(_ wire: Wire) throws {
+        try wire.send(
             """
             HTTP/1.1 101 Switching Protocols\r
             Connection: Upgrade\r
@@ -146,12 +146,13 @@ final class FaultyOrigin: @unchecked Sendable {
 
             """
         )
-        try reader.socket.sendUntilStalled([UInt8](repeating: 0x61, count: 1 << 16))
+        let block = [UInt8](repeating: 0x61, count: 1 << 16)
+        while try wire.sendUntilStalled(block, milliseconds: 200) == block.count {}
         condition.withLock {
             heldCount += 1
             condition.broadcast()
         }
-        reader.socket.awaitHangup()
+        wire.awaitHangup()
         condition.withLock {
             heldCount -= 1
             condition.broadcast()
@@ -180,9 +181,4 @@ final class FaultyOrigin: @unchecked Sendable {
             condition.broadcast()
         }
     }
-}
-
-extension MessageReader {
-    /// Reads away what comes until the other side ends.
-    func awaitEnd() throws { while try !socket.receive().isEmpty {} }
 }

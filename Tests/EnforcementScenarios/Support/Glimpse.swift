@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackKit
 
 /// What a client got of a response.
 struct Glimpse: Equatable, Sendable {
@@ -25,20 +26,18 @@ struct Glimpse: Equatable, Sendable {
 
     /// Sends a request on a connection of its own, and takes whatever comes.
     init(port: UInt16, _ request: String) throws {
-        let reader = MessageReader(try Socket(port: port))
+        let wire = try Wire(port: port)
         self.init()
         var body: [UInt8] = []
         // An end at any place is one of the outcomes.
         do {
             // The answer may come, and with it the end, before all is sent.
-            try? reader.socket.send(request)
-            while let head = try reader.head() {
-                let words = head.startLine.split(separator: " ")
-                status = words.count > 1 ? Int(words[1]) ?? 0 : 0
-                guard status >= 200 else { continue }
-                isWhole = try reader.content(of: head, untilEnd: true) { body += $0 }
-                break
-            }
+            try? wire.send(request)
+            var head = try wire.readHead()
+            while try head.status() < 200 { head = try wire.readHead() }
+            status = try head.status()
+            try wire.streamContent(of: head, in: .response) { body += $0 }
+            isWhole = true
         } catch {}
         let text = String(decoding: body, as: UTF8.self)
         if let start = text.range(of: #""reason":""#) {

@@ -1,14 +1,11 @@
 import Foundation
+import LoopbackKit
 import SoftwareAuthenticator
 
 /// A response, all of it.
-struct Answer {
-    let status: Int
-    let head: MessageReader.Head
-    let body: [UInt8]
+typealias Answer = WireResponse
 
-    var text: String { String(decoding: body, as: UTF8.self) }
-
+extension Answer {
     /// The `reason` of a problem document; empty where there is none.
     var reason: String { member("reason") ?? "" }
 
@@ -24,29 +21,20 @@ struct Answer {
 
 /// A client that keeps its connection as long as the gateway does.
 final class HTTPClient {
-    private enum Place {
-        case port(UInt16, from: UInt8)
-        case path(String)
-    }
-
-    struct Ended: Error {}
-
-    private let place: Place
-    private var reader: MessageReader?
+    private let connect: () throws -> Wire
+    private var wire: Wire?
 
     /// From 127.0.0.`host`.
-    init(port: UInt16, from host: UInt8 = 1) { place = .port(port, from: host) }
+    init(port: UInt16, from host: UInt8 = 1) {
+        connect = { try Wire(port: port, from: host == 1 ? nil : host) }
+    }
 
-    init(path: String) { place = .path(path) }
+    init(path: String) { connect = { try Wire(path: path) } }
 
-    private func connection() throws -> MessageReader {
-        if let reader { return reader }
-        let made =
-            switch place {
-            case .port(let port, let host): MessageReader(try Socket(port: port, from: host))
-            case .path(let path): MessageReader(try Socket(path: path))
-            }
-        reader = made
+    private func connection() throws -> Wire {
+        if let wire { return wire }
+        let made = try connect()
+        wire = made
         return made
     }
 
@@ -92,13 +80,13 @@ final class HTTPClient {
     /// Sends a request's bytes and reads the response. A connection that had ended since the last
     /// one is made anew.
     func send(raw: [UInt8], isHead: Bool = false) throws -> Answer {
-        let isFresh = reader == nil
+        let isFresh = wire == nil
         do {
-            try connection().socket.send(raw)
+            try connection().send(raw)
             return try answer(isHead: isHead)
         } catch  where !isFresh {
-            reader = nil
-            try connection().socket.send(raw)
+            wire = nil
+            try connection().send(raw)
             return try answer(isHead: isHead)
         }
     }
@@ -106,35 +94,29 @@ final class HTTPClient {
     /// Sends a head and then content piece by piece. When the gateway has answered and closed
     /// before the end of it, the rest is kept.
     func stream(head: String, _ pieces: some Sequence<[UInt8]>) throws -> Answer {
-        reader = nil
-        let socket = try connection().socket
-        try socket.send(head + "\r\n")
+        wire = nil
+        let wire = try connection()
+        try wire.send(head + "\r\n")
         for piece in pieces {
-            do { try socket.send(piece) } catch { break }
+            do { try wire.send(piece) } catch { break }
         }
         return try answer()
     }
 
     private func answer(isHead: Bool = false) throws -> Answer {
-        let reader = try connection()
-        while let head = try reader.head() {
-            let words = head.startLine.split(separator: " ")
-            guard words.count >= 2, let status = Int(words[1]) else { break }
-            if status < 200 { continue }
-            var body: [UInt8] = []
-            let hasContent = !isHead && status != 204 && status != 304
-            if hasContent {
-                let isWhole = try reader.content(of: head, untilEnd: true) { body += $0 }
-                guard isWhole else { break }
+        do {
+            let answer = try connection().readFinalResponse(to: isHead ? "HEAD" : "GET")
+            let options = answer.head.all("Connection").map { $0.lowercased() }
+            if answer.isUntilClose || options.contains(where: { $0.contains("close") }) {
+                wire = nil
             }
-            let closes = head.all("Connection").contains { $0.lowercased().contains("close") }
-            if closes { self.reader = nil }
-            return Answer(status: status, head: head, body: body)
+            return answer
+        } catch {
+            wire = nil
+            throw error
         }
-        self.reader = nil
-        throw Ended()
     }
 
     /// Ends the connection.
-    func close() { reader = nil }
+    func close() { wire = nil }
 }

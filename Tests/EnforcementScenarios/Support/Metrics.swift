@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackKit
 
 /// What the admin listener says at one moment.
 struct Metrics {

@@ -30,8 +30,8 @@ struct NginxFront {
     }
 
     private static func freePort() throws -> UInt16 {
-        let listener = try LoopbackListener { _ in }
-        defer { listener.end() }
+        let listener = try LoopbackKit.listening()
+        defer { close(listener.descriptor) }
         return listener.port
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackKit
 
 /// What a process has open: which files, and how many sockets and other things without a name.
 ///

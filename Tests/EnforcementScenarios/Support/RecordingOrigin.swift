@@ -2,7 +2,8 @@ import Cryptography
 import Foundation
 import LoopbackKit
 
-/// An origin that writes down what it sees, whole or not, and answers 200.
+/// An origin that writes down what it sees, whole or not, and answers 200. It keeps the digest of
+/// content and not the content.
 ///
 /// `@unchecked Sendable`: what changes is touched under `condition`; the listener is set once.
 final class RecordingOrigin: @unchecked Sendable {
@@ -12,7 +13,7 @@ final class RecordingOrigin: @unchecked Sendable {
         let connection: Int
         let method: String
         let target: String
-        let head: MessageReader.Head
+        let head: WireHead
         /// Bytes of content that came.
         let count: Int
         let digest: SHA256Digest
@@ -24,70 +25,67 @@ final class RecordingOrigin: @unchecked Sendable {
 
     private let condition = NSCondition()
     private var requests: [Seen] = []
-    private var accepted = 0
     private var begun = 0
     private var unanswered: Set<String> = []
     private var isPaused = false
     private let fields: String
-    private var listener: LoopbackListener?
+    private var listener: TestOrigin?
 
     /// - `fields`: lines for each answer.
     init(fields: String = "") throws {
         self.fields = fields
-        listener = try LoopbackListener { [self] reader in try serve(reader) }
+        listener = try TestOrigin { [self] connection in try serve(connection) }
     }
 
     var port: UInt16 { listener?.port ?? 0 }
 
-    /// Ends accepting; connections end with those who made them.
+    /// Ends it, and all connections.
     func end() {
         resume()
-        listener?.end()
+        listener?.stop()
     }
 
-    private func serve(_ reader: MessageReader) throws {
-        let connection = condition.withLock {
-            accepted += 1
-            return accepted - 1
-        }
-        while let head = try reader.head() {
+    private func serve(_ connection: OriginConnection) throws {
+        while let request = try connection.nextHead() {
             condition.withLock {
                 begun += 1
                 condition.broadcast()
                 while isPaused { condition.wait() }
             }
-            var count = 0
-            var stream = SHA256.Stream()
-            let isComplete: Bool
-            var wasReset = false
-            do {
-                isComplete = try reader.content(of: head, untilEnd: false) { piece in
-                    count += piece.count
-                    stream.update(Array(piece).span)
-                }
-            } catch {
-                isComplete = false
-                wasReset = (error as? Socket.Failure)?.code == ECONNRESET
-            }
-            let words = head.startLine.split(separator: " ").map(String.init)
-            let seen = Seen(
-                connection: connection,
-                method: words[0],
-                target: words.count > 1 ? words[1] : "",
-                head: head,
-                count: count,
-                digest: stream.digest(),
-                isComplete: isComplete,
-                wasReset: wasReset
-            )
+            let seen = Self.seen(request, connection)
             let isAnswered = condition.withLock {
                 requests.append(seen)
                 condition.broadcast()
                 return unanswered.remove(seen.target) == nil
             }
-            guard isComplete, isAnswered else { return }
-            try reader.socket.send("HTTP/1.1 200 OK\r\n\(fields)Content-Length: 3\r\n\r\nok\n")
+            guard seen.isComplete, isAnswered else { return }
+            try connection.answer(200, body: "ok\n", fields: fields, to: request)
         }
+    }
+
+    /// Reads the content of a request, whole or not.
+    private static func seen(_ request: WireRequest, _ connection: OriginConnection) -> Seen {
+        var count = 0
+        var stream = SHA256.Stream()
+        var fault: (any Error)?
+        do {
+            try connection.wire.streamContent(of: request.head, in: .request) { piece in
+                count += piece.count
+                stream.update(piece.span)
+            }
+        } catch {
+            fault = error
+        }
+        return Seen(
+            connection: connection.number,
+            method: request.method,
+            target: request.target,
+            head: request.head,
+            count: count,
+            digest: stream.digest(),
+            isComplete: fault == nil,
+            wasReset: fault as? WireFault == .reset
+        )
     }
 
     /// Reads no content until ``resume()``.
@@ -106,18 +104,11 @@ final class RecordingOrigin: @unchecked Sendable {
     }
 
     /// Connections that were made to it.
-    var connectionCount: Int { condition.withLock { accepted } }
+    var connectionCount: Int { listener?.connections.count ?? 0 }
 
     /// Waits until so many heads have come.
     func awaitHeads(_ count: Int) throws {
-        let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-        try condition.withLock {
-            while begun < count {
-                guard condition.wait(until: deadline) else {
-                    throw ChildProcess.Failure(description: "the origin saw \(begun) heads")
-                }
-            }
-        }
+        try wait("the origin saw \(begun) heads, not \(count)") { begun >= count }
     }
 
     /// What was seen so far.
@@ -125,16 +116,21 @@ final class RecordingOrigin: @unchecked Sendable {
 
     /// What was seen, once there is so much.
     func seen(_ count: Int) throws -> [Seen] {
+        try wait("the origin saw \(requests.count) requests, not \(count)") {
+            requests.count >= count
+        }
+        return seen
+    }
+
+    /// Waits until this holds; it and the text are asked under `condition`.
+    private func wait(_ fault: @autoclosure () -> String, until isTrue: () -> Bool) throws {
         let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-        return try condition.withLock {
-            while requests.count < count {
+        try condition.withLock {
+            while !isTrue() {
                 guard condition.wait(until: deadline) else {
-                    throw ChildProcess.Failure(
-                        description: "the origin saw \(requests.count) requests, not \(count)"
-                    )
+                    throw ChildProcess.Failure(description: fault())
                 }
             }
-            return requests
         }
     }
 }

@@ -36,15 +36,7 @@ final class Scenario {
     static var isPossible: Bool { program != nil }
 
     /// Where a program is that a scenario needs; says so when it is nowhere.
-    static func tool(_ name: String) -> String? {
-        let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
-        for folder in folders + ["/usr/bin", "/usr/sbin"] {
-            let path = "\(folder)/\(name)"
-            if FileManager.default.isExecutableFile(atPath: path) { return path }
-        }
-        print("no \(name): install it with deploy/install-packages test; a scenario is skipped")
-        return nil
-    }
+    static func tool(_ name: String) -> String? { ChildProcess.tool(name) }
 
     let folder: URL
     private var children: [ChildProcess] = []
@@ -96,17 +88,11 @@ final class Scenario {
     }
 
     /// How a program that ran to its end went.
-    struct Result {
-        let status: Int32
-        let printed: String
-        let complained: String
-    }
+    typealias Result = ChildProcess.Outcome
 
     /// Runs a program to its end.
     func run(_ program: String, _ arguments: [String], input: String = "") throws -> Result {
-        let child = try start(program, arguments, input: Data(input.utf8))
-        let status = try child.waitForEnd()
-        return Result(status: status, printed: child.printed, complained: child.complained)
+        try ChildProcess.run(program, arguments, input: input, folder: folder)
     }
 
     /// Runs a subcommand of the program under test.

@@ -1,4 +1,3 @@
-import ConfigurationReading
 import Foundation
 import Gateway
 import KeyStore
@@ -7,34 +6,18 @@ import Synchronization
 
 /// A gateway in the tests' process whose wall clock the test steps, and whose store it may bring.
 final class SteppedGateway: ServedGateway, Sendable {
-    /// Gateways that have ended stay in memory: events of theirs may still be on their way.
-    private static let all = Mutex<[GatewayServer]>([])
-
-    let port: UInt16
     private let clock: Clock
-    private let server: GatewayServer
-    private let ended = DispatchSemaphore(value: 0)
+    private let hosted: HostedGateway
 
     /// - `seconds`: what the clock shows, in Unix time.
     /// - `journal`: the store; without one, the database that the configuration names.
     init(_ scenario: Scenario, at seconds: Int64, journal: (any KeyJournal)? = nil) throws {
-        let file = scenario.path("portcullis.yaml")
-        let loaded = ConfigurationLoader.load(file)
-        guard let configuration = loaded.configuration else {
-            throw ChildProcess.Failure(description: loaded.problems.map(\.text).joined())
-        }
         let clock = Clock(seconds * 1_000)
         self.clock = clock
-        var surroundings = GatewayServer.Surroundings()
-        surroundings.watchesSignals = false
-        surroundings.wallClock = { clock.milliseconds.load(ordering: .relaxed) }
-        if let journal { surroundings.openJournal = { _ in .success(journal) } }
-        surroundings.exit = { [ended] _ in ended.signal() }
-        server = try GatewayServer.run(configuration, file: file, surroundings: surroundings)
-        guard let port = server.addresses.first?.split(separator: ":").last.flatMap({ UInt16($0) })
-        else { throw ChildProcess.Failure(description: "no port") }
-        self.port = port
-        Self.all.withLock { [server] in $0.append(server) }
+        hosted = try HostedGateway(file: scenario.path("portcullis.yaml")) { surroundings in
+            surroundings.wallClock = { clock.milliseconds.load(ordering: .relaxed) }
+            if let journal { surroundings.openJournal = { _ in .success(journal) } }
+        }
     }
 
     private final class Clock: Sendable {
@@ -43,13 +26,14 @@ final class SteppedGateway: ServedGateway, Sendable {
         init(_ milliseconds: Int64) { self.milliseconds = Atomic(milliseconds) }
     }
 
+    var port: UInt16 { hosted.port }
+
     /// A client of the admin listener.
     func adminClient() throws -> HTTPClient {
-        let text = server.adminAddress?.split(separator: ":").last
-        guard let port = text.flatMap({ UInt16($0) }) else {
+        guard hosted.adminPort > 0 else {
             throw ChildProcess.Failure(description: "no admin listener")
         }
-        return HTTPClient(port: port)
+        return HTTPClient(port: hosted.adminPort)
     }
 
     /// Steps the clock; backwards for less than none.
@@ -57,8 +41,9 @@ final class SteppedGateway: ServedGateway, Sendable {
         clock.milliseconds.wrappingAdd(hours * 3_600_000, ordering: .relaxed)
     }
 
+    /// Ends it, and waits for that.
     func stop() {
-        server.stop()
-        _ = ended.wait(timeout: .now() + ChildProcess.patience)
+        hosted.stop()
+        _ = hosted.exitStatus()
     }
 }

@@ -84,49 +84,24 @@ struct TestCertificate: Sendable {
         // The folder goes when the tests have ended.
         atexit {
             guard case .success(let made) = TestCertificate.made else { return }
-            try? FileManager.default.removeItem(atPath: made.folder)
+            TemporaryFolder.remove(made.folder)
         }
         certificate = folder + "/certificate.pem"
         key = folder + "/key.pem"
-        let status = try Program.run(
-            "openssl",
+        guard let openssl = ChildProcess.tool("openssl") else {
+            throw ChildProcess.Failure(description: "no openssl")
+        }
+        let outcome = try ChildProcess.run(
+            openssl,
             [
                 "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                 "-days", "2", "-subj", "/CN=gateway.test",
                 "-addext", "subjectAltName=IP:127.0.0.1,DNS:gateway.test",
                 "-keyout", key, "-out", certificate,
             ]
-        ).status
-        guard status == 0 else {
-            throw TestGateway.Failure(description: "openssl req ended with \(status)")
+        )
+        guard outcome.status == 0 else {
+            throw ChildProcess.Failure(description: "openssl: \(outcome)")
         }
-    }
-}
-
-/// Programs that tests call.
-enum Program {
-    struct Outcome {
-        let status: Int32
-        let output: [UInt8]
-    }
-
-    /// Runs a program that is found by name, and takes what it prints.
-    static func run(_ name: String, _ arguments: [String]) throws -> Outcome {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = [name] + arguments
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        process.standardError = FileHandle.nullDevice
-        process.standardInput = FileHandle.nullDevice
-        try process.run()
-        let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return Outcome(status: process.terminationStatus, output: Array(output))
-    }
-
-    /// Whether there is such a program.
-    static func exists(_ name: String) -> Bool {
-        (try? run("which", [name]).status) == 0
     }
 }

@@ -11,13 +11,13 @@ enum ForwardedHead {
     private static let trusted = ["app-attest", "x-app-attest", "x-forwarded", "content-length"]
 
     static func fault(_ head: WireHead) -> String? {
-        guard head.values("host").count == 1 else { return "\(head.values("host")) as Host" }
-        guard head.values("x-forwarded-for") == ["127.0.0.1"] else {
-            return "\(head.values("x-forwarded-for")) as X-Forwarded-For"
+        guard head.all("host").count == 1 else { return "\(head.all("host")) as Host" }
+        guard head.all("x-forwarded-for") == ["127.0.0.1"] else {
+            return "\(head.all("x-forwarded-for")) as X-Forwarded-For"
         }
-        guard head.values("via").last?.contains(" ") == true else { return "no Via" }
-        guard head.values("upgrade").allSatisfy({ $0.lowercased() == "websocket" }) else {
-            return "\(head.values("upgrade")) as Upgrade"
+        guard head.all("via").last?.contains(" ") == true else { return "no Via" }
+        guard head.all("upgrade").allSatisfy({ $0.lowercased() == "websocket" }) else {
+            return "\(head.all("upgrade")) as Upgrade"
         }
         for field in head.fields {
             let name = field.name.lowercased()

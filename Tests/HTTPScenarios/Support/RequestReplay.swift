@@ -174,7 +174,7 @@ struct RequestReplay {
     /// What the case says of the fields of its first request.
     private func faultOfFirst(_ request: WireRequest) -> String? {
         for (name, values) in one.expect.upstream_fields ?? [:] {
-            let seen = request.head.values(name)
+            let seen = request.head.all(name)
             guard seen == values else { return "the origin saw \(seen) as \(name)" }
         }
         let trailers = request.trailers.map(\.name)

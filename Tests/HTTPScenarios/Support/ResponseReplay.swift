@@ -140,7 +140,7 @@ struct ResponseReplay {
         }
         guard one.expect.interim ?? interim == interim else { return false }
         for name in one.expect.strip ?? [] where head.has(name) { return false }
-        for (name, values) in one.expect.fields ?? [:] where head.values(name) != values {
+        for (name, values) in one.expect.fields ?? [:] where head.all(name) != values {
             return false
         }
         switch one.id {

@@ -1,23 +1,12 @@
-import ConfigurationReading
 import Foundation
 import Gateway
 import Lanes
 import LoopbackKit
-import Synchronization
-import TLSSession
 
-/// A gateway inside the test's process, configured by a file as any other.
+/// A gateway inside the test's process, in a folder of its own.
 final class TestGateway: Sendable {
-    struct Failure: Error, CustomStringConvertible { let description: String }
-
-    /// Gateways that have ended stay in memory: events of theirs may still be on their way.
-    private static let all = Mutex<[(server: GatewayServer, ending: Ending)]>([])
-
     let folder: String
-    /// The port of the first listener; 0 for a Unix socket.
-    let port: UInt16
-    let server: GatewayServer
-    private let ending: Ending
+    private let hosted: HostedGateway
 
     /// Writes a configuration and starts it. `listen` are the members of the listener,
     /// `originOptions` further members of each origin behind a comma, `more` further sections of
@@ -35,7 +24,8 @@ final class TestGateway: Sendable {
         lookUpPace: LookUpPace = LookUpPace(),
         lookUp: (@Sendable (String, UInt16) -> [SocketAddress])? = nil
     ) throws {
-        folder = try TemporaryFolder.make()
+        let folder = try TemporaryFolder.make()
+        self.folder = folder
         let file = folder + "/portcullis.yaml"
         let text = Self.text(
             origins,
@@ -47,21 +37,12 @@ final class TestGateway: Sendable {
             more: more
         )
         try text.write(toFile: file, atomically: true, encoding: .utf8)
-        let loaded = ConfigurationLoader.load(file)
-        guard let configuration = loaded.configuration else {
-            throw Failure(description: loaded.problems.map(\.text).joined(separator: "\n"))
+        let change: (inout GatewayServer.Surroundings) -> Void = { surroundings in
+            surroundings.watchesSignals = watchesSignals
+            surroundings.lookUpPace = lookUpPace
+            if let lookUp { surroundings.lookUp = lookUp }
         }
-        let ending = Ending(folder: folder)
-        self.ending = ending
-        var surroundings = GatewayServer.Surroundings()
-        surroundings.watchesSignals = watchesSignals
-        surroundings.ownsProcess = false
-        surroundings.lookUpPace = lookUpPace
-        if let lookUp { surroundings.lookUp = lookUp }
-        surroundings.exit = { ending.status = $0 }
-        server = try GatewayServer.run(configuration, file: file, surroundings: surroundings)
-        port = server.addresses.first?.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
-        Self.all.withLock { [server] in $0.append((server, ending)) }
+        hosted = try HostedGateway(file: file, change) { TemporaryFolder.remove(folder) }
     }
 
     /// In front of one origin, which takes everything unverified.
@@ -94,6 +75,11 @@ final class TestGateway: Sendable {
             """
     }
 
+    var server: GatewayServer { hosted.server }
+
+    /// The port of the first listener; 0 for a Unix socket.
+    var port: UInt16 { hosted.port }
+
     /// A new connection to it.
     func connect() throws -> Wire { try Wire(port: port) }
 
@@ -105,64 +91,17 @@ final class TestGateway: Sendable {
     }
 
     /// Begins to end it.
-    func beginStop() {
-        ending.begin()
-        server.stop()
-    }
+    func beginStop() { hosted.stop() }
 
     /// The status it has ended with; `nil` when it has not before the deadline.
-    func exitStatus() -> Int32? { ending.wait() }
+    func exitStatus() -> Int32? { hosted.exitStatus() }
 
-    /// Lets it end by itself: a listener takes a quarter of a second to close, and there are
-    /// hundreds of gateways.
+    /// Lets it end by itself: waiting would take a quarter of a second for each test.
     func stop() { beginStop() }
-
-    /// Waits for the ends of all that were told to end.
-    static func awaitEnds() {
-        for (_, ending) in all.withLock({ $0 }) where ending.isExpected { _ = ending.wait() }
-    }
 
     deinit {
         // One that was told to end removes it then: it may still write there.
-        if !ending.isExpected { ending.removeFolder() }
-    }
-}
-
-/// Waits for the gateway's end, and removes its folder then.
-///
-/// `@unchecked Sendable`: the value is touched under the condition.
-private final class Ending: @unchecked Sendable {
-    private let condition = NSCondition()
-    private let folder: String
-    private var value: Int32?
-    private var hasBegun = false
-
-    init(folder: String) { self.folder = folder }
-
-    /// Whether the gateway was told to end.
-    var isExpected: Bool { condition.withLock { hasBegun } }
-
-    func begin() { condition.withLock { hasBegun = true } }
-
-    func removeFolder() { try? FileManager.default.removeItem(atPath: folder) }
-
-    var status: Int32? {
-        get { condition.withLock { value } }
-        set {
-            removeFolder()
-            condition.withLock {
-                value = newValue
-                condition.broadcast()
-            }
-        }
-    }
-
-    func wait() -> Int32? {
-        let deadline = Date(timeIntervalSinceNow: Double(Wire.patienceMilliseconds) / 1000)
-        return condition.withLock {
-            while value == nil, condition.wait(until: deadline) {}
-            return value
-        }
+        if !hosted.isStopped { TemporaryFolder.remove(folder) }
     }
 }
 
@@ -173,4 +112,6 @@ enum TemporaryFolder {
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         return path
     }
+
+    static func remove(_ path: String) { try? FileManager.default.removeItem(atPath: path) }
 }
