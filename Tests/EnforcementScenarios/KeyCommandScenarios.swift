@@ -83,6 +83,31 @@ extension Scenarios {
             }
         }
 
+        @Test func `a command about keys after a reload does not take the store away`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.configure(try scenario.origin(), rules: Self.rules)
+            var keys = try scenario.imported(1)
+            let gateway = try scenario.serve()
+            #expect(try send(gateway.client(), &keys[0]).status == 200)
+            gateway.child.signal(SIGHUP)
+            _ = try gateway.child.wait(for: "reload") { _, complained in
+                complained.contains("generation 2") ? true : nil
+            }
+            let config = scenario.path("portcullis.yaml")
+            #expect(try scenario.portcullis("keys", "list", "--config", config).status == 0)
+            // The gateway looks at its files when it commits: the first request may still pass.
+            for _ in 0..<3 {
+                let answer = try send(gateway.client(), &keys[0])
+                #expect(answer.status == 200, "\(answer.reason)")
+            }
+            #expect(
+                try scenario.portcullis("keys", "revoke", "--config", config, keys[0].keyID.base64)
+                    .status == 0
+            )
+            #expect(try send(gateway.client(), &keys[0]).reason == "key-revoked")
+        }
+
         @Test func `revoke takes the short name that the log shows`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

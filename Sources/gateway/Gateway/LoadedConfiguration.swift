@@ -38,6 +38,7 @@ struct LoadedConfiguration: Sendable {
         configuration = next
         let preparation = try Preparation.complete(
             next,
+            store: .open,
             resuming: certificates,
             file: file
         )

@@ -8,6 +8,15 @@ package import TLSSession
 /// A start, a reload and `check` all make one, so that none of them takes what another one
 /// refuses. Nothing is bound and nothing written here.
 package struct Preparation: Sendable {
+    /// Whether this process has the store's database open.
+    enum StoreUse {
+        case notYet
+        /// The file is left alone: a process that closes any descriptor of a file loses its locks
+        /// on it (fcntl(2)), and so SQLite's. The next command that opens the database would then
+        /// take itself for the only user and delete the log that the gateway writes.
+        case open
+    }
+
     /// What is wrong or likely not meant. An error refuses the configuration.
     package private(set) var problems: [Problem] = []
     /// The certificate of each listener, in their order; `nil` for a plain one.
@@ -27,6 +36,15 @@ package struct Preparation: Sendable {
         resuming previous: [TLSContext?] = [],
         now: Int64 = Int64(time(nil))
     ) {
+        self.init(configuration, store: .notYet, resuming: previous, now: now)
+    }
+
+    private init(
+        _ configuration: GatewayConfiguration,
+        store: StoreUse,
+        resuming previous: [TLSContext?],
+        now: Int64 = Int64(time(nil))
+    ) {
         for (index, listener) in configuration.listeners.enumerated() {
             let keyPath = "listen[\(index)].tls"
             let replaced = index < previous.count ? previous[index] : nil
@@ -35,7 +53,7 @@ package struct Preparation: Sendable {
             )
         }
         examineUser(configuration)
-        examineStore(configuration)
+        examineStore(configuration, store)
         examineLog(configuration)
         examineSpilling(configuration)
     }
@@ -55,10 +73,11 @@ package struct Preparation: Sendable {
     /// - Throws: all errors together.
     static func complete(
         _ configuration: GatewayConfiguration,
+        store: StoreUse = .notYet,
         resuming previous: [TLSContext?] = [],
         file: String
     ) throws(GatewayError) -> Preparation {
-        let preparation = Preparation(configuration, resuming: previous)
+        let preparation = Preparation(configuration, store: store, resuming: previous)
         guard preparation.errors.isEmpty else { throw GatewayError(preparation.errors, file: file) }
         return preparation
     }
@@ -165,16 +184,16 @@ package struct Preparation: Sendable {
 
     // MARK: What will be written
 
-    private mutating func examineStore(_ configuration: GatewayConfiguration) {
+    private mutating func examineStore(_ configuration: GatewayConfiguration, _ use: StoreUse) {
         guard let file = configuration.storeFile else { return }
-        let use = """
+        let allowed = """
             an absolute path in a folder that the gateway may write, such as \
             /var/lib/portcullis/portcullis.db; a relative one counts from the configuration's folder
             """
         // Journal, lock and generation are files beside it.
         let access = WriteAccess(toFile: file, makesOthers: true)
-        examine(access, configuration, "store.sqlite", use)
-        if Self.isNoDatabase(file) {
+        examine(access, configuration, "store.sqlite", allowed)
+        if case .notYet = use, Self.isNoDatabase(file) {
             add(
                 .error,
                 configuration,
