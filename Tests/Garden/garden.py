@@ -27,6 +27,7 @@ import truncation
 from attacks import ATTACKS, GROUPS
 from backends import BACKENDS
 from gateway import devices
+from processes import end_when_told
 from stand import Stand
 
 # So many backends at once; each has a server, a gateway and eight clients.
@@ -89,6 +90,7 @@ def main():
     if not there:
         return 2
     folder = tempfile.mkdtemp(prefix="pg-")
+    end_when_told(None if "GARDEN_KEEP" in os.environ else folder)
     for place in [folder, os.path.join(folder, "1"), os.path.join(folder, "2")]:
         os.makedirs(place, exist_ok=True)
         os.chmod(place, 0o755)

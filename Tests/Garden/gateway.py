@@ -1,16 +1,14 @@
 """The gateway in front of one backend: its configuration, its keys, its processes."""
 import json
 import os
-import signal
 import socket
 import subprocess
-import time
 
 from client import Client
 from device import APP, TEST_APP, Device, test_root
+from processes import Processes, free_port
 
 HOST = "api.garden.test"
-PATIENCE = 20.0
 
 RULES = """\
 - id: pay
@@ -53,12 +51,6 @@ PROTECTED = {"pay", "upload", "profile", "item", "orders", "script", "private", 
              "hosted"}
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Gateway:
     """One gateway process and what it reads."""
 
@@ -79,11 +71,8 @@ class Gateway:
             file.writelines(device.import_line() for device in devices)
         if devices:
             self.command("keys", "import", "--config", self.path, keys)
-        self.output = open(os.path.join(folder, "gateway.output"), "ab")
-        self.process = subprocess.Popen(
-            [program, "serve", self.path], stdin=subprocess.DEVNULL, stdout=self.output,
-            stderr=self.output,
-        )
+        self.processes = Processes(os.path.join(folder, "gateway.output"))
+        self.processes.start([program, "serve", self.path])
 
     def configuration(self, origin, limits, address):
         rules = "".join("  " + line + "\n" for line in (RULES + CLOSED).splitlines())
@@ -120,15 +109,7 @@ class Gateway:
         return Client(socket.create_connection(("127.0.0.1", self.port)))
 
     def wait(self):
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline and self.process.poll() is None:
-            try:
-                self.connect().close()
-                return
-            except OSError:
-                time.sleep(0.02)
-        with open(self.output.name, encoding="utf-8", errors="replace") as output:
-            raise RuntimeError("portcullis takes no connections: " + output.read()[-2000:])
+        self.processes.wait(self.connect, "portcullis")
 
     def challenges(self, count):
         """Fresh challenges for assertions, eight a call."""
@@ -148,14 +129,7 @@ class Gateway:
         return found
 
     def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.output.close()
+        self.processes.stop()
 
 
 def devices(count):

@@ -1,53 +1,123 @@
 """The processes of a server, started and ended as one."""
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 
+from keep import PR_SET_PDEATHSIG, prctl
+
 PATIENCE = 40.0
+KEEP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keep.py")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def end_when_told(folder=None):
+    """From now on a signal to end ends every server first, and removes this folder. The end of the
+    process that has started this one is such a signal.
+
+    Without it the servers end too, see keep.py, and the folder stays.
+    """
+    def end(*_):
+        processes = list(Processes.everyone)
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.wait_gone()
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+        os._exit(128 + signal.SIGTERM)
+
+    starter = os.getppid()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end)
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != starter:
+        end()
+
+
+class Kept:
+    """One process, with all that it has started. It ends with this one, see keep.py."""
+
+    def __init__(self, command, environment, output):
+        reading, self.pipe = os.pipe()
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", KEEP, *command], stdin=reading, stdout=output,
+                stderr=output, start_new_session=True,
+                env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"} | environment,
+            )
+        except OSError:
+            os.close(self.pipe)
+            raise
+        finally:
+            os.close(reading)
+
+    def is_running(self):
+        return self.process.poll() is None
+
+    def terminate(self):
+        self.process.terminate()
+
+    def wait(self):
+        self.process.wait()
+        self.kill()
+
+    def kill(self):
+        """Ends it and all that it has started at once."""
+        pipe, self.pipe = self.pipe, None
+        if pipe is not None:
+            os.close(pipe)
+
+    def wait_gone(self):
+        """Waits without the lock of `Popen`, which a thread may hold that a signal has stopped."""
+        try:
+            os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
+        except ChildProcessError:
+            pass
 
 
 class Processes:
+    # All that were started and not stopped, of every stand.
+    everyone = []
+
     def __init__(self, output):
         self.output = output
         self.processes = []
 
-    def start(self, command, environment):
+    def start(self, command, environment=None):
         with open(self.output, "ab") as output:
-            self.processes.append(subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                start_new_session=True,
-                env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"} | environment,
-            ))
+            process = Kept(command, environment or {}, output)
+        self.processes.append(process)
+        Processes.everyone.append(process)
 
-    def wait(self, port, name):
+    def wait(self, connect, name):
         """Waits until the last one takes connections."""
         deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline and self.processes[-1].poll() is None:
+        while time.monotonic() < deadline and self.processes[-1].is_running():
             try:
-                socket.create_connection(("127.0.0.1", port)).close()
+                connect().close()
                 return
             except OSError:
-                time.sleep(0.05)
+                time.sleep(0.02)
         with open(self.output, encoding="utf-8", errors="replace") as output:
             said = output.read()[-2000:]
         raise RuntimeError(f"{name} takes no connections: {said}")
 
+    def wait_port(self, port, name):
+        self.wait(lambda: socket.create_connection(("127.0.0.1", port)), name)
+
     def stop(self):
         for process in reversed(self.processes):
-            self.signal(process, signal.SIGTERM)
+            process.terminate()
         for process in self.processes:
-            try:
-                process.wait(5)
-            except subprocess.TimeoutExpired:
-                pass
-            # What is left of its session: workers whose master is gone.
-            self.signal(process, signal.SIGKILL)
             process.wait()
-
-    def signal(self, process, number):
-        try:
-            os.killpg(process.pid, number)
-        except ProcessLookupError:
-            pass
+            Processes.everyone.remove(process)
+        self.processes = []

@@ -9,8 +9,8 @@ import time
 
 from client import Client, head
 from device import digest_member, request_lines
-from gateway import Gateway, free_port
-from processes import Processes
+from gateway import Gateway
+from processes import Processes, free_port
 
 
 TOKEN = re.compile(r"t\d{4}z")
@@ -64,7 +64,7 @@ class Stand:
         environment = self.backend.environment() | {"GARDEN_LOG": self.log}
         for command in self.backend.commands(self.port, self.folder):
             self.processes.start(command, environment)
-        self.processes.wait(self.port, self.backend.name)
+        self.processes.wait_port(self.port, self.backend.name)
         self.gateway = Gateway(program, self.folder, self.port, devices)
         self.gateway.wait()
         self.program = program

@@ -21,8 +21,12 @@ import sys
 import tempfile
 import time
 
+# For `processes`, which both comparisons use.
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 from cases import accepted_cases
 from judging import compare, judge, reasons
+from processes import end_when_told
 from servers import BACKENDS, Recorder
 from stand import Stand
 
@@ -62,6 +66,7 @@ def main():
         return 2
     stands = []
     folder = tempfile.mkdtemp(prefix="pg-")
+    end_when_told(None if "GARDEN_KEEP" in os.environ else folder)
     try:
         recorder = Stand(Recorder(), program, folder)
         stands.append(recorder)

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 
-from stand import free_port
+from processes import free_port
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 

@@ -2,30 +2,11 @@
 import json
 import os
 import re
-import signal
 import socket
-import subprocess
-import time
+
+from processes import Processes, free_port
 
 PATIENCE = 10.0
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_for(connect, process, name):
-    """Waits until a server takes connections."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            connect().close()
-            return
-        except OSError:
-            time.sleep(0.02)
-    raise RuntimeError(f"{name} does not take connections")
 
 
 class Stand:
@@ -38,7 +19,7 @@ class Stand:
         self.log = os.path.join(self.folder, "log")
         open(self.log, "w").close()
         self.position = 0
-        self.processes = []
+        self.processes = Processes(os.path.join(self.folder, "output"))
         try:
             self.begin(program)
         except Exception:
@@ -48,24 +29,11 @@ class Stand:
     def begin(self, program):
         port = free_port()
         for command in self.backend.commands(port, self.log, self.folder):
-            self.start(command)
-        wait_for(
-            lambda: socket.create_connection(("127.0.0.1", port)),
-            self.processes[-1],
-            self.backend.name,
-        )
+            self.processes.start(command)
+        self.processes.wait_port(port, self.backend.name)
         self.socket = os.path.join(self.folder, "socket")
-        self.start([program, "serve", self.configuration(port)])
-        wait_for(self.connect, self.processes[-1], "portcullis for " + self.backend.name)
-
-    def start(self, command):
-        with open(os.path.join(self.folder, "output"), "ab") as output:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                start_new_session=True,
-                env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
-            )
-        self.processes.append(process)
+        self.processes.start([program, "serve", self.configuration(port)])
+        self.processes.wait(self.connect, "portcullis for " + self.backend.name)
 
     def configuration(self, port):
         path = os.path.join(self.folder, "portcullis.yaml")
@@ -88,7 +56,7 @@ class Stand:
         return connection
 
     def play(self, whole):
-        """Sends the octets of a case and waits for the gateway to end the connection."""
+        """Sends the bytes of a case and waits for the gateway to end the connection."""
         with self.connect() as client:
             try:
                 client.sendall(whole)
@@ -107,12 +75,4 @@ class Stand:
         return [json.loads(line) for line in lines.splitlines()]
 
     def stop(self):
-        for process in reversed(self.processes):
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGTERM)
-        for process in self.processes:
-            try:
-                process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        self.processes.stop()
