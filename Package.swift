@@ -264,7 +264,7 @@ let package = Package(
         .part(
             "ConfigurationReading",
             in: "gateway",
-            uses: policy + ["Services", "Verification", yams]
+            uses: policy + ["DeviceKey", "KeyStore", "Services", "Verification", yams]
         ),
         .part("Gateway", in: "gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
         .part(

@@ -132,7 +132,9 @@ import Testing
         ("https://a/health/../v1", "refused with 400: path-dot-segment"),
         ("https://a/x%2Fy", "refused with 400: path-encoded-slash"),
         ("https://a/x#y", "refused with 400: target-fragment"),
-        ("https://a/.well-known/app-attest/challenges", "answered by the gateway itself"),
+        ("https://a/.well-known/app-attest/challenges", "refused with 405: method-not-allowed"),
+        ("https://a/.well-known/app-attest/challenge", "refused with 404: no-such-endpoint"),
+        ("https://a/.well-known/app-attest", "rule default"),
         ("/health", "rule health"),
         ("https://a", "rule default"),
         ("https://u@a/x", "refused with 400: host-invalid"),
@@ -140,6 +142,29 @@ import Testing
     func `explain says what becomes of a path`(url: String, expected: String) throws {
         let text = try explain("GET", url).text
         #expect(text.contains(expected), "\(text)")
+    }
+
+    @Test func `explain names the service that answers a request`() throws {
+        let found = try explain("POST", "https://a/.well-known/app-attest/keys")
+        #expect(found.text.contains("answered by the gateway itself: keys"), "\(found.text)")
+        #expect(found.json.contains(#""endpoint": true, "service": "keys""#), "\(found.json)")
+    }
+
+    @Test func `explain refuses a request whose Via names the gateway, as the gateway does`() throws
+    {
+        let url = "https://api.example.com/v1/orders"
+        let text = try explain("POST", url, ["Via: 1.1 a, 1.1 portcullis"]).text
+        #expect(text.contains("refused with 508: loop-detected"), "\(text)")
+        #expect(!text.contains("rule orders"), "\(text)")
+        #expect(try explain("POST", url, ["Via: 1.1 a"]).text.contains("rule orders"))
+    }
+
+    @Test func `explain says that OPTIONS without a hop left ends at the gateway`() throws {
+        let last = try explain("OPTIONS", "https://a/x", ["Max-Forwards: 0"])
+        #expect(last.text.contains("answered by the gateway itself with 200"), "\(last.text)")
+        #expect(last.json.contains(#""last_hop": true"#), "\(last.json)")
+        #expect(try explain("OPTIONS", "https://a/x", ["Max-Forwards: 1"]).text.contains("default"))
+        #expect(try explain("GET", "https://a/x", ["Max-Forwards: 0"]).text.contains("default"))
     }
 
     @Test func `explain refuses a Connection field that names what the rule signs`() throws {

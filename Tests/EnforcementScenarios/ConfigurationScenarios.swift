@@ -168,5 +168,26 @@ extension Scenarios {
             }
             #expect(origin.seen.isEmpty)
         }
+
+        @Test func `explain and gateway agree about loops and the gateway's own paths`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            let gateway = try scenario.serve()
+            let file = scenario.path("portcullis.yaml")
+            let own = "/.well-known/app-attest/"
+            for (method, target, via) in [
+                ("GET", "/v1/files/a", "1.1 portcullis"), ("GET", own + "keys", "1.1 a"),
+                ("POST", own + "key", "1.1 a"), ("POST", own, "1.1 a"),
+            ] {
+                let answer = try gateway.client().send(method, target, [("Via", via)])
+                let field = "Via: " + via
+                let said = try scenario.portcullis("explain", file, method, target, "-H", field)
+                let expected = "refused with \(answer.status): \(answer.reason)\n"
+                #expect(said.printed.contains(expected), "\(target) \(said.printed)")
+            }
+            #expect(origin.seen.isEmpty)
+        }
     }
 }

@@ -136,6 +136,86 @@ extension Scenarios {
             }
         }
 
+        @Test func `explain takes the short name that the log shows`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            var keys = try scenario.imported(2)
+            let gateway = try scenario.serve()
+            #expect(try send(gateway.client(), &keys[0]).status == 200)
+            let name = try #require(try gateway.line(about: Self.request.target)["key"] as? String)
+            let config = scenario.path("portcullis.yaml")
+            let request = ["explain", config, "GET", Self.request.target]
+
+            func explain(_ more: String...) throws -> Scenario.Result {
+                try scenario.portcullis(request + more)
+            }
+
+            let id = keys[0].keyID.base64
+            let active = try explain("--key", name)
+            #expect(active.status == 0, "\(active)")
+            #expect(active.printed.contains("  key \(name) (\(id)): active\n"), "\(active)")
+            #expect(active.printed.contains(", test, imported, "), "\(active)")
+            // The same of a key that the request names, and the same place in the rollout.
+            let named = try explain("-H", "app-attest-key-id: \(id)")
+            #expect(named.printed == active.printed)
+
+            _ = try scenario.portcullis("keys", "revoke", "--config", config, name)
+            let revoked = try explain("--key", name)
+            #expect(revoked.printed.contains("  key \(name) (\(id)): revoked at 20"), "\(revoked)")
+            #expect(revoked.printed.contains("the rule's verdict: refuse key-revoked\n"))
+            let json = try explain("--key", name, "--json")
+            #expect(json.printed.contains(#""name": "\#(name)", "status": "revoked""#), "\(json)")
+
+            let stranger = Scenario.device.makeKey().keyID
+            let unknown = try explain("--key", stranger.base64)
+            #expect(unknown.printed.contains("): not stored\n"), "\(unknown)")
+            #expect(unknown.printed.contains("the rule's verdict: refuse key-unknown\n"))
+            let absent = try explain("--key", stranger.logName)
+            #expect(absent.status == 1)
+            #expect(absent.complained.contains("\(stranger.logName) is not stored"), "\(absent)")
+            #expect(try explain("--key", "AAAA").status == 2)
+        }
+
+        @Test func `explain says that it can't look a key up without a store`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let key = Scenario.device.makeKey().keyID
+            let file = scenario.path("open.yaml")
+            try scenario.write(
+                "open.yaml",
+                """
+                listen: [{ address: "127.0.0.1:0" }]
+                origins: { shop: { servers: ["127.0.0.1:1"] } }
+                default: { origin: shop, mode: off }
+
+                """
+            )
+            let short = try scenario.portcullis("explain", file, "GET", "/", "--key", key.logName)
+            #expect(short.status == 1)
+            #expect(short.complained.contains("\(file) names no store"), "\(short)")
+            let whole = try scenario.portcullis("explain", file, "GET", "/", "--key", key.base64)
+            #expect(whole.status == 0)
+            #expect(
+                whole.printed.contains("not looked up, since \(file) names no store"),
+                "\(whole)"
+            )
+            // A store that is not there yet.
+            try scenario.configure(try scenario.origin(), rules: Self.rules)
+            let config = scenario.path("portcullis.yaml")
+            let missing = try scenario.portcullis(
+                "explain",
+                config,
+                "GET",
+                "/",
+                "--key",
+                key.base64
+            )
+            #expect(missing.status == 0)
+            #expect(missing.printed.contains("there is no such file"), "\(missing)")
+        }
+
         @Test func `a short name that several keys share revokes none and names them`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

@@ -33,6 +33,8 @@ import Testing
         try head.read(text.span, isSecure: false, limits: HeadLimits())
         return switch table.find(head, text.span) {
         case .none: "-"
+        case .loop: "loop"
+        case .lastHop: "last hop"
         case .service(let entry): entry.name
         case .refused(let response, let name): "\(response.outcome.reason) \(name)"
         }
@@ -84,6 +86,22 @@ import Testing
         expected: String
     ) throws {
         let table = table(below: "", elsewhere: .unknown)
+        #expect(try find(table, line, field + "\r\n") == expected)
+    }
+
+    @Test(arguments: [
+        ("POST /own/keys", "Via: 1.1 portcullis", "loop"), ("GET /", "Via: 1.1 portcullis", "loop"),
+        ("OPTIONS /own/keys", "Via: 1.1 portcullis\r\nMax-Forwards: 0", "loop"),
+        ("OPTIONS /own/keys", "Max-Forwards: 0", "last hop"),
+        ("OPTIONS *", "Max-Forwards: 0", "last hop"), ("OPTIONS *", "Max-Forwards: 1", "-"),
+        ("POST /own/keys", "Max-Forwards: 0", "keys"), ("POST /own/keys", "Via: 1.1 a", "keys"),
+    ])
+    func `a loop and a last hop are found before any path`(
+        line: String,
+        field: String,
+        expected: String
+    ) throws {
+        let table = table(below: "/own", elsewhere: .routed)
         #expect(try find(table, line, field + "\r\n") == expected)
     }
 

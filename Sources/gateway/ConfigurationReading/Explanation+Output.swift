@@ -6,7 +6,12 @@ extension Explanation {
     package var text: String {
         var lines = [request]
         lines += passed.map { "  not \($0.id) (\($0.place)): \($0.because)" }
-        if isEndpoint { lines.append("  answered by the gateway itself") }
+        switch outcome {
+        case .service(let name): lines.append("  answered by the gateway itself: \(name)")
+        case .lastHop:
+            lines.append("  answered by the gateway itself with 200, since Max-Forwards is 0")
+        case .refused, .rule: break
+        }
         if let rule, let place {
             let target = origin.map { " → \($0)" } ?? ""
             lines.append("  rule \(rule.id) (\(place)): \(rule.modeText)\(target)")
@@ -23,14 +28,15 @@ extension Explanation {
                 lines.append("  client data, each line with a line feed behind it:")
                 lines += clientData.map { "    | \($0)" }
             }
-            if rule.mode == .enforce { lines.append("  \(placementText)") }
         }
+        if let key { lines += key.lines }
+        if let rule, rule.mode == .enforce, refusal == nil { lines.append("  \(placementText)") }
         return lines.joined(separator: "\n") + "\n"
     }
 
     private var placementText: String {
         guard let placement else {
-            return "rollout: name a key id field or a client address to see its bucket"
+            return "rollout: give --key, the key id field or --client to see the bucket"
         }
         let below = placement.isEnforced ? "below" : "not below"
         let fate = placement.isEnforced ? "enforced" : "observed only"
@@ -55,7 +61,13 @@ extension Explanation {
                     }
                 }
             }
-            if isEndpoint { json.member("endpoint", true) }
+            switch outcome {
+            case .service(let name):
+                json.member("endpoint", true)
+                json.member("service", name)
+            case .lastHop: json.member("last_hop", true)
+            case .refused, .rule: break
+            }
             writeRule(into: &json)
             writeRivals(into: &json)
             if let refusal {
@@ -67,6 +79,7 @@ extension Explanation {
             if !clientData.isEmpty {
                 json.array("client_data") { json in clientData.forEach { json.element($0) } }
             }
+            key?.write(into: &json)
             writeRollout(into: &json)
         }
         json.endLine()

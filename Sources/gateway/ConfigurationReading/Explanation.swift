@@ -1,5 +1,5 @@
-import AppAttest
 package import Cryptography
+package import DeviceKey
 package import HTTPWire
 import RequestBinding
 import Rules
@@ -32,8 +32,7 @@ package struct Explanation: Sendable {
     }
 
     let request: String
-    let refusal: (status: Int, reason: String)?
-    let isEndpoint: Bool
+    let outcome: RequestTrial.Outcome
     let passed: [Passed]
     let rule: Rule?
     let rivals: [Rival]
@@ -43,16 +42,28 @@ package struct Explanation: Sendable {
     /// is verified.
     let clientData: [String]
     let placement: Placement?
+    /// What is known of the client's key; `nil` when the request names none.
+    let key: KeyPortrait?
+
+    /// Why the gateway refuses the request whatever its proof is; `nil` when it does not.
+    var refusal: (status: Int, reason: String)? {
+        guard case .refused(let status, let reason) = outcome else { return nil }
+        return (status, reason)
+    }
 
     /// Explains what a configuration makes of a request.
     ///
-    /// `client` is the address by which a request without a key id is put into a bucket, `now` the
-    /// moment for which a schedule is worked out.
+    /// - key: the client's key. Without it, the rule's key id field names the key.
+    /// - client: the address by which a request without a key id is put into a bucket.
+    /// - now: the moment for which a schedule is worked out.
+    /// - lookUp: asks the store about a key; `nil` when nobody wants to know.
     package init(
         _ sketch: RequestSketch,
         _ configuration: GatewayConfiguration,
+        key: KeyID? = nil,
         client: IPAddress? = nil,
-        now: UnixTime
+        now: UnixTime,
+        lookUp: (KeyID) -> KeyFinding? = { _ in nil }
     ) {
         let trial = RequestTrial(sketch, configuration)
         request = "\(sketch.method) \(sketch.url)"
@@ -69,21 +80,17 @@ package struct Explanation: Sendable {
             )
         }
         self.rivals = rivals
-        var refusal: (status: Int, reason: String)?
-        var isEndpoint = false
-        switch trial.outcome {
-        case .refused(let status, let reason): refusal = (status, reason)
-        case .endpoint: isEndpoint = true
-        case .rule: break
-        }
-        self.refusal = refusal
-        self.isEndpoint = isEndpoint
+        outcome = trial.outcome
         passed = Self.passed(trial, configuration)
         place = trial.rule.map { configuration.rulePlaces[$0.index].text }
         origin = trial.rule.map { configuration.origin(of: $0)?.name } ?? nil
-        if let rule = trial.rule, rule.mode.verifies, refusal == nil {
+        let keyID = key ?? trial.keyID
+        self.key = keyID.flatMap { keyID in
+            lookUp(keyID).map { KeyPortrait(keyID, $0, trial.rule, configuration.apps) }
+        }
+        if case .rule(let rule) = trial.outcome, rule.mode.verifies {
             clientData = ExpectedClientData.lines(rule, trial)
-            placement = Self.placement(rule, trial, client: client, now: now)
+            placement = Self.placement(rule, keyID, client: client, now: now)
         } else {
             clientData = []
             placement = nil
@@ -106,15 +113,13 @@ package struct Explanation: Sendable {
 
     private static func placement(
         _ rule: Rule,
-        _ trial: borrowing RequestTrial,
+        _ keyID: KeyID?,
         client: IPAddress?,
         now: UnixTime
     ) -> Placement? {
         guard rule.mode == .enforce else { return nil }
         var subject: (name: String, octets: [UInt8])?
-        if rule.rollout.subject == .key, let text = trial.values(rule.fields.keyID).first,
-            let keyID = KeyID(base64: text)
-        {
+        if rule.rollout.subject == .key, let keyID {
             subject = ("key", keyID.bytes)
         } else if let client {
             subject = ("address \(client.text)", client.bucketOctets)

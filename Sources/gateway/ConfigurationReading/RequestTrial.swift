@@ -1,9 +1,10 @@
+import DeviceKey
 import HTTPWire
 import Rules
 import Services
 import Verification
 
-/// A request as somebody describes it: method, URL and fields, without content.
+/// A request as a person describes it: method, URL and fields, without content.
 package struct RequestSketch: Sendable {
     package let method: String
     /// `https://api.example.com/v1/orders?dry=1`, or a path alone; its host is the `Host` field's.
@@ -53,8 +54,10 @@ struct RequestTrial: ~Copyable {
     enum Outcome {
         /// The request is answered with this status, whatever the rules ask.
         case refused(status: Int, reason: String)
-        /// One of the gateway's own endpoints.
-        case endpoint
+        /// The gateway's own service of this name answers.
+        case service(String)
+        /// The gateway answers, since Max-Forwards allows no more hops.
+        case lastHop
         case rule(Rule)
 
         /// What the gateway answers itself, by its table.
@@ -93,10 +96,9 @@ struct RequestTrial: ~Copyable {
             return
         }
         self.head = head
-        let endpoints = Array((configuration.endpointsPath + "/").utf8)
-        guard !octets[self.head.path].starts(with: endpoints) else {
+        if let answered = Self.answered(self.head, octets.span, configuration) {
             self.view = view
-            outcome = .endpoint
+            outcome = answered
             rule = nil
             rivals = []
             return
@@ -121,6 +123,22 @@ struct RequestTrial: ~Copyable {
         self.view = view
     }
 
+    /// What the gateway answers without asking the rules.
+    private static func answered(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        _ configuration: GatewayConfiguration
+    ) -> Outcome? {
+        let services = ServiceTable.unserved(below: configuration.endpointsPath)
+        return switch services.find(head, octets) {
+        case .none: nil
+        case .loop: .answered(.fault(.loopDetected))
+        case .lastHop: .lastHop
+        case .service(let entry): .service(entry.name)
+        case .refused(let response, _): .answered(response.outcome)
+        }
+    }
+
     var method: String { text(head.methodRange) }
     var target: String { text(head.target) }
     var host: String { text(head.authority) }
@@ -132,6 +150,12 @@ struct RequestTrial: ~Copyable {
         head.fields.fields.compactMap { field in
             octets[field.name].map(HostPattern.foldedCase) == name ? text(field.value) : nil
         }
+    }
+
+    /// The key that the request names in the rule's field.
+    var keyID: KeyID? {
+        guard let rule, rule.mode.verifies else { return nil }
+        return values(rule.fields.keyID).first.flatMap { KeyID(base64: $0) }
     }
 
     /// Why the rule does not match, in words; `nil` when it does.

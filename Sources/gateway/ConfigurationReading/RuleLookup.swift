@@ -13,7 +13,8 @@ extension GatewayConfiguration {
     package func rule(for sketch: RequestSketch) -> RuleLookup {
         switch RequestTrial(sketch, self).outcome {
         case .rule(let rule): .rule(rule)
-        case .endpoint: .noRule("one of the gateway's own endpoints")
+        case .service: .noRule("one of the gateway's own endpoints")
+        case .lastHop: .noRule("Max-Forwards allows no more hops")
         case .refused(_, let reason): .noRule(reason)
         }
     }

@@ -1,7 +1,10 @@
 import ArgumentParser
 import ConfigurationReading
 import Cryptography
+import DeviceKey
 import HTTPWire
+import KeyCatalog
+import SQLiteKeyStore
 
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -24,6 +27,14 @@ struct ExplainCommand: ParsableCommand {
     )
     var headers: [String] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "The client's key: its key id in base64, or the short name that the log shows.",
+            valueName: "key"
+        )
+    )
+    var key: String?
+
     @Option(help: "The client's address, for rollouts of requests without a key id.")
     var client: String?
 
@@ -34,6 +45,7 @@ struct ExplainCommand: ParsableCommand {
         for header in headers where RequestSketch.header(header) == nil {
             throw ValidationError("-H \"\(header)\" has no colon; write it as \"name: value\".")
         }
+        if let key { try KeyStoreOptions.checkName(key) }
         if let client, IPAddress(client) == nil {
             throw ValidationError("--client \(client) is no IP address.")
         }
@@ -49,9 +61,40 @@ struct ExplainCommand: ParsableCommand {
         let explanation = Explanation(
             sketch,
             configuration,
+            key: try key.map { try keyID(named: $0, configuration) },
             client: client.flatMap { IPAddress($0) },
-            now: .current
+            now: .current,
+            lookUp: { lookUp($0, configuration) }
         )
         StandardOutput.write(json ? explanation.json : explanation.text)
+    }
+
+    /// The key id that `--key` stands for. A short name has to be looked up.
+    private func keyID(named name: String, _ configuration: GatewayConfiguration) throws -> KeyID {
+        if case .id(let keyID) = KeyName(name) { return keyID }
+        guard let path = configuration.storeFile else {
+            StandardError.write(
+                "\(file) names no store in which the short name \(name) could be looked up; give "
+                    + "the key id (44 characters)"
+            )
+            throw ExitCode(1)
+        }
+        let archive = try KeyStoreOptions.attempt { () throws(StoreProblem) in
+            try KeyAdministration(path: path)
+        }
+        guard let keyID = try KeyStoreOptions.key(named: name, in: archive) else {
+            throw ExitCode(1)
+        }
+        return keyID
+    }
+
+    private func lookUp(_ keyID: KeyID, _ configuration: GatewayConfiguration) -> KeyFinding {
+        guard let path = configuration.storeFile else { return .notAsked("\(file) names no store") }
+        do throws(StoreProblem) {
+            let record = try KeyAdministration(path: path).record(keyID)
+            return record.map(KeyFinding.stored) ?? .notStored
+        } catch {
+            return .notAsked("\(error.path): \(error.detail)")
+        }
     }
 }

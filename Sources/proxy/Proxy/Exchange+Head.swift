@@ -50,10 +50,10 @@ extension Exchange {
 
     /// Finds out who is asked.
     private func locate(_ octets: Span<UInt8>) -> RequestFlow.Action {
-        if proxy.heads.request.hasPassedHere(octets) { return flow.located(.loop) }
-        if proxy.heads.request.maxForwards(octets) == 0 { return flow.located(.lastHop) }
         switch proxy.services.find(proxy.heads.request, octets) {
         case .none: return flow.located(.origin)
+        case .loop: return flow.located(.loop)
+        case .lastHop: return flow.located(.lastHop)
         case .service(let service): return locate(service)
         case .refused(let response, let name):
             record.service = name

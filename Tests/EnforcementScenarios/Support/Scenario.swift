@@ -98,6 +98,10 @@ final class Scenario {
     /// Runs a subcommand of the program under test.
     @discardableResult
     func portcullis(_ arguments: String..., input: String = "") throws -> Result {
+        try portcullis(arguments, input: input)
+    }
+
+    func portcullis(_ arguments: [String], input: String = "") throws -> Result {
         guard let program = Self.program else {
             throw ChildProcess.Failure(description: "no portcullis")
         }

@@ -11,6 +11,23 @@ extension ServiceTable {
         _ enrolment: Enrolment,
         _ keys: KeyTable
     ) -> ServiceTable {
+        enrolling(
+            below: path,
+            challenges: ChallengeService(enrolment: enrolment),
+            keys: KeyService(enrolment: enrolment, store: { keys.enrol($0, completion: $1) })
+        )
+    }
+
+    /// The same table for programs that only ask which requests the gateway answers itself.
+    package static func unserved(below path: String) -> ServiceTable {
+        enrolling(below: path, challenges: UnservedService(), keys: UnservedService())
+    }
+
+    private static func enrolling(
+        below path: String,
+        challenges: some Service,
+        keys: some Service
+    ) -> ServiceTable {
         ServiceTable(
             below: path,
             elsewhere: .routed,
@@ -20,14 +37,14 @@ extension ServiceTable {
                     [.post],
                     takesContent: true,
                     cost: .call,
-                    ChallengeService(enrolment: enrolment)
+                    challenges
                 ),
                 ServiceEntry(
                     "keys",
                     [.post],
                     takesContent: true,
                     cost: .verification,
-                    KeyService(enrolment: enrolment, store: { keys.enrol($0, completion: $1) })
+                    keys
                 ),
             ],
             unknown: .endpointUnknown,

@@ -16,6 +16,10 @@ package final class ServiceTable: Sendable {
     package enum Match: Sendable {
         /// The path is not the gateway's.
         case none
+        /// The request has passed this gateway before (RFC 9110 §7.6).
+        case loop
+        /// An OPTIONS request that may take no more hops (RFC 9110 §7.6.2).
+        case lastHop
         case service(ServiceEntry)
         /// It is the gateway's, and not served. `name` is for the access log.
         case refused(LocalResponse, name: String)
@@ -47,10 +51,12 @@ package final class ServiceTable: Sendable {
     }
 
     /// Finds who answers a request. Paths are compared byte by byte: another spelling of a path is
-    /// another path. Checked in this order: path, method, content.
+    /// another path. Checked in this order: loop, last hop, path, method, content.
     ///
     /// - octets: of the head.
     package func find(_ head: borrowing RequestHead, _ octets: Span<UInt8>) -> Match {
+        if head.hasPassedHere(octets) { return .loop }
+        if head.maxForwards(octets) == 0 { return .lastHop }
         guard let name = name(octets, head.path) else {
             return switch elsewhere {
             case .routed: .none
