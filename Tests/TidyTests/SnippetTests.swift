@@ -150,6 +150,7 @@ import Testing
         ("package let pointer: OpaquePointer", "C type"),
         ("struct A: @unchecked Sendable {}", "Held.swift"),
         ("nonisolated(unsafe) var a = 1", "Held.swift"),
+        ("@exclusivity(unchecked) var a = 1", "Held.swift"),
     ])
     func `a forbidden snippet is caught`(text: String, message: String) {
         #expect(tokenFindings(text).contains { $0.contains(message) })
@@ -172,6 +173,8 @@ import Testing
         #expect(tokenFindings(proof + "class A: @unchecked Sendable {}", path).isEmpty)
         #expect(tokenFindings("nonisolated(unsafe) let a = b()", path).count == 1)
         #expect(tokenFindings("// Set once.\nnonisolated(unsafe) let a = b()", path).isEmpty)
+        let values = try #require(Held.exclusivity.keys.first)
+        #expect(tokenFindings("@exclusivity(unchecked) var a = 1", values).isEmpty)
     }
 
     @Test func `a program may print`() {

@@ -70,6 +70,11 @@ import Testing
             }
             #expect(isNeeded == true, "take \(path) off the list in Held.swift")
         }
+        for path in Held.exclusivity.keys {
+            let source = project.sources.first { $0.path == path }
+            let isNeeded = source?.tokens.contains { $0.text == "exclusivity" }
+            #expect(isNeeded == true, "take \(path) off the list in Held.swift")
+        }
     }
 
     @Test func `the built portcullis has nothing of the software authenticator in it`() throws {

@@ -46,26 +46,35 @@ open class Connection: Endpoint {
     /// A write would be taken, as far as is known.
     final var isWritable: Bool
     /// The peer closed its direction or the connection broke: a short read is not the end of news.
-    package private(set) final var isEnding = false
+    package final var isEnding: Bool { endIsAnnounced }
+    private var endIsAnnounced = false
     private var isConnecting: Bool
     /// Bytes that the kernel did not take yet.
-    final var unsent: [UInt8] = []
+    @exclusivity(unchecked) final var unsent: [UInt8] = []
     final var unsentStart = 0
 
-    /// Whether the kernel has taken no byte since this was set.
-    package final var sentNothing = true
+    /// Whether the kernel has taken no byte since ``messageBegins()``.
+    package final var sentNothing: Bool { !hasSent }
+    private var hasSent = false
+
+    /// What is sent from now on is another message's.
+    package final func messageBegins() { hasSent = false }
 
     /// Whether the peer sees a reset however the connection ends, also by the end of the process.
-    package final var resetsOnClose = false {
-        didSet {
-            guard resetsOnClose != oldValue, !isClosed else { return }
-            if resetsOnClose {
+    package final var resetsOnClose: Bool {
+        get { isReset }
+        set {
+            guard newValue != isReset else { return }
+            isReset = newValue
+            guard !isClosed else { return }
+            if isReset {
                 clinux_reset_on_close(descriptor)
             } else {
                 clinux_end_on_close(descriptor)
             }
         }
     }
+    private var isReset = false
 
     /// How many bytes wait in memory to be sent.
     package final var unsentBytes: Int { unsent.count - unsentStart }
@@ -143,7 +152,7 @@ open class Connection: Endpoint {
 
     override final func noted(_ events: UInt32) {
         if events & (clinux_in | clinux_ending) != 0 { socketIsReadable = true }
-        if events & clinux_ending != 0 { isEnding = true }
+        if events & clinux_ending != 0 { endIsAnnounced = true }
     }
 
     override final func ready(_ events: UInt32) {
@@ -278,7 +287,7 @@ extension Connection {
                 )
             }
         }
-        if count > 0 { sentNothing = false }
+        if count > 0 { hasSent = true }
         if count == first.count + second.count { return .sent }
         guard count >= 0 || errno == EAGAIN || errno == EINTR else {
             return .failed(.socket(SocketError("send")))
@@ -313,7 +322,7 @@ extension Connection {
                 return clinux_send(descriptor, rest.baseAddress, rest.count, nil, 0)
             }
             if count > 0 {
-                sentNothing = false
+                hasSent = true
                 unsentStart += count
             } else if errno == EAGAIN {
                 isWritable = false

@@ -9,13 +9,18 @@ open class Endpoint {
     /// The lane it lives on.
     package final let lane: Lane
     /// The descriptor; -1 once closed.
-    package final internal(set) var descriptor: Int32
+    package final var descriptor: Int32 { openDescriptor }
+    private final var openDescriptor: Int32
     /// Slot and generation on the lane; `nil` before it is registered and after it is closed.
     final var token: UInt64?
 
     /// Whose turn of the lane it waits for and uses: 0…``Lane/flowCount`` - 1. Those in one flow
     /// share their turns. 0 is for what belongs to no client.
-    package final var flow = 0
+    package final var flow: Int {
+        get { waitingFlow }
+        set { waitingFlow = newValue }
+    }
+    private final var waitingFlow = 0
 
     /// The tick at which ``deadlinePassed()`` is due; `nil` for never.
     final var deadlineTick: UInt64?
@@ -23,7 +28,7 @@ open class Endpoint {
     final var filedTick: UInt64?
 
     package init(descriptor: Int32, on lane: Lane) {
-        self.descriptor = descriptor
+        openDescriptor = descriptor
         self.lane = lane
     }
 
@@ -63,7 +68,7 @@ open class Endpoint {
         guard descriptor >= 0 else { return }
         lane.forget(self)
         _ = Glibc.close(descriptor)
-        descriptor = -1
+        openDescriptor = -1
         deadlineTick = nil
     }
 }

@@ -9,7 +9,7 @@ final class EndpointTable {
         var generation: UInt32 = 0
     }
 
-    private var slots: [Slot] = []
+    @exclusivity(unchecked) private var slots: [Slot] = []
     private var free: [UInt32] = []
 
     /// A token for an endpoint that is still to be put under it.
@@ -30,7 +30,10 @@ final class EndpointTable {
     }
 
     /// Empties a slot, which is not used again before ``release(_:)``.
-    func remove(_ token: UInt64) { slots[Self.slot(token)].endpoint = nil }
+    ///
+    /// - Returns: the endpoint that was in it.
+    @discardableResult
+    func remove(_ token: UInt64) -> Endpoint? { slots[Self.slot(token)].endpoint.take() }
 
     /// Gives an empty slot to whoever comes next.
     func release(_ slot: Int) { free.append(UInt32(slot)) }

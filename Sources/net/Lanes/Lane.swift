@@ -36,9 +36,10 @@ package final class Lane: @unchecked Sendable {
     package let number: Int
     package let queue: DispatchQueue
     /// The monotonic clock in milliseconds, read once a round.
-    package private(set) var now: UInt64
+    package var now: UInt64 { clocks.now }
     /// The wall clock in milliseconds since 1970, read once a round.
-    package private(set) var wallMilliseconds: Int64
+    package var wallMilliseconds: Int64 { clocks.wall }
+    private var clocks: (now: UInt64, wall: Int64)
     /// When the current turn began, monotonic nanoseconds.
     package private(set) var turnBeganAt: UInt64 = 0
     /// Events that the current turn has served so far.
@@ -46,7 +47,8 @@ package final class Lane: @unchecked Sendable {
     /// How often the current turn has asked the system for events; none where it is a tick's.
     package private(set) var turnPolls = 0
     /// How often the lane has been told all events there were.
-    package private(set) var round: UInt64 = 0
+    package var round: UInt64 { roundsEnded }
+    private var roundsEnded: UInt64 = 0
 
     /// Where every read of this lane lands; valid until the next read.
     private let wholeInput: UnsafeMutableRawBufferPointer
@@ -67,7 +69,7 @@ package final class Lane: @unchecked Sendable {
     private var wheel: TimerWheel
     private var isTicking = false
     private var due: [TimerWheel.Entry] = []
-    private var waiting = FairQueue(flows: flowCount)
+    @exclusivity(unchecked) private var waiting = FairQueue(flows: flowCount)
     /// The flow that was served last, and until when others are expected beside it.
     private var servedFlow = 0
     private var othersUntil: UInt64 = 0
@@ -106,9 +108,8 @@ package final class Lane: @unchecked Sendable {
         timer = DispatchSource.makeTimerSource(queue: queue)
         wholeInput = .allocate(byteCount: Self.inputBytes, alignment: 64)
         ciphertextInput = .allocate(byteCount: Self.ciphertextBytes, alignment: 64)
-        now = clinux_coarse_milliseconds()
-        wallMilliseconds = wallClock()
-        wheel = TimerWheel(now: now / Self.tickMilliseconds)
+        clocks = (clinux_coarse_milliseconds(), wallClock())
+        wheel = TimerWheel(now: clocks.now / Self.tickMilliseconds)
     }
 
     deinit {
@@ -257,7 +258,7 @@ extension Lane {
     /// - Returns: how many there are in `events`.
     private func take(_ milliseconds: Int32) -> Int {
         let count = Int(clinux_epoll_take(set, &events, Int32(events.count), milliseconds))
-        if count >= 0, count < events.count { round &+= 1 }
+        if count >= 0, count < events.count { roundsEnded &+= 1 }
         return count
     }
 
@@ -320,8 +321,7 @@ extension Lane {
     }
 
     private func readClocks() {
-        now = clinux_coarse_milliseconds()
-        wallMilliseconds = wallClock()
+        clocks = (clinux_coarse_milliseconds(), wallClock())
     }
 }
 

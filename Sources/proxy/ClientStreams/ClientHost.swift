@@ -10,10 +10,17 @@ package protocol ClientHost: AnyObject {
     /// Where a request's head is read, for use in ``ClientStreamOwner/begin(_:fault:)``.
     var heads: HeadScratch { get }
 
-    /// Decides anew what depends on settings, where they have changed.
+    /// Which settings are in force; see ``ClientPeer/settingsNumber``.
+    var settingsNumber: UInt32 { get }
+    /// Decides anew what depends on settings, which have changed.
     func settle(_ peer: inout ClientPeer)
-    /// Who serves the request of a stream.
-    func owner(for stream: any ClientStream) -> any ClientStreamOwner
+    /// Who serves the request of a stream. ``ClientStreamOwner/begin(_:fault:)`` follows with the
+    /// same head.
+    func owner(
+        for stream: any ClientStream,
+        _ octets: Span<UInt8>,
+        fault: Malformed.Reason?
+    ) -> any ClientStreamOwner
     /// Appends the response to what is no request. The connection ends behind it.
     func answer(_ fault: HeadFault, into out: inout [UInt8])
     /// A client was too slow in taking its response.

@@ -1,6 +1,7 @@
 import HTTPWire
 package import Lanes
 package import TLSSession
+package import Verification
 
 /// A client's HTTP/1 connection: finds heads, serves one request after the other, lingers, closes.
 package final class HTTP1Connection: Connection {
@@ -24,13 +25,13 @@ package final class HTTP1Connection: Connection {
     /// The address is over a limit: the next request is not read yet, so that a flood takes its
     /// sender's time and not the gateway's.
     private var isPaused = false
-    package private(set) var client: ClientPeer
+    private(set) var client: ClientPeer
     /// What the client had still to take when the deadline was set. The kernel's part counts: it
     /// makes room in large steps only, and between them a slow reader looks like one that stands.
     private var untakenAtDeadline: UInt32 = 0
     /// Bytes that were read and not used: a partial head, or what followed a message.
-    var inbox: [UInt8] = []
-    private var scanner: HeadScanner
+    @exclusivity(unchecked) var inbox: [UInt8] = []
+    @exclusivity(unchecked) private var scanner: HeadScanner
     /// As long as `Retry-After` says at least.
     private static let pauseMilliseconds: UInt64 = 1_000
 
@@ -47,6 +48,9 @@ package final class HTTP1Connection: Connection {
         scanner = HeadScanner(.request(isSecure: tls != nil))
         super.init(descriptor: descriptor, peer: peer, isConnecting: false, tls: tls, on: lane)
     }
+
+    /// What the peer's address has used of its limits; `nil` where it has none of its own.
+    package var addressEntry: AddressEntry? { client.entry }
 
     /// Waits for the first head.
     package func begin() {
@@ -221,7 +225,11 @@ extension HTTP1Connection {
     }
 
     private func beginRequest(_ head: Span<UInt8>) {
-        host.settle(&client)
+        if client.settingsNumber != host.settingsNumber {
+            var settled = client
+            host.settle(&settled)
+            client = settled
+        }
         var fault: Malformed.Reason?
         let heads = host.heads
         do throws(Malformed) {
@@ -230,7 +238,7 @@ extension HTTP1Connection {
             fault = error.reason
         }
         let stream = HTTP1Stream(self, heads.request, isMalformed: fault != nil)
-        let owner = host.owner(for: stream)
+        let owner = host.owner(for: stream, head, fault: fault)
         stream.owner = owner
         phase = .request(stream)
         owner.begin(head, fault: fault)

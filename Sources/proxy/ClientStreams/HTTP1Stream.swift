@@ -16,12 +16,12 @@ final class HTTP1Stream {
     /// Whether the connection takes another request after this one.
     var isPersistent: Bool
     var awaitsContinue: Bool
-    var body: BodyReader
+    @exclusivity(unchecked) var body: BodyReader
     /// What had come when the time for content began, over which the client's rate is measured.
     private var countAtDeadline: UInt64 = 0
 
     // The response.
-    var out = OutgoingContent()
+    @exclusivity(unchecked) var out = OutgoingContent()
     /// Whether `out` has the lane's memory.
     var isGathering = false
     /// What became of what was sent since the last ``flush()``; `closed` when that failed.

@@ -24,7 +24,7 @@ extension OriginStream {
         scanner = HeadScanner(.response)
         interimCount = 0
         outcome = .sent
-        sentNothing = true
+        messageBegins()
         // What bounded the connect, or the time in the pool, says nothing about the request.
         setDeadline(milliseconds: nil)
     }

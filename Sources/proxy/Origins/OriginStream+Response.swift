@@ -50,6 +50,7 @@ extension OriginStream {
     /// Looks for a head; behind interim ones for the next.
     private func takeHead(_ bytes: Span<UInt8>, _ owner: any OriginStreamOwner) -> OriginRead {
         var start = 0
+        let heads = host.heads
         do throws(Malformed) {
             while true {
                 let rest = bytes.extracting(droppingFirst: start)
@@ -61,7 +62,7 @@ extension OriginStream {
                     return .some
                 }
                 let head = rest.extracting(range)
-                try host.heads.response.read(
+                try heads.response.read(
                     head,
                     to: method,
                     upgradeSent: asksUpgrade,
@@ -69,13 +70,14 @@ extension OriginStream {
                 )
                 start += range.upperBound
                 scanner = HeadScanner(.response)
-                guard host.heads.response.isInterim else {
+                guard heads.response.isInterim else {
                     inbox = []
-                    return takeResponse(head, bytes.extracting(droppingFirst: start), owner)
+                    let rest = bytes.extracting(droppingFirst: start)
+                    return takeResponse(heads.response, head, rest, owner)
                 }
                 interimCount += 1
                 guard interimCount <= limits.interimMax else { return .tooManyInterim }
-                guard owner.originInterim(host.heads.response, head) else { return .stopped }
+                guard owner.originInterim(heads.response, head) else { return .stopped }
             }
         } catch {
             progress = .broken
@@ -84,15 +86,16 @@ extension OriginStream {
     }
 
     private func takeResponse(
-        _ head: Span<UInt8>,
+        _ head: borrowing ResponseHead,
+        _ octets: Span<UInt8>,
         _ rest: Span<UInt8>,
         _ owner: any OriginStreamOwner
     ) -> OriginRead {
         progress = .content
-        body = BodyReader(host.heads.response.framing, limits: limits.head)
-        isPersistent = host.heads.response.isPersistent
+        body = BodyReader(head.framing, limits: limits.head)
+        isPersistent = head.isPersistent
         server.health.responded(now: lane.now)
-        guard owner.originResponded(host.heads.response, head, rest: rest) else { return .stopped }
+        guard owner.originResponded(head, octets, rest: rest) else { return .stopped }
         return takeContent(rest, from: 0, owner)
     }
 

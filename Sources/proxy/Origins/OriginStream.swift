@@ -25,13 +25,14 @@ package final class OriginStream: Connection {
     /// Whether the connect has ended well.
     private(set) var isConnected: Bool
     /// Whether a request before this one used it.
-    package private(set) var isReused = false
+    package var isReused: Bool { wasPooled }
+    private var wasPooled = false
 
     // The request; see ``begin(_:asksUpgrade:framing:limits:)``.
     var method = Method.other
     var asksUpgrade = false
     var limits = ResponseLimits.none
-    var out = OutgoingContent()
+    @exclusivity(unchecked) var out = OutgoingContent()
     /// Whether `out` has the lane's memory.
     var isGathering = false
     /// What became of what was sent since the last ``flush()``.
@@ -40,10 +41,10 @@ package final class OriginStream: Connection {
     // Its response.
     var progress = Progress.head
     /// The beginning of a head.
-    var inbox: [UInt8] = []
-    var scanner = HeadScanner(.response)
+    @exclusivity(unchecked) var inbox: [UInt8] = []
+    @exclusivity(unchecked) var scanner = HeadScanner(.response)
     var interimCount = 0
-    var body = BodyReader(.none, limits: HeadLimits())
+    @exclusivity(unchecked) var body = BodyReader(.none, limits: HeadLimits())
     /// Whether the server keeps the connection.
     var isPersistent = false
 
@@ -103,7 +104,7 @@ package final class OriginStream: Connection {
     package func release(isReusable: Bool, idleTime: UInt64, idleMax: Int) {
         guard isReusable, isPersistent, progress == .complete, isFit else { return close() }
         use = .idle
-        isReused = true
+        wasPooled = true
         flow = 0
         setDeadline(milliseconds: idleTime)
         server.keep(self, max: idleMax, round: lane.round)

@@ -1,5 +1,4 @@
 import HTTPWire
-import Lanes
 import Verification
 
 /// The client's address, and whose limits the request counts against.
@@ -28,10 +27,11 @@ struct AddressAccount {
         }
     }
 
-    mutating func release() {
-        if case .ofRequest(let entry) = holding {
-            entry.release(now: MonotonicClock.nanoseconds)
-        }
-        holding = .none
+    /// Lets go of the entry.
+    ///
+    /// - Returns: the one that was held for this request alone, which is to be released.
+    mutating func leave() -> AddressEntry? {
+        defer { holding = .none }
+        return if case .ofRequest(let entry) = holding { entry } else { nil }
     }
 }

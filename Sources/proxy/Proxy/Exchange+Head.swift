@@ -11,46 +11,46 @@ extension Exchange {
     func begin(_ octets: Span<UInt8>, fault: Malformed.Reason?) {
         proxy.tally.add(.requests)
         if let fault { return perform(flow.headMalformed(fault)) }
-        flow = RequestFlow(
-            RequestFacts(
-                proxy.heads.request,
-                octets,
-                isPooled: settings.limits.pooledMax > 0
-            ),
-            fallback: settings.rules.fallback
-        )
-        if settings.logsAccess { record.remember(proxy.heads.request, octets) }
-        if !settings.trustedProxies.isEmpty { findClient(octets) }
-        performHead(octets)
+        perform(readHead(proxy.heads.request, octets))
     }
 
-    /// Performs the actions that need the head, and the first that does not.
-    private func performHead(_ octets: Span<UInt8>) {
+    /// Performs the actions that need the head.
+    ///
+    /// - Returns: the first that does not.
+    private func readHead(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>
+    ) -> RequestFlow.Action {
+        if settings.logsAccess { record.asked = RequestRecord.Asked(head, octets) }
+        if !settings.trustedProxies.isEmpty { findClient(head, octets) }
         var action = flow.headRead()
         while true {
             switch action {
             case .countRequest: action = countRequest()
-            case .locate: action = locate(octets)
+            case .locate: action = locate(head, octets)
             case .countCall: action = countCall()
-            case .findRule: action = findRule(octets)
+            case .findRule: action = findRule(head, octets)
             case .takeContent(let taking): action = takeContent(taking)
-            case .judgeHead: action = judgeHead(octets)
+            case .judgeHead: action = judgeHead(head, octets)
             case .admitUnjudged:
-                writeOriginHead(octets, framing: flow.facts.framing)
-                return perform(forward())
+                writeOriginHead(head, octets, framing: flow.facts.framing)
+                return forward()
             case .none, .collect, .hold, .stream, .readContent, .awaitContent, .serve,
                 .judgeContent, .compareDigest, .skipContent, .awaitCommit, .admit, .release,
                 .connect, .retry, .sendHead, .sendHeld, .endHeld, .streamOn, .sendContent,
                 .awaitResponse, .endRequest, .readLastWords, .awaitOrigin, .relay, .beginTunnel,
                 .answer, .finish, .cutOff, .end:
-                return perform(action)
+                return action
             }
         }
     }
 
     /// Finds out who is asked.
-    private func locate(_ octets: Span<UInt8>) -> RequestFlow.Action {
-        switch proxy.services.find(proxy.heads.request, octets) {
+    private func locate(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>
+    ) -> RequestFlow.Action {
+        switch proxy.services.find(head, octets) {
         case .none: return flow.located(.origin)
         case .loop: return flow.located(.loop)
         case .lastHop: return flow.located(.lastHop)
@@ -63,8 +63,11 @@ extension Exchange {
     }
 
     /// Looks for the rule.
-    private func findRule(_ octets: Span<UInt8>) -> RequestFlow.Action {
-        switch settings.rules.destination(of: proxy.heads.request, octets, view: &proxy.view) {
+    private func findRule(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>
+    ) -> RequestFlow.Action {
+        switch settings.rules.destination(of: head, octets, view: &proxy.view) {
         case .rule(let rule): flow.routed(to: rule, whole: wholeContent)
         case .unroutable(let rule, let reason): flow.unroutable(rule, reason)
         }
@@ -78,11 +81,11 @@ extension Exchange {
     }
 
     /// Who the client is, where trusted proxies say so.
-    private func findClient(_ octets: Span<UInt8>) {
+    private func findClient(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
         guard let client else { return }
         let settings = settings
         proxy.address.read(
-            proxy.heads.request.fields,
+            head.fields,
             octets,
             source: settings.addressSource,
             peer: client.peerAddress,

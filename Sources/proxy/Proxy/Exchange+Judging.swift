@@ -12,10 +12,13 @@ import Verification
 // The verdict.
 extension Exchange {
     /// Judges what the head shows, and writes the head for the origin.
-    func judgeHead(_ octets: Span<UInt8>) -> RequestFlow.Action {
+    func judgeHead(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>
+    ) -> RequestFlow.Action {
         let before = (proxy.judge.verifications, MonotonicClock.nanoseconds)
         let opening = proxy.judge.open(
-            proxy.heads.request,
+            head,
             octets,
             rule: flow.rule,
             now: UnixTime(seconds: proxy.wallSeconds),
@@ -25,12 +28,12 @@ extension Exchange {
         switch opening {
         case .ruled(let ruling):
             count(ruling, since: before)
-            writeOriginHead(octets, framing: flow.facts.framing)
-            if ruling.expectedDigest != nil { content = .hashed(SHA256.Stream()) }
+            writeOriginHead(head, octets, framing: flow.facts.framing)
+            if ruling.expectedDigest != nil { content = .hashed(ContentDigest()) }
             return flow.ruled(ruling, enforcement(of: ruling))
         case .hold(let proof):
             countVerifications(since: before)
-            writeOriginHead(octets, framing: nil)
+            writeOriginHead(head, octets, framing: nil)
             content = .unjudged(HeldBody(heldBounds), proof)
             // Without a stated digest nothing is verified so far: whose key it is, is not known.
             let provisional = proof.provisional
@@ -73,10 +76,10 @@ extension Exchange {
 
     /// Compares, and counts the verdict where that changes it.
     func comparedDigest() -> RequestFlow.Take.Place {
-        guard case .hashed(let stream) = content,
+        guard case .hashed(let digest) = content,
             case .given(let ruling, _) = flow.judgement, let expected = ruling.expectedDigest
         else { preconditionFailure("Exchange: no digest is expected") }
-        let agrees = stream.digest() == expected
+        let agrees = digest.stream.digest() == expected
         if !agrees { proxy.tally.add(.digestMismatches) }
         let take = flow.digestCompared(agrees: agrees)
         note(take.news)

@@ -21,7 +21,11 @@ extension Exchange {
 
     /// Writes the head for the origin while the client's bytes are there. Verdict fields follow
     /// with ``writeVerdict()``. The framing is `nil` while it is not known.
-    func writeOriginHead(_ octets: Span<UInt8>, framing: BodyFraming?) {
+    func writeOriginHead(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        framing: BodyFraming?
+    ) {
         guard let client else { return }
         let rule = flow.rule
         var options = HeadWriter.RequestOptions()
@@ -31,24 +35,25 @@ extension Exchange {
         let pool = settings.origins[originPlace]
         // RFC 9112 §3.2: what goes out as HTTP/1.1 has a Host, also for HTTP/1.0 clients without
         // one.
-        let isNameless = proxy.heads.request.authority.isEmpty
+        let isNameless = head.authority.isEmpty
         let host = pool.host ?? (isNameless ? Array(pool.name.utf8) : nil)
         if host != nil { options.dropping.insert(FieldKindSet(.host)) }
-        let isProxy = client.provenance.peerIsTrusted
+        let provenance = client.provenance
+        let isProxy = provenance.peerIsTrusted
         options.keeping = isProxy ? pool.keptFields.fromProxies : pool.keptFields.fromAll
         if rule.mode != .off { options.guarding = rule.guardedFields }
         options.framing = framing ?? .none
         options.closes = flow.facts.demands.contains(.isolation)
         options.forwardsUpgrade = flow.facts.demands.contains(.upgrade)
         options.acceptsTrailers = flow.facts.demands.contains(.trailers)
-        HeadWriter.beginRequest(proxy.heads.request, octets, options, into: &originHead)
+        HeadWriter.beginRequest(head, octets, options, into: &originHead)
         if let host { HeadWriter.field("Host", host, into: &originHead) }
-        client.provenance.write(
-            proxy.heads.request,
+        provenance.write(
+            head,
             octets,
             proxy.address,
             keepsHost: isProxy && pool.keptFields.keepsHost
-                && proxy.heads.request.fields.contains(.xForwardedHost),
+                && head.fields.contains(.xForwardedHost),
             into: &originHead
         )
     }

@@ -37,9 +37,9 @@ extension Exchange {
         proxy.log.begin()
         proxy.log.member("time_ms", lane.wallMilliseconds)
         proxy.log.member("client", account.address.text)
-        proxy.log.member("method", octets: record.method)
-        proxy.log.member("host", octets: record.host)
-        proxy.log.member("path", octets: record.path)
+        proxy.log.member("method", octets: record.asked.method)
+        proxy.log.member("host", octets: record.asked.host)
+        proxy.log.member("path", octets: record.asked.path)
         proxy.log.member("status", record.status)
         if let service = record.service {
             proxy.log.member("endpoint", service)

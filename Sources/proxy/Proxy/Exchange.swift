@@ -22,22 +22,21 @@ final class Exchange {
     /// `nil` as soon as the request is over.
     private(set) var client: (any ClientStream)?
     var side = OriginSide.none
-    var flow: RequestFlow
+    @exclusivity(unchecked) var flow: RequestFlow
     /// The content that is here.
     var content = KeptContent.nothing
     /// The head for the origin; kept until the response begins, for a second attempt.
-    var originHead: [UInt8]
+    @exclusivity(unchecked) var originHead: [UInt8]
     /// Whose request it is, and what its address has used of its limits.
     var account: AddressAccount
-    var record: RequestRecord
+    @exclusivity(unchecked) var record: RequestRecord
 
-    init(_ proxy: ProxyLane, for client: any ClientStream) {
+    init(_ proxy: ProxyLane, for client: any ClientStream, _ facts: RequestFacts) {
         self.proxy = proxy
         self.client = client
         settings = proxy.settings
         pools = proxy.pools
-        // A head that was not read. ``begin(_:fault:)`` puts the one in its place that was.
-        flow = RequestFlow(.malformed, fallback: proxy.settings.rules.fallback)
+        flow = RequestFlow(facts, fallback: proxy.settings.rules.fallback)
         originHead = proxy.takeHead()
         account = AddressAccount(client.peerAddress)
         record = RequestRecord(startedAt: MonotonicClock.nanoseconds)
@@ -81,7 +80,7 @@ final class Exchange {
             case .sendHeld(let offset): action = sendHeld(from: offset)
             case .endHeld: action = endHeld()
             case .streamOn:
-                content.drop()
+                dropContent()
                 client?.awaitContent()
                 return readContent()
             case .sendContent(let piece): action = sendContent(piece)
@@ -112,17 +111,19 @@ final class Exchange {
         side = .none
         // It is counted with the address: before that is let go.
         dropContent()
-        account.release()
+        account.leave()?.release(now: MonotonicClock.nanoseconds)
         proxy.giveBack(head: &originHead)
     }
 
     /// Lets go of content. Where a signature was verified for it and nothing was admitted, that
     /// counts against the client's address.
     func dropContent() {
-        if case .unjudged(_, let proof) = content, proof.isVerified {
+        let dropped = content
+        content = .nothing
+        if case .unjudged(_, let proof) = dropped, proof.isVerified {
             addFailure(now: MonotonicClock.nanoseconds)
         }
-        content.drop()
+        dropped.heldBody?.release()
     }
 }
 

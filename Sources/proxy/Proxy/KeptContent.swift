@@ -8,7 +8,7 @@ enum KeptContent {
     /// All of it came whole with the head, and goes out behind it.
     case withHead([UInt8])
     /// It is held until it can be judged by what the head claims.
-    case unjudged(HeldBody, Proof)
+    indirect case unjudged(HeldBody, Proof)
     /// It is held, and judged.
     case held(HeldBody)
     /// What was held of it goes on unjudged.
@@ -16,9 +16,9 @@ enum KeptContent {
     /// It is collected for a service.
     case collected(ServiceEntry, [UInt8])
     /// It streams, and must have the digest that the head states: so far.
-    case hashed(SHA256.Stream)
+    case hashed(ContentDigest)
     /// The answer that a service made of it.
-    case answered(LocalResponse)
+    indirect case answered(LocalResponse)
 
     /// Content that is held, judged or not.
     var heldBody: HeldBody? {
@@ -37,12 +37,6 @@ enum KeptContent {
         }
     }
 
-    /// Lets go of it.
-    mutating func drop() {
-        heldBody?.release()
-        self = .nothing
-    }
-
     /// Adds a piece to what is collected.
     mutating func collect(_ piece: Span<UInt8>) {
         guard case .collected(let service, var bytes) = self else { return }
@@ -53,9 +47,13 @@ enum KeptContent {
     }
 
     /// Hashes a piece.
-    mutating func hash(_ piece: Span<UInt8>) {
-        guard case .hashed(var stream) = self else { return }
-        stream.update(piece)
-        self = .hashed(stream)
+    func hash(_ piece: Span<UInt8>) {
+        if case .hashed(let digest) = self { digest.stream.update(piece) }
     }
+}
+
+/// The digest of content that streams: so far. A reference, because it is large, and most requests
+/// have none.
+final class ContentDigest {
+    @exclusivity(unchecked) var stream = SHA256.Stream()
 }

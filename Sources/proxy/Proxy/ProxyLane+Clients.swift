@@ -1,7 +1,8 @@
 package import ClientStreams
-import HTTPWire
+package import HTTPWire
 import Lanes
 package import Origins
+import RequestFlow
 import Services
 import Telemetry
 import Verification
@@ -10,14 +11,20 @@ import Verification
 extension ProxyLane: ClientHost {
     package var clientLimits: ClientLimits { settings.clientLimits }
 
-    package func owner(for stream: any ClientStream) -> any ClientStreamOwner {
-        Exchange(self, for: stream)
+    package func owner(
+        for stream: any ClientStream,
+        _ octets: Span<UInt8>,
+        fault: Malformed.Reason?
+    ) -> any ClientStreamOwner {
+        guard fault == nil else { return Exchange(self, for: stream, .malformed) }
+        let isPooled = settings.limits.pooledMax > 0
+        let facts = RequestFacts(heads.request, octets, isPooled: isPooled)
+        return Exchange(self, for: stream, facts)
     }
 
-    /// Decides anew whether the peer is trusted, where a reload came since the last request: what
-    /// was a proxy then may be a stranger now.
+    /// Decides anew whether the peer is trusted: what was a proxy before a reload may be a stranger
+    /// now.
     package func settle(_ peer: inout ClientPeer) {
-        guard peer.settingsNumber != settingsNumber else { return }
         peer.settingsNumber = settingsNumber
         peer.provenance = provenance(of: peer.address, isSecure: peer.isSecure)
         switch (ownAddress(peer.address, isUnix: peer.isUnix), peer.entry) {

@@ -20,8 +20,9 @@ package final class ProxyLane {
     package let lane: Lane
     private(set) var settings: ProxySettings
     /// Counts the reloads.
-    private(set) var settingsNumber: UInt32 = 0
-    var tally: Tally
+    package var settingsNumber: UInt32 { reloadCount }
+    private var reloadCount: UInt32 = 0
+    @exclusivity(unchecked) var tally: Tally
     var judge: Judge
     /// What is answered without an origin.
     private(set) var services: ServiceTable
@@ -37,13 +38,14 @@ package final class ProxyLane {
 
     // Scratch, used by one event at a time.
     package let heads = HeadScratch()
-    var address = ClientAddress()
-    var view = TargetView()
+    @exclusivity(unchecked) var address = ClientAddress()
+    @exclusivity(unchecked) var view = TargetView()
 
     /// Client connections that are open.
     private(set) var clientCount = 0
     /// The gateway ends: connections close after their request.
-    package private(set) var isDraining = false
+    package var isDraining: Bool { hasBegunToEnd }
+    private var hasBegunToEnd = false
     private var emptied: (() -> Void)?
     private var clients: [ObjectIdentifier: HTTP1Connection] = [:]
     private var dateSecond: Int64 = -1
@@ -95,7 +97,7 @@ package final class ProxyLane {
         )
         tally.renumber(settings.rules.rules.map { before[$0.id] })
         self.settings = settings
-        settingsNumber &+= 1
+        reloadCount &+= 1
         self.judge = judge
         self.services = services
         for pool in pools { pool.closeIdle() }
@@ -106,7 +108,7 @@ package final class ProxyLane {
     /// the other origins their pooled connections.
     package func replaceServers(_ settings: ProxySettings, of origins: Set<Int>) {
         self.settings = settings
-        settingsNumber &+= 1
+        reloadCount &+= 1
         for place in origins where pools.indices.contains(place) {
             pools[place].closeIdle()
             pools[place] = OriginPool(settings.origins[place], on: lane, host: self)
@@ -195,7 +197,7 @@ package final class ProxyLane {
     }
 
     package func connectionClosed(_ connection: HTTP1Connection) {
-        connection.client.entry?.release(now: MonotonicClock.nanoseconds)
+        connection.addressEntry?.release(now: MonotonicClock.nanoseconds)
         clientCount -= 1
         clients[ObjectIdentifier(connection)] = nil
         tally.add(.connectionsClosed)
@@ -204,7 +206,7 @@ package final class ProxyLane {
     /// Begins to end: every response tells its client that the connection ends, and idle clients
     /// have ``Timeouts/drainIdle`` to send a request that is on its way.
     package func drain() {
-        isDraining = true
+        hasBegunToEnd = true
         for pool in pools { pool.closeIdle() }
         for client in Array(clients.values) { client.drain() }
     }

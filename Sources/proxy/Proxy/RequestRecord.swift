@@ -10,9 +10,8 @@ struct RequestRecord {
     var servedBy: (server: OriginServer, isReused: Bool)?
     /// The server that was tried last, where none was reached.
     var lastTried: OriginServer?
-    var method: [UInt8] = []
-    var host: [UInt8] = []
-    var path: [UInt8] = []
+    /// What was asked, where the log will say it.
+    var asked = Asked()
     /// The service that was asked, as the log names it; also for a path that no service has.
     var service: String?
     /// 0 while nothing was answered.
@@ -24,18 +23,26 @@ struct RequestRecord {
 
     init(startedAt: UInt64) { self.startedAt = startedAt }
 
-    /// Copies what the log will say, before the head's bytes are gone.
-    mutating func remember(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
-        func copy(_ range: Range<Int>) -> [UInt8] {
-            octets.extracting(range).withUnsafeBufferPointer { Array($0) }
-        }
-        method = copy(head.methodRange)
-        host = copy(head.authority)
-        path = copy(head.path)
-    }
-
     /// The first problem is the cause of all others.
     mutating func note(problem: String) {
         if self.problem.isEmpty { self.problem = problem }
+    }
+
+    /// Copies of what a head asks, for when its bytes are gone.
+    struct Asked {
+        var method: [UInt8] = []
+        var host: [UInt8] = []
+        var path: [UInt8] = []
+
+        init() {}
+
+        init(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
+            func copy(_ range: Range<Int>) -> [UInt8] {
+                octets.extracting(range).withUnsafeBufferPointer { Array($0) }
+            }
+            method = copy(head.methodRange)
+            host = copy(head.authority)
+            path = copy(head.path)
+        }
     }
 }

@@ -7,8 +7,8 @@ struct TokenCheck {
         source.tokens.indices.flatMap { index in
             [
                 forced(index, in: source), called(index, in: source), cleared(index, in: source),
-                unchecked(index, in: source), clock(index, in: source), test(index, in: source),
-                pointer(index, in: source),
+                unchecked(index, in: source), exclusivity(index, in: source),
+                clock(index, in: source), test(index, in: source), pointer(index, in: source),
             ]
             .compactMap { $0 }
         } + remarks(in: source)
@@ -87,6 +87,15 @@ struct TokenCheck {
         }
         let word = isUnchecked ? "`@unchecked Sendable`: …" : "`nonisolated(unsafe)`: …"
         return source.finding(line, "no proof above it: write /// \(word)")
+    }
+
+    private func exclusivity(_ index: Int, in source: SwiftSource) -> Finding? {
+        guard source.reads(index, "@", "exclusivity"), Held.exclusivity[source.path] == nil
+        else { return nil }
+        return source.finding(
+            source.token(index).line,
+            "not in the list of values in Tests/TidyTests/Support/Held.swift"
+        )
     }
 
     private func clock(_ index: Int, in source: SwiftSource) -> Finding? {
