@@ -200,13 +200,14 @@ extension HTTP1Connection {
 
     private func takeHead(_ bytes: Span<UInt8>, isInbox: Bool) {
         let hadBegun = scanner.hasBegun
+        let limits = host.clientLimits
         do throws(Malformed) {
-            switch try scanner.scan(bytes, limits: host.clientLimits.head) {
+            switch try scanner.scan(bytes, limits: limits.head) {
             case .needMore:
                 if !isInbox { bytes.withUnsafeBufferPointer { inbox.append(contentsOf: $0) } }
                 isInboxScanned = true
                 if scanner.hasBegun, !hadBegun {
-                    setDeadline(milliseconds: host.clientLimits.headTime)
+                    setDeadline(milliseconds: limits.headTime)
                 }
                 if isReadable { resumeReading() }
             case .complete(let range):
@@ -216,7 +217,7 @@ extension HTTP1Connection {
                 if isInbox || !rest.isEmpty {
                     inbox = rest.withUnsafeBufferPointer { Array($0) }
                 }
-                beginRequest(bytes.extracting(range))
+                beginRequest(bytes.extracting(range), limits)
             }
         } catch {
             inbox = []
@@ -224,7 +225,7 @@ extension HTTP1Connection {
         }
     }
 
-    private func beginRequest(_ head: Span<UInt8>) {
+    private func beginRequest(_ head: Span<UInt8>, _ limits: ClientLimits) {
         if client.settingsNumber != host.settingsNumber {
             var settled = client
             host.settle(&settled)
@@ -233,11 +234,11 @@ extension HTTP1Connection {
         var fault: Malformed.Reason?
         let heads = host.heads
         do throws(Malformed) {
-            try heads.request.read(head, isSecure: client.isSecure, limits: host.clientLimits.head)
+            try heads.request.read(head, isSecure: client.isSecure, limits: limits.head)
         } catch {
             fault = error.reason
         }
-        let stream = HTTP1Stream(self, heads.request, isMalformed: fault != nil)
+        let stream = HTTP1Stream(self, heads.request, limits, isMalformed: fault != nil)
         let owner = host.owner(for: stream, head, fault: fault)
         stream.owner = owner
         phase = .request(stream)

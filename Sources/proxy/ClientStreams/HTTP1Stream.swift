@@ -27,11 +27,15 @@ final class HTTP1Stream {
     /// What became of what was sent since the last ``flush()``; `closed` when that failed.
     var output = ClientOutput.sent
 
-    init(_ connection: HTTP1Connection, _ head: borrowing RequestHead, isMalformed: Bool) {
+    init(
+        _ connection: HTTP1Connection,
+        _ head: borrowing RequestHead,
+        _ limits: ClientLimits,
+        isMalformed: Bool
+    ) {
         self.connection = connection
         version = head.version
         isHead = !isMalformed && head.method == .head
-        let limits = connection.host.clientLimits
         let mayPersist = head.version == .http11 || limits.keepsOldClients
         isPersistent = !isMalformed && mayPersist && head.isPersistent
         awaitsContinue = !isMalformed && head.expectsContinue

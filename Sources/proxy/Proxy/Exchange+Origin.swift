@@ -42,7 +42,7 @@ extension Exchange {
         record.servedBy = (connection.server, connection.isReused)
         connection.begin(
             flow.facts.method,
-            asksUpgrade: flow.facts.demands.contains(.upgrade),
+            asksUpgrade: flow.facts.asks(.upgrade),
             framing: originFraming,
             limits: settings.responseLimits
         )

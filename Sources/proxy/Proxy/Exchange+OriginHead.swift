@@ -43,9 +43,9 @@ extension Exchange {
         options.keeping = isProxy ? pool.keptFields.fromProxies : pool.keptFields.fromAll
         if rule.mode != .off { options.guarding = rule.guardedFields }
         options.framing = framing ?? .none
-        options.closes = flow.facts.demands.contains(.isolation)
-        options.forwardsUpgrade = flow.facts.demands.contains(.upgrade)
-        options.acceptsTrailers = flow.facts.demands.contains(.trailers)
+        options.closes = flow.facts.asks(.isolation)
+        options.forwardsUpgrade = flow.facts.asks(.upgrade)
+        options.acceptsTrailers = flow.facts.asks(.trailers)
         HeadWriter.beginRequest(head, octets, options, into: &originHead)
         if let host { HeadWriter.field("Host", host, into: &originHead) }
         provenance.write(

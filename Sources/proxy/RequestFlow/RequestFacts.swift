@@ -50,6 +50,9 @@ package struct RequestFacts: Equatable, Sendable {
         self.init(head.method, framing, demands)
     }
 
+    /// Whether the head asks for something.
+    package func asks(_ demand: Demands) -> Bool { demands.contains(demand) }
+
     /// Whether content follows the head.
     package var hasContent: Bool { Self.hasContent(framing) }
 

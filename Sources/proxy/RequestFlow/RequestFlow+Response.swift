@@ -17,11 +17,11 @@ extension RequestFlow {
         case .switching: return .beginTunnel
         case .final(let asked, let announced): (reuse, trailers) = (asked, announced)
         }
-        if facts.demands.contains(.isolation) || facts.demands.contains(.authentication) {
+        if facts.asks(.isolation) || facts.asks(.authentication) {
             reuse = .drops
         }
         // RFC 9110 §6.5.1: for clients that said that they take them.
-        if !facts.demands.contains(.trailers) { trailers = .end }
+        if !facts.asks(.trailers) { trailers = .end }
         var leg = leg
         var held = HeldContent.keep
         var start = ResponseStart.early
