@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import LoopbackKit
 import Testing
 
@@ -68,6 +69,32 @@ extension Scenarios {
         private func finish(_ stand: Stand) throws {
             try stand.awaitRest()
             try stand.stop()
+        }
+
+        @Test(arguments: ["HTTP/1.0", "HTTP/1.1"])
+        func `a response that is cut off by the end of the gateway never looks whole`(
+            version: String
+        ) throws {
+            let stand = try Self.stand()
+            defer { stand.end() }
+            let client = try Socket(port: stand.gateway.port)
+            try client.send("GET /stage/after-chunk/stall \(version)\r\nHost: a\r\n\r\n")
+            var text = ""
+            while !text.contains("hello") {
+                let piece = try client.receive()
+                try #require(!piece.isEmpty)
+                text += String(decoding: piece, as: UTF8.self)
+            }
+            // To HTTP/1.0 clients, such a response ends with its connection.
+            #expect(text.contains("chunked") == (version == "HTTP/1.1"))
+            try stand.gateway.crash()
+            if version == "HTTP/1.0" {
+                let error = #expect(throws: Socket.Failure.self) { try client.receive() }
+                #expect(error?.code == ECONNRESET)
+            } else {
+                let rest = (try? client.receive()) ?? []
+                #expect(rest.isEmpty)
+            }
         }
 
         @Test func `an origin that ends or resets at any stage`() throws {

@@ -316,6 +316,8 @@ extension HTTP1Connection {
     }
 
     private func finishLingering() {
+        // The kernel has all of the response.
+        resetsOnClose = false
         shutDownOutput()
         setDeadline(milliseconds: host.clientLimits.lingerTime)
         resumeReading()

@@ -41,6 +41,9 @@ extension HTTP1Stream {
         case .none, .length: out.framing = head.framing
         case .chunked, .untilClose: out.framing = version == .http11 ? .chunked : .untilClose
         }
+        // If the process dies before the end of the response, an orderly end of the connection
+        // would make what was sent look whole.
+        if out.framing == .untilClose { connection.resetsOnClose = true }
         settlePersistence()
         var options = HeadWriter.ResponseOptions()
         options.framing = out.framing
