@@ -13,9 +13,10 @@ struct Authority {
     /// some servers take it for `api.example.com`.
     ///
     /// RFC 3986 §3.2.2 also allows sub-delims (`0.0.0.0=5000`) and percent-encoding. DNS has no
-    /// host of such a name, so no client of ours sends one, and what stands behind us disagrees:
-    /// nginx and PHP hand such a name to the application as it is, Django and Symfony refuse it.
-    /// An application that builds links, SQL or log lines of it would break on `'`, `;` or `,`.
+    /// host of such a name, so no client of ours sends one, and servers disagree about it. Tried
+    /// with `Host: 0.0.0.0=5000`: Apache, lighttpd and Django answer 400; nginx, PHP, Node, Puma,
+    /// gunicorn, waitress, uvicorn, aiohttp, tornado and Flask hand the name to the application as
+    /// it is. An application that builds links, SQL or log lines of it breaks on `'`, `;` or `,`.
     init?(_ octets: Span<UInt8>, _ range: Range<Int>) {
         var index = range.lowerBound
         let end = range.upperBound
