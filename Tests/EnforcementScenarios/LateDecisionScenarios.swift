@@ -41,10 +41,10 @@ extension Scenarios {
             let admin: HTTPClient
             private var keys: [SoftwareKey]
 
-            init(keys count: Int) throws {
+            init(keys count: Int, more: String = "") throws {
                 scenario = try Scenario()
                 origin = try scenario.origin()
-                try scenario.configure(origin, rules: LateDecisions.rules)
+                try scenario.configure(origin, rules: LateDecisions.rules, more: more)
                 keys = (0..<count).map { _ in Scenario.device.makeKey() }
                 for key in keys {
                     store.add(
@@ -166,6 +166,48 @@ extension Scenarios {
             let head = try #require(try site.origin.seen(1).last?.head)
             #expect(head.all("App-Attest-Verdict") == ["refuse"])
             #expect(head.all("App-Attest-Reason") == ["key-revoked"])
+        }
+
+        @Test func `a request does not wait for ever for a commit that does not end`() throws {
+            let site = try Site(keys: 4, more: "timeouts: { commit: 200ms }")
+            defer { site.end() }
+            let gate = site.journal.holdUp()
+            defer { gate.open.signal() }
+            let paths = ["/v1/bare/0", "/v1/lenient/1", "/v1/watched/2"]
+            let answers = try paths.enumerated()
+                .map { site.send(site.request($1, $0)) }
+                .map { try $0.value() }
+            // Whether a counter was free is not known, so `on_error` does not help here.
+            #expect(answers.map(\.status) == [503, 503, 200])
+            #expect(answers[0].reason == "store-unavailable")
+            let head = try #require(try site.origin.seen(1).last?.head)
+            #expect(head.all("App-Attest-Verdict") == ["error"])
+            // What the store says then comes too late for them, and not for others.
+            gate.open.signal()
+            let next = try site.gateway.client().send(raw: site.request("/v1/bare/3", 3))
+            #expect(next.status == 200)
+        }
+
+        @Test func `a refusal at commit counts against an address whose client has gone`() throws {
+            let site = try Site(keys: 3, more: "limits: { address_failures: 1/m }")
+            defer { site.end() }
+            site.store.answer(.refused(.replayed), for: site.keyID(1))
+            let gate = site.journal.holdUp()
+            let client = try Socket(port: site.gateway.port)
+            try client.send(site.request("/v1/bare/1", 1))
+            gate.entered.wait()
+            client.resetsAtEnd()
+            client.close()
+            try site.gateway.waitUntil("a client that has gone", site.admin) {
+                $0["client_aborts_total"] == 1
+            }
+            gate.open.signal()
+            try site.gateway.waitUntil("the end of the commit", site.admin) {
+                $0["commit_wait_seconds_count"] == 1
+            }
+            let next = try site.gateway.client().send(raw: site.request("/v1/bare/2", 2))
+            #expect(next.status == 429)
+            #expect(next.reason == "address-throttled")
         }
 
         @Test func `a commit that fails is answered by rule, and its assertions are good once`()

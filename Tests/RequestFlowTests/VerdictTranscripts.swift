@@ -107,6 +107,43 @@ extension Transcript {
             given()
             response(.drop)
         },
+        Transcript("a disk that takes too long refuses", .get, .enforcing, ends: .nothing) {
+            routing
+            on(.routed(whole: nil), .judgeHead)
+            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.commitTimedOut, .answer(.refused(.storeUnavailable), .none, .goesOn))
+        },
+        Transcript(
+            "a disk that takes too long is forwarded past by on_error",
+            .get,
+            .forwarding,
+            ends: .whole
+        ) {
+            routing
+            on(.routed(whole: nil), .judgeHead)
+            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.commitTimedOut, .admit)
+            given()
+            response(.drop)
+        },
+        Transcript(
+            "a store that takes too long to decide refuses, whatever on_error says",
+            .get,
+            .forwarding,
+            ends: .nothing
+        ) {
+            routing
+            on(.routed(whole: nil), .judgeHead)
+            on(.ruled(.undecided), .awaitCommit(.sample))
+            on(.commitTimedOut, .answer(.refused(.storeUnavailable), .none, .goesOn))
+        },
+        Transcript("a wait for a client that went ends late", .get, .enforcing, ends: .nothing) {
+            routing
+            on(.routed(whole: nil), .judgeHead)
+            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.clientClosed, .end(.none))
+            on(.commitTimedOut, .none)
+        },
         Transcript("a commit for a client that went is late", .get, .enforcing, ends: .nothing) {
             routing
             on(.routed(whole: nil), .judgeHead)

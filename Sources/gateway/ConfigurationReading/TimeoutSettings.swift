@@ -1,6 +1,6 @@
 package import Rules
 
-/// How long the gateway waits for whom. Each is 1ms…7d, or as said.
+/// How long the gateway waits, and for what. Each is 1ms…7d, or as said.
 package struct TimeoutSettings: Hashable, Sendable {
     /// `head`: from a request's first byte to the end of its head; then 408. Default 10s.
     package var head: Duration = .seconds(10)
@@ -10,6 +10,9 @@ package struct TimeoutSettings: Hashable, Sendable {
     /// `body_minimum_rate`: bytes a second that content must bring, measured over `body_idle`;
     /// 0B/s for no minimum. Default 64B/s. Others: Kestrel 240, Apache 500.
     package var bodyMinimumRate = ByteCount(64)
+    /// `commit`: for the disk, where a request waits until its counter is on it; then as the rule's
+    /// `on_error` says. Default 10s: longer than another process may hold up a transaction.
+    package var commit: Duration = .seconds(10)
     /// `connect`: for a connection to a server; then the next one, at last 504. Default 3s.
     package var connect: Duration = .seconds(3)
     /// `first_byte`: from the end of a request to the head of its response; then 504. Default 60s.
@@ -44,7 +47,8 @@ package struct TimeoutSettings: Hashable, Sendable {
     typealias Row = (key: String, path: any WritableKeyPath<Self, Duration> & Sendable)
 
     static let rows: [Row] = [
-        ("head", \.head), ("body_idle", \.bodyIdle), ("connect", \.connect),
+        ("head", \.head), ("body_idle", \.bodyIdle), ("commit", \.commit),
+        ("connect", \.connect),
         ("first_byte", \.firstByte), ("response_idle", \.responseIdle), ("idle", \.idle),
         ("pool_idle", \.poolIdle), ("tunnel_idle", \.tunnelIdle), ("handshake", \.handshake),
         ("linger", \.linger), ("drain", \.drain),

@@ -52,6 +52,7 @@ extension Timeouts {
         bodyIdle = settings.bodyIdle.milliseconds
         bodyMinimumRate = UInt64(settings.bodyMinimumRate.rawValue)
         connect = settings.connect.milliseconds
+        commit = settings.commit.milliseconds
         firstByte = settings.firstByte.milliseconds
         responseIdle = settings.responseIdle.milliseconds
         responseMinimumRate = UInt64(settings.responseMinimumRate.rawValue)

@@ -72,6 +72,17 @@ package struct Ruling: Sendable {
         }
     }
 
+    /// The store has not said in time how the commit went.
+    ///
+    /// Where only the disk was awaited, counter and challenge are used in memory, so the assertion
+    /// is good once. Where the store decides, it is not known whether they were free.
+    package mutating func settleWithoutCommit() {
+        switch pending {
+        case .nothing, .verdict: settle(.unavailable)
+        case .durability: settle(.unassured)
+        }
+    }
+
     package init(_ verdict: Verdict, keyID: KeyID? = nil) {
         self.verdict = verdict
         self.keyID = keyID

@@ -11,6 +11,8 @@ struct AddressAccount {
         case ofConnection(AddressEntry)
         /// Held for this request alone: a connection carries others too.
         case ofRequest(AddressEntry)
+        /// It was let go of at the end of the request, which counted against it.
+        case released
     }
 
     var address: IPAddress
@@ -22,7 +24,7 @@ struct AddressAccount {
 
     var entry: AddressEntry? {
         switch holding {
-        case .none: nil
+        case .none, .released: nil
         case .ofConnection(let entry), .ofRequest(let entry): entry
         }
     }
@@ -31,7 +33,9 @@ struct AddressAccount {
     ///
     /// - Returns: the one that was held for this request alone, which is to be released.
     mutating func leave() -> AddressEntry? {
-        defer { holding = .none }
-        return if case .ofRequest(let entry) = holding { entry } else { nil }
+        let held = holding
+        if case .none = held { return nil }
+        holding = .released
+        return if case .ofRequest(let entry) = held { entry } else { nil }
     }
 }

@@ -62,10 +62,17 @@ extension Exchange {
         return false
     }
 
-    /// A verification was in vain.
+    /// A verification was in vain. That may turn out when the client has gone.
     func addFailure(now: UInt64) {
         guard let rate = settings.limits.addressFailures else { return }
-        account.entry?.addFailure(rate, now: now)
+        switch account.holding {
+        case .none: break
+        case .ofConnection(let entry), .ofRequest(let entry): entry.addFailure(rate, now: now)
+        case .released:
+            guard case .held(let entry) = proxy.hold(account.address, max: nil) else { return }
+            entry.addFailure(rate, now: now)
+            entry.release(now: now)
+        }
     }
 
     /// The address is over a limit. A connection of its own is then not read for a while; that of a
@@ -73,7 +80,7 @@ extension Exchange {
     func pauseAddress() {
         switch account.holding {
         case .none, .ofConnection: client?.pause()
-        case .ofRequest: break
+        case .ofRequest, .released: break
         }
     }
 }

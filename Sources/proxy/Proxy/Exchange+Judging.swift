@@ -94,13 +94,15 @@ extension Exchange {
         }
     }
 
-    /// Waits for a commit. Then ``committed(_:)``.
+    /// Waits for a commit. Then ``committed(_:)`` or ``commitTimedOut()``.
     func awaitCommit(_ ticket: CommitTicket) {
-        proxy.tally.add(.commitWaits)
-        proxy.commitQueue.wait(for: ticket, self, now: MonotonicClock.nanoseconds)
+        proxy.wait(for: ticket, self)
     }
 
-    /// The commit that the request waited for has ended.
+    /// The commit that the request waits for has not ended in time.
+    func commitTimedOut() { perform(flow.commitTimedOut()) }
+
+    /// The commit that the request waited for has ended. The client may have gone meanwhile.
     func committed(_ decision: ConsumeDecision) {
         if case .refused = decision { addFailure(now: MonotonicClock.nanoseconds) }
         perform(flow.committed(decision))

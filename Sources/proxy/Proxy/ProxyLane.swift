@@ -33,6 +33,7 @@ package final class ProxyLane {
     private(set) var pools: [OriginPool]
     /// Requests that wait for a commit, in the order of their tickets.
     var commitQueue = CommitQueue()
+    var commitWatch = CommitWatch.none
     var log = AccessLog()
     private var writeLog: LogSink
 
@@ -214,16 +215,6 @@ package final class ProxyLane {
     /// Calls once, at the end of a turn after which no client is left. No more are accepted.
     package func whenEmptied(_ emptied: @escaping () -> Void) { self.emptied = emptied }
 
-    /// A batch has ended, with an outcome for each request that waits for one of its tickets.
-    package func commitEnded(_ report: CommitReport) {
-        // One reading for the batch: its first request has waited as long as its last.
-        let now = MonotonicClock.nanoseconds
-        while let waiting = commitQueue.next(through: report.tickets.upperBound) {
-            tally.add(.commitWait, nanoseconds: now &- waiting.since)
-            waiting.exchange.committed(report.decision(of: waiting.ticket))
-        }
-    }
-
     /// Ends what has not ended by itself.
     package func abort() {
         for client in Array(clients.values) { client.abort() }
@@ -286,8 +277,9 @@ package final class ProxyLane {
     /// No client is left, and the last lines of the log are out.
     private func end(_ emptied: () -> Void) {
         self.emptied = nil
-        // It holds this one.
+        // Both hold this one.
         lane.turnEnded = nil
+        commitWatch.end()
         emptied()
     }
 }

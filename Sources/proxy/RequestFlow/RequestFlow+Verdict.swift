@@ -34,17 +34,26 @@ extension RequestFlow {
 
     /// The commit that the request waited for has ended.
     package mutating func committed(_ decision: ConsumeDecision) -> Action {
+        commitEnded { $0.settle(decision) }
+    }
+
+    /// The commit that the request waits for has not ended in time. Nothing more is said of it.
+    package mutating func commitTimedOut() -> Action {
+        commitEnded { $0.settleWithoutCommit() }
+    }
+
+    private mutating func commitEnded(_ settle: (inout Ruling) -> Void) -> Action {
         switch state {
         case .awaitingCommit(let content):
             guard case .given(var ruling, let enforcement) = judgement else {
-                impossible("committed without a verdict")
+                impossible("a commit ended without a verdict")
             }
-            ruling.settle(decision)
+            settle(&ruling)
             return decide(ruling, enforcement, content)
         case .skipping, .over: return .none  // Late: the client has gone.
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
             .holding, .connecting, .sending, .responding:
-            impossible("committed")
+            impossible("a commit ended")
         }
     }
 

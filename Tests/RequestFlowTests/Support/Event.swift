@@ -19,6 +19,7 @@ enum Event {
     case ruled(Ruling, Enforcement = .enforced)
     case contentAwaited(Enforcement = .enforced)
     case committed(ConsumeDecision)
+    case commitTimedOut
     case contentReady
     case received(Int, isLast: Bool = false)
     case holdFailed(Refusal)
@@ -100,6 +101,7 @@ extension Event {
         case .ruled(let ruling, let enforcement): flow.ruled(ruling, enforcement)
         case .contentAwaited(let enforcement): flow.contentAwaited(Ruling(.pass), enforcement)
         case .committed(let decision): flow.committed(decision)
+        case .commitTimedOut: flow.commitTimedOut()
         case .contentReady: flow.contentReady()
         case .contentRead(let isLast): flow.contentRead(isLast: isLast)
         case .contentMalformed(let reason): flow.contentMalformed(reason)
