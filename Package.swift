@@ -298,7 +298,7 @@ let package = Package(
         .tests("JSONText"),
         .tests("StrictCBOR", uses: ["ByteCoding"]),
         .tests("Telemetry"),
-        .tests("HTTPWire", uses: ["ByteCoding", "Services", "TestSupport"]),
+        .tests("HTTPWire", uses: ["ByteCoding", "FuzzTargets", "Services", "TestSupport"]),
         .tests("RequestBinding"),
         .tests("Cryptography", uses: ["ByteCoding"]),
         .tests(
@@ -306,7 +306,10 @@ let package = Package(
             uses: ["StrictCBOR", "Cryptography", "ByteCoding", "TestSupport", "AppAttestServer"]
                 + stand
         ),
-        .tests("Rules", uses: ["AppAttest", "Cryptography", "HTTPWire", "RequestBinding"]),
+        .tests(
+            "Rules",
+            uses: ["AppAttest", "Cryptography", "HTTPWire", "RequestBinding", "TestSupport"]
+        ),
         .tests(
             "Verification",
             uses: policy + stand + [

@@ -10,21 +10,23 @@ extension FuzzTarget {
                 "requests in \(pieces.count) pieces are those of one"
             )
         }
-        rewrite(octets)
+        let fault = faultOfRewriting(octets)
+        demand(fault == nil, "\(fault ?? "")")
     }
 
-    /// The head that is written for a head frames its content in the same way.
-    private static func rewrite(_ octets: [UInt8]) {
+    /// The head that is written for a head frames its content in the same way: what differs, or
+    /// `nil`.
+    package static func faultOfRewriting(_ octets: [UInt8]) -> String? {
         let limits = HeadLimits()
         var scanner = HeadScanner(.request(isSecure: false))
         guard case .complete(let range)? = try? scanner.scan(octets.span, limits: limits) else {
-            return
+            return nil
         }
         let source = octets.span.extracting(range)
         var head = RequestHead()
-        guard (try? head.read(source, isSecure: false, limits: limits)) != nil else { return }
+        guard (try? head.read(source, isSecure: false, limits: limits)) != nil else { return nil }
         // HTTP/1.0 without Host has no authority to write, and never comes this far in the proxy.
-        guard head.version == .http11 else { return }
+        guard head.version == .http11 else { return nil }
         var options = HeadWriter.RequestOptions()
         options.framing = head.framing
         var out: [UInt8] = []
@@ -37,10 +39,12 @@ extension FuzzTarget {
             wide.headBytesMax *= 2
             try again.read(out.span, isSecure: false, limits: wide)
         } catch {
-            demand(false, "what is written reads again: \(error)")
+            return "what is written does not read again: \(error)"
         }
-        demand(again.framing == head.framing, "what is written has the framing that was read")
-        demand(again.form != .absolute, "what is written is in origin-form")
+        guard again.framing == head.framing else {
+            return "what is written has not the framing that was read"
+        }
+        return again.form == .absolute ? "what is written is not in origin-form" : nil
     }
 
     /// An answer; the first byte tells to which method.

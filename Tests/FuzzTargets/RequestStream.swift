@@ -51,7 +51,7 @@ package struct RequestStream {
     /// Whether it came to the same as another way to read the bytes.
     ///
     /// Of several faults another may show first when the rest is not there yet.
-    func agrees(with other: RequestStream) -> Bool {
+    package func agrees(with other: RequestStream) -> Bool {
         guard messages == other.messages else { return false }
         switch (end, other.end) {
         case (.rejected, .rejected): return true

@@ -51,7 +51,7 @@ package struct ResponseStream {
     }
 
     /// Whether it came to the same as another way to read the bytes.
-    func agrees(with other: ResponseStream) -> Bool {
+    package func agrees(with other: ResponseStream) -> Bool {
         guard status == other.status, interim == other.interim, framing == other.framing,
             body == other.body, trailers == other.trailers
         else { return false }

@@ -1,3 +1,4 @@
+import FuzzTargets
 import HTTPWire
 import Services
 import TestSupport
@@ -10,7 +11,7 @@ struct HTTPCasesTests {
     func `a request case comes out as expected, however it is cut`(_ one: HTTPCase) {
         let octets = one.octets
         for pieces in Splits.all(octets, cutsBelow: 160) {
-            let replay = RequestReplay(pieces)
+            let replay = RequestStream(pieces)
             let fault = Self.fault(one, replay)
             if HTTPCase.divergences[one.id] != nil {
                 #expect(fault != nil, "\(one.id) passes now; take it off the list")
@@ -18,7 +19,7 @@ struct HTTPCasesTests {
                 #expect(fault == nil, "\(one.id), \(pieces.count) pieces")
             }
             if let marker = one.expect.never_upstream {
-                #expect(!replay.messages.contains { $0.target == marker })
+                #expect(!replay.messages.contains { $0.target == Array(marker.utf8) })
             }
         }
     }
@@ -33,7 +34,7 @@ struct HTTPCasesTests {
             default: .get
             }
         for pieces in Splits.all(octets, cutsBelow: 160) {
-            let fault = Self.fault(one, ResponseReplay(pieces, to: method))
+            let fault = Self.fault(one, ResponseStream(pieces, to: method))
             if HTTPCase.divergences[one.id] != nil {
                 #expect(fault != nil, "\(one.id) passes now; take it off the list")
             } else {
@@ -43,12 +44,12 @@ struct HTTPCasesTests {
     }
 
     /// What differs from the expectation; `nil` when nothing does.
-    private static func fault(_ one: HTTPCase, _ replay: borrowing RequestReplay) -> String? {
+    private static func fault(_ one: HTTPCase, _ replay: RequestStream) -> String? {
         let expected = one.expect.messages ?? []
         let seen = replay.messages.map {
             HTTPCase.Message(
-                method: $0.method,
-                target: $0.target,
+                method: String(decoding: $0.method, as: UTF8.self),
+                target: String(decoding: $0.target, as: UTF8.self),
                 body_len: $0.body.count,
                 body_sha256: sha256($0.body)
             )
@@ -84,7 +85,7 @@ struct HTTPCasesTests {
     }
 
     /// The slow cases without their delays.
-    private static func timed(_ id: String, _ replay: borrowing RequestReplay) -> String? {
+    private static func timed(_ id: String, _ replay: RequestStream) -> String? {
         let isRight: Bool
         switch id {
         case "own-slow-00", "own-slow-04", "own-slow-05", "own-slow-07", "own-slow-08":
@@ -101,13 +102,13 @@ struct HTTPCasesTests {
         return isRight ? nil : "ended \(replay.end)"
     }
 
-    private static func fault(_ one: HTTPCase, _ replay: borrowing ResponseReplay) -> String? {
+    private static func fault(_ one: HTTPCase, _ replay: ResponseStream) -> String? {
         let isRight: Bool
         switch one.expect.action {
         case "accept", "normalise":
             isRight = replay.end == .complete && replay.leftover == 0
         case "accept-close":
-            isRight = replay.end == .complete && (replay.leftover > 0 || !replay.isReusable)
+            isRight = replay.end == .complete && (replay.leftover > 0 || !replay.isPersistent)
         case "reject":
             if case .rejected = replay.end { isRight = true } else { isRight = false }
         case "abort":

@@ -1,5 +1,6 @@
 import HTTPWire
 import Rules
+import TestSupport
 import Testing
 
 @Suite struct CoverIndexTests {
@@ -54,20 +55,7 @@ import Testing
         #expect(twice <= 10_000 * 16)
     }
 
-    /// A generator that gives the same numbers at every run (SplitMix64).
-    private struct Seeded: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var mixed = state
-            mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-            return mixed ^ (mixed >> 31)
-        }
-    }
-
-    private static func path(_ random: inout Seeded) throws -> PathPattern {
+    private static func path(_ random: inout SeededGenerator) throws -> PathPattern {
         let words = ["a", "b", "*", "*", "c;x", "%61"]
         var parts = (0..<Int.random(in: 0...3, using: &random)).map { _ in
             words.randomElement(using: &random) ?? "a"
@@ -77,7 +65,7 @@ import Testing
         return try PathPattern("/" + parts.joined(separator: "/"))
     }
 
-    private static func match(_ random: inout Seeded) throws -> RouteMatch {
+    private static func match(_ random: inout SeededGenerator) throws -> RouteMatch {
         let hosts = ["*", "*", "a.b.c", "*.b.c", "*.c", "b.c", "x.a.b.c", "10.0.0.1"]
         let host = HostPattern(text: hosts.randomElement(using: &random) ?? "*") ?? .any
         let methods = ["GET", "HEAD", "POST", "PUT"].filter { _ in Bool.random(using: &random) }
@@ -89,7 +77,7 @@ import Testing
     }
 
     @Test func `it finds what comparing each rule with all before it finds`() throws {
-        var random = Seeded(state: 4)
+        var random = SeededGenerator(seed: 4)
         for _ in 0..<300 {
             var index = CoverIndex()
             var before: [RouteMatch] = []
@@ -103,7 +91,7 @@ import Testing
     }
 
     @Test func `paths that two patterns share are found, with one of them`() throws {
-        var random = Seeded(state: 5)
+        var random = SeededGenerator(seed: 5)
         for _ in 0..<300 {
             var index = OverlapIndex()
             let patterns = try (0..<20).map { _ in try Self.path(&random) }

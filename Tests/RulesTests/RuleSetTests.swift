@@ -1,19 +1,7 @@
 import HTTPWire
 import Rules
+import TestSupport
 import Testing
-
-/// A generator that gives the same numbers at every run (SplitMix64).
-private struct Seeded: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-}
 
 @Suite struct RuleSetTests {
     /// Segments of patterns.
@@ -63,7 +51,7 @@ private struct Seeded: RandomNumberGenerator {
         }
     }
 
-    private static func pattern(_ random: inout Seeded) throws -> PathPattern {
+    private static func pattern(_ random: inout SeededGenerator) throws -> PathPattern {
         var parts = (0..<Int.random(in: 0...4, using: &random)).map { _ in
             words.randomElement(using: &random) ?? "a"
         }
@@ -76,7 +64,7 @@ private struct Seeded: RandomNumberGenerator {
     }
 
     /// A path that one of the patterns may have in some reading: the pattern, changed a few times.
-    private static func path(of patterns: [RouteMatch], _ random: inout Seeded) -> String {
+    private static func path(of patterns: [RouteMatch], _ random: inout SeededGenerator) -> String {
         let start = patterns.randomElement(using: &random)?.path.text ?? "/v1/orders"
         var segments = start.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
             .map { $0.contains("*") ? "users" : String($0) }
@@ -107,7 +95,7 @@ private struct Seeded: RandomNumberGenerator {
         return "/" + segments.joined(separator: "/")
     }
 
-    private static func match(_ random: inout Seeded) throws -> RouteMatch {
+    private static func match(_ random: inout SeededGenerator) throws -> RouteMatch {
         let host: HostPattern? =
             switch Int.random(in: 0..<9, using: &random) {
             case 0: HostPattern(text: hosts.randomElement(using: &random) ?? "")
@@ -151,7 +139,7 @@ private struct Seeded: RandomNumberGenerator {
     func `a request has a rule when every reading that its origin makes meets it, and only then`(
         count: Int
     ) throws {
-        var random = Seeded(state: UInt64(count) + 17)
+        var random = SeededGenerator(seed: UInt64(count) + 17)
         var disputes = 0
         for _ in 0..<3 {
             let matches = try (0..<count).map { _ in try Self.match(&random) }

@@ -45,3 +45,8 @@ extension ResponseHead {
         }
     }
 }
+
+/// Bytes of a range as text; spans can't be used in an expectation.
+func text(_ octets: [UInt8], _ range: Range<Int>) -> String {
+    String(decoding: octets[range], as: UTF8.self)
+}
