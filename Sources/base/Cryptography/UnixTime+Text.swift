@@ -1,3 +1,5 @@
+internal import ByteCoding
+
 extension UnixTime {
     /// Reads `YYYY-MM-DDThh:mm:ss[.fraction]Z`, the form of RFC 3339 in UTC, with 1…9 digits of a
     /// fraction.
@@ -63,18 +65,9 @@ extension UnixTime {
         let secondsOfDay = (seconds % 86_400 + 86_400) % 86_400
         let days = (seconds - secondsOfDay) / 86_400
         guard (-719_162...2_932_896).contains(days) else { return "@\(seconds)" }
-        // The inverse of the count of days in `init(year:month:…)`.
-        let shifted = days + 719_468
-        let era = shifted / 146_097
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra =
-            (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shiftedMonth = (5 * dayOfYear + 2) / 153
-        let day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
-        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
-        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-        var text = "\(Self.padded(year, 4))-\(Self.padded(month, 2))-\(Self.padded(day, 2))T"
+        let date = CivilDate(daysSinceEpoch: days)
+        var text = "\(Self.padded(date.year, 4))-\(Self.padded(date.month, 2))-"
+        text += "\(Self.padded(date.day, 2))T"
         text += "\(Self.padded(secondsOfDay / 3_600, 2)):\(Self.padded(secondsOfDay / 60 % 60, 2)):"
         text += Self.padded(secondsOfDay % 60, 2)
         if nanoseconds > 0 {

@@ -1,3 +1,5 @@
+internal import ByteCoding
+
 /// A moment, as seconds and nanoseconds since 1970-01-01T00:00:00Z, without leap seconds.
 public struct UnixTime: Hashable, Comparable, Sendable {
     /// Whole seconds since the epoch; negative before it.
@@ -28,15 +30,8 @@ public struct UnixTime: Hashable, Comparable, Sendable {
             (1...Self.days(inMonth: month, of: year)).contains(day), (0...23).contains(hour),
             (0...59).contains(minute), (0...59).contains(second), nanoseconds < 1_000_000_000
         else { return nil }
-        // Days since the epoch, counted in years that begin in March, so that the leap day is the
-        // last.
-        let shifted = month <= 2 ? year - 1 : year
-        let era = shifted / 400
-        let yearOfEra = shifted - era * 400
-        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
-        let days = era * 146_097 + dayOfEra - 719_468
-        seconds = Int64(days * 86_400 + hour * 3_600 + minute * 60 + second)
+        let date = CivilDate(year: Int64(year), month: Int64(month), day: Int64(day))
+        seconds = date.daysSinceEpoch * 86_400 + Int64(hour * 3_600 + minute * 60 + second)
         self.nanoseconds = nanoseconds
     }
 

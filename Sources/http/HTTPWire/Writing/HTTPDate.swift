@@ -1,3 +1,5 @@
+import ByteCoding
+
 /// The IMF-fixdate of RFC 9110 §5.6.7, `Sun, 06 Nov 1994 08:49:37 GMT`.
 package enum HTTPDate {
     /// The 29 bytes for a time.
@@ -8,18 +10,18 @@ package enum HTTPDate {
         let seconds = min(max(seconds, 0), 253_402_300_799)
         let days = seconds / 86400
         let second = seconds % 86400
-        let (year, month, day) = civil(days)
+        let date = CivilDate(daysSinceEpoch: days)
         var out: [UInt8] = []
         out.reserveCapacity(29)
         // 1970-01-01 was a Thursday.
         out.append(contentsOf: name("ThuFriSatSunMonTueWed", days % 7))
         out.append(", ")
-        appendTwo(day, to: &out)
+        appendTwo(date.day, to: &out)
         out.append(Octet.space)
-        out.append(contentsOf: name("JanFebMarAprMayJunJulAugSepOctNovDec", month - 1))
+        out.append(contentsOf: name("JanFebMarAprMayJunJulAugSepOctNovDec", date.month - 1))
         out.append(Octet.space)
-        appendTwo(year / 100, to: &out)
-        appendTwo(year % 100, to: &out)
+        appendTwo(date.year / 100, to: &out)
+        appendTwo(date.year % 100, to: &out)
         out.append(Octet.space)
         appendTwo(second / 3600, to: &out)
         out.append(UInt8(ascii: ":"))
@@ -28,21 +30,6 @@ package enum HTTPDate {
         appendTwo(second % 60, to: &out)
         out.append(" GMT")
         return out
-    }
-
-    /// The proleptic Gregorian date of a day since 1970-01-01, counted in years that begin in
-    /// March.
-    private static func civil(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        let shifted = days + 719_468
-        let era = shifted / 146_097
-        let dayOfEra = shifted % 146_097
-        let yearOfEra =
-            (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let marchMonth = (5 * dayOfYear + 2) / 153
-        let day = dayOfYear - (153 * marchMonth + 2) / 5 + 1
-        let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
-        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, day)
     }
 
     private static func name(_ names: String, _ index: Int64) -> [UInt8] {
