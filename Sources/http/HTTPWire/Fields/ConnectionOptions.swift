@@ -6,6 +6,14 @@ package struct ConnectionOptions: Sendable, Equatable {
     /// How many options name fields.
     package internal(set) var nominations = 0
 
+    /// Whether the sender keeps the connection (RFC 9112 §9.3).
+    func isPersistent(in version: HTTPVersion) -> Bool {
+        switch version {
+        case .http11: !close
+        case .http10: keepAlive && !close
+        }
+    }
+
     /// Takes an option that is no field name, or names a field that is never forwarded anyway.
     mutating func insert(_ octets: Span<UInt8>, _ option: Range<Int>) -> Bool {
         switch option.count {

@@ -42,11 +42,7 @@ package struct RequestHead: ~Copyable, Sendable {
 
     /// Whether the connection may serve another request after this one (RFC 9112 §9.3).
     package var isPersistent: Bool {
-        let connection = fields.connection
-        switch version {
-        case .http11: return !connection.close
-        case .http10: return connection.keepAlive && !connection.close
-        }
+        fields.connection.isPersistent(in: version)
     }
 
     /// The protocols the client would switch to; `nil` when it asks for none in a way that counts.

@@ -33,11 +33,7 @@ package struct ResponseHead: ~Copyable, Sendable {
         guard framing != .untilClose, status != 101 else { return false }
         if framing == .none, let contentLength, contentLength > 0 { return false }
         if framing == .none, fields.contains(.transferEncoding) { return false }
-        let connection = fields.connection
-        switch version {
-        case .http11: return !connection.close
-        case .http10: return connection.keepAlive && !connection.close
-        }
+        return fields.connection.isPersistent(in: version)
     }
 }
 
