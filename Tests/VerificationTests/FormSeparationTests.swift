@@ -37,19 +37,7 @@ import Verification
         _ request: SoftwareKey.Request,
         _ form: SigningForm
     ) -> [UInt8] {
-        switch form {
-        case .content: request.content
-        case .challenge: Array((request.challenge ?? "").utf8)
-        case .lines(let parts, let headers):
-            RequestLines.clientData(
-                parts,
-                method: request.method,
-                target: request.target,
-                digest: SHA256.digest(of: request.content).octets,
-                challenge: request.challenge,
-                headers: headers.map { ($0, request.fields[$0]) }
-            )
-        }
+        SoftwareKey.clientData(of: request, form, SHA256.digest(of: request.content).octets)
     }
 
     /// What somebody who has the assertion sends to a rule of another form.

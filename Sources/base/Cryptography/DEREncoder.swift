@@ -23,12 +23,7 @@ package enum DEREncoder {
 
     /// A non-negative INTEGER.
     package static func integer(_ value: UInt32) -> [UInt8] {
-        var octets: [UInt8] = []
-        var rest = value
-        repeat {
-            octets.insert(UInt8(truncatingIfNeeded: rest), at: 0)
-            rest >>= 8
-        } while rest > 0
+        var octets = bigEndian(UInt64(value))
         if octets[0] >= 0x80 { octets.insert(0, at: 0) }
         return element(.integer, octets)
     }
@@ -46,12 +41,18 @@ package enum DEREncoder {
 
     private static func length(_ count: Int) -> [UInt8] {
         guard count >= 0x80 else { return [UInt8(count)] }
-        var digits: [UInt8] = []
-        var rest = count
+        let digits = bigEndian(UInt64(count))
+        return [0x80 | UInt8(digits.count)] + digits
+    }
+
+    /// A number in as few bytes as hold it; 0 in one.
+    private static func bigEndian(_ value: UInt64) -> [UInt8] {
+        var octets: [UInt8] = []
+        var rest = value
         repeat {
-            digits.insert(UInt8(truncatingIfNeeded: rest), at: 0)
+            octets.insert(UInt8(truncatingIfNeeded: rest), at: 0)
             rest >>= 8
         } while rest > 0
-        return [0x80 | UInt8(digits.count)] + digits
+        return octets
     }
 }

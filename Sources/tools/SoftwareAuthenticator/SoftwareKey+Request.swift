@@ -58,7 +58,8 @@ extension SoftwareKey {
         )
     }
 
-    private static func clientData(
+    /// The bytes that a device signs for a request; `digest` is that of its content.
+    package static func clientData(
         of request: Request,
         _ form: SigningForm,
         _ digest: [UInt8]

@@ -20,22 +20,26 @@ struct TamperedRequest: Step {
         call.fields = call.fields.map { field in
             field.name == "Content-Digest" ? (field.name, "sha-256=:\(digest):") : field
         }
-        let answer = try stage.exchange(call)
-        stage.narrator.claim(
-            "refused with 403 signature-mismatch",
-            answer.status == 403 && answer.problem("reason") == "signature-mismatch"
-        )
-        stage.claimOriginSawNothing()
+        try claimRefusal(of: call, 403, "signature-mismatch", stage)
     }
 
     private func changeContent(_ forged: [UInt8], _ stage: Stage) throws(DemoError) {
         stage.narrator.say("   the content alone is changed; the head is as signed:")
         var call = try signedOrder(stage)
         call.content = forged
+        try claimRefusal(of: call, 400, "digest-mismatch", stage)
+    }
+
+    private func claimRefusal(
+        of call: Call,
+        _ status: Int,
+        _ reason: String,
+        _ stage: Stage
+    ) throws(DemoError) {
         let answer = try stage.exchange(call)
         stage.narrator.claim(
-            "refused with 400 digest-mismatch",
-            answer.status == 400 && answer.problem("reason") == "digest-mismatch"
+            "refused with \(status) \(reason)",
+            answer.status == status && answer.problem("reason") == reason
         )
         stage.claimOriginSawNothing()
     }
