@@ -44,14 +44,10 @@ extension Scenarios {
         {
             let scenario = try Scenario()
             defer { scenario.end() }
-            let origin = try scenario.origin()
-            try scenario.configure(
-                origin,
+            var (gateway, origin, key) = try scenario.start(
                 rules: Self.rules,
                 more: "limits: { address_failures: 3/m }"
             )
-            var key = try scenario.imported()[0]
-            let gateway = try scenario.serve()
             let client = gateway.client()
             for _ in 0..<3 {
                 let answer = try send(&key, client, damage: .signature)
@@ -85,13 +81,10 @@ extension Scenarios {
         {
             let scenario = try Scenario()
             defer { scenario.end() }
-            try scenario.configure(
-                try scenario.origin(),
+            var (gateway, _, key) = try scenario.start(
                 rules: Self.rules,
                 more: "trusted_proxies: [127.0.0.1]\nlimits: { address_failures: 2/m }"
             )
-            var key = try scenario.imported()[0]
-            let gateway = try scenario.serve()
             let client = gateway.client()
             for _ in 0..<2 {
                 let bad = try send(&key, client, damage: .signature, from: "192.0.2.1")
@@ -118,14 +111,10 @@ extension Scenarios {
         {
             let scenario = try Scenario()
             defer { scenario.end() }
-            let origin = try scenario.origin()
-            try scenario.configure(
-                origin,
+            var (gateway, origin, key) = try scenario.start(
                 rules: Self.rules,
                 more: "trusted_proxies: [127.0.0.1]\nlimits: { address_failures: 2/m }"
             )
-            var key = try scenario.imported()[0]
-            let gateway = try scenario.serve()
             let client = gateway.client()
             let line = "\(written), 192.0.2.1"
             for _ in 0..<2 {
@@ -220,13 +209,10 @@ extension Scenarios {
         @Test func `good requests cost nothing of it`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            try scenario.configure(
-                try scenario.origin(),
+            var (gateway, _, key) = try scenario.start(
                 rules: Self.rules,
                 more: "limits: { address_failures: 1/m }"
             )
-            var key = try scenario.imported()[0]
-            let gateway = try scenario.serve()
             let client = gateway.client()
             for _ in 0..<20 { #expect(try send(&key, client).status == 200) }
             #expect(try gateway.stop() == 0)

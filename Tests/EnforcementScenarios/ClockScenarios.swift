@@ -8,21 +8,17 @@ import Testing
 extension Scenarios {
     /// What holds when the wall clock is stepped by an hour, forth and back.
     @Suite struct Clocks {
-        private static let rules = """
-            - id: signed
-              match: { path: /v1/signed }
-              mode: enforce
-              sign: [method, target, body, challenge]
-            - id: bare
-              match: { path: /v1/bare }
-              mode: enforce
-              sign: [method, target]
-            - id: growing
-              match: { path: /v1/growing }
-              mode: enforce
-              rollout: { from: 2026-03-01, to: 2026-03-02, start: 0%, end: 100%, by: key }
-              sign: [method, target]
-            """
+        private static let rules = StockRule.list(
+            .signed,
+            .bare,
+            more: """
+                - id: growing
+                  match: { path: /v1/growing }
+                  mode: enforce
+                  rollout: { from: 2026-03-01, to: 2026-03-02, start: 0%, end: 100%, by: key }
+                  sign: [method, target]
+                """
+        )
 
         private func start(
             _ scenario: Scenario,
@@ -38,13 +34,7 @@ extension Scenarios {
             _ client: HTTPClient,
             challenge: String? = nil
         ) throws -> (raw: [UInt8], answer: Answer) {
-            let request = SoftwareKey.Request(method: "GET", target: path, challenge: challenge)
-            let signing = SigningForm.lines(
-                challenge == nil ? [.method, .target] : .all,
-                headers: []
-            )
-            let proof = key.proof(of: request, signing: signing)
-            let raw = Array((HTTPClient.head("GET", path, proof.fields) + "\r\n").utf8)
+            let raw = key.get(path, challenge: challenge)
             return (raw, try client.send(raw: raw))
         }
 

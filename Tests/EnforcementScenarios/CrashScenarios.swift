@@ -12,30 +12,22 @@ extension Scenarios {
     @Suite struct Crashes {
         enum Ending: String, CaseIterable, Sendable { case stop, kill }
 
-        private static let rules = """
-            - id: signed
-              match: { path: /v1/signed }
-              mode: enforce
-              sign: [method, target, body, challenge]
-            - id: bare
-              match: { path: /v1/bare }
-              mode: enforce
-              sign: [method, target]
-            - id: window
-              match: { path: /v1/window }
-              mode: enforce
-              sign: [method, target]
-              counter: { window: 64 }
-            - id: legacy
-              match: { path: /v1/legacy }
-              mode: enforce
-              sign: content
-              challenge: none
-            - id: challenged
-              match: { path: /v1/challenged }
-              mode: enforce
-              sign: challenge
-            """
+        private static let rules = StockRule.list(
+            .signed,
+            .bare,
+            .window,
+            more: """
+                - id: legacy
+                  match: { path: /v1/legacy }
+                  mode: enforce
+                  sign: content
+                  challenge: none
+                - id: challenged
+                  match: { path: /v1/challenged }
+                  mode: enforce
+                  sign: challenge
+                """
+        )
 
         private func end(_ gateway: GatewayProcess, _ ending: Ending) throws {
             switch ending {
@@ -212,10 +204,7 @@ extension Scenarios {
         ) throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            let origin = try scenario.origin()
-            try scenario.configure(origin, rules: Self.rules)
-            let key = try scenario.imported()[0]
-            let gateway = try scenario.serve()
+            let (gateway, _, key) = try scenario.start(rules: Self.rules)
             let files = FileManager.default
             let (database, backup) = (scenario.path("portcullis.db"), scenario.path("backup.db"))
             let config = scenario.path("portcullis.yaml")

@@ -112,15 +112,6 @@ extension Scenarios {
             }
         }
 
-        private func start(
-            _ scenario: Scenario
-        ) throws -> (GatewayProcess, RecordingOrigin, SoftwareKey) {
-            let origin = try scenario.origin()
-            try scenario.configure(origin, rules: Self.rules)
-            let key = try scenario.imported()[0]
-            return (try scenario.serve(), origin, key)
-        }
-
         @Test(arguments: Size.all, Framing.allCases)
         func `of content that is not what was signed the origin never sees the end`(
             size: Size,
@@ -128,7 +119,7 @@ extension Scenarios {
         ) throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            var (gateway, origin, key) = try start(scenario)
+            var (gateway, origin, key) = try scenario.start(rules: Self.rules)
             let client = gateway.client()
             let digest = Self.digest(Self.content(size, lastFlipped: false))
             let answer = try upload(
@@ -165,7 +156,7 @@ extension Scenarios {
         ) throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            var (gateway, origin, key) = try start(scenario)
+            var (gateway, origin, key) = try scenario.start(rules: Self.rules)
             let digest = Self.digest(Self.content(size, lastFlipped: false))
             let answer = try upload(
                 gateway.client(),
@@ -190,7 +181,7 @@ extension Scenarios {
         ) throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            var (gateway, origin, key) = try start(scenario)
+            var (gateway, origin, key) = try scenario.start(rules: Self.rules)
             let client = gateway.client()
             let digest = Self.digest(Self.content(size, lastFlipped: false))
             for (declares, reason) in [(true, "digest-mismatch"), (false, "signature-mismatch")] {
@@ -226,7 +217,7 @@ extension Scenarios {
         func `content beyond the limit is cut off, announced or not`(framing: Framing) throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            var (gateway, origin, key) = try start(scenario)
+            var (gateway, origin, key) = try scenario.start(rules: Self.rules)
             let size = Size(count: (64 << 10) + 1, piece: 1_000)
             let digest = Self.digest(Self.content(size, lastFlipped: false))
             let client = gateway.client()
@@ -245,7 +236,7 @@ extension Scenarios {
         {
             let scenario = try Scenario()
             defer { scenario.end() }
-            var (gateway, origin, key) = try start(scenario)
+            var (gateway, origin, key) = try scenario.start(rules: Self.rules)
             for (target, damage) in [
                 ("/v1/enforced", AssertionDamage?.none), ("/v1/enforced", .counterRepeated),
                 ("/v1/held", .counterRepeated), ("/v1/enforced", .signature),

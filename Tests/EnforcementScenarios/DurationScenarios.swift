@@ -6,27 +6,16 @@ import Testing
 extension Scenarios {
     /// Where the time of a request goes, as the metrics page tells it.
     @Suite struct Durations {
-        private static let rules = """
-            - id: bare
-              match: { path: /v1/bare }
-              mode: enforce
-              sign: [method, target]
-            """
+        private static let rules = StockRule.list(.bare)
 
         @Test
         func `verification, the wait for the disk and the lanes' turns are measured`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            let origin = try scenario.origin()
-            try scenario.configure(origin, rules: Self.rules)
-            var key = try scenario.imported()[0]
-            let gateway = try scenario.serve()
+            var (gateway, _, key) = try scenario.start(rules: Self.rules)
             let client = gateway.client()
             for _ in 0..<3 {
-                let request = SoftwareKey.Request(method: "GET", target: "/v1/bare")
-                let form = SigningForm.lines([.method, .target], headers: [])
-                let proof = key.proof(of: request, signing: form)
-                #expect(try client.send("GET", "/v1/bare", proof.fields).status == 200)
+                #expect(try client.send(raw: key.get("/v1/bare")).status == 200)
             }
             let samples = try Metrics(gateway.adminClient())
             for name in ["verification_seconds", "commit_wait_seconds"] {

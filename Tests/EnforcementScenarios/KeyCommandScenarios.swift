@@ -8,19 +8,7 @@ import Testing
 extension Scenarios {
     /// The commands about keys, beside a running gateway and without one.
     @Suite struct KeyCommands {
-        private static let rules = """
-            - id: orders
-              match: { path: /v1/orders }
-              mode: enforce
-              sign: [method, target]
-            """
-
-        private static let request = SoftwareKey.Request(method: "GET", target: "/v1/orders")
-
-        private func send(_ client: HTTPClient, _ key: inout SoftwareKey) throws -> Answer {
-            let signing = SigningForm.lines([.method, .target], headers: [])
-            return try client.send(Self.request, key.proof(of: Self.request, signing: signing))
-        }
+        private static let rules = StockRule.list(.bare)
 
         @Test func `a key is refused from the moment in which revoke has returned`() throws {
             let scenario = try Scenario()
@@ -34,13 +22,13 @@ extension Scenarios {
             let config = scenario.path("portcullis.yaml")
             for number in keys.indices {
                 let client = clients[number % clients.count]
-                #expect(try send(client, &keys[number]).status == 200)
+                #expect(try client.send(raw: keys[number].get("/v1/bare")).status == 200)
                 let id = keys[number].keyID.base64
                 let revoked = try scenario.portcullis("keys", "revoke", "--config", config, id)
                 #expect(revoked.status == 0)
                 #expect(revoked.printed == "\(id) revoked\n")
                 for client in clients {
-                    let answer = try send(client, &keys[number])
+                    let answer = try client.send(raw: keys[number].get("/v1/bare"))
                     #expect(answer.status == 403)
                     #expect(answer.reason == "key-revoked")
                 }
@@ -61,7 +49,7 @@ extension Scenarios {
             // It stays so over a crash.
             try gateway.crash()
             let next = try scenario.serve()
-            #expect(try send(next.client(), &keys[0]).reason == "key-revoked")
+            #expect(try next.client().send(raw: keys[0].get("/v1/bare")).reason == "key-revoked")
             // And by no new enrolment.
             let enrolled = try next.enrol(keys[0], next.client())
             #expect(enrolled.status == 403)
@@ -76,10 +64,10 @@ extension Scenarios {
             let gateway = try scenario.serve()
             let client = gateway.client()
             var stranger = Scenario.device.makeKey()
-            #expect(try send(client, &stranger).reason == "key-unknown")
+            #expect(try client.send(raw: stranger.get("/v1/bare")).reason == "key-unknown")
             var keys = try scenario.imported(3)
             for number in keys.indices {
-                #expect(try send(client, &keys[number]).status == 200)
+                #expect(try client.send(raw: keys[number].get("/v1/bare")).status == 200)
             }
         }
 
@@ -116,14 +104,14 @@ extension Scenarios {
             var keys = try scenario.imported(2)
             let gateway = try scenario.serve()
             let client = gateway.client()
-            #expect(try send(client, &keys[0]).status == 200)
-            let name = try #require(try gateway.line(about: Self.request.target)["key"] as? String)
+            #expect(try client.send(raw: keys[0].get("/v1/bare")).status == 200)
+            let name = try #require(try gateway.line(about: "/v1/bare")["key"] as? String)
             let config = scenario.path("portcullis.yaml")
             let revoked = try scenario.portcullis("keys", "revoke", "--config", config, name)
             #expect(revoked.status == 0, "\(revoked)")
             #expect(revoked.printed == "\(keys[0].keyID.base64) revoked\n")
-            #expect(try send(client, &keys[0]).reason == "key-revoked")
-            #expect(try send(client, &keys[1]).status == 200)
+            #expect(try client.send(raw: keys[0].get("/v1/bare")).reason == "key-revoked")
+            #expect(try client.send(raw: keys[1].get("/v1/bare")).status == 200)
 
             let stranger = "000000000000"
             let absent = try scenario.portcullis("keys", "revoke", "--config", config, stranger)
@@ -280,7 +268,9 @@ extension Scenarios {
             var keys = try scenario.imported(5)
             let config = scenario.path("portcullis.yaml")
             let gateway = try scenario.serve()
-            for _ in 0..<3 { #expect(try send(gateway.client(), &keys[0]).status == 200) }
+            for _ in 0..<3 {
+                #expect(try gateway.client().send(raw: keys[0].get("/v1/bare")).status == 200)
+            }
             let revoked = keys[1].keyID.base64
             _ = try scenario.portcullis("keys", "revoke", "--config", config, revoked)
             #expect(try gateway.stop() == 0)
@@ -356,9 +346,11 @@ extension Scenarios {
             // What was used in one place is used in the other.
             let second = try scenario.serve("other.yaml")
             keys[0].counter = .zero
-            #expect(try send(second.client(), &keys[0]).reason == "counter-replayed")
-            #expect(try send(second.client(), &keys[1]).reason == "key-revoked")
-            #expect(try send(second.client(), &keys[2]).status == 200)
+            #expect(
+                try second.client().send(raw: keys[0].get("/v1/bare")).reason == "counter-replayed"
+            )
+            #expect(try second.client().send(raw: keys[1].get("/v1/bare")).reason == "key-revoked")
+            #expect(try second.client().send(raw: keys[2].get("/v1/bare")).status == 200)
         }
 
         @Test func `an import with one bad line imports nothing, unless that is asked for`() throws
@@ -391,10 +383,7 @@ extension Scenarios {
         @Test func `a second gateway on the same store refuses to start and says why`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            let origin = try scenario.origin()
-            try scenario.configure(origin, rules: Self.rules)
-            var key = try scenario.imported()[0]
-            let gateway = try scenario.serve()
+            var (gateway, _, key) = try scenario.start(rules: Self.rules)
             let second = try scenario.portcullis("serve", scenario.path("portcullis.yaml"))
             #expect(second.status == 1)
             #expect(second.complained.contains("portcullis.db"))
@@ -402,7 +391,7 @@ extension Scenarios {
                 second.complained.contains("another gateway, process \(gateway.child.identifier)")
             )
             #expect(!second.complained.contains("listening"))
-            #expect(try send(gateway.client(), &key).status == 200)
+            #expect(try gateway.client().send(raw: key.get("/v1/bare")).status == 200)
         }
     }
 }

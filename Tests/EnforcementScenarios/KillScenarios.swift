@@ -9,16 +9,7 @@ extension Scenarios {
     /// What fifty kills leave behind.
     @Suite struct Kills {
         private static let cycles = 50
-        private static let rules = """
-            - id: signed
-              match: { path: /v1/signed }
-              mode: enforce
-              sign: [method, target, body, challenge]
-            - id: bare
-              match: { path: /v1/bare }
-              mode: enforce
-              sign: [method, target]
-            """
+        private static let rules = StockRule.list(.signed, .bare)
 
         /// When a gateway is killed.
         private enum Moment: CustomStringConvertible {

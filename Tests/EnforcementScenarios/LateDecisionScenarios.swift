@@ -75,17 +75,7 @@ extension Scenarios {
 
             /// A signed request of a key.
             func request(_ path: String, _ number: Int, challenge: String? = nil) -> [UInt8] {
-                let request = SoftwareKey.Request(
-                    method: "GET",
-                    target: path,
-                    challenge: challenge
-                )
-                let signing = SigningForm.lines(
-                    challenge == nil ? [.method, .target] : .all,
-                    headers: []
-                )
-                let proof = keys[number].proof(of: request, signing: signing)
-                return Array((HTTPClient.head("GET", path, proof.fields) + "\r\n").utf8)
+                keys[number].get(path, challenge: challenge)
             }
 
             /// Sends a request; the answer is waited for elsewhere.

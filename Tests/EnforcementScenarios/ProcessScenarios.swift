@@ -8,14 +8,7 @@ import Testing
 extension Scenarios {
     /// What the process gives up before it serves, looked at from outside.
     @Suite struct Processes {
-        private static let rules = """
-            - id: orders
-              match: { path: /v1/orders }
-              mode: enforce
-              sign: [method, target]
-            """
-
-        private static let request = SoftwareKey.Request(method: "GET", target: "/v1/orders")
+        private static let rules = StockRule.list(.bare)
 
         /// Only root can become somebody else. Continuous integration runs as root.
         private static let isRoot: Bool = {
@@ -26,11 +19,6 @@ extension Scenarios {
 
         private static let nobody = getpwnam("nobody").map {
             ($0.pointee.pw_uid, $0.pointee.pw_gid)
-        }
-
-        private func send(_ client: HTTPClient, _ key: inout SoftwareKey) throws -> Answer {
-            let signing = SigningForm.lines([.method, .target], headers: [])
-            return try client.send(Self.request, key.proof(of: Self.request, signing: signing))
         }
 
         /// The status of each thread, as the kernel has it: names to values.
@@ -140,7 +128,7 @@ extension Scenarios {
             var keys = try scenario.imported(2)
             let gateway = try scenario.serve()
             let client = gateway.client()
-            #expect(try send(client, &keys[0]).status == 200)
+            #expect(try client.send(raw: keys[0].get("/v1/bare")).status == 200)
             let threads = try threads(of: gateway.child.identifier)
             // A sanitizer has a thread of its own, which is there before the program begins.
             let isBare = ProcessInfo.processInfo.environment["TSAN_OPTIONS"] == nil
@@ -163,12 +151,12 @@ extension Scenarios {
             let config = scenario.path("portcullis.yaml")
             let id = keys[0].keyID.base64
             #expect(try scenario.portcullis("keys", "revoke", "--config", config, id).status == 0)
-            #expect(try send(client, &keys[0]).reason == "key-revoked")
+            #expect(try client.send(raw: keys[0].get("/v1/bare")).reason == "key-revoked")
             gateway.child.signal(SIGHUP)
             _ = try gateway.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 2") ? true : nil
             }
-            #expect(try send(client, &keys[1]).status == 200)
+            #expect(try client.send(raw: keys[1].get("/v1/bare")).status == 200)
             #expect(try gateway.stop() == 0)
             let files = try FileManager.default.contentsOfDirectory(atPath: scenario.folder.path)
             let store = files.filter { $0.hasPrefix("portcullis.db") }
@@ -200,7 +188,7 @@ extension Scenarios {
             _ = try gateway.child.wait(for: "refused reload") { _, complained in
                 complained.contains("reload refused, generation 1 goes on") ? true : nil
             }
-            #expect(try send(gateway.client(), &key).status == 200)
+            #expect(try gateway.client().send(raw: key.get("/v1/bare")).status == 200)
         }
 
         /// A signal was lost that came while Dispatch was still preparing to watch for it.

@@ -19,35 +19,7 @@ extension Scenarios {
             case locked = "busy"
         }
 
-        private static let rules = """
-            - id: bare
-              match: { path: /v1/bare }
-              mode: enforce
-              sign: [method, target]
-            - id: lenient
-              match: { path: /v1/lenient }
-              mode: enforce
-              sign: [method, target]
-              on_error: forward
-            - id: signed
-              match: { path: /v1/signed }
-              mode: enforce
-              sign: [method, target, body, challenge]
-            """
-
-        private static func raw(
-            _ path: String,
-            _ key: inout SoftwareKey,
-            challenge: String? = nil
-        ) -> [UInt8] {
-            let request = SoftwareKey.Request(method: "GET", target: path, challenge: challenge)
-            let signing = SigningForm.lines(
-                challenge == nil ? [.method, .target] : .all,
-                headers: []
-            )
-            let proof = key.proof(of: request, signing: signing)
-            return Array((HTTPClient.head("GET", path, proof.fields) + "\r\n").utf8)
-        }
+        private static let rules = StockRule.list(.bare, .lenient, .signed)
 
         /// Makes the fault; the result ends it.
         private static func make(
@@ -141,19 +113,19 @@ extension Scenarios {
             var keys = (0..<2).map { _ in Scenario.device.makeKey() }
             for key in keys { #expect(try gateway.enrol(key, client).status == 201) }
             let challenge = try gateway.challenges("assertion", client)[0]
-            let first = Self.raw("/v1/bare", &keys[0])
+            let first = keys[0].get("/v1/bare")
             #expect(try client.send(raw: first).status == 200)
 
             let end = try Self.make(fault, gateway, scenario, scenario.path("disk/portcullis.db"))
             // A required challenge that is signed stops replays by itself; nobody waits.
-            let signed = Self.raw("/v1/signed", &keys[0], challenge: challenge)
+            let signed = keys[0].get("/v1/signed", challenge: challenge)
             #expect(try client.send(raw: signed).status == 200)
-            let bare = Self.raw("/v1/bare", &keys[0])
+            let bare = keys[0].get("/v1/bare")
             let refused = try client.send(raw: bare)
             #expect(refused.status == 503)
             #expect(refused.reason == "store-unavailable")
             #expect(refused.value("Retry-After") != nil)
-            let lenient = Self.raw("/v1/lenient", &keys[1])
+            let lenient = keys[1].get("/v1/lenient")
             #expect(try client.send(raw: lenient).status == 200)
             #expect(try origin.seen(3).last?.head.all("App-Attest-Verdict") == ["error"])
             let line = try gateway.line(about: "/v1/bare")
@@ -172,7 +144,7 @@ extension Scenarios {
             }
             #expect(gateway.complaints(of: "writes again") == 1)
             #expect(try admin.send("GET", "/readyz").status == 200)
-            #expect(try client.send(raw: Self.raw("/v1/bare", &keys[0])).status == 200)
+            #expect(try client.send(raw: keys[0].get("/v1/bare")).status == 200)
             for raw in [first, bare, lenient] {
                 #expect(try client.send(raw: raw).reason == "counter-replayed")
             }
@@ -258,7 +230,7 @@ extension Scenarios {
             #expect(older.status == 1)
             #expect(older.complained.contains("is another store"), "\(older)")
             let gateway = try scenario.serve(arguments: ["--accept-older-store"])
-            let answer = try gateway.client().send(raw: Self.raw("/v1/bare", &keys[0]))
+            let answer = try gateway.client().send(raw: keys[0].get("/v1/bare"))
             #expect(answer.status == 200)
         }
     }

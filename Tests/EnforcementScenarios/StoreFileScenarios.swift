@@ -9,33 +9,10 @@ import Testing
 extension Scenarios {
     /// What holds when the store's files are replaced, cut, or can't be read or made longer.
     @Suite struct StoreFiles {
-        private static let rules = """
-            - id: bare
-              match: { path: /v1/bare }
-              mode: enforce
-              sign: [method, target]
-            - id: signed
-              match: { path: /v1/signed }
-              mode: enforce
-              sign: [method, target, body, challenge]
-            """
+        private static let rules = StockRule.list(.bare, .signed)
 
         /// What becomes of the database under a running gateway.
         enum Fate: String, CaseIterable, Sendable { case deleted, replaced }
-
-        private func raw(
-            _ path: String,
-            _ key: inout SoftwareKey,
-            challenge: String? = nil
-        ) -> [UInt8] {
-            let request = SoftwareKey.Request(method: "GET", target: path, challenge: challenge)
-            let signing = SigningForm.lines(
-                challenge == nil ? [.method, .target] : .all,
-                headers: []
-            )
-            let proof = key.proof(of: request, signing: signing)
-            return Array((HTTPClient.head("GET", path, proof.fields) + "\r\n").utf8)
-        }
 
         private func revoke(_ key: SoftwareKey, _ scenario: Scenario) throws -> Scenario.Result {
             let config = scenario.path("portcullis.yaml")
@@ -65,7 +42,7 @@ extension Scenarios {
             let gateway = try scenario.serve()
             let (admin, client) = (try gateway.adminClient(), gateway.client())
             let challenge = try gateway.challenges("assertion", client)[0]
-            let first = raw("/v1/bare", &key)
+            let first = key.get("/v1/bare")
             #expect(try client.send(raw: first).status == 200)
 
             switch fate {
@@ -77,13 +54,13 @@ extension Scenarios {
             #expect(refused.complained.contains(database))
             #expect(refused.complained.contains("process \(gateway.child.identifier)"))
             #expect(refused.complained.contains("restart the gateway"))
-            let bare = try client.send(raw: raw("/v1/bare", &key))
+            let bare = try client.send(raw: key.get("/v1/bare"))
             #expect(bare.status == 503)
             #expect(bare.reason == "store-unavailable")
             let enrolled = try gateway.enrol(Scenario.device.makeKey(), client)
             #expect(enrolled.status == 503)
             try expectDegraded(gateway, admin)
-            let signed = raw("/v1/signed", &key, challenge: challenge)
+            let signed = key.get("/v1/signed", challenge: challenge)
             #expect(try client.send(raw: signed).status == 503)
             #expect(try gateway.stop() == 1)
             #expect(gateway.complaints(of: "\(database) was deleted or replaced; a key") == 1)
@@ -119,7 +96,7 @@ extension Scenarios {
             let (database, backup) = (scenario.path("portcullis.db"), scenario.path("backup.db"))
             try FileManager.default.copyItem(atPath: database, toPath: backup)
             let gateway = try scenario.serve()
-            #expect(try gateway.client().send(raw: raw("/v1/bare", &keys[0])).status == 200)
+            #expect(try gateway.client().send(raw: keys[0].get("/v1/bare")).status == 200)
             try gateway.crash()
             #expect(rename(backup, database) == 0)
             let config = scenario.path("portcullis.yaml")
@@ -133,7 +110,7 @@ extension Scenarios {
                 try FileManager.default.removeItem(atPath: database + suffix)
             }
             let next = try scenario.serve(arguments: ["--accept-older-store"])
-            #expect(try next.client().send(raw: raw("/v1/bare", &keys[1])).status == 200)
+            #expect(try next.client().send(raw: keys[1].get("/v1/bare")).status == 200)
             #expect(try next.stop() == 0)
         }
 
@@ -146,7 +123,7 @@ extension Scenarios {
             var keys = try scenario.imported(2)
             let gateway = try scenario.serve()
             let (admin, client) = (try gateway.adminClient(), gateway.client())
-            #expect(try client.send(raw: raw("/v1/bare", &keys[0])).status == 200)
+            #expect(try client.send(raw: keys[0].get("/v1/bare")).status == 200)
             let names = try FileManager.default.contentsOfDirectory(atPath: scenario.folder.path)
             for name in names.sorted() where name.hasPrefix("portcullis.db") {
                 // These two hold the keys; without them there is nothing that could be saved.
@@ -155,18 +132,18 @@ extension Scenarios {
                 // Two looks at the store, one after the other.
                 for _ in 0..<2 {
                     try gateway.waitUntil("an answer after a cut of \(name)", admin) { _ in
-                        let answer = try client.send(raw: raw("/v1/bare", &keys[0]))
+                        let answer = try client.send(raw: keys[0].get("/v1/bare"))
                         #expect([200, 503].contains(answer.status), "\(name)")
                         return answer.status == 200
                     }
                 }
             }
             #expect(try revoke(keys[1], scenario).status == 0)
-            #expect(try client.send(raw: raw("/v1/bare", &keys[1])).reason == "key-revoked")
+            #expect(try client.send(raw: keys[1].get("/v1/bare")).reason == "key-revoked")
             #expect(try gateway.stop() == 0)
             let next = try scenario.serve()
-            #expect(try next.client().send(raw: raw("/v1/bare", &keys[0])).status == 200)
-            #expect(try next.client().send(raw: raw("/v1/bare", &keys[1])).reason == "key-revoked")
+            #expect(try next.client().send(raw: keys[0].get("/v1/bare")).status == 200)
+            #expect(try next.client().send(raw: keys[1].get("/v1/bare")).reason == "key-revoked")
         }
 
         @Test(.enabled(if: Scenario.faultyProgram != nil))
@@ -180,13 +157,13 @@ extension Scenarios {
             var keys = try scenario.imported(2)
             let gateway = try scenario.serve(endingAt: "read", 1_000_000_000)
             let (admin, client) = (try gateway.adminClient(), gateway.client())
-            #expect(try client.send(raw: raw("/v1/bare", &keys[0])).status == 200)
+            #expect(try client.send(raw: keys[0].get("/v1/bare")).status == 200)
             gateway.child.signal(SIGWINCH)
             let revoked = try revoke(keys[1], scenario)
             #expect(revoked.status == 1, "\(revoked)")
             #expect(revoked.complained.contains("can't read it"))
             for number in keys.indices {
-                let answer = try client.send(raw: raw("/v1/bare", &keys[number]))
+                let answer = try client.send(raw: keys[number].get("/v1/bare"))
                 #expect(answer.status == 503)
                 #expect(answer.reason == "store-unavailable")
             }
@@ -204,8 +181,8 @@ extension Scenarios {
             }
             #expect(gateway.complaints(of: "can't be read") == 1)
             #expect(try admin.send("GET", "/readyz").status == 200)
-            #expect(try client.send(raw: raw("/v1/bare", &keys[0])).status == 200)
-            #expect(try client.send(raw: raw("/v1/bare", &keys[1])).reason == "key-revoked")
+            #expect(try client.send(raw: keys[0].get("/v1/bare")).status == 200)
+            #expect(try client.send(raw: keys[1].get("/v1/bare")).reason == "key-revoked")
             #expect(try gateway.stop() == 0)
         }
 
@@ -233,7 +210,7 @@ extension Scenarios {
                 let id = keys[number].keyID.base64
                 let result = try disk.run(gateway, program, words + [id])
                 #expect(result.status == 0 || result.status == 1, "\(result)")
-                let answer = try client.send(raw: raw("/v1/bare", &keys[number]))
+                let answer = try client.send(raw: keys[number].get("/v1/bare"))
                 guard result.status == 0 else { continue }
                 obeyed += 1
                 #expect(answer.reason == "key-revoked", "\(answer.status)")

@@ -7,55 +7,19 @@ import Testing
 extension Scenarios {
     /// What a request waits for, races for, and gets when the disk does not answer.
     @Suite struct Store {
-        private static let rules = """
-            - id: bare
-              match: { path: /v1/bare }
-              mode: enforce
-              sign: [method, target]
-            - id: lenient
-              match: { path: /v1/lenient }
-              mode: enforce
-              sign: [method, target]
-              on_error: forward
-            - id: signed
-              match: { path: /v1/signed }
-              mode: enforce
-              sign: [method, target, body, challenge]
-            - id: window
-              match: { path: /v1/window }
-              mode: enforce
-              sign: [method, target]
-              counter: { window: 64 }
-            - id: excused
-              match: { path: /v1/excused }
-              mode: enforce
-              sign: [method, target]
-              unsupported: forward
-            """
-
-        private static func raw(
-            _ path: String,
-            _ key: inout SoftwareKey,
-            challenge: String? = nil,
-            damage: AssertionDamage? = nil
-        ) -> [UInt8] {
-            let request = SoftwareKey.Request(method: "GET", target: path, challenge: challenge)
-            let signing = SigningForm.lines(
-                challenge == nil ? [.method, .target] : .all,
-                headers: []
-            )
-            let proof = key.proof(of: request, signing: signing, damage: damage)
-            return Array((HTTPClient.head("GET", path, proof.fields) + "\r\n").utf8)
-        }
-
-        private func start(
-            _ scenario: Scenario
-        ) throws -> (GatewayProcess, RecordingOrigin, SoftwareKey) {
-            let origin = try scenario.origin()
-            try scenario.configure(origin, rules: Self.rules)
-            let key = try scenario.imported()[0]
-            return (try scenario.serve(), origin, key)
-        }
+        private static let rules = StockRule.list(
+            .bare,
+            .lenient,
+            .signed,
+            .window,
+            more: """
+                - id: excused
+                  match: { path: /v1/excused }
+                  mode: enforce
+                  sign: [method, target]
+                  unsupported: forward
+                """
+        )
 
         /// Sends each of these over a connection of its own before any answer is read.
         private func race(_ gateway: GatewayProcess, _ requests: [[UInt8]]) throws -> [Int] {
@@ -68,12 +32,12 @@ extension Scenarios {
         func `of many copies of one request exactly one is admitted`(path: String) throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            var (gateway, origin, key) = try start(scenario)
+            var (gateway, origin, key) = try scenario.start(rules: Self.rules)
             for round in 1...20 {
                 let challenge =
                     path == "/v1/signed"
                     ? try gateway.challenges("assertion", gateway.client())[0] : nil
-                let raw = Self.raw(path, &key, challenge: challenge)
+                let raw = key.get(path, challenge: challenge)
                 let statuses = try race(gateway, Array(repeating: raw, count: 16))
                 #expect(statuses.filter { $0 == 200 }.count == 1)
                 #expect(statuses.filter { $0 == 401 }.count == 15)
@@ -84,9 +48,9 @@ extension Scenarios {
         @Test func `requests that overtake each other all pass under a window`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            var (gateway, origin, key) = try start(scenario)
+            var (gateway, origin, key) = try scenario.start(rules: Self.rules)
             var requests: [[UInt8]] = []
-            for _ in 0..<64 { requests.append(Self.raw("/v1/window", &key)) }
+            for _ in 0..<64 { requests.append(key.get("/v1/window")) }
             let statuses = try race(gateway, requests.reversed())
             #expect(statuses.allSatisfy { $0 == 200 })
             let again = try race(gateway, requests)
@@ -97,7 +61,7 @@ extension Scenarios {
         @Test func `whoever can't attest is forwarded where a rule says so, and marked`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            let (gateway, origin, _) = try start(scenario)
+            let (gateway, origin, _) = try scenario.start(rules: Self.rules)
             let client = gateway.client()
             let claim = [(name: "App-Attest-Unsupported", value: "1")]
             let refused = try client.send("GET", "/v1/bare", claim)
@@ -121,7 +85,7 @@ extension Scenarios {
             guard let python = Scenario.tool("python3") else { return }
             let scenario = try Scenario()
             defer { scenario.end() }
-            var (gateway, origin, key) = try start(scenario)
+            var (gateway, origin, key) = try scenario.start(rules: Self.rules)
             // A key for each of those that race: under the strict rule the later could be first.
             var other = try scenario.imported()[0]
             let client = gateway.client()
@@ -139,10 +103,10 @@ extension Scenarios {
                 printed.contains("locked") ? true : nil
             }
             // A required challenge that is signed stops replays by itself; nobody waits.
-            let signed = try client.send(raw: Self.raw("/v1/signed", &key, challenge: challenge))
+            let signed = try client.send(raw: key.get("/v1/signed", challenge: challenge))
             #expect(signed.status == 200)
-            let bare = Self.raw("/v1/bare", &key)
-            let lenient = Self.raw("/v1/lenient", &other)
+            let bare = key.get("/v1/bare")
+            let lenient = other.get("/v1/lenient")
             let statuses = try race(gateway, [bare, lenient])
             #expect(statuses == [503, 200])
             let forwarded = try origin.seen(2)[1]
@@ -151,7 +115,7 @@ extension Scenarios {
             #expect(forwarded.head.all("App-Attest-Reason") == ["store-unavailable"])
             #expect(forwarded.head.all("App-Attest-Key-Id") == [])
             // A bad assertion is refused as ever, also where errors are forwarded.
-            let bad = Self.raw("/v1/lenient", &key, damage: .signature)
+            let bad = key.get("/v1/lenient", damage: .signature)
             #expect(try client.send(raw: bad).status == 403)
             for raw in [bare, lenient] {
                 let replay = try client.send(raw: raw)
@@ -160,7 +124,7 @@ extension Scenarios {
             }
             locker.end()
             // What could not be written is written later, and the next request passes.
-            #expect(try client.send(raw: Self.raw("/v1/bare", &key)).status == 200)
+            #expect(try client.send(raw: key.get("/v1/bare")).status == 200)
             #expect(try gateway.stop() == 0)
             let next = try scenario.serve()
             for raw in [bare, lenient] {

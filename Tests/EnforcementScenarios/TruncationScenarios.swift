@@ -50,14 +50,10 @@ extension Scenarios {
             _ scenario: Scenario,
             rules: String = Self.rules
         ) throws -> (GatewayProcess, RecordingOrigin, SoftwareKey) {
-            let origin = try scenario.origin()
-            try scenario.configure(
-                origin,
+            try scenario.start(
                 rules: rules,
                 more: "timeouts: { body_idle: 300ms, linger: 100ms }"
             )
-            let key = try scenario.imported()[0]
-            return (try scenario.serve(), origin, key)
         }
 
         /// The head of a request whose signature covers one content, for another.

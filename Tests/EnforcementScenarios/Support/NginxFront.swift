@@ -42,38 +42,21 @@ struct NginxFront {
         _ gateway: UInt16,
         _ field: String
     ) throws -> ChildProcess {
-        let file = "front-\(port).conf"
-        try scenario.write(
-            file,
-            """
-            daemon off;
-            master_process off;
-            pid front.pid;
-            error_log stderr notice;
-            events { worker_connections 256; }
-            http {
-                access_log off;
-                client_body_temp_path body;
-                proxy_temp_path proxy;
-                fastcgi_temp_path fastcgi;
-                uwsgi_temp_path uwsgi;
-                scgi_temp_path scgi;
-                server {
-                    listen 127.0.0.1:\(port);
-                    location / {
-                        proxy_pass http://127.0.0.1:\(gateway);
-                        proxy_http_version 1.1;
-                        proxy_set_header Connection "";
-                        proxy_set_header \(field);
-                    }
-                }
-            }
-
-            """
-        )
-        return try scenario.start(
+        try scenario.startNginx(
             nginx,
-            ["-p", scenario.folder.path, "-c", file, "-e", "stderr"]
+            "front-\(port)",
+            http: """
+                    access_log off;
+                    server {
+                        listen 127.0.0.1:\(port);
+                        location / {
+                            proxy_pass http://127.0.0.1:\(gateway);
+                            proxy_http_version 1.1;
+                            proxy_set_header Connection "";
+                            proxy_set_header \(field);
+                        }
+                    }
+                """
         )
     }
 }

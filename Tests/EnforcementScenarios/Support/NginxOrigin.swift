@@ -10,34 +10,18 @@ struct NginxOrigin {
     init?(_ scenario: Scenario) throws {
         guard let nginx = Scenario.tool("nginx") else { return nil }
         path = scenario.path("nginx.sock")
-        try scenario.write(
-            "nginx.conf",
-            """
-            daemon off;
-            master_process off;
-            pid nginx.pid;
-            error_log stderr notice;
-            events { worker_connections 256; }
-            http {
-                log_format row '$request_method $request_uri $content_length '
-                    '$http_app_attest_verdict.';
-                access_log /dev/stdout row;
-                client_body_temp_path body;
-                proxy_temp_path proxy;
-                fastcgi_temp_path fastcgi;
-                uwsgi_temp_path uwsgi;
-                scgi_temp_path scgi;
-                server {
-                    listen unix:\(path);
-                    location / { return 200 "ok\\n"; }
-                }
-            }
-
-            """
-        )
-        child = try scenario.start(
+        child = try scenario.startNginx(
             nginx,
-            ["-p", scenario.folder.path, "-c", "nginx.conf", "-e", "stderr"]
+            "nginx",
+            http: """
+                    log_format row '$request_method $request_uri $content_length '
+                        '$http_app_attest_verdict.';
+                    access_log /dev/stdout row;
+                    server {
+                        listen unix:\(path);
+                        location / { return 200 "ok\\n"; }
+                    }
+                """
         )
         _ = try child.wait(for: "start") { _, complained in
             complained.contains("start worker process") || complained.contains("using the")
