@@ -272,14 +272,7 @@ import Testing
     }
 
     @Test func `a test app trusts one more authority, and check says so`() throws {
-        let builder = CertificateBuilder(
-            commonName: "test authority",
-            serial: 1,
-            notBefore: UnixTime(seconds: 1_790_000_000),
-            notAfter: UnixTime(seconds: 1_890_000_000),
-            isAuthority: true
-        )
-        let root = builder.selfSigned(by: P256PrivateKey().key)
+        let root = X509Certificate.testAuthority()
         let text = """
             listen: [{ address: "127.0.0.1:0" }]
             origins: { o: { servers: ["o:80"] } }

@@ -23,17 +23,6 @@ import Testing
         return (try #require(loaded.configuration), loaded.problems.map(\.text))
     }
 
-    private static var rootPEM: String {
-        let builder = CertificateBuilder(
-            commonName: "test authority",
-            serial: 1,
-            notBefore: UnixTime(seconds: 1_790_000_000),
-            notAfter: UnixTime(seconds: 1_890_000_000),
-            isAuthority: true
-        )
-        return builder.selfSigned(by: P256PrivateKey().key).pem
-    }
-
     @Test func `a rule that denies has no origin, and lends the default's to others`() throws {
         let (found, problems) = try configuration(
             """
@@ -96,7 +85,7 @@ import Testing
             rules:
               - { id: a, match: { path: /a }, mode: enforce, apps: [T.ci] }
             """,
-            files: ["ca.pem": Self.rootPEM]
+            files: ["ca.pem": X509Certificate.testAuthority().pem]
         )
         let text = Check(loaded, file: "p.yaml").text
         #expect(

@@ -10,20 +10,19 @@ extension Scenarios {
         private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
         private static let slow = get.replacing("GET /", with: "GET /slow")
 
-        /// An origin that answers `/slow` when the gate is passed, and all else at once.
-        private static func gated(_ gate: Gate) throws -> TestOrigin {
-            try TestOrigin { connection in
-                while let request = try connection.nextRequest() {
-                    if request.target == "/slow" { try gate.pass() }
-                    try connection.answer(200, body: "ok", to: request)
-                }
-            }
-        }
-
         /// Returns when the lanes have been told, before they do anything else.
         private func beginDrain(_ gateway: TestGateway) {
             gateway.beginStop()
             gateway.server.control.sync {}
+        }
+
+        private func expectLastResponses(_ clients: [Wire]) throws {
+            for client in clients {
+                let response = try client.readResponse()
+                #expect(response.status == 200)
+                #expect(response.head.all("connection") == ["close"])
+                client.close()
+            }
         }
 
         private func waitForSlow(_ count: Int, at origin: TestOrigin) -> Bool {
@@ -35,7 +34,7 @@ extension Scenarios {
             throws
         {
             let gate = Gate()
-            let origin = try Self.gated(gate)
+            let origin = try TestOrigin(script: TestOrigin.slow(until: gate))
             defer { origin.stop() }
             let gateway = try TestGateway([("shop", [origin.address])], lanes: 2)
             let clients = try (0..<72).map { _ in try gateway.connect() }
@@ -74,12 +73,7 @@ extension Scenarios {
             beginDrain(gateway)
             for client in clients { try client.send(Self.get) }
             door.open()
-            for client in clients {
-                let response = try client.readResponse()
-                #expect(response.status == 200)
-                #expect(response.head.all("connection") == ["close"])
-                client.close()
-            }
+            try expectLastResponses(clients)
             door.remove()
             #expect(gateway.exitStatus() == 0)
         }
@@ -133,12 +127,7 @@ extension Scenarios {
             beginDrain(gateway)
             for client in clients { try client.send(Self.get) }
             door.open()
-            for client in clients {
-                let response = try client.readResponse()
-                #expect(response.status == 200)
-                #expect(response.head.all("connection") == ["close"])
-                client.close()
-            }
+            try expectLastResponses(clients)
             door.remove()
             #expect(gateway.exitStatus() == 0)
         }

@@ -21,12 +21,7 @@ extension Scenarios {
             throws
         {
             let gate = Gate()
-            let origin = try TestOrigin { connection in
-                while let request = try connection.nextRequest() {
-                    if request.target == "/slow" { try gate.pass() }
-                    try connection.answer(200, body: "ok", to: request)
-                }
-            }
+            let origin = try TestOrigin(script: TestOrigin.slow(until: gate))
             defer { origin.stop() }
             let gateway = try TestGateway(origin)
             let (idle, busy) = (try gateway.connect(), try gateway.connect())
@@ -47,12 +42,7 @@ extension Scenarios {
 
         @Test func `connections that were kept for an origin end before the gateway does`() throws {
             let gate = Gate()
-            let origin = try TestOrigin { connection in
-                while let request = try connection.nextRequest() {
-                    if request.target == "/slow" { try gate.pass() }
-                    try connection.answer(200, body: "ok", to: request)
-                }
-            }
+            let origin = try TestOrigin(script: TestOrigin.slow(until: gate))
             defer { origin.stop() }
             let gateway = try TestGateway(origin)
             let (first, second) = (try gateway.connect(), try gateway.connect())

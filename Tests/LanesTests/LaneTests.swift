@@ -54,6 +54,27 @@ private final class Caller: Connection {
         finished?(received)
         finished = nil
     }
+
+    /// Connects, and sends so many bytes.
+    @discardableResult
+    static func call(
+        _ address: SocketAddress,
+        on lane: Lane,
+        sending count: Int = 0,
+        finished: @escaping (Int) -> Void
+    ) throws -> Caller {
+        let opened = try Connection.open(to: address)
+        let caller = Caller(
+            descriptor: opened.descriptor,
+            peer: address,
+            isConnecting: opened.isConnecting,
+            on: lane
+        )
+        caller.toSend = count
+        caller.finished = finished
+        try lane.register(caller)
+        return caller
+    }
 }
 
 @Suite struct LaneTests {
@@ -85,19 +106,10 @@ private final class Caller: Connection {
                 }
                 try listener.start()
                 let bound = Listener.boundAddress(listener.descriptor)
-                let opened = try Connection.open(to: bound)
-                let caller = Caller(
-                    descriptor: opened.descriptor,
-                    peer: bound,
-                    isConnecting: opened.isConnecting,
-                    on: lane
-                )
-                caller.toSend = count
-                caller.finished = { received in
+                try Caller.call(bound, on: lane, sending: count) { received in
                     listener.close()
                     done(received)
                 }
-                try lane.register(caller)
             } catch {
                 done(-1)
             }
@@ -113,19 +125,10 @@ private final class Caller: Connection {
                 let address = try #require(SocketAddress(ip: "127.0.0.1", port: 0))
                 let listener = Listener(descriptor: try Listener.open(address), on: lane)
                 let bound = Listener.boundAddress(listener.descriptor)
-                let opened = try Connection.open(to: bound)
-                let caller = Caller(
-                    descriptor: opened.descriptor,
-                    peer: bound,
-                    isConnecting: opened.isConnecting,
-                    on: lane
-                )
-                caller.toSend = 1
-                caller.finished = { received in
+                let caller = try Caller.call(bound, on: lane, sending: 1) { received in
                     listener.close()
                     done(received)
                 }
-                try lane.register(caller)
                 caller.setDeadline(milliseconds: 120)
                 caller.setDeadline(milliseconds: 60)
             } catch {
@@ -219,15 +222,7 @@ private final class Caller: Connection {
                 let bound = Listener.boundAddress(descriptor)
                 let listener = Listener(descriptor: descriptor, on: lane)
                 listener.close()
-                let opened = try Connection.open(to: bound)
-                let caller = Caller(
-                    descriptor: opened.descriptor,
-                    peer: bound,
-                    isConnecting: opened.isConnecting,
-                    on: lane
-                )
-                caller.finished = { done($0) }
-                try lane.register(caller)
+                try Caller.call(bound, on: lane) { done($0) }
             } catch {
                 done(0)
             }

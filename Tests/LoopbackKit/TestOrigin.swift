@@ -40,6 +40,16 @@ package final class TestOrigin: @unchecked Sendable {
         }
     }
 
+    /// Answers `/slow` once the gate is passed, and all else at once.
+    package static func slow(until gate: Gate) -> Script {
+        { connection in
+            while let request = try connection.nextRequest() {
+                if request.target == "/slow" { try gate.pass() }
+                try connection.answer(200, body: "ok", to: request)
+            }
+        }
+    }
+
     /// Listens on a port of this host, or on a Unix socket where a path is given.
     package init(path: String? = nil, script: @escaping Script = TestOrigin.friendly) throws {
         self.script = script

@@ -20,15 +20,6 @@ extension KeyID {
 
     init() throws { folder = try TemporaryFolder() }
 
-    private func problem(_ body: () throws -> Void) throws -> StoreProblem {
-        do {
-            try body()
-        } catch let problem as StoreProblem {
-            return problem
-        }
-        throw StoreContract.Unexpected("nothing was refused")
-    }
-
     private func enrol(_ records: [KeyRecord], _ journal: SQLiteKeyJournal) throws {
         _ = try journal.load(apps: AppNumbers()) { _ in }
         _ = try journal.commit(JournalBatch(enrolments: records))

@@ -17,15 +17,6 @@ import Testing
     /// How a file goes away under a running gateway.
     enum Fate: String, CaseIterable, Sendable { case deleted, replaced }
 
-    private func problem(_ body: () throws -> Void) throws -> StoreProblem {
-        do {
-            try body()
-        } catch let problem as StoreProblem {
-            return problem
-        }
-        throw StoreContract.Unexpected("nothing was refused")
-    }
-
     /// A running gateway's table with one key, told of faults by the queue.
     private func table() throws -> KeyTable {
         let table = try KeyTable(journal: try SQLiteKeyJournal(path: folder.database))

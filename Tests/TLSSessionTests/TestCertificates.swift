@@ -59,7 +59,8 @@ struct TestCertificates {
         try makeLeaf("other", names: "DNS:other.test")
         try makeLeaf("expired", names: names, from: "200101000000Z", until: "210101000000Z")
         try makeLeaf("future", names: names, from: "480101000000Z", until: "490101000000Z")
-        try run("pkey", "-in", "server.key", "-aes128", "-passout", "pass:x", "-out", "locked.key")
+        let locked = ["-in", "server.key", "-aes128", "-passout", "pass:x", "-out", "locked.key"]
+        try run(["pkey"] + locked)
     }
 
     private func write(_ name: String, _ text: String) throws {
@@ -67,22 +68,14 @@ struct TestCertificates {
     }
 
     private func makeAuthority(_ name: String) throws {
+        try request(name, ["-x509", "-out", name + ".pem", "-days", "30"])
+    }
+
+    /// Makes a key and a request for its certificate, or with `-x509` the certificate.
+    private func request(_ name: String, _ options: [String]) throws {
         try run(
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-keyout",
-            name + ".key",
-            "-out",
-            name + ".pem",
-            "-days",
-            "30",
-            "-subj",
-            "/CN=\(name)"
+            ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout"]
+                + [name + ".key", "-subj", "/CN=\(name)"] + options
         )
     }
 
@@ -92,42 +85,16 @@ struct TestCertificates {
         from start: String = "240101000000Z",
         until end: String = "490101000000Z"
     ) throws {
-        try run(
-            "req",
-            "-new",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-keyout",
-            name + ".key",
-            "-out",
-            name + ".csr",
-            "-subj",
-            "/CN=\(name)"
-        )
+        try request(name, ["-new", "-out", name + ".csr"])
         try write(name + ".ext", "subjectAltName=\(names)\n")
         try run(
-            "ca",
-            "-batch",
-            "-notext",
-            "-config",
-            "ca.conf",
-            "-in",
-            name + ".csr",
-            "-out",
-            name + ".pem",
-            "-startdate",
-            start,
-            "-enddate",
-            end,
-            "-extfile",
-            name + ".ext"
+            ["ca", "-batch", "-notext", "-config", "ca.conf", "-in", name + ".csr"]
+                + ["-out", name + ".pem", "-startdate", start, "-enddate", end]
+                + ["-extfile", name + ".ext"]
         )
     }
 
-    private func run(_ arguments: String...) throws {
+    private func run(_ arguments: [String]) throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = ["openssl"] + arguments
