@@ -15,13 +15,7 @@ extension RuleValidation {
             return .production
         }
         for app in named where !knownApps.contains(app.value) {
-            let use = appIDs.isEmpty ? "apps that define it" : appIDs.joined(separator: " | ")
-            log.error(
-                app.place,
-                app.keyPath,
-                found: "the unknown app \(SourceNode.quoted(app.value))",
-                use: Suggestion.use(use, for: app.value, among: appIDs)
-            )
+            log.unknown("app", app, among: appIDs)
         }
         return .named(named.map(\.value))
     }

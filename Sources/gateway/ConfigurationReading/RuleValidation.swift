@@ -123,13 +123,7 @@ struct RuleValidation {
         }
         guard let index = originPlaces[name.value] else {
             guard draft.origin != nil else { return nil }
-            let use = origins.isEmpty ? "origins that define it" : origins.joined(separator: " | ")
-            log.error(
-                name.place,
-                name.keyPath,
-                found: "the unknown origin \(SourceNode.quoted(name.value))",
-                use: Suggestion.use(use, for: name.value, among: origins)
-            )
+            log.unknown("origin", name, among: origins)
             return nil
         }
         return denies ? nil : OriginIndex(index)

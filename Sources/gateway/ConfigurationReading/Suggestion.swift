@@ -41,3 +41,17 @@ enum Suggestion {
         return last[right.count]
     }
 }
+
+extension ProblemLog {
+    /// A name of an app or an origin (`kind`) that the configuration does not define.
+    func unknown(_ kind: String, _ name: Located<String>, among defined: [String]) {
+        let use =
+            defined.isEmpty ? "\(kind)s that define it" : defined.joined(separator: " | ")
+        error(
+            name.place,
+            name.keyPath,
+            found: "the unknown \(kind) \(SourceNode.quoted(name.value))",
+            use: Suggestion.use(use, for: name.value, among: defined)
+        )
+    }
+}
