@@ -81,6 +81,19 @@ import Testing
         #expect(values == ["2", "wal", "1346587731", "2"])
     }
 
+    /// A use of a key.
+    private static func change(
+        of row: Int64,
+        to counter: UInt32,
+        at second: Int64 = 9
+    ) -> CounterChange {
+        CounterChange(
+            row: row,
+            counters: CounterState(highest: SignCounter(rawValue: counter)),
+            usedAt: second
+        )
+    }
+
     @Test func `a fold in pieces is finished by the commits that follow, and loses nothing`() throws
     {
         let folder = try TemporaryFolder()
@@ -89,14 +102,7 @@ import Testing
         _ = try journal.load(apps: AppNumbers()) { _ in }
         let records = KeyRecord.many(count)
         let rows = try journal.commit(JournalBatch(enrolments: records)).enrolments.map(\.key)
-        let changes = rows.map { row in
-            CounterChange(
-                row: row.row,
-                counters: CounterState(highest: SignCounter(rawValue: 5)),
-                usedAt: 9
-            )
-        }
-        _ = try journal.commit(JournalBatch(changes: changes))
+        _ = try journal.commit(JournalBatch(changes: rows.map { Self.change(of: $0.row, to: 5) }))
         let database = try KeyDatabase(path: folder.database, creates: false)
         func state() throws -> [Int] {
             try database.queue.read { db in
@@ -115,11 +121,7 @@ import Testing
         let page = try keys.scan(KeyFilter(), after: nil, limit: count)
         #expect(page.records.allSatisfy { $0.counters.highest.rawValue == 5 })
         // A change that comes in between stays in the log.
-        let late = CounterChange(
-            row: rows[0].row,
-            counters: CounterState(highest: SignCounter(rawValue: 8)),
-            usedAt: 10
-        )
+        let late = Self.change(of: rows[0].row, to: 8, at: 10)
         _ = try journal.commit(JournalBatch(changes: [late]))
         try journal.settle()
         try journal.settle()
@@ -137,14 +139,7 @@ import Testing
         _ = try journal.load(apps: AppNumbers()) { _ in }
         let batch = JournalBatch(enrolments: KeyRecord.many(count))
         let rows = try journal.commit(batch).enrolments.map(\.key)
-        let changes = rows.map { row in
-            CounterChange(
-                row: row.row,
-                counters: CounterState(highest: SignCounter(rawValue: 5)),
-                usedAt: 9
-            )
-        }
-        _ = try journal.commit(JournalBatch(changes: changes))
+        _ = try journal.commit(JournalBatch(changes: rows.map { Self.change(of: $0.row, to: 5) }))
         _ = try journal.commit(JournalBatch())
         try journal.settle()
         journal.close()

@@ -192,14 +192,7 @@ import Verification
         #expect(try trial.counters(key).highest == .zero)
         let verdicts: [Verdict] = openings.map { opening in
             guard case .hold(let proof) = opening else { return .failure(.store) }
-            return trial.judge.close(
-                proof,
-                content: SHA256.digest(of: wire.content),
-                start: wire.content,
-                text: { [] },
-                rule: Self.held,
-                now: trial.now
-            ).verdict
+            return trial.close(proof, wire, Self.held).verdict
         }
         #expect(verdicts == [.pass, .refuse(.counterReplayed)])
     }
@@ -234,14 +227,7 @@ import Verification
             return
         }
         _ = trial.journal.revoke(key.keyID, at: 1)
-        let ruling = trial.judge.close(
-            proof,
-            content: SHA256.digest(of: wire.content),
-            start: wire.content,
-            text: { [] },
-            rule: Self.held,
-            now: trial.now
-        )
+        let ruling = trial.close(proof, wire, Self.held)
         #expect(ruling.verdict == .refuse(.keyRevoked))
     }
 

@@ -144,16 +144,20 @@ struct Trial {
     mutating func judge(_ wire: Wire, _ rule: Rule) throws -> Ruling {
         switch try open(wire, rule) {
         case .ruled(let ruling): return ruling
-        case .hold(let proof):
-            return judge.close(
-                proof,
-                content: SHA256.digest(of: wire.content),
-                start: wire.content,
-                text: { wire.content },
-                rule: rule,
-                now: now
-            )
+        case .hold(let proof): return close(proof, wire, rule)
         }
+    }
+
+    /// Judges a request whose content was held.
+    mutating func close(_ proof: Proof, _ wire: Wire, _ rule: Rule) -> Ruling {
+        judge.close(
+            proof,
+            content: SHA256.digest(of: wire.content),
+            start: wire.content,
+            text: { wire.content },
+            rule: rule,
+            now: now
+        )
     }
 
     /// Signs a request as the rule asks, lets it be changed on the way, and judges it.
