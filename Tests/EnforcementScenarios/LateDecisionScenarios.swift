@@ -183,11 +183,10 @@ extension Scenarios {
             defer { site.end() }
             site.store.answer(.refused(.replayed), for: site.keyID(1))
             let gate = site.journal.holdUp()
-            let client = try Socket(port: site.gateway.port)
+            let client = try Wire(port: site.gateway.port)
             try client.send(site.request("/v1/bare/1", 1))
             gate.entered.wait()
-            client.resetsAtEnd()
-            client.close()
+            client.reset()
             try site.gateway.waitUntil("a client that has gone", site.admin) {
                 $0["client_aborts_total"] == 1
             }
