@@ -13,7 +13,7 @@ package enum BodyFraming: Equatable, Sendable {
 extension BodyFraming {
     /// The framing of a request: RFC 9112 §6.3. Rules 1, 2 and 8 are for responses.
     init(
-        requestFields fields: FieldSection,
+        requestFields fields: borrowing FieldSection,
         _ octets: Span<UInt8>,
         version: HTTPVersion
     ) throws(Malformed) {
@@ -25,7 +25,7 @@ extension BodyFraming {
     ///
     /// The fields are checked even where rule 1 leaves no content, since they may be forwarded.
     init(
-        responseFields fields: FieldSection,
+        responseFields fields: borrowing FieldSection,
         _ octets: Span<UInt8>,
         version: HTTPVersion,
         status: Int,
@@ -71,7 +71,7 @@ extension BodyFraming {
 
     /// `Transfer-Encoding` must be one line and exactly `chunked`, case aside (RFC 9112 §7).
     private static func checkChunked(
-        _ fields: FieldSection,
+        _ fields: borrowing FieldSection,
         _ octets: Span<UInt8>,
         _ coding: Field
     ) throws(Malformed) {
