@@ -183,7 +183,8 @@ extension Scenarios {
                 ("/v1/bare", ["--mix", "replays=3%"], "--mix"),
                 ("/v1/bare", ["--duration", "5"], "--duration"),
                 ("/elsewhere", [], "nothing is verified"),
-                ("/.well-known/app-attest/keys", [], "endpoints"),
+                ("/.well-known/app-attest/keys", ["-X", "POST"], "endpoints"),
+                ("/.well-known/app-attest/keys", [], "method-not-allowed"),
             ] {
                 let result = try run(scenario, gateway, path, arguments)
                 #expect(result.status == 2, "\(result)")
