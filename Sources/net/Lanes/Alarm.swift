@@ -1,11 +1,11 @@
 import CLinux
 
-/// A moment, to the microsecond, at which a lane wakes: for who sends at intended times.
+/// Wakes a lane at a moment, to the microsecond.
 ///
 /// Deadlines of connections are rounded to ticks of a wheel and cost nothing to move; an alarm is a
-/// timer of the kernel, and setting it a system call.
+/// timer of the kernel, and setting it is a system call.
 package final class Alarm: Endpoint {
-    /// The moment is here.
+    /// Called at the moment.
     package var rang: (() -> Void)?
 
     /// An alarm that is not set. Not before the lane was started.
@@ -21,8 +21,8 @@ package final class Alarm: Endpoint {
     /// Rings at this moment of ``MonotonicClock``, at once when it has passed; replaces the moment
     /// that was set before.
     package func set(nanoseconds: UInt64) {
-        // Moment 0 would disarm it. An edge comes with each expiry, so nobody has to read the
-        // count of expiries.
+        // Moment 0 would disarm it. Each expiry brings an edge, so the count of expiries need not
+        // be read.
         _ = clinux_alarm_set(descriptor, max(nanoseconds, 1))
     }
 

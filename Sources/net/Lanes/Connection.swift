@@ -6,7 +6,7 @@ package import TLSSession
 ///
 /// Its owner is a subclass, which is told when there is input to read, when what could not be sent
 /// at once has been sent, and when a connect ended. The owner asks for bytes with ``read()`` and
-/// hands bytes over with ``write(_:_:)``; whoever stops reading stops the peer.
+/// hands bytes over with ``write(_:_:)``. When it stops reading, the peer has to stop sending.
 open class Connection: Endpoint {
     /// What a read brought.
     package enum ReadOutcome {

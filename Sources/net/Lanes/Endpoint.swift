@@ -46,7 +46,7 @@ open class Endpoint {
     /// - Parameter events: epoll's bits, and ``Lane/resumed``.
     func ready(_ events: UInt32) {}
 
-    /// The deadline set by ``setDeadline(milliseconds:)`` is here. It is cleared before the call.
+    /// The deadline of ``setDeadline(milliseconds:)`` has passed. It is cleared before the call.
     open func deadlinePassed() {}
 
     /// Calls ``deadlinePassed()`` when this time is over, rounded up to a tick; `nil` for never.

@@ -1,8 +1,8 @@
 /// The endpoints of a lane, each in a slot, and the tokens by which epoll and the timer wheel name
 /// them.
 ///
-/// A token is a slot's number and, above it, its generation: what arrives late for an endpoint that
-/// was closed names nobody, also when another has its slot.
+/// A token is a slot's number and, above it, its generation. An event that arrives late for an
+/// endpoint that was closed has an old generation, so it reaches no other endpoint in that slot.
 final class EndpointTable {
     private struct Slot {
         var endpoint: Endpoint?
@@ -35,7 +35,7 @@ final class EndpointTable {
     @discardableResult
     func remove(_ token: UInt64) -> Endpoint? { slots[Self.slot(token)].endpoint.take() }
 
-    /// Gives an empty slot to whoever comes next.
+    /// Makes an empty slot available again.
     func release(_ slot: Int) { free.append(UInt32(slot)) }
 
     /// The endpoint under a token; `nil` when it was closed.

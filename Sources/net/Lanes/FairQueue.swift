@@ -1,16 +1,16 @@
-/// Who is served next: deficit round robin with room for the sparse, as FQ-CoDel has it (RFC 8290
-/// §4.1 and §4.2), in nanoseconds of the server's time where that counts bytes.
+/// Decides who is served next: deficit round robin that prefers sparse flows, as in FQ-CoDel
+/// (RFC 8290 §4.1 and §4.2). The quantum is nanoseconds of the lane's time; FQ-CoDel counts bytes.
 ///
-/// Members wait in flows, first come, first served within each. Flows take turns. One that has had
-/// its quantum goes behind the others; one that begins to wait goes before those that still wait,
-/// unless it was served in their present round. So whoever asks for little waits for one quantum
-/// at most, however much others ask for.
+/// Members wait in flows; within a flow they are served in order. Flows take turns. A flow that has
+/// used its quantum goes to the end of the line. A flow that begins to wait goes before those that
+/// have waited already, unless it was served in their present round. So a flow with little work
+/// waits for one quantum at most, however much work others have.
 ///
 /// Members and flows are numbers that the owner gives. A member waits once, with all its news.
 ///
-/// How much a member should read at once is also known here, from what its flow's last turn took:
-/// who sends what is dear to read, such as chunks of one byte, holds up nobody, and a transfer is
-/// read in large pieces.
+/// The queue also says how much a member should read at once. It takes that from the cost of the
+/// flow's last turn: input that is expensive to read, such as chunks of one byte, is read in small
+/// pieces, so that it delays no other flow; a transfer is read in large pieces.
 struct FairQueue {
     /// A member whose turn it is.
     struct Turn: Equatable {
@@ -22,7 +22,7 @@ struct FairQueue {
         var flow: Int
     }
 
-    /// Nanoseconds that a flow is served before it goes behind the others.
+    /// Nanoseconds that a flow is served before it goes to the end of the line.
     static let quantum: Int64 = 100_000
     /// Nanoseconds that a turn should take at most, where what is read decides: more than the
     /// digest of a whole read does.
@@ -36,12 +36,12 @@ struct FairQueue {
 
     private enum Standing { case absent, sparse, busy }
 
-    /// Numbers in order. Who stands behind each is kept with it.
+    /// A linked list of numbers. Each number's successor is stored with its flow or member.
     private struct Line {
         private(set) var first = nobody
         private var last = nobody
 
-        /// - Returns: who was the last until now.
+        /// - Returns: the number that was last before.
         mutating func enter(_ number: Int) -> UInt32 {
             defer { last = UInt32(number) }
             if first == nobody { first = UInt32(number) }
@@ -57,7 +57,7 @@ struct FairQueue {
 
     private struct Flow {
         var members = Line()
-        /// The flow behind this one in its line.
+        /// The next flow in the line.
         var next = nobody
         var deficit: Int64 = 0
         var inputMax = Int32(inputRange.upperBound)
@@ -65,7 +65,7 @@ struct FairQueue {
     }
 
     private struct Member {
-        /// The member behind this one in its flow.
+        /// The next member of the flow.
         var next = nobody
         /// 0 while it does not wait.
         var news: UInt32 = 0
@@ -80,22 +80,22 @@ struct FairQueue {
     /// The flow of the member that was taken last.
     private var current = 0
 
-    /// A queue with so many flows, 1…2³²-2.
+    /// A queue with `count` flows, 1…2³²-2.
     init(flows count: Int) {
         flows = [Flow](repeating: Flow(), count: count)
     }
 
-    /// Whether nobody waits.
+    /// Whether no member waits.
     var isEmpty: Bool { count == 0 }
 
-    /// Whether a flow has had its quantum and may want more: who comes now would go before it.
+    /// Whether a flow has used its quantum and still waits: a new flow would go before it.
     var hasBusy: Bool { busy.first != Self.nobody }
 
     /// Whether this member waits.
     func holds(_ member: Int) -> Bool { member < members.count && members[member].news != 0 }
 
-    /// A member waits to be told `news`, not 0: behind others of its flow, or where it waits
-    /// already.
+    /// Lets a member wait to be told `news`, which is not 0: at the end of its flow, or in its
+    /// place where it waits already.
     mutating func append(_ member: Int, _ news: UInt32, to flow: Int) {
         while members.count <= member { members.append(Member()) }
         let isWaiting = members[member].news != 0
@@ -141,7 +141,7 @@ struct FairQueue {
         return Turn(member: member, news: news, inputMax: Int(flows[flow].inputMax), flow: flow)
     }
 
-    /// The turn that was taken last took so long, and read so many bytes.
+    /// Charges the turn that was taken last for its duration, and learns from what it read.
     mutating func charge(nanoseconds: UInt64, octets: Int) {
         let left = flows[current].deficit &- Int64(clamping: nanoseconds)
         flows[current].deficit = max(left, -Self.debtMax)

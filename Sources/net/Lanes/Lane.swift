@@ -17,16 +17,15 @@ package final class Lane: @unchecked Sendable {
     private static let mailToken = UInt64.max
     /// Told to an endpoint that is resumed; no bit of epoll's.
     static let resumed: UInt32 = 1 << 24
-    /// Nanoseconds after which the lane asks for events again, whoever still waits, while somebody
-    /// may have come who goes before them.
+    /// Longest time between two epoll_wait calls while another flow may be ready, nanoseconds.
     private static let roundNanoseconds: UInt64 = 100_000
     /// Nanoseconds after which a turn ends in any case, and Dispatch gets the thread back.
     private static let turnNanoseconds: UInt64 = 8_000_000
     /// Milliseconds that a lane waits for events itself before it leaves that to Dispatch, which
-    /// wakes two threads to tell of one: more work than to relay a request.
+    /// wakes two threads for one event: more work than to relay a request.
     private static let patienceMilliseconds: Int32 = 8
-    /// Nanoseconds without another flow after which none is expected any more. To ask often costs a
-    /// lane whose clients are all in one flow some percent, and brings them nothing.
+    /// Nanoseconds without another flow after which none is expected. Where all clients of a lane
+    /// are in one flow, frequent epoll_wait calls cost some percent and gain nothing.
     private static let othersNanoseconds: UInt64 = 100_000_000
     /// Flows of a lane. Clients whose addresses fall into the same one share their turns.
     package static let flowCount = 4096
@@ -137,7 +136,7 @@ package final class Lane: @unchecked Sendable {
     /// Traps unless the caller runs on this lane.
     package func preconditionOnQueue() { dispatchPrecondition(condition: .onQueue(queue)) }
 
-    /// Lets an endpoint wait to be resumed, behind others. On the lane's queue only.
+    /// Resumes an endpoint after those that wait already. On the lane's queue only.
     package func resume(_ endpoint: Endpoint) {
         preconditionOnQueue()
         guard let token = endpoint.token else { return }
@@ -243,7 +242,7 @@ extension Lane {
         readClocks()
     }
 
-    /// Dispatch calls once more, behind whatever else it has for this queue.
+    /// Asks Dispatch for another call, after its other work on this queue.
     private func callAgain() {
         guard !isCallDue else { return }
         isCallDue = true
@@ -262,9 +261,8 @@ extension Lane {
         return count
     }
 
-    /// Notes so many of `events`, and lets those that they concern wait for their turn. All are
-    /// noted before one is served, so that whoever is served early knows what there is of others: a
-    /// pooled connection with news is not used.
+    /// Notes the first `count` of `events`, and lets their endpoints wait for their turn. All are
+    /// noted before one is served: a request must not use a pooled connection that has news.
     private func note(_ count: Int) {
         for index in 0..<count {
             let (token, news) = (events[index].token, events[index].events)

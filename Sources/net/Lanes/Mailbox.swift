@@ -13,7 +13,7 @@ final class Mailbox: Sendable {
     let descriptor: Int32
     private let work = Mutex<[Work]>([])
 
-    /// - Throws: `SocketError` for want of descriptors.
+    /// - Throws: `SocketError` when the system has no more descriptors.
     init() throws(SocketError) {
         descriptor = clinux_event_create()
         guard descriptor >= 0 else { throw SocketError("eventfd") }
@@ -27,7 +27,7 @@ final class Mailbox: Sendable {
             defer { work.append(item) }
             return work.isEmpty
         }
-        // An edge comes with each, so nobody has to read the count.
+        // Each raise brings an edge, so the count need not be read.
         if wasEmpty { clinux_event_raise(descriptor) }
     }
 
