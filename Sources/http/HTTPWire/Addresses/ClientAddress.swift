@@ -76,8 +76,8 @@ package struct ClientAddress: Sendable {
         }
     }
 
-    /// Where the last entry of a list begins, behind a comma or at the beginning. X-Forwarded-For
-    /// knows no quotes.
+    /// Where the last entry of a list begins: after a comma, or at the beginning. X-Forwarded-For
+    /// has no quotes.
     private static func start(_ octets: Span<UInt8>, _ list: Range<Int>) -> Int {
         var index = list.upperBound
         while index > list.lowerBound, octets[index - 1] != UInt8(ascii: ",") { index -= 1 }

@@ -170,8 +170,7 @@ package struct FieldSection: Sendable {
                 throw Malformed(.underscoreTwin, at: name.lowerBound)
             }
         } else if kind == .contentLength || kind == .transferEncoding {
-            // An origin that writes `Content-Length : 5` may be read in two ways by what is behind
-            // us.
+            // Clients may read `Content-Length : 5` of an origin in two ways.
             throw Malformed(.fieldNameSyntax, at: colon)
         }
     }
@@ -210,8 +209,8 @@ extension FieldSection {
     /// Marks the fields of a name that Connection lists.
     ///
     /// A request must not name a field that is meant for more than one hop (RFC 9110 §7.6.1 ¶9):
-    /// nobody does in good faith. In a response such an option is ignored: the origin is ours, and
-    /// its field goes to the client.
+    /// no honest client does. In a response such an option is ignored, since the origin is trusted,
+    /// and the field goes to the client.
     private mutating func nominate(
         _ octets: Span<UInt8>,
         _ option: Range<Int>,

@@ -20,8 +20,8 @@ struct FoldedName: Equatable {
     }
 
     /// Reads the name of a line whose name has at most 24 letters and hyphens and a colon directly
-    /// behind it, as nearly all have: eight bytes at a time. `nil` for any other line, which is
-    /// for the slow and exact way.
+    /// behind it, as nearly all have: eight bytes at a time. `nil` for any other line, which the
+    /// exact and slower initialiser reads.
     @inline(__always)
     init?(lineFrom start: Int, in octets: Span<UInt8>) {
         guard octets.count - start >= 32 else { return nil }

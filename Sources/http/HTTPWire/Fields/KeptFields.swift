@@ -22,8 +22,8 @@ package struct KeptFields: Sendable {
         }
     }
 
-    /// Whether a field is deleted by default and may be kept. Not what the gateway writes itself,
-    /// and not `Proxy`, which nobody needs and CGI turns into `HTTP_PROXY`.
+    /// Whether a field is deleted by default and may be kept. Fields that the gateway writes itself
+    /// may not, nor may `Proxy`, which has no use and which CGI turns into `HTTP_PROXY`.
     package static func isKeepable(_ name: String) -> Bool {
         let kind = FieldKind(name: Array(name.utf8))
         switch kind {

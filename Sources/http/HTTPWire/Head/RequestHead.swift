@@ -135,8 +135,7 @@ extension RequestHead {
         else { throw Malformed(.hostInvalid, at: host.value.lowerBound) }
         authority = host.value
         guard form == .absolute else { return }
-        // §3.2.2 ¶3 would ignore Host. Two answers to the question of who is meant are one too
-        // many.
+        // RFC 9112 §3.2.2 ¶3 would ignore Host. A request that names two hosts is refused instead.
         guard let asked = Authority(octets, line.authority),
             Authority.same(octets, named, asked, isHTTPS: line.isHTTPSTarget)
         else { throw Malformed(.hostDiffers, at: host.value.lowerBound) }

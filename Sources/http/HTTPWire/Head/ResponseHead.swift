@@ -41,7 +41,7 @@ extension ResponseHead {
     /// Reads a complete head.
     ///
     /// Errors are found in this order: status line and field lines byte by byte, an upgrade
-    /// nobody asked for, framing.
+    /// that was not asked for, framing.
     ///
     /// - `octets`: exactly the head, from the status line to the blank line.
     /// - `method`: of the request that it answers.

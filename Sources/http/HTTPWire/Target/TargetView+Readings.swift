@@ -2,8 +2,8 @@
 extension TargetView {
     /// The most readings of one path that are looked up.
     ///
-    /// A path needs five and more different constructs at once to have so many; one that has more
-    /// is refused where rules differ at all.
+    /// Only a path with five or more different constructs reaches this number. A path with more
+    /// readings is refused, unless all rules decide the same.
     package static let readingsMax = 256
     /// The most segments, empty ones included, of a path that is looked up in several readings:
     /// each reading goes through all of them.

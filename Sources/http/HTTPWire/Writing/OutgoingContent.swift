@@ -1,7 +1,7 @@
-/// Gathers what goes to a peer in one write: a head, and content behind it in its framing.
+/// Gathers what goes to a peer in one write: a head, then content in its framing.
 package struct OutgoingContent: ~Copyable {
-    /// Content of so many bytes is copied behind what is gathered: cheaper than to hand the kernel
-    /// two pieces.
+    /// Content of at most so many bytes is copied behind the gathered bytes. That is cheaper than
+    /// to give the kernel two pieces.
     private static let copiedMax = 1024
 
     /// What is gathered.
