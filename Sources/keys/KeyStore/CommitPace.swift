@@ -1,16 +1,15 @@
 /// How long the writer rests between batches, so that a busy gateway commits less often and more at
 /// a time.
 ///
-/// A transaction costs the processor as much for one change as for forty. As long as changes are
-/// few, nobody waits for others; when they come so fast that lanes are likely to be out of time,
-/// the next batch begins when a crowd has come, as far as the rate tells.
+/// A transaction costs as much CPU time for one change as for forty. While changes are few, no
+/// change waits for others. Above 7,000 changes a second, when the lanes are likely to be busy, the
+/// next batch begins once about 40 changes wait, or after 4 ms.
 struct CommitPace {
     /// Changes a second below which the writer never rests.
     static let rateMin: UInt64 = 7_000
-    /// Changes that are worth a transaction.
+    /// Changes for which the writer waits.
     static let crowd: UInt64 = 40
-    /// The longest time between the beginnings of two batches that a rest brings about, in
-    /// nanoseconds.
+    /// The longest time from the beginning of one batch to the next one's, nanoseconds.
     static let intervalMax: UInt64 = 4_000_000
 
     /// When the last batch began, monotonic nanoseconds.
@@ -26,7 +25,7 @@ struct CommitPace {
         return passed < interval ? interval - passed : 0
     }
 
-    /// A batch of so many changes begins.
+    /// A batch of `count` changes begins.
     mutating func began(_ count: Int, now: UInt64) {
         let interval = max(now &- begun, 1)
         begun = now

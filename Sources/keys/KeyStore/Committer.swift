@@ -12,8 +12,8 @@ package final class Committer: Sendable {
         package var changesMax = 262_144
         /// Enrolments that wait; each may hold some kilobytes of receipt. Default 4,096.
         package var enrolmentsMax = 4_096
-        /// Maximum write-behind delay: how long a change may wait that nobody waits for, unless so
-        /// many have come. Default 100 ms and 4,096. Longer makes transactions larger.
+        /// Maximum write-behind delay, for changes that no request waits for. Default 100 ms; after
+        /// 4,096 changes the writer starts earlier. A longer delay makes larger transactions.
         package var behindDelay = Duration.milliseconds(100)
         package var behindCount = 4_096
         /// After a failure, how long until the next try; doubled four times at most.
@@ -27,7 +27,7 @@ package final class Committer: Sendable {
     private let journal: any KeyJournal
     private let limits: Limits
     private let queue: DispatchQueue
-    /// Used only for its timed wait: nobody signals it.
+    /// Used only for its timed wait; it is never signalled.
     private let rests = DispatchSemaphore(value: 0)
     private let pending = Mutex(PendingChanges())
     private let listeners = Mutex<[any CommitListener]>([])
@@ -39,7 +39,7 @@ package final class Committer: Sendable {
         queue = DispatchQueue(label: "portcullis.store.writer")
     }
 
-    /// Adds one who is told how commits go, from the next batch on.
+    /// Adds a listener, which is told how commits go from the next batch on.
     package func register(_ listener: some CommitListener) {
         listeners.withLock { $0.append(listener) }
     }

@@ -19,9 +19,8 @@ package protocol KeyJournal: AnyObject, Sendable {
     /// counter the first may be good.
     func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer
 
-    /// Does a piece of what is left to do between commits; called when those who waited for the
-    /// last one have been told. What it does not finish, or fails to do, it goes on with the next
-    /// time.
+    /// Does a piece of the work that is left between commits. Called when the listeners have been
+    /// told of the last commit. What is unfinished or has failed is continued at the next call.
     func settle() throws(JournalError)
 
     /// Calls `body` whenever another process may have revoked or imported keys, and from time to

@@ -27,7 +27,7 @@ package struct KeyRecord: Hashable, Sendable {
     package var counters: CounterState
     /// The receipt of the attestation, as Apple made it.
     package var receipt: [UInt8]?
-    /// Seconds since 1970; `nil` for an imported key of which nobody said it.
+    /// Seconds since 1970; `nil` for an imported key whose line did not say it.
     package var enrolledAt: Int64?
     /// Second of Unix time of the last admitted assertion that was written; `nil` before the first.
     package var lastUsedAt: Int64?

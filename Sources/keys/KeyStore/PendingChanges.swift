@@ -65,7 +65,7 @@ struct PendingChanges {
         return nextTicket()
     }
 
-    /// Every use is awaited: without its answer nobody knows whether it was good.
+    /// Every use is awaited: only the journal's answer says whether it was good.
     mutating func append(_ use: WaitingUse) -> CommitTicket {
         let ticket = nextTicket()
         uses.append((ticket, use))
@@ -83,8 +83,9 @@ struct PendingChanges {
         isAwaited = true
     }
 
-    /// Takes all that is new, and so many of the retained values when it is time for them.
+    /// Takes all that is new, and some of the retained values when it is time for them.
     ///
+    /// - `retainedMax`: the most retained values to take.
     /// - `now`: monotonic nanoseconds.
     mutating func take(retainedMax: Int, now: UInt64) -> Batch {
         var batch = Batch()
@@ -159,8 +160,7 @@ struct PendingChanges {
 }
 
 extension CounterChange {
-    /// Takes over what a change of the same key says. States are merged, so that the order is of no
-    /// account.
+    /// Adds another change of the same key. States are merged, so the order does not matter.
     package mutating func merge(_ other: CounterChange) {
         counters.merge(other.counters)
         usedAt = max(usedAt, other.usedAt)

@@ -60,7 +60,7 @@ final class ChangeWatch: @unchecked Sendable {
 
     deinit { end() }
 
-    /// Whether nobody is heard any more.
+    /// Whether calls are ignored from now on.
     var isEnded: Bool { hasEnded.load(ordering: .acquiring) }
 
     /// Calls `body` for each call of a command and once a second, from now on.
@@ -91,7 +91,7 @@ final class ChangeWatch: @unchecked Sendable {
         queue.sync {}
     }
 
-    /// Hears nobody any more, and calls nothing anew. Idempotent.
+    /// Ignores calls from now on, and begins none of its own. Idempotent.
     private func end() {
         guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
         // Only what is ours is removed.

@@ -153,7 +153,7 @@ package final class KeyAdministration: KeyArchive {
         // The file is read first: a running gateway raises it only behind the database.
         if let record = GenerationFile.record(ofDatabase: database.path) {
             let now = try read { try Generation.current($0) }
-            // Another store is for the next start to tell of.
+            // The next start reports another store.
             guard record.generation.store == now.store, now.number < record.generation.number
             else { return }
             throw StoreAge.olderCopy(now, record, database.path)

@@ -205,7 +205,8 @@ package final class SQLiteKeyJournal: KeyJournal {
 
     package func close() {
         watch.endAndWait()
-        // The last one who closes a database deletes the log at its path, whoever's that is now.
+        // The last connection that closes a database deletes the log at its path, even if that is
+        // another database's by now.
         if !files.ownsLog { writer.leaveLog() }
         let isIntact = files.difference == nil
         // What is open when this fails is closed by the system; nothing is lost with WAL.

@@ -14,17 +14,17 @@
 // The folder must be on a local disk: neither WAL nor the socket works over a network file system.
 //
 // No file is mapped by us. A mapped word was tried for the changes: on a full disk a write to a
-// page that has no block is a SIGBUS, and so is every access once somebody has cut the file. The
-// gateway's lanes read a word of its own memory; whoever changes keys waits for an answer instead.
+// page that has no block is a SIGBUS, and so is every access after the file was cut. The gateway's
+// lanes read a word of its own memory; a command that changes keys waits for an answer instead.
 // SQLite maps the index of its log (-shm); see StoreFiles for what is done when that is cut.
 //
 // Counters are not written into the rows of their keys at once. A commit adds one blob to the table
 // `counter_log`; when that has grown to 7 MiB, its entries are merged into the rows, sorted, in
-// pieces between commits. A row lies on a page of 4 KiB with some thirty others: with a million
+// pieces between commits. A row shares a page of 4 KiB with some thirty others: with a million
 // keys nearly every update by itself touches a page of its own, and costs 17 µs of CPU instead of
 // 4. Counters are merged by `max` and a union of windows everywhere, so late, repeated or
-// interrupted writes are harmless, and a command may raise counters beside the gateway. Whoever
-// reads keys merges the log too.
+// interrupted writes are harmless, and a command may raise counters beside the gateway. Every
+// reader of keys merges the log too.
 //
 // The commands work with and without a gateway. They compare the files at their paths with those
 // that a running gateway has open before they touch any, and refuse when one differs: SQLite goes

@@ -72,7 +72,7 @@ enum StoreFile {
     private static func giveToOwner(of folder: String, _ descriptor: Int32) {
         var status = stat()
         guard geteuid() == 0, stat(folder, &status) == 0 else { return }
-        // When it fails the file stays root's, and whoever can't open it says so.
+        // When it fails the file stays root's; a process that can't open it then says so.
         _ = fchown(descriptor, status.st_uid, status.st_gid)
     }
 
