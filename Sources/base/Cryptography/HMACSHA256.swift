@@ -29,7 +29,7 @@ public enum HMACSHA256 {
             self.outer = outer
         }
 
-        /// A key that nobody knows: it was drawn just now, and its bytes are kept nowhere else.
+        /// A new random key. Its bytes are kept nowhere else.
         public static func random() -> Key {
             var octets = RandomOctets.make(count: 32)
             defer { HMACSHA256.erase(&octets) }

@@ -7,8 +7,8 @@ public struct UnixTime: Hashable, Comparable, Sendable {
     /// What is beyond the whole second: 0…999,999,999.
     public let nanoseconds: UInt32
 
-    /// The moment so many seconds after the epoch. More than a second of nanoseconds is a bug of
-    /// the caller.
+    /// The moment `seconds` after the epoch, and `nanoseconds` more. A second or more of
+    /// nanoseconds is a bug of the caller.
     public init(seconds: Int64, nanoseconds: UInt32 = 0) {
         precondition(nanoseconds < 1_000_000_000, "UnixTime: nanoseconds of a second")
         self.seconds = seconds
@@ -40,7 +40,7 @@ public struct UnixTime: Hashable, Comparable, Sendable {
         (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
     }
 
-    /// The moment so many whole seconds later, or earlier; at the ends of the range the end.
+    /// The moment `count` seconds later, or earlier for a negative count; limited to the range.
     public func advanced(bySeconds count: Int64) -> UnixTime {
         let (sum, overflow) = seconds.addingReportingOverflow(count)
         guard !overflow else {

@@ -64,7 +64,9 @@ public struct CBORCursor: Sendable {
         return try count(argument(of: .map, in: octets), itemsEach: 2, at: start)
     }
 
-    /// Reads any one item with all that is in it, by the same rules as a tree; where it lies.
+    /// Reads one item of any type with all its content, by the same rules as a tree.
+    ///
+    /// - Returns: the range of its bytes.
     public mutating func skip(in octets: Span<UInt8>) throws(CBORError) -> Range<Int> {
         let start = offset
         _ = try CBORValue(reading: &self, in: octets, keeping: false)

@@ -57,7 +57,7 @@ public enum AttestationRefusalReason: String, RefusalReason {
             )
         case .keyIDMismatch:
             RefusalAdvice(
-                "The key id is not the one of the attested key.",
+                "The key id is not that of the attested key.",
                 "Check that the client sends the key id for which it called attestKey."
             )
         case .appMismatch:
