@@ -228,7 +228,7 @@ import Testing
                 "p.yaml:4: rules: found \"4.yml\"; use the ending .yaml",
                 "rules/3.yaml:1: found a mapping; use a list of rules: - id: …",
                 """
-                rules/2.yaml:1: [0].id: found a, which stands at rules/1.yaml:1 already; use \
+                rules/2.yaml:1: [0].id: found a, which is already at rules/1.yaml:1; use \
                 another id
                 """,
                 """

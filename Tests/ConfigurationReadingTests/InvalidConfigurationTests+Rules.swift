@@ -172,7 +172,7 @@ extension InvalidConfigurationTests {
               - { id: a, match: { path: /a }, mode: off }
               - { id: a, match: { path: /b }, mode: off }
             """,
-            "p.yaml:8: rules[1].id: found a, which stands at p.yaml:7 already; use another id"
+            "p.yaml:8: rules[1].id: found a, which is already at p.yaml:7; use another id"
         ),
         .more(
             """

@@ -198,13 +198,13 @@ import Testing
             1,
             "listen: [{ address: \"1.1.1.1:80\" }, { address: \"1.1.1.1:80\" }]",
             """
-            p.yaml:1: listen[1].address: found 1.1.1.1:80, which stands at p.yaml:1 already; use \
+            p.yaml:1: listen[1].address: found 1.1.1.1:80, which is already at p.yaml:1; use \
             each address once
             """
         ),
         .more(
             "admin: { address: \"127.0.0.1:8080\" }",
-            "p.yaml:6: admin.address: found 127.0.0.1:8080, which stands at p.yaml:1 already"
+            "p.yaml:6: admin.address: found 127.0.0.1:8080, which is already at p.yaml:1"
         ),
         .line(
             1,
@@ -319,7 +319,7 @@ import Testing
             [development] }]
             """,
             """
-            p.yaml:3: apps[1].id: found T.a, which stands at p.yaml:3 already; use each App ID \
+            p.yaml:3: apps[1].id: found T.a, which is already at p.yaml:3; use each App ID \
             once
             """
         ),

@@ -28,11 +28,11 @@ extension Scenarios {
             crowd = []
             #expect(try waiting.readHead().startLine == "HTTP/1.1 200 OK")
             _ = try gateway.child.wait(for: "end of the shortage") { _, complained in
-                complained.contains("accepting goes on") ? true : nil
+                complained.contains("accept connections again") ? true : nil
             }
             #expect(try gateway.client().send("GET", "/after").status == 200)
             #expect(gateway.complaints(of: "accepting pauses") == 1)
-            #expect(gateway.complaints(of: "accepting goes on") == 1)
+            #expect(gateway.complaints(of: "accept connections again") == 1)
             for client in early { client.close() }
             waiting.close()
             try stand.awaitRest()

@@ -186,7 +186,7 @@ extension Scenarios {
             #expect(gateway.child.complained.contains("a file that may not be read"))
             gateway.child.signal(SIGHUP)
             _ = try gateway.child.wait(for: "refused reload") { _, complained in
-                complained.contains("reload refused, generation 1 goes on") ? true : nil
+                complained.contains("reload refused, generation 1 stays in use") ? true : nil
             }
             #expect(try gateway.client().send(raw: key.get("/v1/bare")).status == 200)
         }

@@ -140,7 +140,7 @@ extension ConfigurationDraft {
                 reader.log.error(
                     address.place,
                     address.keyPath,
-                    found: "\(address.value.text), which stands at \(first.text) already",
+                    found: "\(address.value.text), which is already at \(first.text)",
                     use: "each address once"
                 )
             }
@@ -215,7 +215,7 @@ extension ConfigurationDraft {
                     reader.log.error(
                         id.place,
                         id.keyPath,
-                        found: "\(id.value), which stands at \(first.text) already",
+                        found: "\(id.value), which is already at \(first.text)",
                         use: "each App ID once, with all its environments"
                     )
                 }

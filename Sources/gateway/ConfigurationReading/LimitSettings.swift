@@ -123,7 +123,7 @@ package struct LimitSettings: Hashable, Sendable {
             reader.place(of: key),
             reader.path(key),
             found: "a target of \(target.text) in a head of \(head.text)",
-            use: "a target smaller than the head it stands in"
+            use: "a target smaller than the head"
         )
     }
 

@@ -46,7 +46,7 @@ struct RuleValidation {
                 log.error(
                     id.place,
                     id.keyPath,
-                    found: "\(id.value), which stands at \(first.text) already",
+                    found: "\(id.value), which is already at \(first.text)",
                     use: "another id"
                 )
             }

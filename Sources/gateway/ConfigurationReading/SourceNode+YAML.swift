@@ -105,7 +105,7 @@ extension SourceNode {
             }
         }
         let top = Problem.Place(file: file, line: 1)
-        log.error(top, "", found: "many keys that stand twice", use: "each key once")
+        log.error(top, "", found: "many repeated keys", use: "each key once")
         return nil
     }
 

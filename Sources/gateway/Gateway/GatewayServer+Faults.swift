@@ -16,7 +16,9 @@ extension GatewayServer {
         guard let error else {
             guard toldOfWriting else { return }
             toldOfWriting = false
-            return log.notice("the store \(path): writes again; what had waited is on disk")
+            return log.notice(
+                "the store \(path): can be written again; all changes that waited are on disk"
+            )
         }
         // Reading fails for it as well, and says more.
         guard error.reason != .replaced else { return }
@@ -62,7 +64,7 @@ extension GatewayServer {
                 -n), or lower limits.connections or timeouts.idle
                 """
             )
-        case .ended: log.notice("accepting goes on; nobody waits")
+        case .ended: log.notice("all listeners accept connections again")
         }
     }
 

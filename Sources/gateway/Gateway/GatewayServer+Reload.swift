@@ -98,7 +98,7 @@ extension GatewayServer {
         accessLog?.reopen(file) { [self] error in
             control.async { [self] in
                 if let error {
-                    log.error("\(error.what); lines go on into the file of before; \(error.hint)")
+                    log.error("\(error.what); lines still go to the previous file; \(error.hint)")
                 } else {
                     log.notice("the access log \(file) was opened again")
                 }
@@ -109,7 +109,9 @@ extension GatewayServer {
     private func refuse(_ error: GatewayError) {
         refusedReload = error.what
         refusedReloads += 1
-        log.error("reload refused, generation \(generation) goes on: \(error.what); \(error.hint)")
+        log.error(
+            "reload refused, generation \(generation) stays in use: \(error.what); \(error.hint)"
+        )
         // A file that was moved aside is let go of all the same.
         if case .file = configuration.log.access { reopenLog() }
     }

@@ -313,7 +313,7 @@ package final class GatewayServer: @unchecked Sendable {
                 deadline: .now() + .milliseconds(Int(configuration.timeouts.drain.milliseconds))
             ) { [self] in
                 guard lanesWithClients > 0 else { return }
-                log.warning("drain time is over, closing what is left")
+                log.warning("timeouts.drain is over: open connections are closed now")
                 for unit in units { unit.abort() }
             }
         }
@@ -326,7 +326,7 @@ package final class GatewayServer: @unchecked Sendable {
         do throws(JournalError) {
             try keys.close()
         } catch {
-            log.error("the store could not be closed well: \(error)")
+            log.error("the store could not be closed properly: \(error)")
             status = 1
         }
         log.notice("ended")

@@ -86,7 +86,7 @@ struct ServerBook: Sendable {
                     .warning,
                     configuration.place(of: keyPath),
                     keyPath,
-                    found: "\(server.text), \(why); the gateway goes on looking it up",
+                    found: "\(server.text), \(why); the gateway keeps looking it up",
                     use: "a name that this machine resolves (getent hosts NAME), or an IP address"
                 )
             }

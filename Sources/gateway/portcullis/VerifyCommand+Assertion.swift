@@ -23,7 +23,7 @@ extension VerifyCommand {
         @Option(parsing: .unconditional, help: "SHA-256 of the client data, base64.")
         var clientDataHash: String?
 
-        @Option(help: "A file with the client data, in place of the hash.")
+        @Option(help: "A file with the client data, instead of its hash.")
         var clientData: String?
 
         @Option(help: "The counter of the last accepted assertion; 0 after the attestation.")

@@ -23,7 +23,7 @@ extension VerifyCommand {
 
         @Option(
             parsing: .unconditional,
-            help: "What the app handed to attestKey, base64: SHA-256 of the challenge, mostly."
+            help: "The clientDataHash of attestKey in base64; usually SHA-256 of the challenge."
         )
         var clientDataHash: String
 

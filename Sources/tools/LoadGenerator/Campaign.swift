@@ -162,7 +162,7 @@ extension Campaign {
             return (units.map { _ in (.empty, .max) }, preparation)
         }
         guard let count = plan.options.pacing.expectedCount else {
-            throw LoadError("how many to sign is not known: say --count, or --rate and --duration")
+            throw LoadError("--sign-before needs --count, or --rate and --duration")
         }
         // Without a duration what is late is signed anew, on the way.
         let time = plan.options.pacing.duration == nil ? 0 : plan.options.pacing.end

@@ -15,7 +15,7 @@ struct PrepareCommand: AsyncParsableCommand {
             """
     )
 
-    @Argument(help: "The fleet's file; it must not be there yet.")
+    @Argument(help: "The fleet's file, which must not exist yet.")
     var fleet: String
 
     @Option(help: "The App ID, as the gateway's configuration has it.")

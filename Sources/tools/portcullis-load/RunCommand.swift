@@ -28,7 +28,7 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "At most so many requests.")
     var count: UInt64?
 
-    @Option(help: "Requests that are due in this time are judged and not measured.")
+    @Option(help: "A warm-up time: its requests are checked but not measured.")
     var warmUp = "0s"
 
     @Option(name: .shortAndLong, help: "Connections, kept alive.")

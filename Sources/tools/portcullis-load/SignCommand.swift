@@ -19,7 +19,7 @@ struct SignCommand: AsyncParsableCommand {
     @Option(help: "The challenge that is signed.")
     var challenge: String?
 
-    @Option(name: [.customShort("X"), .long], help: "The method. Default GET, with content POST.")
+    @Option(name: [.customShort("X"), .long], help: "The method. Default GET; with content POST.")
     var method: String?
 
     @Option(name: [.customShort("H"), .long], help: "A field, `name: value`; may be repeated.")

@@ -15,7 +15,7 @@ struct TargetOptions: ParsableArguments {
     @Option(help: "For https: a PEM file with the certificates to trust, and no others.")
     var ca: String?
 
-    @Option(help: "Wait for the gateway to take connections, at most so long: 10s.")
+    @Option(help: "How long to wait until the gateway takes connections, such as 10s.")
     var wait: String?
 
     /// Waits for the gateway where `--wait` says so.
