@@ -10,6 +10,12 @@ extension Scenarios {
     @Suite struct KeyCommands {
         private static let rules = StockRule.list(.bare)
 
+        private static let request = SoftwareKey.Request(method: "GET", target: "/v1/bare")
+
+        private func send(_ client: HTTPClient, _ key: inout SoftwareKey) throws -> Answer {
+            try client.send(raw: key.get(Self.request.target))
+        }
+
         @Test func `a key is refused from the moment in which revoke has returned`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
@@ -22,13 +28,13 @@ extension Scenarios {
             let config = scenario.path("portcullis.yaml")
             for number in keys.indices {
                 let client = clients[number % clients.count]
-                #expect(try client.send(raw: keys[number].get("/v1/bare")).status == 200)
+                #expect(try send(client, &keys[number]).status == 200)
                 let id = keys[number].keyID.base64
                 let revoked = try scenario.portcullis("keys", "revoke", "--config", config, id)
                 #expect(revoked.status == 0)
                 #expect(revoked.printed == "\(id) revoked\n")
                 for client in clients {
-                    let answer = try client.send(raw: keys[number].get("/v1/bare"))
+                    let answer = try send(client, &keys[number])
                     #expect(answer.status == 403)
                     #expect(answer.reason == "key-revoked")
                 }
@@ -49,7 +55,7 @@ extension Scenarios {
             // It stays so over a crash.
             try gateway.crash()
             let next = try scenario.serve()
-            #expect(try next.client().send(raw: keys[0].get("/v1/bare")).reason == "key-revoked")
+            #expect(try send(next.client(), &keys[0]).reason == "key-revoked")
             // And by no new enrolment.
             let enrolled = try next.enrol(keys[0], next.client())
             #expect(enrolled.status == 403)
@@ -64,10 +70,10 @@ extension Scenarios {
             let gateway = try scenario.serve()
             let client = gateway.client()
             var stranger = Scenario.device.makeKey()
-            #expect(try client.send(raw: stranger.get("/v1/bare")).reason == "key-unknown")
+            #expect(try send(client, &stranger).reason == "key-unknown")
             var keys = try scenario.imported(3)
             for number in keys.indices {
-                #expect(try client.send(raw: keys[number].get("/v1/bare")).status == 200)
+                #expect(try send(client, &keys[number]).status == 200)
             }
         }
 
@@ -104,14 +110,14 @@ extension Scenarios {
             var keys = try scenario.imported(2)
             let gateway = try scenario.serve()
             let client = gateway.client()
-            #expect(try client.send(raw: keys[0].get("/v1/bare")).status == 200)
-            let name = try #require(try gateway.line(about: "/v1/bare")["key"] as? String)
+            #expect(try send(client, &keys[0]).status == 200)
+            let name = try #require(try gateway.line(about: Self.request.target)["key"] as? String)
             let config = scenario.path("portcullis.yaml")
             let revoked = try scenario.portcullis("keys", "revoke", "--config", config, name)
             #expect(revoked.status == 0, "\(revoked)")
             #expect(revoked.printed == "\(keys[0].keyID.base64) revoked\n")
-            #expect(try client.send(raw: keys[0].get("/v1/bare")).reason == "key-revoked")
-            #expect(try client.send(raw: keys[1].get("/v1/bare")).status == 200)
+            #expect(try send(client, &keys[0]).reason == "key-revoked")
+            #expect(try send(client, &keys[1]).status == 200)
 
             let stranger = "000000000000"
             let absent = try scenario.portcullis("keys", "revoke", "--config", config, stranger)
@@ -269,7 +275,7 @@ extension Scenarios {
             let config = scenario.path("portcullis.yaml")
             let gateway = try scenario.serve()
             for _ in 0..<3 {
-                #expect(try gateway.client().send(raw: keys[0].get("/v1/bare")).status == 200)
+                #expect(try send(gateway.client(), &keys[0]).status == 200)
             }
             let revoked = keys[1].keyID.base64
             _ = try scenario.portcullis("keys", "revoke", "--config", config, revoked)
@@ -347,10 +353,10 @@ extension Scenarios {
             let second = try scenario.serve("other.yaml")
             keys[0].counter = .zero
             #expect(
-                try second.client().send(raw: keys[0].get("/v1/bare")).reason == "counter-replayed"
+                try send(second.client(), &keys[0]).reason == "counter-replayed"
             )
-            #expect(try second.client().send(raw: keys[1].get("/v1/bare")).reason == "key-revoked")
-            #expect(try second.client().send(raw: keys[2].get("/v1/bare")).status == 200)
+            #expect(try send(second.client(), &keys[1]).reason == "key-revoked")
+            #expect(try send(second.client(), &keys[2]).status == 200)
         }
 
         @Test func `an import with one bad line imports nothing, unless that is asked for`() throws
@@ -391,7 +397,7 @@ extension Scenarios {
                 second.complained.contains("another gateway, process \(gateway.child.identifier)")
             )
             #expect(!second.complained.contains("listening"))
-            #expect(try gateway.client().send(raw: key.get("/v1/bare")).status == 200)
+            #expect(try send(gateway.client(), &key).status == 200)
         }
     }
 }
