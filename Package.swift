@@ -308,7 +308,10 @@ let package = Package(
         ),
         .tests(
             "Rules",
-            uses: ["AppAttest", "Cryptography", "HTTPWire", "RequestBinding", "TestSupport"]
+            uses: [
+                "AppAttest", "Cryptography", "HTTPWire", "JSONText", "RequestBinding",
+                "TestSupport",
+            ]
         ),
         .tests(
             "Verification",

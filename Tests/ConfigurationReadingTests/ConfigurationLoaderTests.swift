@@ -67,7 +67,8 @@ import Testing
             mode: enforce, origin: media, rollout: { percent: 0.5%, by: address, salt: s },
             sign: [method, body, challenge], headers: [Idempotency-Key], challenge: optional,
             counter: { window: 64 }, body: { digest: held, limit: 2MiB, memory: 1MiB },
-            on_error: forward, unsupported: forward, fields: { key_id: X-Key },
+            on_error: forward, unsupported: forward, preflight: forward,
+            fields: { key_id: X-Key },
             next_challenge: true, allow_encoded: [slash, backslash]
             """
         )
@@ -81,6 +82,7 @@ import Testing
         #expect(rule.body == .held(limit: .mebibytes(2), memory: .mebibytes(1)))
         #expect(rule.onError == .forward)
         #expect(rule.unsupported == .forward)
+        #expect(rule.preflight == .forward)
         #expect(rule.fields.keyID == Array("x-key".utf8))
         #expect(rule.fields.assertion == FieldNames.standard.assertion)
         #expect(rule.sendsNextChallenge)

@@ -188,4 +188,23 @@ import Testing
         )
         #expect(lines.count { $0.contains("default.mode: found off") } == 140)
     }
+
+    @Test func `preflights that are forwarded are a way past the rule`() {
+        let lines = coverage(
+            """
+            \(Self.twoOrigins)
+            default: { mode: deny, origin: shop }
+            rules:
+              - { id: a, match: { path: /a }, mode: enforce, preflight: forward }
+            """
+        )
+        #expect(
+            lines.dropFirst() == [
+                "  a",
+                "    p.yaml:7: warning: a.preflight: found forward, for OPTIONS that anybody can "
+                    + "send; use judge",
+                "p.yaml: ok, 1 warning",
+            ]
+        )
+    }
 }

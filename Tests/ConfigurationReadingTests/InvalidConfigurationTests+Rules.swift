@@ -122,6 +122,10 @@ extension InvalidConfigurationTests {
             "p.yaml:7: rules[0].next_challenge: found \"yes\"; use true | false"
         ),
         .rule(
+            "mode: enforce, preflight: allow",
+            "p.yaml:7: rules[0].preflight: found \"allow\"; use judge | forward"
+        ),
+        .rule(
             "mode: off, allow_encoded: [slahs]",
             """
             p.yaml:7: rules[0].allow_encoded[0]: found "slahs"; use slash, backslash, \
@@ -278,6 +282,17 @@ extension InvalidConfigurationTests {
         .rule(
             "mode: enforce, sign: content, headers: [x-a]",
             "p.yaml:7: rules[0].headers: found it with sign: content, where it has no effect"
+        ),
+        .more(
+            """
+            rules:
+              - { id: a, match: { method: [GET, POST] }, mode: enforce, preflight: forward }
+
+            """,
+            """
+            p.yaml:7: rules[0].preflight: found it with methods that leave OPTIONS out, where it \
+            has no effect; use OPTIONS among them, or no preflight
+            """
         ),
         .rule(
             "mode: enforce, sign: [method], next_challenge: true",

@@ -43,6 +43,7 @@ RULES = """\
 - id: hosted
   match: { host: api.garden.test, path: /hosted }
   mode: enforce
+  preflight: forward
 """
 # With it no spelling of /hosted is open, whatever the Host; see attacks/spelling.py.
 CLOSED = "- { id: elsewhere, match: { path: /hosted }, mode: deny }\n"

@@ -30,6 +30,11 @@ struct FieldKindTests {
             ("X-MS-Client-Principal", .hopStatement), ("x-ms-CLIENT-principal-id", .hopStatement),
             ("X-MS-Client-Princip", .other), ("X-MS-Client-Request-Id", .other),
             ("CloudFront-Forwarded-Proto", .hopStatement), ("CloudFront-Viewer", .other),
+            ("Cache-Control", .cacheControl), ("CACHE-CONTROL", .cacheControl),
+            ("Cloudflare-CDN-Cache-Control", .targetedCacheControl),
+            ("Cloudflare-CDN-Cache-Tag", .other), ("Cloudflare-CDN", .other),
+            ("Netlify-CDN-Cache-Control", .targetedCacheControl),
+            ("Vercel-CDN-Cache-Control", .targetedCacheControl), ("Netlify-CDN", .other),
         ] as [(String, FieldKind)]
     )
     func `a name is known in any case and only as a whole`(_ name: String, _ kind: FieldKind) throws

@@ -46,6 +46,11 @@ import Testing
         #expect(JSONPointer("/a~") == nil)
     }
 
+    @Test(arguments: ["/a", "/a~1b/~0c/0", "/", "/a/"])
+    func `a pointer's text is what it was read from`(text: String) throws {
+        #expect(try #require(JSONPointer(text)).text == text)
+    }
+
     @Test func `every truncation is refused without a trap`() throws {
         let text = Array(#"{"a":[1,2,{"b":"\u00e4"}],"c":"x"}"#.utf8)
         let pointer = try #require(JSONPointer("/c"))

@@ -34,7 +34,8 @@ import Verification
         #expect(response.status == 401)
         let fields = fields(response)
         #expect(
-            fields["WWW-Authenticate"] == #"AppAttest error="counter-replayed", challenge="AQEA""#
+            fields["WWW-Authenticate"]
+                == #"AppAttest error="counter-replayed", next="sign-again", challenge="AQEA""#
         )
         #expect(fields["App-Attest-Challenge"] == "AQEA")
         let document = try document(response)
@@ -43,6 +44,21 @@ import Verification
         #expect(document["reason"] as? String == "counter-replayed")
         #expect(document["next"] as? String == "sign-again")
         #expect(document["challenge"] as? String == "AQEA")
+    }
+
+    @Test(arguments: [
+        (
+            Refusal.challengeSpent,
+            #"AppAttest error="challenge-spent", next="sign-again", challenge="AQEA", "#
+                + #"sign="target""#
+        ),
+        (.keyUnknown, #"AppAttest error="key-unknown", next="enrol", sign="target""#),
+    ])
+    func `a 401 says what is to be signed`(refusal: Refusal, expected: String) {
+        var details = LocalResponse.Details(challenge: "AQEA")
+        details.signing = #"sign="target""#
+        let fields = fields(LocalResponse(.refused(refusal), details))
+        #expect(fields["WWW-Authenticate"] == expected)
     }
 
     @Test func `an unknown key is sent to enrol, not to sign again`() throws {

@@ -28,7 +28,7 @@ import Verification
                 "version-refused", "key-revoked", "certificate-untrusted", "certificate-expired",
                 "nonce-mismatch", "key-id-mismatch", "access-control-mismatch", "counter-not-zero",
                 "receipt-refused", "risk-exceeded",
-                "device-flagged", "unsupported",
+                "device-flagged", "unsupported", "preflight",
             ]
         ),
         (413, ["content-too-large"]), (404, ["no-rule"]),

@@ -247,6 +247,7 @@ extension BuildPolicy {
         let elsewhere: Set<Refusal> = [
             .storeUnavailable, .signedFieldRepeated, .addressThrottled, .noRule, .riskExceeded,
             .deviceFlagged, .challengesExhausted, .addressHeld, .heldFull, .spillFailed,
+            .preflight,
         ]
         let tried = Set(RefusedCase.all.map(\.refusal))
         #expect(Set(Refusal.allCases).subtracting(tried) == ofEnrolment.union(elsewhere))
@@ -408,5 +409,51 @@ extension BuildPolicy {
         }
         #expect(ruling.verdict == .refuse(.signatureMismatch))
         #expect(!ruling.isExcused)
+    }
+
+    private static func preflight() -> Wire {
+        var wire = Wire("OPTIONS", "/v1/orders?dry=1")
+        wire.set("Origin", "https://a.example")
+        wire.set("Access-Control-Request-Method", "POST")
+        return wire
+    }
+
+    @Test func `a preflight passes under a rule that says so, without a verdict of pass`() throws {
+        var trial = try Trial()
+        let rule = Trial.rule { $0.preflight = .forward }
+        let ruling = try trial.judge(Self.preflight(), rule)
+        #expect(ruling.verdict == .refuse(.preflight))
+        #expect(ruling.keyID == nil && ruling.signer == nil)
+        #expect(Decision(ruling, rule: rule, isEnforced: true) == .forward)
+        #expect(trial.judge.verifications == 0)
+    }
+
+    @Test func `a preflight is judged like any request where the rule says nothing`() throws {
+        var trial = try Trial()
+        let ruling = try trial.judge(Self.preflight(), Trial.rule())
+        #expect(ruling.verdict == .refuse(.assertionMissing))
+        #expect(
+            Decision(ruling, rule: Trial.rule(), isEnforced: true) == .refuse(.assertionMissing)
+        )
+    }
+
+    @Test(arguments: [
+        "Cookie", "Authorization", "X-HTTP-Method-Override", "x-key", "x-assertion", "x-challenge",
+        "App-Attest-Key-Id",
+    ])
+    func `a preflight with anything to prove or to obey is judged`(name: String) throws {
+        var trial = try Trial()
+        let rule = Trial.rule {
+            $0.preflight = .forward
+            $0.fields = FieldNames(
+                keyID: Array("x-key".utf8),
+                assertion: Array("x-assertion".utf8),
+                challenge: Array("x-challenge".utf8),
+                unsupported: Array("x-unsupported".utf8)
+            )
+        }
+        var wire = Self.preflight()
+        wire.set(name, "DELETE")
+        #expect(try trial.judge(wire, rule).verdict == .refuse(.assertionMissing))
     }
 }

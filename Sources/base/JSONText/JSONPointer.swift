@@ -34,6 +34,11 @@ package struct JSONPointer: Hashable, Sendable {
         self.tokens = tokens
     }
 
+    /// The pointer as ``init(_:)`` reads it.
+    package var text: String {
+        tokens.map { "/" + $0.replacing("~", with: "~0").replacing("/", with: "~1") }.joined()
+    }
+
     /// The bytes of the string at this place; `nil` when the text is no JSON, the place does not
     /// exist, is no string, or is ambiguous.
     package func string(in text: Span<UInt8>) -> [UInt8]? {

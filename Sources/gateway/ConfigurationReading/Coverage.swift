@@ -65,6 +65,9 @@ struct Coverage {
         if rule.unsupported == .forward {
             add("unsupported", found: "forward, which anybody can ask for", use: "refuse")
         }
+        if rule.preflight == .forward {
+            add("preflight", found: "forward, for OPTIONS that anybody can send", use: "judge")
+        }
         if rule.onError == .forward {
             add("on_error", found: "forward, while the store fails", use: "refuse")
         }

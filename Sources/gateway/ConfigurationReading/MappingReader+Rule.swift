@@ -90,13 +90,10 @@ extension MappingReader {
                 ["content": .content, "challenge": .challenge][text]
             }
         }
-        let parts: [(name: String, part: SignedParts)] = [
-            ("method", .method), ("target", .target), ("body", .body), ("challenge", .challenge),
-        ]
         let before = log.problems.count
-        let names = parts.map(\.name)
+        let names = SignedParts.all.names
         let list = list(key, of: names.joined(separator: ", "), words: names) { text in
-            parts.first { $0.name == text }?.part
+            SignedParts.named.first { $0.name == text }?.part
         }
         guard let list, log.problems.count == before else { return nil }
         let all = list.reduce(into: SignedParts()) { $0.insert($1.value) }

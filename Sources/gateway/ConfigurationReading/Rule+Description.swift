@@ -15,12 +15,13 @@ extension Rule {
         var lines = ["signs \(signing.text)"]
         var challengeText = "challenge \(challenge.rawValue)"
         if case .jsonPointer(let pointer) = challengeSource {
-            challengeText += " at /\(pointer.tokens.joined(separator: "/")) of the content"
+            challengeText += " at \(pointer.text) of the content"
         }
         lines.append("\(challengeText), counter \(counter.text)")
         if let text = body.text { lines.append(text) }
         if onError == .forward { lines.append("forwarded when the store fails") }
         if unsupported == .forward { lines.append("forwarded when the app says it can't attest") }
+        if preflight == .forward { lines.append("CORS preflights forwarded unjudged") }
         if fields != .standard {
             lines.append("fields \(fields.all.map { String(decoding: $0, as: UTF8.self) })")
         }
@@ -35,12 +36,7 @@ extension SigningForm {
         case .content: return "the content"
         case .challenge: return "the challenge"
         case .lines(let parts, let headers):
-            let names: [(part: SignedParts, name: String)] = [
-                (.method, "method"), (.target, "target"), (.body, "body"),
-                (.challenge, "challenge"),
-            ]
-            let signed = names.filter { parts.contains($0.part) }.map(\.name)
-            return (signed + headers).joined(separator: ", ")
+            return (parts.names + headers).joined(separator: ", ")
         }
     }
 }

@@ -32,12 +32,13 @@ struct RuleDraft {
 
     static let keys = [
         "id", "match", "origin", "mode", "rollout", "apps", "sign", "headers", "challenge",
-        "counter", "body", "on_error", "unsupported", "fields", "next_challenge", "allow_encoded",
+        "counter", "body", "on_error", "unsupported", "preflight", "fields", "next_challenge",
+        "allow_encoded",
     ]
     /// Keys that say how to verify, and say nothing where nothing is verified.
     static let verifyingKeys = [
         "rollout", "apps", "sign", "headers", "challenge", "counter", "body", "on_error",
-        "unsupported", "fields", "next_challenge",
+        "unsupported", "preflight", "fields", "next_challenge",
     ]
 
     let reader: MappingReader
@@ -55,6 +56,7 @@ struct RuleDraft {
     let body: Located<BodyDraft>?
     let onError: Located<DependencyErrorRule>?
     let unsupported: Located<UnsupportedRule>?
+    let preflight: Located<PreflightRule>?
     let fields: Located<FieldNames>?
     let nextChallenge: Located<Bool>?
     let allowEncoded: [Located<PathConstructs.RawValue>]?
@@ -77,6 +79,7 @@ struct RuleDraft {
         body = reader.body("body")
         onError = reader.word("on_error")
         unsupported = reader.word("unsupported")
+        preflight = reader.word("preflight")
         fields = reader.fields("fields")
         nextChallenge = reader.flag("next_challenge")
         let names = PathConstructs.settingNames.map(\.name)

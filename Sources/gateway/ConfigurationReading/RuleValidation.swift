@@ -163,6 +163,7 @@ struct RuleValidation {
         demands.body = body(of: draft, signing: demands.signing)
         demands.onError = draft.onError?.value ?? .refuse
         demands.unsupported = draft.unsupported?.value ?? .refuse
+        demands.preflight = preflight(of: draft)
         demands.fields = draft.fields?.value ?? .standard
         if demands.challenge == .none, draft.nextChallenge?.value == true {
             useless(
@@ -175,6 +176,20 @@ struct RuleValidation {
         demands.sendsNextChallenge = draft.nextChallenge?.value ?? (demands.challenge == .required)
         checkHeaders(of: draft, fields: demands.fields)
         return demands
+    }
+
+    /// What happens to preflights, which are OPTIONS and nothing else.
+    private func preflight(of draft: RuleDraft) -> PreflightRule {
+        guard let stated = draft.preflight?.value else { return .judge }
+        if let methods = draft.match?.value.methods, !methods.contains("OPTIONS") {
+            useless(
+                draft,
+                "preflight",
+                with: "methods that leave OPTIONS out",
+                use: "OPTIONS among them, or no preflight"
+            )
+        }
+        return stated
     }
 
     private func signing(of draft: RuleDraft) -> SigningForm {

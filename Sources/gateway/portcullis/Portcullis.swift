@@ -12,7 +12,8 @@ struct Portcullis: ParsableCommand {
         version: GatewayServer.version,
         subcommands: [
             ServeCommand.self, CheckCommand.self, ExplainCommand.self, TestCommand.self,
-            KeysCommand.self, VerifyCommand.self, InspectCommand.self,
+            PlanCommand.self, KeysCommand.self, VerifyCommand.self,
+            InspectCommand.self,
         ]
     )
 

@@ -16,6 +16,14 @@ public struct SignedParts: OptionSet, Hashable, Sendable {
     public static let challenge = SignedParts(rawValue: 8)
     /// All four.
     public static let all: SignedParts = [.method, .target, .body, .challenge]
+
+    /// The parts by the names that rules and clients use, in the order of the lines.
+    package static let named: [(name: String, part: SignedParts)] = [
+        ("method", .method), ("target", .target), ("body", .body), ("challenge", .challenge),
+    ]
+
+    /// The names of the parts, in the order of the lines.
+    package var names: [String] { Self.named.filter { contains($0.part) }.map(\.name) }
 }
 
 /// What an assertion signs on a route.

@@ -34,3 +34,14 @@ package enum UnsupportedRule: String, CaseIterable, Sendable {
     /// Forwarded, marked, and counted apart.
     case forward
 }
+
+/// What happens to a CORS preflight, which no browser lets carry a proof.
+///
+/// Forwarding relies on the origin: an application that runs one handler for every method runs it
+/// for OPTIONS too, and a preflight is easily written by hand.
+package enum PreflightRule: String, CaseIterable, Sendable {
+    /// Judged like every request, and so refused where the rule enforces.
+    case judge
+    /// Forwarded, marked, and counted apart.
+    case forward
+}

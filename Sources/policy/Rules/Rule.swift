@@ -24,6 +24,7 @@ package final class Rule: Sendable {
         package var onError = DependencyErrorRule.refuse
         /// What a request gets that says that its device can't attest.
         package var unsupported = UnsupportedRule.refuse
+        package var preflight = PreflightRule.judge
         package var fields = FieldNames.standard
         /// Keys of which apps are admitted.
         package var apps = AppScope.production
@@ -48,6 +49,8 @@ package final class Rule: Sendable {
     /// Fields that the origin gets exactly as they were verified: signed ones, and those that the
     /// rule names itself. Standard names are guarded by their ``FieldKind`` everywhere.
     package let guardedFields: FieldNameSet
+    /// What clients are told of it.
+    package let notice: ClientNotice
 
     package init(
         id: String,
@@ -74,6 +77,7 @@ package final class Rule: Sendable {
             for name in demands.fields.all { guarded.insert(name) }
         }
         guardedFields = guarded
+        notice = ClientNotice(demands)
     }
 
     package var rollout: Rollout { demands.rollout }
@@ -84,6 +88,7 @@ package final class Rule: Sendable {
     package var body: BodyRule { demands.body }
     package var onError: DependencyErrorRule { demands.onError }
     package var unsupported: UnsupportedRule { demands.unsupported }
+    package var preflight: PreflightRule { demands.preflight }
     package var fields: FieldNames { demands.fields }
     package var apps: AppScope { demands.apps }
     package var sendsNextChallenge: Bool { demands.sendsNextChallenge }

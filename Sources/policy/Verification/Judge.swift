@@ -65,6 +65,9 @@ package struct Judge {
     ) -> Opening {
         self.mayVerify = mayVerify
         let fields = ProofFields(head.fields, octets, names: rule.fields)
+        if rule.preflight == .forward, fields.isEmpty, head.isPreflight(octets) {
+            return .ruled(.preflight)
+        }
         guard let keyText = fields.keyID, let assertionText = fields.assertion else {
             return .ruled(Self.unproven(rule, fields, named(fields, octets)))
         }

@@ -10,6 +10,11 @@ struct ProofFields {
     /// One of them occurs twice: which one counts would be a matter of taste.
     var isAmbiguous = false
 
+    /// Whether none of them is there.
+    var isEmpty: Bool {
+        keyID == nil && assertion == nil && challenge == nil && !isUnsupported
+    }
+
     /// Looks at every field once.
     init(_ section: borrowing FieldSection, _ octets: Span<UInt8>, names: FieldNames) {
         for index in section.fields.indices {

@@ -30,6 +30,8 @@ package enum Refusal: String, CaseIterable, Sendable {
     case riskExceeded = "risk-exceeded"
     case deviceFlagged = "device-flagged"
     case unsupported
+    /// A CORS preflight that the rule forwards unjudged: never an answer of the gateway's.
+    case preflight
     case contentTooLarge = "content-too-large"
     case enrolmentThrottled = "enrolment-throttled"
     case addressThrottled = "address-throttled"

@@ -33,7 +33,8 @@ package struct Ruling: Sendable {
     package var appID = ""
     /// Who attested the key; `nil` when the key is not known.
     package var environment: KeyEnvironment?
-    /// The rule forwards although the verdict is a refusal: clients that can't attest.
+    /// The rule forwards although the verdict is a refusal: clients that can't attest, and
+    /// preflights.
     package var isExcused = false
     /// What the content must hash to before its last bytes are released.
     package var expectedDigest: SHA256Digest?
@@ -81,6 +82,14 @@ package struct Ruling: Sendable {
         case .nothing, .verdict: settle(.unavailable)
         case .durability: settle(.unassured)
         }
+    }
+
+    /// Of a CORS preflight that the rule forwards unjudged. No pass, so that nothing behind the
+    /// gateway takes it for a proven request.
+    static var preflight: Ruling {
+        var ruling = Ruling(.refuse(.preflight))
+        ruling.isExcused = true
+        return ruling
     }
 
     package init(_ verdict: Verdict, keyID: KeyID? = nil) {

@@ -2,6 +2,7 @@ import ClientStreams
 import HTTPWire
 import Lanes
 import RequestFlow
+import Rules
 import Services
 import Telemetry
 import Verification
@@ -72,6 +73,8 @@ extension Exchange {
         let outcome = LocalOutcome.refused(refusal)
         var details = LocalResponse.Details()
         if outcome.row.nextStep == .signAgain { details.challenge = proxy.challenge() }
+        // A rule that judges nothing has no refusal that says how to sign.
+        details.signing = flow.rule.notice.challengeParameters
         if refusal == .addressThrottled {
             details.waitSeconds = Int(account.wait / 1_000_000_000) + 1
         }

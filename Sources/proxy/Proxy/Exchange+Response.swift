@@ -4,6 +4,7 @@ import Lanes
 import Origins
 import RequestFlow
 import Rules
+import Services
 import Telemetry
 import Verification
 
@@ -59,7 +60,7 @@ extension Exchange {
         case .relay(let start, let held):
             if case .drop = held { dropContent() }
             if case .early = start { client?.endAfterResponse() }
-            client?.beginResponse(head, octets, adding: nextChallenge())
+            client?.beginResponse(head, octets, adding: notes(head, octets))
             return true
         case .beginTunnel:
             beginTunnel(head, octets, rest)
@@ -74,9 +75,24 @@ extension Exchange {
         client?.append(piece)
     }
 
-    private func nextChallenge() -> [(name: StaticString, value: String)] {
-        guard flow.rule.mode != .off, flow.rule.sendsNextChallenge else { return [] }
-        return [("App-Attest-Challenge", proxy.challenge())]
+    /// What the gateway tells the client in an origin's response: the next challenge, and what the
+    /// client has to do before the rule can be enforced for it.
+    ///
+    /// Nothing where a shared cache may keep the response: other clients would get it.
+    private func notes(
+        _ head: borrowing ResponseHead,
+        _ octets: Span<UInt8>
+    ) -> [(name: StaticString, value: String)] {
+        let rule = flow.rule
+        guard rule.mode != .off else { return [] }
+        let next = flow.judgement.refusal.flatMap { rule.notice.nextStep(after: $0) }
+        guard rule.sendsNextChallenge || next != nil,
+            !head.mayBeShared(octets, answering: flow.facts.method)
+        else { return [] }
+        var notes: [(name: StaticString, value: String)] = []
+        if let next { notes.append(("App-Attest-Next", next)) }
+        if rule.sendsNextChallenge { notes.append(("App-Attest-Challenge", proxy.challenge())) }
+        return notes
     }
 
     /// Hands both connections to a tunnel, which outlives the request.
@@ -102,5 +118,17 @@ extension Exchange {
             fromClient: early,
             fromOrigin: rest.count
         )
+    }
+}
+
+extension ClientNotice {
+    /// What a client has to do whose request was forwarded although it would be refused, where it
+    /// can do anything.
+    fileprivate func nextStep(after refusal: Refusal) -> String? {
+        switch LocalOutcome.refused(refusal).row.nextStep {
+        case .enrol: enrol
+        case .signAgain: signAgain
+        case .fixClient, .none, .retryLater, .unsaid: nil
+        }
     }
 }

@@ -30,6 +30,15 @@ package enum Judgement: Sendable {
         }
     }
 
+    /// The refusal that the verdict is, whether or not it is enforced.
+    package var refusal: Refusal? {
+        switch self {
+        case .none, .provisional: nil
+        case .given(let ruling, _):
+            if case .refuse(let refusal) = ruling.verdict { refusal } else { nil }
+        }
+    }
+
     /// Whether the verdict is a pass.
     var isPass: Bool {
         switch self {

@@ -38,6 +38,10 @@ package enum FieldKind: UInt8, CaseIterable, Sendable {
     case contentDigest, contentType, contentEncoding, authorization, cookie
     // Of responses.
     case setCookie, wwwAuthenticate, server
+    case cacheControl, expires, lastModified
+    /// `CDN-Cache-Control` (RFC 9213) and similar fields. The caches that they are for read them
+    /// in place of Cache-Control.
+    case targetedCacheControl
 }
 
 /// A set of field kinds, one bit each.
@@ -98,6 +102,20 @@ extension FieldKindSet {
     /// gateway's.
     package static let neverToClient: FieldKindSet = [
         hopByHop, verdict, FieldKindSet([.appAttestChallenge]),
+    ]
+
+    /// What a response says to caches.
+    static let caching = FieldKindSet([
+        .cacheControl, .expires, .lastModified, .targetedCacheControl,
+    ])
+
+    /// What no CORS preflight has; see ``RequestHead/isPreflight(_:)``.
+    static let neverInPreflight: FieldKindSet = [
+        proof, verdict,
+        FieldKindSet([
+            .authorization, .cookie, .contentType, .contentEncoding, .contentDigest, .expect,
+            .upgrade, .http2Settings, .methodOverride,
+        ]),
     ]
 
     /// What can't be removed by naming it in Connection (RFC 9110 §7.6.1 ¶9).

@@ -133,5 +133,16 @@ extension KnownFieldNames {
         ("set-cookie", .setCookie),
         ("www-authenticate", .wwwAuthenticate),
         ("server", .server),
+        ("cache-control", .cacheControl),
+        ("expires", .expires),
+        ("last-modified", .lastModified),
+        // For the caches of one operator: RFC 9213, Akamai, Fastly and Varnish, nginx, Vercel.
+        // Cloudflare's and Netlify's names are too long for this table: see the families.
+        ("cdn-cache-control", .targetedCacheControl),
+        ("akamai-cache-control", .targetedCacheControl),
+        ("edge-control", .targetedCacheControl),
+        ("surrogate-control", .targetedCacheControl),
+        ("x-accel-expires", .targetedCacheControl),
+        ("vercel-cdn-cache-control", .targetedCacheControl),
     ]
 }

@@ -98,6 +98,12 @@ struct KnownFieldNames: Sendable {
         case 0x6F72_6664_756F_6C63:  // "cloudfro", then "nt-forwa", "rded-pro"
             return second == 0x6177_726F_662D_746E && name.third == 0x6F72_702D_6465_6472
                 ? .hopStatement : .other
+        case 0x616C_6664_756F_6C63:  // "cloudfla", then "re-cdn-c", "ache-con"
+            return second == 0x632D_6E64_632D_6572 && name.third == 0x6E6F_632D_6568_6361
+                ? .targetedCacheControl : .other
+        case 0x2D79_6669_6C74_656E:  // "netlify-", then "cdn-cach", "e-contro"
+            return second == 0x6863_6163_2D6E_6463 && name.third == 0x6F72_746E_6F63_2D65
+                ? .targetedCacheControl : .other
         case 0x6574_7461_2D70_7061:  // "app-atte", then "st-"
             return second & 0xFF_FFFF == 0x2D_7473 ? .appAttestOther : .other
         case 0x7461_2D70_7061_2D78:  // "x-app-at", then "test-"

@@ -46,14 +46,18 @@ extension HeadWriter {
             out.append(octets, head.reason)
             out.appendLineEnd()
         }
+        var dropping = options.dropping.union(.hopByHop)
+        let namesOwnScheme = head.fields.namesOwnScheme(octets)
+        if namesOwnScheme { dropping.insert(FieldKindSet(.wwwAuthenticate)) }
         copy(
             head.fields,
             octets,
             from: start,
             firstLine: firstLine,
-            dropping: options.dropping.union(.hopByHop),
+            dropping: dropping,
             into: &out
         )
+        if namesOwnScheme { head.fields.appendForeignChallenges(octets, to: &out) }
         if options.framing == .none {
             // RFC 9110 §8.6 ¶8: not in 1xx and 204.
             if head.status >= 200, head.status != 204, let length = head.contentLength {

@@ -11,6 +11,9 @@ package struct LocalResponse: Sendable {
     package struct Details: Sendable {
         /// A fresh challenge as base64url text, for those that say "sign again".
         package var challenge: String?
+        /// What requests have to sign, as parameters of a 401's challenge; empty where it is said
+        /// nowhere.
+        package var signing = ""
         /// Seconds to wait, at least 1, for those that say "later".
         package var waitSeconds = 1
         /// The methods that a 405 lists.
@@ -70,7 +73,11 @@ package struct LocalResponse: Sendable {
         case .none: break
         case .authenticate:
             var value = #"AppAttest error="\#(outcome.reason)""#
-            if let challenge = details.challenge { value += #", challenge="\#(challenge)""# }
+            value += #", next="\#(row.nextStep.rawValue)""#
+            if row.nextStep == .signAgain, let challenge = details.challenge {
+                value += #", challenge="\#(challenge)""#
+            }
+            if !details.signing.isEmpty { value += ", " + details.signing }
             fields.append(("WWW-Authenticate", value))
         case .allow:
             fields.append(("Allow", details.allowed.map(\.text).joined(separator: ", ")))

@@ -37,6 +37,8 @@ extension LocalRow {
         case .riskExceeded: forbidden("The device's risk metric is too high.")
         case .deviceFlagged: forbidden("The device was flagged.")
         case .unsupported: forbidden("Clients that can't attest are not admitted.")
+        // Never sent: what is found a preflight is forwarded.
+        case .preflight: forbidden("A CORS preflight carries no proof.")
         case .contentTooLarge:
             LocalRow(413, .client, .none, "The content is larger than the route allows.")
         case .noRule:

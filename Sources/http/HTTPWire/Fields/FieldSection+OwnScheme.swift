@@ -1,0 +1,54 @@
+/// The gateway's own authentication scheme in an origin's WWW-Authenticate.
+///
+/// Clients do what a challenge of the scheme `AppAttest` says, and only the gateway may say it.
+extension FieldSection {
+    /// Whether a line names the scheme. Any word counts, also one in a quoted string;
+    /// ``HeadWriter`` then looks closer.
+    func namesOwnScheme(_ octets: Span<UInt8>) -> Bool {
+        guard kinds.contains(.wwwAuthenticate) else { return false }
+        for field in fields where field.kind == .wwwAuthenticate {
+            var index = field.value.lowerBound
+            let end = field.value.upperBound
+            while index < end {
+                let start = index
+                while index < end, OctetSet.token.contains(octets[index]) { index += 1 }
+                if Self.isOwnScheme(octets, start..<index) { return true }
+                index += 1
+            }
+        }
+        return false
+    }
+
+    /// Appends the lines of WWW-Authenticate without the challenges of the scheme. A line that
+    /// can't be read is left out.
+    ///
+    /// RFC 9110 §11.6.1: a list of challenges, whose parameters are a list too, so that an element
+    /// is either a new challenge or a parameter of the one before, also of the line before.
+    func appendForeignChallenges(_ octets: Span<UInt8>, to out: inout [UInt8]) {
+        var isOwn = false
+        for field in fields where field.kind == .wwwAuthenticate {
+            let start = out.count
+            var separator: StaticString = "WWW-Authenticate: "
+            var list = ListElements(field.value)
+            while let element = list.next(octets) {
+                // A scheme is never followed by "=": behind it is a space and a parameter.
+                if !element.hasValue { isOwn = Self.isOwnScheme(octets, element.name) }
+                guard !isOwn else { continue }
+                out.append(separator)
+                out.append(octets, element.range)
+                separator = ", "
+            }
+            if list.isMalformed {
+                out.removeLast(out.count - start)
+                // Nobody can say to what the next line's parameters belong.
+                isOwn = true
+            } else if out.count > start {
+                out.appendLineEnd()
+            }
+        }
+    }
+
+    private static func isOwnScheme(_ octets: Span<UInt8>, _ word: Range<Int>) -> Bool {
+        OctetScan.equal(octets, word, "appattest")
+    }
+}

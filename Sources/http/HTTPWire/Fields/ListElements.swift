@@ -1,0 +1,82 @@
+/// Walks the elements of a comma-separated list (RFC 9110 §5.6.1) in which commas may stand in
+/// quoted strings. Empty elements are skipped.
+///
+/// For Cache-Control and WWW-Authenticate, whose elements all begin with a token.
+struct ListElements {
+    /// One element.
+    struct Element {
+        /// From its first byte to its last, without white space at its ends.
+        let range: Range<Int>
+        /// The token at its beginning.
+        let name: Range<Int>
+        /// Whether `=` follows the name: a parameter or a directive with an argument.
+        let hasValue: Bool
+    }
+
+    /// Whether the rest could not be read: an element without a name, a quoted string without an
+    /// end, or a byte that neither has. The walk has then ended.
+    private(set) var isMalformed = false
+    private var position: Int
+    private let end: Int
+
+    init(_ value: Range<Int>) {
+        position = value.lowerBound
+        end = value.upperBound
+    }
+
+    /// The next element; `nil` at the end of the list, or where it is malformed.
+    mutating func next(_ octets: Span<UInt8>) -> Element? {
+        while position < end,
+            octets[position] == UInt8(ascii: ",") || Octet.isBlank(octets[position])
+        {
+            position += 1
+        }
+        guard position < end else { return nil }
+        let start = position
+        while position < end, OctetSet.token.contains(octets[position]) { position += 1 }
+        let name = start..<position
+        var index = position
+        while index < end, Octet.isBlank(octets[index]) { index += 1 }
+        let hasValue = index < end && octets[index] == UInt8(ascii: "=")
+        guard !name.isEmpty, skipRest(octets) else {
+            isMalformed = true
+            position = end
+            return nil
+        }
+        let range = OctetScan.trimmed(octets, start..<position)
+        return Element(range: range, name: name, hasValue: hasValue)
+    }
+
+    /// Goes to the comma behind the element; `false` where a byte is in the way.
+    private mutating func skipRest(_ octets: Span<UInt8>) -> Bool {
+        while position < end {
+            switch octets[position] {
+            case UInt8(ascii: ","): return true
+            case UInt8(ascii: "\""):
+                guard skipQuoted(octets) else { return false }
+            // token68 (RFC 9110 §11.2) has a slash.
+            case UInt8(ascii: "="), UInt8(ascii: "/"), Octet.space, Octet.tab: position += 1
+            case let octet:
+                guard OctetSet.token.contains(octet) else { return false }
+                position += 1
+            }
+        }
+        return true
+    }
+
+    private mutating func skipQuoted(_ octets: Span<UInt8>) -> Bool {
+        position += 1
+        while position < end {
+            switch octets[position] {
+            case UInt8(ascii: "\""):
+                position += 1
+                return true
+            case UInt8(ascii: "\\"): position += 2
+            default: position += 1
+            }
+        }
+        // An escape at the very end led one byte too far.
+        position = end
+        return false
+    }
+}

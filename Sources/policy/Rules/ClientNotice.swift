@@ -1,0 +1,41 @@
+import RequestBinding
+
+/// What a client is told of a rule: what its requests have to sign. Written once, with the rule.
+///
+/// Every value is a list of words separated by spaces: tokens, which a quoted string (RFC 9110
+/// §5.6.4) and a string of structured fields (RFC 8941 §3.3.3) hold without escapes.
+package struct ClientNotice: Sendable {
+    /// The parameters of a 401's challenge: `sign="method target", headers="idempotency-key"`.
+    package let challengeParameters: String
+    /// `App-Attest-Next` for a client that has to enrol a key: an item with parameters
+    /// (RFC 8941 §3.3), as `enrol;sign="method target";headers="idempotency-key"`.
+    package let enrol: String
+    /// `App-Attest-Next` for a client that has to sign again.
+    package let signAgain: String
+
+    init(_ demands: Rule.Demands) {
+        var parameters = [("sign", demands.signing.words)]
+        if case .lines(_, let headers) = demands.signing, !headers.isEmpty {
+            parameters.append(("headers", headers))
+        }
+        let texts = parameters.map { name, words in
+            "\(name)=\"\(words.joined(separator: " "))\""
+        }
+        challengeParameters = texts.joined(separator: ", ")
+        enrol = (["enrol"] + texts).joined(separator: ";")
+        signAgain = (["sign-again"] + texts).joined(separator: ";")
+    }
+}
+
+extension SigningForm {
+    /// What is signed, without fields, in the words that clients are told: those of a rule's
+    /// `sign`. The form that signs the challenge alone has a word of its own, since the line form
+    /// may sign nothing but the challenge too.
+    var words: [String] {
+        switch self {
+        case .content: ["content"]
+        case .challenge: ["challenge-text"]
+        case .lines(let parts, _): parts.names
+        }
+    }
+}

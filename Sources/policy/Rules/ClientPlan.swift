@@ -1,0 +1,102 @@
+import JSONText
+import RequestBinding
+
+/// What an app has to know of the rules to sign its requests without asking: a JSON document that
+/// is shipped with it. `portcullis plan` writes it.
+///
+/// The rules stand in their order, and the first that a request meets decides, as in the gateway.
+/// Paths are matched as they are written: where servers read one in several ways, the gateway
+/// decides by what is written too, or refuses. Modes, rollouts and apps are policy, and not told.
+package struct ClientPlan: Sendable {
+    /// Of the document; apps ignore one that they don't know.
+    package static let version = 1
+
+    private let rules: RuleSet
+    private let endpoints: String
+
+    /// - endpoints: the path below which the gateway answers itself.
+    package init(_ rules: RuleSet, endpoints: String) {
+        self.rules = rules
+        self.endpoints = endpoints
+    }
+
+    /// The document, laid out for people and for version control.
+    package var json: [UInt8] {
+        var document = JSONWriter(.indented)
+        document.object { document in
+            document.member("portcullis_plan", Self.version)
+            document.member("endpoints", endpoints)
+            document.array("rules") { list in
+                for rule in rules.rules.dropLast() {
+                    list.object { entry in
+                        entry.member("name", rule.id)
+                        Self.write(rule.match, to: &entry)
+                        Self.write(rule, to: &entry)
+                    }
+                }
+            }
+            if rules.fallback.mode.verifies {
+                document.object("unmatched") { Self.write(rules.fallback, to: &$0) }
+            } else {
+                document.member("unmatched", nil as String?)
+            }
+        }
+        return document.line
+    }
+
+    private static func write(_ match: RouteMatch, to entry: inout JSONWriter) {
+        write("hosts", [match.host.text], to: &entry)
+        // Apps need not know that a rule for GET is for HEAD too.
+        let methods = match.methods.map { named in
+            named.contains("GET") && !named.contains("HEAD") ? named + ["HEAD"] : named
+        }
+        write("methods", methods ?? ["*"], to: &entry)
+        write("paths", [match.path.text], to: &entry)
+    }
+
+    /// What has to be proven; `sign` is empty where that is nothing.
+    private static func write(_ rule: Rule, to entry: inout JSONWriter) {
+        guard rule.mode.verifies else { return write("sign", [], to: &entry) }
+        write("sign", rule.signing.words, to: &entry)
+        var headers: [String] = []
+        switch rule.signing {
+        case .lines(_, let names):
+            entry.member("form", "lines")
+            headers = names
+        case .content: entry.member("form", "content")
+        case .challenge: entry.member("form", "challenge")
+        }
+        write("headers", headers, to: &entry)
+        entry.member("challenge", rule.challenge.rawValue)
+        if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {
+            entry.member("challenge_pointer", pointer.text)
+        }
+        switch rule.body {
+        case .none: entry.member("digest", "none")
+        case .held: entry.member("digest", "held")
+        case .streamed: entry.member("digest", "streamed")
+        }
+        switch rule.counter {
+        case .strict: entry.member("counter", "strict")
+        case .window(let width): entry.member("counter", width)
+        }
+        write("accept", ["assertion"], to: &entry)
+        write(rule.fields, to: &entry)
+    }
+
+    /// The names of fields that are not the usual ones.
+    private static func write(_ names: FieldNames, to entry: inout JSONWriter) {
+        guard names != .standard else { return }
+        let keys = ["key_id", "assertion", "challenge", "unsupported"]
+        entry.object("fields") { fields in
+            for (key, (name, usual)) in zip(keys, zip(names.all, FieldNames.standard.all))
+            where name != usual {
+                fields.member(key, String(decoding: name, as: UTF8.self))
+            }
+        }
+    }
+
+    private static func write(_ name: String, _ texts: [String], to entry: inout JSONWriter) {
+        entry.array(name) { list in for text in texts { list.element(text) } }
+    }
+}

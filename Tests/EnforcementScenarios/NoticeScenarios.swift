@@ -1,0 +1,236 @@
+import AppAttest
+import Foundation
+import RequestBinding
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// What a client is told besides its answer: what to sign, what to do next, and nothing that
+    /// other clients could get from a cache.
+    @Suite struct Notices {
+        private static let signing = SigningForm.lines([.method, .target], headers: ["x-a"])
+        private static let parameters = #";sign="method target";headers="x-a""#
+
+        private static func rules(_ mode: String, _ more: String = "") -> String {
+            """
+            - id: orders
+              match: { path: /v1/orders }
+              mode: \(mode)
+              sign: [method, target]
+              headers: [x-a]
+            \(more)
+            """
+        }
+
+        private static func request(_ challenge: String? = nil) -> SoftwareKey.Request {
+            SoftwareKey.Request(
+                method: "GET",
+                target: "/v1/orders",
+                challenge: challenge,
+                fields: ["x-a": "1"]
+            )
+        }
+
+        // MARK: What is to be signed
+
+        @Test func `a client learns from a 401 what the route signs`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules("enforce"))
+            let client = try scenario.serve().client()
+            let missing = try client.send("GET", "/v1/orders")
+            let field = try #require(missing.value("WWW-Authenticate"))
+            let challenge = try #require(missing.member("challenge"))
+            #expect(
+                field == #"AppAttest error="assertion-missing", next="sign-again", "#
+                    + #"challenge="\#(challenge)", sign="method target", headers="x-a""#
+            )
+            var stranger = Scenario.device.makeKey()
+            let request = Self.request()
+            let unknown = try client.send(
+                request,
+                stranger.proof(of: request, signing: Self.signing)
+            )
+            #expect(
+                unknown.value("WWW-Authenticate")
+                    == #"AppAttest error="key-unknown", next="enrol", sign="method target", "#
+                    + #"headers="x-a""#
+            )
+        }
+
+        // MARK: What comes next
+
+        @Test func `an observed route tells a client without a key to enrol`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin(
+                fields: "App-Attest-Next: sign-again\r\nX_App_Attest_Next: x\r\n"
+            )
+            try scenario.configure(origin, rules: Self.rules("observe"))
+            var known = try scenario.imported()[0]
+            let client = try scenario.serve().client()
+            func next(_ key: inout SoftwareKey, _ damage: AssertionDamage? = nil) throws -> String?
+            {
+                let request = Self.request()
+                let proof = key.proof(of: request, signing: Self.signing, damage: damage)
+                let answer = try client.send(request, proof)
+                #expect(answer.status == 200)
+                let fields = answer.head.all("App-Attest-Next")
+                #expect(fields.count < 2)
+                return fields.first
+            }
+            var stranger = Scenario.device.makeKey()
+            #expect(try next(&stranger) == "enrol" + Self.parameters)
+            #expect(try next(&known) == nil)
+            #expect(try next(&known, .counterRepeated) == "sign-again" + Self.parameters)
+            // No key and no signature helps against that.
+            #expect(try next(&known, .signature) == nil)
+            let bare = try client.send("GET", "/v1/orders")
+            #expect(bare.head.all("App-Attest-Next") == ["sign-again" + Self.parameters])
+            // A route that judges nothing says nothing.
+            #expect(try client.send("GET", "/open").head.all("App-Attest-Next") == [])
+        }
+
+        @Test func `a client that the rollout spares is told what it will need`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            let rollout = "  rollout: { percent: 0%, by: key }"
+            try scenario.configure(origin, rules: Self.rules("enforce", rollout))
+            let client = try scenario.serve().client()
+            var stranger = Scenario.device.makeKey()
+            let request = Self.request()
+            let answer = try client.send(
+                request,
+                stranger.proof(of: request, signing: Self.signing)
+            )
+            #expect(answer.status == 200)
+            #expect(answer.value("App-Attest-Next") == "enrol" + Self.parameters)
+        }
+
+        // MARK: Caches
+
+        private static let cacheRules = ["shared", "private", "plain"].map { name in
+            """
+            - id: \(name)
+              match: { path: /\(name) }
+              origin: \(name)
+              mode: observe
+            """
+        }
+
+        @Test func `a response marked public carries no challenge`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let fields = [
+                ("shared", "Cache-Control: public, max-age=600\r\n"),
+                ("private", "Cache-Control: private, max-age=600\r\n"), ("plain", ""),
+            ]
+            let origins = try fields.map { name, fields in
+                let port = try scenario.origin(fields: fields).port
+                return "  \(name): { servers: [\"127.0.0.1:\(port)\"] }"
+            }
+            try scenario.configure(
+                origin: "127.0.0.1:1",
+                rules: Self.cacheRules.joined(separator: "\n"),
+                origins: origins.joined(separator: "\n")
+            )
+            let client = try scenario.serve().client()
+            for (name, _) in fields {
+                let answer = try client.send("GET", "/\(name)")
+                #expect(answer.status == 200)
+                let isTold = name != "shared"
+                #expect((answer.value("App-Attest-Challenge") != nil) == isTold, "\(name)")
+                #expect((answer.value("App-Attest-Next") != nil) == isTold, "\(name)")
+            }
+        }
+
+        // MARK: Preflights
+
+        private static let asked = [
+            ("Origin", "https://a.example"), ("Access-Control-Request-Method", "POST"),
+            ("Access-Control-Request-Headers", "app-attest-assertion"),
+        ]
+
+        @Test func `a CORS preflight reaches the origin where the rule says so`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin(fields: "Access-Control-Allow-Origin: *\r\n")
+            let rules = Self.rules("enforce", "  preflight: forward")
+            try scenario.configure(origin, rules: rules)
+            let gateway = try scenario.serve()
+            let answer = try gateway.client().send("OPTIONS", "/v1/orders", Self.asked)
+            #expect(answer.status == 200)
+            #expect(answer.value("Access-Control-Allow-Origin") == "*")
+            #expect(answer.value("App-Attest-Next") == nil)
+            let seen = try origin.seen(1)[0]
+            #expect(seen.method == "OPTIONS")
+            #expect(seen.head.value("Origin") == "https://a.example")
+            #expect(seen.head.all("App-Attest-Verdict") == ["refuse"])
+            #expect(seen.head.all("App-Attest-Reason") == ["preflight"])
+            let line = try gateway.line(about: "/v1/orders")
+            #expect(line["verdict"] as? String == "refuse")
+            #expect(line["reason"] as? String == "preflight")
+            let page = try gateway.adminClient().send("GET", "/metrics").text
+            let counted = page.split(separator: "\n").filter { $0.contains(#"reason="preflight""#) }
+            #expect(counted.contains { $0.hasSuffix(" 1") }, "\(counted)")
+        }
+
+        @Test(arguments: [
+            [("Content-Length", "1")], [("Cookie", "a=b")], [("Authorization", "Bearer x")],
+            [("X-HTTP-Method-Override", "POST")], [("Transfer-Encoding", "chunked")],
+            [("App-Attest-Unsupported", "1")], [("Origin", "https://b.example")],
+        ])
+        func `an OPTIONS request that carries more than a preflight is refused`(
+            more: [(String, String)]
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            let rules = Self.rules("enforce", "  preflight: forward")
+            try scenario.configure(origin, rules: rules)
+            let client = try scenario.serve().client()
+            let head = HTTPClient.head("OPTIONS", "/v1/orders", Self.asked + more) + "\r\n"
+            let content = more[0].0 == "Transfer-Encoding" ? "0\r\n\r\n" : "x"
+            let hasContent = more[0].0.contains("Length") || more[0].0.contains("Transfer")
+            let answer = try client.send(raw: Array((head + (hasContent ? content : "")).utf8))
+            #expect([401, 403].contains(answer.status))
+            #expect(origin.seen.isEmpty)
+        }
+
+        @Test func `a CORS preflight is judged where the rule does not say otherwise`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules("enforce"))
+            let answer = try scenario.serve().client().send("OPTIONS", "/v1/orders", Self.asked)
+            #expect(answer.reason == "assertion-missing")
+            #expect(origin.seen.isEmpty)
+        }
+
+        // MARK: The plan
+
+        @Test func `an app's plan is written from the configuration`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules("enforce"))
+            let file = scenario.path("portcullis.yaml")
+            let printed = try scenario.portcullis("plan", file)
+            #expect(printed.status == 0)
+            let plan = try JSONSerialization.jsonObject(with: Data(printed.printed.utf8))
+            let rules = (plan as? [String: Any])?["rules"] as? [[String: Any]]
+            #expect(rules?.count == 1)
+            #expect(rules?.first?["name"] as? String == "orders")
+            #expect(rules?.first?["headers"] as? [String] == ["x-a"])
+            let path = scenario.path("plan.json")
+            let written = try scenario.portcullis("plan", file, "-o", path)
+            #expect(written.status == 0 && written.printed.isEmpty)
+            #expect(try String(contentsOfFile: path, encoding: .utf8) == printed.printed)
+            let nowhere = try scenario.portcullis("plan", file, "-o", scenario.path("no/plan"))
+            #expect(nowhere.status == 1)
+            #expect(nowhere.complained.contains("no/plan can't be written"))
+        }
+    }
+}
