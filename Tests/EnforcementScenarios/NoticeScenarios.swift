@@ -109,6 +109,27 @@ extension Scenarios {
             #expect(answer.value("App-Attest-Next") == "enrol" + Self.parameters)
         }
 
+        @Test func `an origin can't tell a client what to do with its key`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin(
+                fields: """
+                    WWW-Authenticate: Basic realm="a, b", AppAttest error="x", next="enrol"\r
+                    WWW-Authenticate: Bearer, appattest next=enrol\r
+                    WWW-Authenticate: AppAttest error="no end\r
+                    App-Attest-Next: enrol\r
+
+                    """
+            )
+            try scenario.configure(origin, rules: "[]")
+            let answer = try scenario.serve().client().send("GET", "/open")
+            #expect(answer.status == 200)
+            #expect(
+                answer.head.all("WWW-Authenticate") == [#"Basic realm="a, b""#, "Bearer"]
+            )
+            #expect(answer.value("App-Attest-Next") == nil)
+        }
+
         // MARK: Caches
 
         private static let cacheRules = ["shared", "private", "plain"].map { name in

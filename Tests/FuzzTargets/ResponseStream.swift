@@ -73,6 +73,7 @@ package struct ResponseStream {
         let octets = arrived.span.extracting(range)
         var head = ResponseHead()
         try head.read(octets, to: method, upgradeSent: false, limits: limits)
+        checkPassing(head, octets)
         buffer.removeFirst(range.upperBound)
         if head.isInterim {
             interim += 1
@@ -84,6 +85,33 @@ package struct ResponseStream {
         isPersistent = head.isPersistent
         reader = BodyReader(head.framing, limits: limits)
         return true
+    }
+
+    /// Demands that what is passed on is read as the same once more: nothing that is taken out of a
+    /// head leaves a head from which more would be taken out.
+    private func checkPassing(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) {
+        let first = passed(head, octets)
+        var again = ResponseHead()
+        do throws(Malformed) {
+            var wide = limits
+            wide.headBytesMax = first.count
+            try again.read(first.span, to: method, upgradeSent: false, limits: wide)
+        } catch {
+            return FuzzTarget.demand(false, "a head that is passed on can be read: \(error)")
+        }
+        FuzzTarget.demand(passed(again, first.span) == first, "what is passed on stays as it is")
+        FuzzTarget.demand(
+            head.mayBeShared(octets, answering: .get)
+                || !again.mayBeShared(first.span, answering: .get),
+            "a response is not made public"
+        )
+    }
+
+    private func passed(_ head: borrowing ResponseHead, _ octets: Span<UInt8>) -> [UInt8] {
+        var out: [UInt8] = []
+        HeadWriter.beginResponse(head, octets, HeadWriter.ResponseOptions(), into: &out)
+        HeadWriter.endHead(into: &out)
+        return out
     }
 
     private mutating func advanceBody() throws(Malformed) -> Bool {

@@ -61,6 +61,9 @@ import Testing
         (["Last-Modified: x", "Cache-Control: no-store"], false),
         (["Expires: Thu, 01 Dec 2050 16:00:00 GMT", "Cache-Control: private"], false),
         (["Expires: Thu, 01 Dec 2050 16:00:00 GMT", "Cache-Control:"], true),
+        // A field that Connection names goes no further.
+        (["Cache-Control: no-store", "Last-Modified: x", "Connection: cache-control"], true),
+        (["Cache-Control: no-store", "X-A: 1", "Connection: x-a"], false),
     ])
     func `without Cache-Control a lifetime is stated, guessed, or not there`(
         lines: [String],

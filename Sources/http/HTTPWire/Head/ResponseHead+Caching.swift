@@ -19,6 +19,7 @@ extension ResponseHead {
     package func mayBeShared(_ octets: Span<UInt8>, answering method: Method) -> Bool {
         let said = fields.kinds.intersection(.caching)
         guard !said.isEmpty else { return false }
+        if losesCachingField { return true }
         if said.contains(.targetedCacheControl),
             CacheDirectives(fields, octets, of: .targetedCacheControl).letShare == true
         {
@@ -40,6 +41,13 @@ extension ResponseHead {
         case .get, .head, .other: return true
         case .post, .put, .delete, .options, .patch, .connect, .trace: return false
         }
+    }
+
+    /// Whether Connection names a field that was meant for caches: it ends here, and caches behind
+    /// the gateway go by what is left.
+    private var losesCachingField: Bool {
+        guard fields.connection.nominations > 0 else { return false }
+        return fields.fields.contains { $0.isNominated && FieldKindSet.caching.contains($0.kind) }
     }
 }
 
