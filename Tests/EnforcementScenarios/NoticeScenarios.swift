@@ -1,5 +1,6 @@
 import AppAttest
 import Foundation
+import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
 import Testing

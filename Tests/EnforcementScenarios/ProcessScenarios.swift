@@ -55,7 +55,7 @@ extension Scenarios {
             #expect(try gateway.client().send("GET", "/").status == 200)
             gateway.child.signal(number)
             #expect(try gateway.child.waitForEnd() == 0)
-            #expect(gateway.complaints(of: "draining") == 1)
+            #expect(try gateway.complaints(of: "draining") == 1)
         }
 
         @Test func `a killed gateway starts again at once on its port, with clients connected`()

@@ -98,7 +98,7 @@ extension Scenarios {
             #expect(ready.status == 503)
             #expect(ready.text.contains("store-degraded"))
             // Once, however often it is tried.
-            #expect(gateway.complaints(of: "can't be written, \(fault.rawValue): ") == 1)
+            #expect(try gateway.complaints(of: "can't be written, \(fault.rawValue): ") == 1)
         }
 
         @Test(arguments: Fault.allCases)
@@ -142,7 +142,7 @@ extension Scenarios {
             try gateway.waitUntil("a store that is written again", admin) {
                 $0["store_degraded"] == 0 && $0["commits_pending"] == 0
             }
-            #expect(gateway.complaints(of: "can be written again") == 1)
+            #expect(try gateway.complaints(of: "can be written again") == 1)
             #expect(try admin.send("GET", "/readyz").status == 200)
             #expect(try client.send(raw: keys[0].get("/v1/bare")).status == 200)
             for raw in [first, bare, lenient] {

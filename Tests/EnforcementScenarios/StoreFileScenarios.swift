@@ -63,7 +63,7 @@ extension Scenarios {
             let signed = key.get("/v1/signed", challenge: challenge)
             #expect(try client.send(raw: signed).status == 503)
             #expect(try gateway.stop() == 1)
-            #expect(gateway.complaints(of: "\(database) was deleted or replaced; a key") == 1)
+            #expect(try gateway.complaints(of: "\(database) was deleted or replaced; a key") == 1)
 
             // SQLite leaves the log, for somebody who has the database that it belongs to.
             if fate == .replaced {
@@ -82,7 +82,7 @@ extension Scenarios {
                 #expect(older.complained.contains(part), "\(part): \(older.complained)")
             }
             let accepted = try scenario.serve(arguments: ["--accept-older-store"])
-            #expect(accepted.complaints(of: "accepted") == 1)
+            #expect(try accepted.complaints(of: "accepted") == 1)
             #expect(try accepted.stop() == 0)
             #expect(try scenario.serve().stop() == 0)
         }
@@ -179,7 +179,7 @@ extension Scenarios {
             _ = try gateway.child.wait(for: "the end of the fault") { _, complained in
                 complained.contains("reads again") ? true : nil
             }
-            #expect(gateway.complaints(of: "can't be read") == 1)
+            #expect(try gateway.complaints(of: "can't be read") == 1)
             #expect(try admin.send("GET", "/readyz").status == 200)
             #expect(try client.send(raw: keys[0].get("/v1/bare")).status == 200)
             #expect(try client.send(raw: keys[1].get("/v1/bare")).reason == "key-revoked")

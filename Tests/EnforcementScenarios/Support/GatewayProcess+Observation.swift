@@ -52,9 +52,16 @@ extension GatewayProcess {
         return try #require(Int(line.filter(\.isNumber)))
     }
 
-    /// How often something stands in what it complained.
-    func complaints(of text: String) -> Int {
-        child.complained.split(separator: "\n").count { $0.contains(text) }
+    /// Waits for a line on standard error that says this, since the log is written beside what it
+    /// tells of.
+    ///
+    /// - Returns: how many lines say it.
+    func complaints(of text: String) throws -> Int {
+        try child.wait(for: "line that says \(text)") { _, complained in
+            let lines = complained.split(separator: "\n", omittingEmptySubsequences: false)
+            let count = lines.dropLast().count { $0.contains(text) }
+            return count > 0 ? count : nil
+        }
     }
 }
 
