@@ -174,9 +174,12 @@ extension Target {
 
 let package = Package(
     name: "portcullis",
+    // What the client needs: clocks and durations. Linux has no such limit.
+    platforms: [.iOS(.v16), .macOS(.v13), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
     products: [
         .library(name: "AppAttest", targets: ["AppAttest"]),
         .library(name: "DeviceKey", targets: ["DeviceKey"]),
+        .library(name: "PortcullisClient", targets: ["PortcullisClient"]),
         .library(name: "RequestBinding", targets: ["RequestBinding"]),
         .library(name: "SoftwareAuthenticator", targets: ["SoftwareAuthenticator"]),
         // For Tests/Benchmarks, a package of its own: it sees the products of this one, and what
@@ -279,6 +282,9 @@ let package = Package(
             links: [standalone]
         ),
 
+        // Sources/client: the app's half.
+        .part("PortcullisClient", in: "client", uses: ["RequestBinding", crypto]),
+
         // Sources/tools: for tests, demonstration and load. Never linked into the gateway.
         .part("SoftwareAuthenticator", in: "tools", uses: device),
         .part("LoadGenerator", in: "tools", uses: policy + sockets + load),
@@ -333,6 +339,7 @@ let package = Package(
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
         .tests("Inspection", uses: policy + stand + ["Challenges", "TestSupport"]),
+        .tests("PortcullisClient", uses: ["RequestBinding", "LoopbackKit", crypto]),
         .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
         .tests("LoadGenerator", uses: policy + load + ["Challenges"]),
         .scenarios(

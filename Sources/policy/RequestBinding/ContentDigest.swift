@@ -54,12 +54,11 @@ public enum ContentDigest {
 
     /// Keys of a dictionary are in lower case (RFC 8941 §3.1.2); nothing else is sha-256.
     private static func matches(_ value: Span<UInt8>, from start: Int, to end: Int) -> Bool {
-        let expected: [7 of UInt8] = [0x73, 0x68, 0x61, 0x2D, 0x32, 0x35, 0x36]
-        guard end - start == expected.count else { return false }
-        for index in 0..<expected.count where value[start + index] != expected[index] {
-            return false
-        }
-        return true
+        guard end - start == 7 else { return false }
+        // Eight bytes at most fit in the number, and "sha-256" is seven.
+        var name: UInt64 = 0
+        for index in start..<end { name = name << 8 | UInt64(value[index]) }
+        return name == 0x7368_612D_3235_36
     }
 
     private static func skipSpace(_ value: Span<UInt8>, from index: Int) -> Int {

@@ -1,0 +1,37 @@
+/// A rule of a plan: which requests it is for, and what it asks of them.
+struct PlanRule: Sendable {
+    let name: String
+    /// What it asks; `nil` for nothing.
+    let requirement: SigningRequirement?
+    /// In lower case; `*`, `*.example.com` or a host.
+    private let hosts: [String]
+    /// `nil` for every method.
+    private let methods: [String]?
+    private let paths: [PlanPath]
+
+    init(_ draft: PlanDraft.Rule) throws(SigningPlanError) {
+        name = draft.name
+        requirement = try draft.demand.requirement(of: draft.name)
+        hosts = (draft.hosts ?? ["*"]).map { $0.lowercased() }
+        methods = draft.methods
+        paths = (draft.paths ?? ["/**"]).map(PlanPath.init)
+    }
+
+    func matches(method: String, place: RequestPlace) -> Bool {
+        hosts.contains { Self.takes(host: place.host, $0) }
+            && (methods?.contains { Self.takes(method: method, $0) } ?? true)
+            && paths.contains { $0.matches(place.segments) }
+    }
+
+    /// `*.example.com` takes every host with a label or more in front of `example.com`.
+    private static func takes(host: String, _ pattern: String) -> Bool {
+        if pattern == "*" { return true }
+        guard pattern.hasPrefix("*.") else { return pattern == host }
+        return host.hasSuffix(pattern.dropFirst()) && host.utf8.count > pattern.utf8.count - 1
+    }
+
+    /// `GET` takes in `HEAD`, as with the gateway's rules.
+    private static func takes(method: String, _ name: String) -> Bool {
+        method == name || method == "HEAD" && name == "GET"
+    }
+}

@@ -1,0 +1,64 @@
+public import Foundation
+
+/// What the gateway's rules ask of each route, as `portcullis plan` writes it, to be shipped with
+/// the app.
+///
+/// A plan saves the first round trip to each route. Where it is silent or outdated, the client
+/// learns from the gateway's answers.
+public struct SigningPlan: Sendable {
+    /// What a plan says about a request.
+    public enum Answer: Hashable, Sendable {
+        /// The rule of this name asks for this.
+        case rule(String, SigningRequirement)
+        /// The rule of this name asks for nothing.
+        case off(String)
+        /// No rule matches, and the gateway asks for this of such requests.
+        case unmatched(SigningRequirement)
+        /// The plan does not say.
+        case silent
+    }
+
+    /// In matching order: the first that matches counts.
+    let rules: [PlanRule]
+    let unmatched: SigningRequirement?
+
+    /// Reads a plan.
+    ///
+    /// - Parameter json: the file that `portcullis plan` wrote.
+    public init(json: Data) throws(SigningPlanError) {
+        let draft: PlanDraft
+        do {
+            let version = try JSONDecoder().decode(PlanDraft.Version.self, from: json)
+            guard version.portcullis_plan == 1 else {
+                throw SigningPlanError.version(version.portcullis_plan)
+            }
+            draft = try JSONDecoder().decode(PlanDraft.self, from: json)
+        } catch let error as SigningPlanError {
+            throw error
+        } catch {
+            throw .malformed(String(describing: error))
+        }
+        var rules: [PlanRule] = []
+        for rule in draft.rules { rules.append(try PlanRule(rule)) }
+        self.rules = rules
+        unmatched = try draft.unmatched?.requirement(of: "unmatched")
+    }
+
+    /// What the plan says about a request.
+    ///
+    /// - Parameters:
+    ///   - method: as in the request line.
+    ///   - url: the URL that is sent.
+    public func answer(method: String, url: URL) -> Answer {
+        guard let place = RequestPlace(url) else { return .silent }
+        return answer(method: method, place: place)
+    }
+
+    func answer(method: String, place: RequestPlace) -> Answer {
+        for rule in rules where rule.matches(method: method, place: place) {
+            guard let requirement = rule.requirement else { return .off(rule.name) }
+            return .rule(rule.name, requirement)
+        }
+        return unmatched.map(Answer.unmatched) ?? .silent
+    }
+}

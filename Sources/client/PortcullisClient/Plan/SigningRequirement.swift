@@ -1,0 +1,57 @@
+public import RequestBinding
+
+/// What a route asks to be signed, and how.
+public struct SigningRequirement: Hashable, Sendable {
+    /// Whether a challenge is part of the proof.
+    public enum Challenge: String, Hashable, Sendable {
+        case required, optional, none
+    }
+
+    /// How counters are compared.
+    public enum Counter: Hashable, Sendable {
+        /// Each counter above the last one: one request at a time.
+        case strict
+        /// Any unused counter at most so far below the highest.
+        case window(Int)
+    }
+
+    /// A kind of proof.
+    public enum Kind: String, Hashable, Sendable {
+        case assertion, session
+    }
+
+    /// The bytes that are signed: parts and fields in lines, the content, or a challenge.
+    public var form: SigningForm
+    /// Whether a challenge is part of the proof.
+    public var challenge: Challenge
+    /// Where the content holds the challenge, as a JSON pointer. The app has put one there.
+    public var challengePointer: String?
+    /// Whether `Content-Digest` has to come with the head, because content is passed on while it
+    /// streams.
+    public var needsContentDigest: Bool
+    /// How counters are compared.
+    public var counter: Counter
+    /// The proofs that the route accepts.
+    public var accepts: Set<Kind>
+    /// The fields that carry the proof.
+    public var fields: ProofFields
+
+    /// What a route asks. The defaults are those of the gateway's rules.
+    public init(
+        form: SigningForm = .lines(.all, headers: []),
+        challenge: Challenge = .required,
+        challengePointer: String? = nil,
+        needsContentDigest: Bool = false,
+        counter: Counter = .window(64),
+        accepts: Set<Kind> = [.assertion],
+        fields: ProofFields = ProofFields()
+    ) {
+        self.form = form
+        self.challenge = challenge
+        self.challengePointer = challengePointer
+        self.needsContentDigest = needsContentDigest
+        self.counter = counter
+        self.accepts = accepts
+        self.fields = fields
+    }
+}

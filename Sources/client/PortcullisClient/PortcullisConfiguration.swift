@@ -1,0 +1,30 @@
+public import Foundation
+
+/// What a ``PortcullisSession`` is made from.
+public struct PortcullisConfiguration: Sendable {
+    /// The gateway's endpoints: `https://api.example.com/.well-known/app-attest`. Their origin is
+    /// the gateway's.
+    public var endpoints: URL
+    /// Further origins of the same gateway, as `https://cdn.example.com`. A proof is sent nowhere
+    /// else.
+    public var origins: [URL] = []
+    /// What routes ask, as `portcullis plan` wrote it. Without one, a first request to a route goes
+    /// without proof and learns from the answer.
+    public var plan: SigningPlan?
+    /// What is signed where neither the plan nor an answer says so; `nil` to ask first.
+    public var assumed: SigningRequirement?
+    /// Bytes that the gateway keeps with the key and gives to its origins: 1 to 256, such as a hash
+    /// of an account. They are bound to the key when it is attested.
+    public var context: Data?
+    /// Whether sessions are opened for routes that accept them.
+    public var usesSessions = true
+    /// How long the session waits, and how much it keeps.
+    public var limits = PortcullisLimits()
+    /// The time.
+    public var clock: any ClientClock = SystemClock()
+    /// A number from 0 up to 1, for jitter.
+    public var random: @Sendable () -> Double = { Double.random(in: 0..<1) }
+
+    /// A configuration with defaults for a gateway.
+    public init(endpoints: URL) { self.endpoints = endpoints }
+}

@@ -1,0 +1,13 @@
+/// Why a request was not sent, or its answer not read.
+public enum PortcullisError: Error, Hashable, Sendable {
+    /// The request has no URL, or one that is not of HTTP.
+    case urlUnfit
+    /// The file or stream with the content can't be read.
+    case contentUnreadable
+    /// The answer is none of HTTP.
+    case answerUnfit
+    /// The answer is longer than ``PortcullisLimits/answerBytes``.
+    case answerTooLarge
+    /// The session was closed.
+    case closed
+}

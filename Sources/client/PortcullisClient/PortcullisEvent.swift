@@ -1,0 +1,23 @@
+/// What happens in a session, for logs and metrics. No event holds a secret or an assertion.
+public enum PortcullisEvent: Hashable, Sendable {
+    /// The service made a key.
+    case keyGenerated(keyID: String)
+    /// The service was asked to attest a key. Each event is one call.
+    case attestationRequested(keyID: String)
+    /// The gateway has the key.
+    case enrolled(keyID: String)
+    /// No key is enrolled before a time.
+    case enrolmentHeld(EnrolmentHold)
+    /// A key was forgotten, because the gateway or the device refused it.
+    case keyForgotten(keyID: String, reason: String)
+    /// A session was opened.
+    case sessionOpened
+    /// The gateway refused a request.
+    case refused(GatewayRefusal)
+    /// A request is sent without proof.
+    case unproven(Proof.Absence)
+    /// It was learned from an answer what a route signs.
+    case routeLearned(route: String)
+    /// The store could not be read or written.
+    case storeFailed
+}

@@ -1,0 +1,43 @@
+/// How long a session waits, and how much it keeps. All times are in seconds.
+public struct PortcullisLimits: Hashable, Sendable {
+    /// The longest time that a request waits for its key to be enrolled.
+    public var enrolmentWait: Double = 10
+    /// The longest time that a request waits for a challenge.
+    public var challengeWait: Double = 5
+    /// The longest time that a request waits for a session to be opened.
+    public var sessionWait: Double = 5
+    /// The longest time that a request waits for the answer to another one, where a rule's counter
+    /// is `strict`.
+    public var strictWait: Double = 30
+    /// How often one request is sent, the first time included, redirects apart.
+    public var tries = 3
+    /// How many redirects are followed.
+    public var redirects = 10
+    /// How many keys are attested in 24 hours. Apple counts them against the device.
+    public var keysPerDay = 3
+    /// The first delay after a failed enrolment. It doubles, with jitter, up to
+    /// ``enrolmentDelayMax``.
+    public var enrolmentDelay: Double = 2
+    /// The longest delay between two enrolments, unless `Retry-After` asks for more.
+    public var enrolmentDelayMax: Double = 3600
+    /// The longest `Retry-After` that is obeyed. A longer one is cut to it.
+    public var retryAfterMax: Double = 86_400
+    /// How long a process that enrols keeps others from it. It begins anew with each step.
+    public var lease: Double = 30
+    /// The most challenges that are kept.
+    public var challengesKept = 16
+    /// How many challenges are asked for at once, at most 8.
+    public var challengesAsked = 4
+    /// How long a challenge is used whose lifetime nobody told.
+    public var challengeLifetime: Double = 60
+    /// The most bytes of a content stream, which is put into a file so that it can be signed. A
+    /// longer one is sent without proof.
+    public var spooledBytes = 64 << 20
+    /// The most bytes that ``PortcullisSession/data(for:)`` collects.
+    public var answerBytes = 256 << 20
+    /// The most routes of which it is remembered what they sign.
+    public var routesLearned = 128
+
+    /// The defaults.
+    public init() {}
+}

@@ -1,0 +1,27 @@
+#if canImport(FoundationNetworking)
+    public import FoundationNetworking
+#else
+    public import Foundation
+#endif
+
+/// What carries requests: ``URLSessionTransport``, or something of yours.
+///
+/// A transport sends what it gets, once. It follows no redirect, adds no signed field behind the
+/// client's back, and repeats nothing by itself, since a proof is good once.
+public protocol HTTPTransport: Sendable {
+    /// Adds the fields that the transport would add by itself and that a route may sign, such as
+    /// those of a session's configuration. What the request has already stays.
+    func prepared(_ request: URLRequest) -> URLRequest
+
+    /// Sends a request and returns when the head of its answer is there.
+    ///
+    /// - Parameters:
+    ///   - request: everything but the content; its `httpBody` and `httpBodyStream` are nil.
+    ///   - content: the content.
+    func send(_ request: URLRequest, content: RequestContent) async throws -> TransportAnswer
+}
+
+extension HTTPTransport {
+    /// Adds nothing.
+    public func prepared(_ request: URLRequest) -> URLRequest { request }
+}

@@ -1,0 +1,28 @@
+#if canImport(FoundationNetworking)
+    public import FoundationNetworking
+#else
+    public import Foundation
+#endif
+
+/// The head of an answer, and what the request carried that it answers.
+public struct ProvenResponse: Sendable {
+    /// The head. Its URL is that of the last request, when redirects were followed.
+    public let response: HTTPURLResponse
+    /// What the last request carried.
+    public let proof: Proof
+    /// What the gateway refused, when the answer is its own: a 401 with `WWW-Authenticate:
+    /// AppAttest`.
+    public let refusal: GatewayRefusal?
+    /// How often the request was sent.
+    public let tries: Int
+
+    /// The status code.
+    public var statusCode: Int { response.statusCode }
+
+    init(response: HTTPURLResponse, proof: Proof, refusal: GatewayRefusal?, tries: Int) {
+        self.response = response
+        self.proof = proof
+        self.refusal = refusal
+        self.tries = tries
+    }
+}

@@ -1,0 +1,22 @@
+public import Foundation
+
+/// Where a small record about this install's key is kept: a few kilobytes, opaque bytes.
+///
+/// Processes that share a key (an app and its extensions) share a store. What makes that safe is
+/// ``replace(_:with:)``, which must be atomic across all of them.
+public protocol EnrolmentStore: Sendable {
+    /// What is kept; `nil` when there is nothing, or when it is from an earlier install.
+    ///
+    /// - Throws: when the store can't be read now, as a Keychain before the first unlock. The client
+    ///   then sends without proof, and makes no key.
+    func read() async throws -> Data?
+
+    /// Keeps a new record if the store holds what the caller believes that it holds.
+    ///
+    /// - Parameters:
+    ///   - expected: what ``read()`` returned.
+    ///   - record: what to keep; `nil` to keep nothing.
+    /// - Returns: whether it is kept now. `false` means that another process was faster.
+    /// - Throws: when the store can't be written now.
+    func replace(_ expected: Data?, with record: Data?) async throws -> Bool
+}
