@@ -22,17 +22,20 @@ public struct PortcullisLimits: Hashable, Sendable {
     public var enrolmentDelayMax: Double = 3600
     /// The longest `Retry-After` that is obeyed. A longer one is cut to it.
     public var retryAfterMax: Double = 86_400
+    /// The longest time that a call of the service takes. A slower one counts as
+    /// ``AttestationServiceError/serverUnavailable``; what it still brings is used by the next try.
+    public var serviceWait: Double = 60
     /// How long a process that enrols keeps others from it. It begins anew with each step.
-    public var lease: Double = 30
+    public var lease: Double = 90
     /// The most challenges that are kept.
     public var challengesKept = 16
     /// How many challenges are asked for at once, at most 8.
     public var challengesAsked = 4
     /// How long a challenge is used whose lifetime nobody told.
     public var challengeLifetime: Double = 60
-    /// The most bytes of a content stream, which is put into a file so that it can be signed. A
-    /// longer one is sent without proof.
-    public var spooledBytes = 64 << 20
+    /// The most bytes of a content stream, which is put into a file so that it can be signed and
+    /// sent again. A longer one is an error, and has to be uploaded from a file.
+    public var spooledBytes = 1 << 30
     /// The most bytes that ``PortcullisSession/data(for:)`` collects.
     public var answerBytes = 256 << 20
     /// The most routes of which it is remembered what they sign.

@@ -11,8 +11,7 @@ struct PlanPath: Hashable, Sendable {
     private let hasRest: Bool
 
     init(_ text: String) {
-        var parts = text.utf8.dropFirst()
-            .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        var parts = RequestPlace.parts(text.utf8)
         hasRest = parts.last.map { $0.elementsEqual("**".utf8) } ?? false
         if hasRest { parts.removeLast() }
         segments = parts.map { part in

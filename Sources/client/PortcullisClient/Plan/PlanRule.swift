@@ -3,7 +3,7 @@ struct PlanRule: Sendable {
     let name: String
     /// What it asks; `nil` for nothing.
     let requirement: SigningRequirement?
-    /// In lower case; `*`, `*.example.com` or a host.
+    /// `*`, `*.example.com` or a host as ``RequestPlace`` has it.
     private let hosts: [String]
     /// `nil` for every method.
     private let methods: [String]?
@@ -12,14 +12,14 @@ struct PlanRule: Sendable {
     init(_ draft: PlanDraft.Rule) throws(SigningPlanError) {
         name = draft.name
         requirement = try draft.demand.requirement(of: draft.name)
-        hosts = (draft.hosts ?? ["*"]).map { $0.lowercased() }
-        methods = draft.methods
+        hosts = (draft.hosts ?? ["*"]).map(RequestPlace.host)
+        methods = draft.methods.flatMap { $0.contains("*") ? nil : $0 }
         paths = (draft.paths ?? ["/**"]).map(PlanPath.init)
     }
 
     func matches(method: String, place: RequestPlace) -> Bool {
         hosts.contains { Self.takes(host: place.host, $0) }
-            && (methods?.contains { Self.takes(method: method, $0) } ?? true)
+            && (methods?.contains(method) ?? true)
             && paths.contains { $0.matches(place.segments) }
     }
 
@@ -28,10 +28,5 @@ struct PlanRule: Sendable {
         if pattern == "*" { return true }
         guard pattern.hasPrefix("*.") else { return pattern == host }
         return host.hasSuffix(pattern.dropFirst()) && host.utf8.count > pattern.utf8.count - 1
-    }
-
-    /// `GET` takes in `HEAD`, as with the gateway's rules.
-    private static func takes(method: String, _ name: String) -> Bool {
-        method == name || method == "HEAD" && name == "GET"
     }
 }

@@ -25,6 +25,7 @@ public struct SigningPlan: Sendable {
     /// Reads a plan.
     ///
     /// - Parameter json: the file that `portcullis plan` wrote.
+    /// - Throws: why it is no plan of this version.
     public init(json: Data) throws(SigningPlanError) {
         let draft: PlanDraft
         do {
@@ -49,6 +50,7 @@ public struct SigningPlan: Sendable {
     /// - Parameters:
     ///   - method: as in the request line.
     ///   - url: the URL that is sent.
+    /// - Returns: what the first rule says that matches.
     public func answer(method: String, url: URL) -> Answer {
         guard let place = RequestPlace(url) else { return .silent }
         return answer(method: method, place: place)

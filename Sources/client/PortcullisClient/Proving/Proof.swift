@@ -27,9 +27,7 @@ public enum Proof: Hashable, Sendable {
         case challengeUnavailable
         /// The record about the key can't be read or written now.
         case storeUnavailable
-        /// The content is a stream longer than ``PortcullisLimits/spooledBytes``.
-        case contentTooLarge
-        /// The content can't be signed as the route asks.
-        case contentUnfit
+        /// The request can't be signed as the route asks.
+        case requestUnfit
     }
 }

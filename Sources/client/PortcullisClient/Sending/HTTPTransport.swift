@@ -18,6 +18,8 @@ public protocol HTTPTransport: Sendable {
     /// - Parameters:
     ///   - request: everything but the content; its `httpBody` and `httpBodyStream` are nil.
     ///   - content: the content.
+    /// - Returns: the head, and the content as it comes.
+    /// - Throws: what kept the request from being answered.
     func send(_ request: URLRequest, content: RequestContent) async throws -> TransportAnswer
 }
 

@@ -23,6 +23,7 @@ public protocol AttestationService: Sendable {
     ///   - keyID: as ``generateKey()`` returned it.
     ///   - clientDataHash: SHA-256 of the client data, 32 bytes.
     /// - Returns: the attestation object.
+    /// - Throws: `serverUnavailable` for what may work later with the same key and the same hash.
     func attestKey(
         _ keyID: String,
         clientDataHash: Data
@@ -34,6 +35,7 @@ public protocol AttestationService: Sendable {
     ///   - keyID: as ``generateKey()`` returned it.
     ///   - clientDataHash: SHA-256 of the client data, 32 bytes.
     /// - Returns: the assertion object.
+    /// - Throws: `invalidKey` for a key that the device lost.
     func generateAssertion(
         _ keyID: String,
         clientDataHash: Data

@@ -7,8 +7,9 @@ public import Foundation
 public protocol EnrolmentStore: Sendable {
     /// What is kept; `nil` when there is nothing, or when it is from an earlier install.
     ///
-    /// - Throws: when the store can't be read now, as a Keychain before the first unlock. The client
-    ///   then sends without proof, and makes no key.
+    /// - Returns: the bytes that were kept last.
+    /// - Throws: when the store can't be read now, as a Keychain before the first unlock. Requests
+    ///   then go without proof, and no key is made.
     func read() async throws -> Data?
 
     /// Keeps a new record if the store holds what the caller believes that it holds.

@@ -1,0 +1,247 @@
+import Foundation
+
+/// From no key to an enrolled one: the states are those of the record, and each event returns what
+/// is done next. The driver keeps the record before it does that.
+///
+/// ```
+/// none ── keyGenerated ──▶ generated ── challengeReceived ──▶ generated with grant
+///                                                                    │ attested
+/// enrolled ◀── registered ── attested ◀──────────────────────────────┘
+/// ```
+///
+/// * `serverUnavailable` keeps key and grant: Apple wants the same key and the same hash again.
+/// * Any other failure to attest, and a gateway that says `enrol`, ends the key. The first time in a
+///   day a new one is made at once, later ones wait longer and longer.
+/// * Everything else that fails keeps what there is and waits.
+struct EnrolmentMachine: Sendable {
+    /// What the driver does.
+    enum Action: Equatable, Sendable {
+        /// Have the service make a key.
+        case generateKey
+        /// Ask the gateway for a challenge for this key.
+        case askChallenge(keyID: String)
+        /// Have the service attest the key.
+        case attest(keyID: String, EnrolmentGrant)
+        /// Send the attestation to the gateway.
+        case register(keyID: String, EnrolmentGrant, object: Data)
+        /// Nothing more: the key is enrolled.
+        case done(keyID: String)
+        /// Nothing before a time.
+        case stop(EnrolmentHold)
+    }
+
+    private(set) var record: EnrolmentRecord
+    private let limits: PortcullisLimits
+
+    private static let day: Double = 86_400
+
+    init(_ record: EnrolmentRecord, limits: PortcullisLimits) {
+        (self.record, self.limits) = (record, limits)
+    }
+
+    // MARK: Events
+
+    /// The record was read: goes on where it stands.
+    mutating func began(now: Date) -> Action {
+        forgetOld(now)
+        switch record.phase {
+        case .enrolled(let keyID): return .done(keyID: keyID)
+        case .none, .generated, .attested: break
+        }
+        if let hold = record.hold {
+            // A hold that lies further ahead than any is made was made by another clock.
+            let longest = max(limits.retryAfterMax, limits.enrolmentDelayMax, Self.day) * 1.25
+            if hold.until > now, hold.until.timeIntervalSince(now) <= longest {
+                return .stop(hold)
+            }
+            record.hold = nil
+        }
+        // The hash of a challenge that has ended is of no use. Apple gave nothing for it yet.
+        if case .generated(let keyID, let grant?) = record.phase,
+            grant.until <= now.timeIntervalSince1970
+        {
+            record.phase = .generated(keyID: keyID, nil)
+        }
+        switch record.phase {
+        case .none: return withinCap(now) ?? .generateKey
+        case .generated(let keyID, nil):
+            return (keyID == record.countedKey ? nil : withinCap(now))
+                ?? .askChallenge(keyID: keyID)
+        case .generated(let keyID, let grant?): return .attest(keyID: keyID, grant)
+        case .attested(let keyID, let grant, let object):
+            return .register(keyID: keyID, grant, object: object)
+        case .enrolled(let keyID): return .done(keyID: keyID)
+        }
+    }
+
+    /// The service made a key.
+    mutating func keyGenerated(_ keyID: String) -> Action {
+        record.phase = .generated(keyID: keyID, nil)
+        return .askChallenge(keyID: keyID)
+    }
+
+    /// The service made no key.
+    mutating func keyFailed(
+        _ error: AttestationServiceError,
+        now: Date,
+        jitter: Double
+    ) -> Action {
+        stop(.serviceFailed(error), now: now, jitter: jitter)
+    }
+
+    /// The gateway admits this enrolment.
+    mutating func challengeReceived(_ grant: EnrolmentGrant, now: Date) -> Action {
+        guard case .generated(let keyID, nil) = record.phase else { return began(now: now) }
+        record.phase = .generated(keyID: keyID, grant)
+        // Counted before Apple is asked: a process that dies in between has asked.
+        if keyID != record.countedKey {
+            record.attestations.append(now.timeIntervalSince1970)
+            record.countedKey = keyID
+        }
+        return .attest(keyID: keyID, grant)
+    }
+
+    /// The gateway gave no challenge.
+    mutating func challengeFailed(
+        _ failure: CallFailure,
+        now: Date,
+        jitter: Double
+    ) -> Action {
+        stop(failure, now: now, jitter: jitter)
+    }
+
+    /// Apple attested the key.
+    mutating func attested(_ object: Data, now: Date) -> Action {
+        guard case .generated(let keyID, let grant?) = record.phase else {
+            return began(now: now)
+        }
+        record.phase = .attested(keyID: keyID, grant, object: object)
+        record.failures = 0
+        return .register(keyID: keyID, grant, object: object)
+    }
+
+    /// Apple did not attest the key.
+    mutating func attestFailed(
+        _ error: AttestationServiceError,
+        now: Date,
+        jitter: Double
+    ) -> Action {
+        switch error {
+        case .serverUnavailable:
+            return stop(.appleUnavailable, now: now, jitter: jitter)
+        case .invalidKey:
+            record.phase = .none
+            return lost(now: now, jitter: jitter)
+        case .featureUnsupported, .invalidInput, .unknownSystemFailure:
+            record.phase = .none
+            return stop(.serviceFailed(error), now: now, jitter: jitter)
+        }
+    }
+
+    /// The gateway has the key.
+    mutating func registered() -> Action {
+        guard case .attested(let keyID, _, _) = record.phase else {
+            preconditionFailure("EnrolmentMachine: registered without an attestation")
+        }
+        record.phase = .enrolled(keyID: keyID)
+        record.failures = 0
+        record.hold = nil
+        return .done(keyID: keyID)
+    }
+
+    /// The gateway did not take the key.
+    mutating func registerFailed(
+        _ failure: CallFailure,
+        now: Date,
+        jitter: Double
+    ) -> Action {
+        if case .refused(_, .enrol, _) = failure {
+            record.phase = .none
+            return lost(now: now, jitter: jitter)
+        }
+        return stop(failure, now: now, jitter: jitter)
+    }
+
+    /// Forgets a key that the gateway or the device refused, if it is still the one.
+    ///
+    /// - Returns: whether it was.
+    mutating func forgot(keyID: String, now: Date, jitter: Double) -> Bool {
+        guard case .enrolled(keyID) = record.phase else { return false }
+        record.phase = .none
+        _ = lost(now: now, jitter: jitter)
+        return true
+    }
+
+    // MARK: Delays
+
+    /// A key ended. The next one is made at once, unless keys were lost before in this day.
+    private mutating func lost(now: Date, jitter: Double) -> Action {
+        forgetOld(now)
+        let before = record.losses.count
+        record.losses.append(now.timeIntervalSince1970)
+        guard before > 0 else {
+            record.hold = nil
+            return began(now: now)
+        }
+        // Longer than a failure of one call: each of these costs an attestation.
+        return held(.keysLost, now.addingTimeInterval(delay(after: before + 3, jitter)))
+    }
+
+    private mutating func stop(
+        _ failure: CallFailure,
+        now: Date,
+        jitter: Double
+    ) -> Action {
+        let cause: EnrolmentHold.Cause
+        let retryAfter: Double?
+        switch failure {
+        case .refused(_, .retryLater, let seconds): (cause, retryAfter) = (.throttled, seconds)
+        case .refused(let reason, _, let seconds):
+            // Nothing here mends it. The longest delay keeps asking cheap.
+            cause = .refused(reason: reason)
+            retryAfter = seconds ?? limits.enrolmentDelayMax
+        case .unreachable(let seconds): (cause, retryAfter) = (.gatewayUnavailable, seconds)
+        }
+        guard let retryAfter else { return stop(cause, now: now, jitter: jitter) }
+        record.failures += 1
+        // Up to a tenth more, so that a crowd that was told the same does not come back at once.
+        let seconds = min(max(retryAfter, 0), limits.retryAfterMax) * (1 + jitter / 10)
+        return held(cause, now.addingTimeInterval(max(seconds, 0.5 + jitter / 2)))
+    }
+
+    private mutating func stop(
+        _ cause: EnrolmentHold.Cause,
+        now: Date,
+        jitter: Double
+    ) -> Action {
+        let delay = delay(after: record.failures, jitter)
+        record.failures += 1
+        return held(cause, now.addingTimeInterval(delay))
+    }
+
+    private mutating func held(_ cause: EnrolmentHold.Cause, _ until: Date) -> Action {
+        let hold = EnrolmentHold(cause, until: until)
+        record.hold = hold
+        return .stop(hold)
+    }
+
+    /// Doubles with each failure, between half of it and the whole.
+    private func delay(after failures: Int, _ jitter: Double) -> Double {
+        let doubled = limits.enrolmentDelay * Double(1 << min(failures, 20))
+        return min(doubled, limits.enrolmentDelayMax) * (0.5 + jitter / 2)
+    }
+
+    private mutating func withinCap(_ now: Date) -> Action? {
+        guard record.attestations.count >= limits.keysPerDay else { return nil }
+        let oldest = record.attestations.first ?? now.timeIntervalSince1970
+        return held(.dailyCap, Date(timeIntervalSince1970: oldest + Self.day))
+    }
+
+    /// Forgets what is older than a day, and what a clock that was set back put into the future.
+    private mutating func forgetOld(_ now: Date) {
+        let now = now.timeIntervalSince1970
+        let isRecent: (Double) -> Bool = { $0 > now - Self.day && $0 <= now + Self.day }
+        record.attestations = record.attestations.filter(isRecent)
+        record.losses = record.losses.filter(isRecent)
+    }
+}

@@ -1,0 +1,134 @@
+import Foundation
+
+// JSON with a version. A record of a later version is read as far as its names are the same, so
+// that an older build of the app goes on with the key that a newer one enrolled.
+extension EnrolmentRecord {
+    private static let version = 1
+
+    private struct Stored: Codable {
+        struct Hold: Codable {
+            let cause: String
+            let detail: String?
+            let until: Double
+        }
+
+        var version: Int
+        var gateway: String
+        var phase: String
+        var key_id: String?
+        var challenge: String?
+        var context: Data?
+        var challenge_until: Double?
+        var object: Data?
+        var lease: Lease?
+        var attestations: [Double]?
+        var counted_key: String?
+        var losses: [Double]?
+        var failures: Int?
+        var hold: Hold?
+    }
+
+    /// Reads a record; an empty one where there is none for this gateway, or where it can't be read.
+    init(_ bytes: Data?, gateway: String) {
+        self.init(gateway: gateway)
+        guard let bytes, let stored = try? JSONDecoder().decode(Stored.self, from: bytes) else {
+            return
+        }
+        // What Apple counts, it counts for the device, whatever the gateway.
+        attestations = stored.attestations ?? []
+        countedKey = stored.counted_key
+        lease = stored.lease
+        guard stored.gateway == gateway else { return }
+        losses = stored.losses ?? []
+        failures = max(0, stored.failures ?? 0)
+        hold = stored.hold.flatMap(Self.hold)
+        phase = Self.phase(stored)
+    }
+
+    /// The record as it is kept.
+    var bytes: Data? {
+        var stored = Stored(version: Self.version, gateway: gateway, phase: "none")
+        switch phase {
+        case .none: break
+        case .generated(let keyID, let grant):
+            stored.phase = "generated"
+            stored.key_id = keyID
+            Self.put(grant, into: &stored)
+        case .attested(let keyID, let grant, let object):
+            stored.phase = "attested"
+            (stored.key_id, stored.object) = (keyID, object)
+            Self.put(grant, into: &stored)
+        case .enrolled(let keyID):
+            stored.phase = "enrolled"
+            stored.key_id = keyID
+        }
+        stored.lease = lease
+        stored.attestations = attestations
+        stored.counted_key = countedKey
+        stored.losses = losses
+        stored.failures = failures
+        stored.hold = hold.map(Self.stored)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        // Only a number that is infinite can't be encoded, and none is.
+        return try? encoder.encode(stored)
+    }
+
+    private static func put(_ grant: EnrolmentGrant?, into stored: inout Stored) {
+        stored.challenge = grant?.challenge
+        stored.context = grant?.context
+        stored.challenge_until = grant?.until
+    }
+
+    private static func phase(_ stored: Stored) -> Phase {
+        guard let keyID = stored.key_id, !keyID.isEmpty else { return .none }
+        let grant = stored.challenge.map { challenge in
+            EnrolmentGrant(
+                challenge: challenge,
+                context: stored.context,
+                until: stored.challenge_until ?? 0
+            )
+        }
+        switch (stored.phase, grant, stored.object) {
+        case ("enrolled", _, _): return .enrolled(keyID: keyID)
+        case ("attested", let grant?, let object?):
+            return .attested(keyID: keyID, grant, object: object)
+        case ("generated", let grant, _): return .generated(keyID: keyID, grant)
+        default: return .none
+        }
+    }
+
+    private static func stored(_ hold: EnrolmentHold) -> Stored.Hold {
+        let (cause, detail): (String, String?) =
+            switch hold.cause {
+            case .appleUnavailable: ("apple-unavailable", nil)
+            case .serviceFailed(let error): ("service-failed", error.rawValue)
+            case .throttled: ("throttled", nil)
+            case .gatewayUnavailable: ("gateway-unavailable", nil)
+            case .keysLost: ("keys-lost", nil)
+            case .dailyCap: ("daily-cap", nil)
+            case .refused(let reason): ("refused", reason)
+            }
+        return Stored.Hold(
+            cause: cause,
+            detail: detail,
+            until: hold.until.timeIntervalSince1970
+        )
+    }
+
+    private static func hold(_ stored: Stored.Hold) -> EnrolmentHold? {
+        let cause: EnrolmentHold.Cause
+        switch stored.cause {
+        case "apple-unavailable": cause = .appleUnavailable
+        case "service-failed":
+            let error = AttestationServiceError(rawValue: stored.detail ?? "")
+            cause = .serviceFailed(error ?? .unknownSystemFailure)
+        case "throttled": cause = .throttled
+        case "keys-lost": cause = .keysLost
+        case "daily-cap": cause = .dailyCap
+        case "refused": cause = .refused(reason: stored.detail ?? "")
+        default: cause = .gatewayUnavailable
+        }
+        return EnrolmentHold(cause, until: Date(timeIntervalSince1970: stored.until))
+    }
+}

@@ -1,0 +1,100 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+// What sending and signing share: a proof for a request, and what is done because of an answer.
+extension PortcullisSession {
+    func machine() -> RequestMachine {
+        RequestMachine(limits: configuration.limits, usesSessions: configuration.usesSessions)
+    }
+
+    /// The request with what it is to carry, as far as that can be had.
+    func prove(
+        _ canonical: CanonicalRequest,
+        _ content: ReplayableContent,
+        _ machine: inout RequestMachine
+    ) async -> ProvenRequest {
+        let knowledge = routes.knowledge(method: canonical.method, url: canonical.url)
+        let want = machine.began(knowledge, isOwnOrigin: isOwn(canonical.url))
+        let proven = await prover.proven(canonical, content, want)
+        switch proven.proof {
+        case .none(.otherOrigin), .none(.notAsked), .assertion, .session: break
+        case .none(let absence): hub.send(.unproven(absence))
+        }
+        return proven
+    }
+
+    /// What the head of an answer says. Only the gateway's own origins are believed.
+    func facts(
+        of response: HTTPURLResponse,
+        to canonical: CanonicalRequest
+    ) -> RequestMachine.Answer {
+        var facts = RequestMachine.Answer(status: response.statusCode)
+        guard isOwn(canonical.url) else { return facts }
+        if response.statusCode == 401,
+            let text = response.value(forHTTPHeaderField: "WWW-Authenticate"),
+            let field = AuthenticateField(text)
+        {
+            (facts.refusal, facts.lesson) = (field.refusal, field.lesson)
+        } else if let text = response.value(forHTTPHeaderField: OwnFields.next),
+            let field = NextField(text)
+        {
+            (facts.next, facts.lesson) = (field.next, field.lesson)
+        }
+        return facts
+    }
+
+    /// Does what an answer asks for, keeps the challenge that came with it, and says what is next.
+    func settle(
+        _ facts: RequestMachine.Answer,
+        _ proven: ProvenRequest,
+        _ canonical: CanonicalRequest,
+        _ machine: inout RequestMachine
+    ) async -> RequestMachine.Step {
+        if let refusal = facts.refusal { hub.send(.refused(refusal)) }
+        let verdict = machine.answered(facts, to: proven.proof, now: configuration.clock.now)
+        for effect in verdict.effects { await perform(effect, proven, canonical) }
+        return verdict.step
+    }
+
+    /// Keeps the challenge that came with an answer.
+    func keepChallenge(of response: HTTPURLResponse, to canonical: CanonicalRequest) async {
+        guard isOwn(canonical.url) else { return }
+        var name = ProofFields().challenge
+        if case .asks(let requirement) = routes.knowledge(
+            method: canonical.method,
+            url: canonical.url
+        ) {
+            name = requirement.fields.challenge
+        }
+        guard let challenge = response.value(forHTTPHeaderField: name) else { return }
+        await prover.challenges.add(challenge)
+    }
+
+    private func perform(
+        _ effect: RequestMachine.Effect,
+        _ proven: ProvenRequest,
+        _ canonical: CanonicalRequest
+    ) async {
+        let (method, url) = (canonical.method, canonical.url)
+        switch effect {
+        case .learn(let lesson):
+            guard let route = routes.learn(lesson, method: method, url: url) else { return }
+            hub.send(.routeLearned(route: route.description))
+        case .expectStrict: routes.amend(method: method, url: url) { $0.counter = .strict }
+        case .expectAssertions:
+            routes.amend(method: method, url: url) { $0.accepts = [.assertion] }
+        case .forgetKey(let keyID, let reason):
+            await prover.enroller.forget(keyID, reason: reason)
+            await prover.sessions.forget(keyID: keyID)
+        case .forgetChallenges: await prover.challenges.clear()
+        case .forgetSession:
+            if let session = proven.session { await prover.sessions.forget(session) }
+        case .enrol:
+            let enroller = prover.enroller
+            Task { _ = await enroller.keyID(within: 0) }
+        }
+    }
+}

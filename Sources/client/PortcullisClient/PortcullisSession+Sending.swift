@@ -1,0 +1,122 @@
+public import Foundation
+
+#if canImport(FoundationNetworking)
+    public import FoundationNetworking
+#endif
+
+extension PortcullisSession {
+    /// Sends a request and collects its answer.
+    ///
+    /// - Parameter request: with its content, if any, in `httpBody` or `httpBodyStream`. A stream is
+    ///   put into a temporary file first.
+    /// - Returns: the content, at most ``PortcullisLimits/answerBytes``, and the head.
+    /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
+    public func data(for request: URLRequest) async throws -> (Data, ProvenResponse) {
+        try await collected(bytes(for: request))
+    }
+
+    /// Sends a request with a file as its content, which is hashed and sent in pieces.
+    ///
+    /// - Parameters:
+    ///   - request: everything but the content.
+    ///   - file: must not change until the answer is there.
+    /// - Returns: the content of the answer, at most ``PortcullisLimits/answerBytes``, and the head.
+    /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
+    public func upload(
+        for request: URLRequest,
+        fromFile file: URL
+    ) async throws -> (Data, ProvenResponse) {
+        let content = try await ReplayableContent(file: file)
+        return try await collected(exchange(request, content))
+    }
+
+    /// Sends a request and hands its answer out as it comes.
+    ///
+    /// - Parameter request: as for ``data(for:)``.
+    /// - Returns: the content, to be read once, and the head.
+    /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
+    public func bytes(
+        for request: URLRequest
+    ) async throws -> (AnswerContent, ProvenResponse) {
+        let limit = configuration.limits.spooledBytes
+        let content = try await ReplayableContent(of: request, spooledMax: limit)
+        return try await exchange(request, content)
+    }
+
+    private func collected(
+        _ answer: (AnswerContent, ProvenResponse)
+    ) async throws -> (Data, ProvenResponse) {
+        let data = try await answer.0.collected(atMost: configuration.limits.answerBytes)
+        return (data, answer.1)
+    }
+
+    // MARK: The life of a request
+
+    private func exchange(
+        _ request: URLRequest,
+        _ content: ReplayableContent
+    ) async throws -> (AnswerContent, ProvenResponse) {
+        guard var canonical = CanonicalRequest(request) else { throw PortcullisError.urlUnfit }
+        var content = content
+        var machine = machine()
+        var tries = 0
+        var redirects = 0
+        while true {
+            let proven = await prove(canonical, content, &machine)
+            tries += 1
+            let sent = try await transport.send(proven.request, content: content.content)
+            proven.lease?.end()
+            let answer = try await read(sent, of: canonical)
+            if redirects < configuration.limits.redirects,
+                let redirect = Redirect(sent.response, to: canonical),
+                let next = CanonicalRequest(redirect.request)
+            {
+                await keepChallenge(of: sent.response, to: canonical)
+                redirects += 1
+                canonical = next
+                if !redirect.keepsContent { content = .none }
+                machine = self.machine()
+            } else {
+                let step = await settle(answer.facts, proven, canonical, &machine)
+                await keepChallenge(of: sent.response, to: canonical)
+                guard try await waits(for: step) else {
+                    let response = ProvenResponse(
+                        response: sent.response,
+                        proof: proven.proof,
+                        refusal: answer.facts.refusal,
+                        tries: tries
+                    )
+                    return (answer.content, response)
+                }
+            }
+            // What is left of a short answer is read, so that its connection can be used again.
+            _ = try? await answer.content.collected(atMost: ProblemDocument.bytesMax)
+        }
+    }
+
+    /// Whether the request is sent again, now.
+    private func waits(for step: RequestMachine.Step) async throws -> Bool {
+        switch step {
+        case .deliver: return false
+        case .again: return true
+        case .againAfter(let time):
+            try await configuration.clock.wait(until: time)
+            return true
+        }
+    }
+
+    /// What an answer says, and its content, of which a part may have been read for that.
+    private func read(
+        _ sent: TransportAnswer,
+        of canonical: CanonicalRequest
+    ) async throws -> (facts: RequestMachine.Answer, content: AnswerContent) {
+        var facts = facts(of: sent.response, to: canonical)
+        guard sent.response.statusCode == 403, ProblemDocument.isOne(sent.response),
+            isOwn(canonical.url)
+        else { return (facts, sent.content) }
+        let (beginning, all) = try await sent.content.begun(upTo: ProblemDocument.bytesMax)
+        let problem = ProblemDocument(beginning, sent.response)
+        facts.isMismatch = problem?.reason == "signature-mismatch"
+        return (facts, all)
+    }
+}

@@ -1,0 +1,95 @@
+public import Foundation
+
+#if canImport(FoundationNetworking)
+    public import FoundationNetworking
+#endif
+
+extension PortcullisSession {
+    /// Signs a request that something else sends: Alamofire, a background session, a library.
+    ///
+    /// Send it soon, once, and as it stands. Where a rule's counter is `strict`, send one at a time:
+    /// nobody here knows when its answer has come.
+    ///
+    /// - Parameter request: with its content, if any. A stream is replaced by one of a temporary
+    ///   file, which lives as long as the returned value.
+    /// - Returns: the request, to be sent as it stands.
+    /// - Throws: a ``PortcullisError``; nothing because of a proof.
+    public func sign(_ request: URLRequest) async throws -> SignedRequest {
+        let limit = configuration.limits.spooledBytes
+        let content = try await ReplayableContent(of: request, spooledMax: limit)
+        return try await signed(request, content, attached: true)
+    }
+
+    /// Signs a request that a file goes with, as for a background upload.
+    ///
+    /// - Parameters:
+    ///   - request: everything but the content.
+    ///   - file: must not change until the answer is there.
+    /// - Returns: the request, to be sent as it stands, with the file.
+    /// - Throws: a ``PortcullisError``; nothing because of a proof.
+    public func sign(_ request: URLRequest, fromFile file: URL) async throws -> SignedRequest {
+        try await signed(request, ReplayableContent(file: file), attached: false)
+    }
+
+    /// Learns from the answer to a signed request, and signs it again where that helps.
+    ///
+    /// Call it with each answer, also with good ones: they bring the next challenge.
+    ///
+    /// - Returns: what to send next; `nil` when the answer is the caller's.
+    /// - Throws: `CancellationError`.
+    public func signAgain(
+        _ signed: SignedRequest,
+        after response: HTTPURLResponse
+    ) async throws -> SignedRequest? {
+        var machine = signed.machine
+        let proven = ProvenRequest(
+            request: signed.request,
+            proof: signed.proof,
+            session: signed.session
+        )
+        let facts = facts(of: response, to: signed.canonical)
+        let step = await settle(facts, proven, signed.canonical, &machine)
+        // After the effects, which may forget the older ones.
+        await keepChallenge(of: response, to: signed.canonical)
+        switch step {
+        case .deliver: return nil
+        case .again: break
+        case .againAfter(let time): try await configuration.clock.wait(until: time)
+        }
+        let attached = signed.request.httpBody != nil || signed.request.httpBodyStream != nil
+        return await self.signed(signed.canonical, signed.content, &machine, attached: attached)
+    }
+
+    private func signed(
+        _ request: URLRequest,
+        _ content: ReplayableContent,
+        attached: Bool
+    ) async throws -> SignedRequest {
+        guard let canonical = CanonicalRequest(request) else { throw PortcullisError.urlUnfit }
+        var machine = machine()
+        return await signed(canonical, content, &machine, attached: attached)
+    }
+
+    private func signed(
+        _ canonical: CanonicalRequest,
+        _ content: ReplayableContent,
+        _ machine: inout RequestMachine,
+        attached: Bool
+    ) async -> SignedRequest {
+        let proven = await prove(canonical, content, &machine)
+        proven.lease?.end()
+        var request = proven.request
+        switch content.content {
+        case .data(let data) where attached: request.httpBody = data
+        case .file(let url) where attached: request.httpBodyStream = InputStream(url: url)
+        case .none, .data, .file: break
+        }
+        return SignedRequest(
+            proven,
+            request: request,
+            canonical: canonical,
+            content: content,
+            machine: machine
+        )
+    }
+}

@@ -1,0 +1,94 @@
+public import Foundation
+
+/// Sends requests through a gateway, each with the proof that its route asks.
+///
+/// ```swift
+/// let endpoints = URL(string: "https://api.example.com/.well-known/app-attest")
+/// let session = PortcullisSession(
+///     PortcullisConfiguration(endpoints: endpoints),
+///     service: AppAttestService(),
+///     store: KeychainEnrolmentStore()
+/// )
+/// let (data, answer) = try await session.data(for: request)
+/// ```
+///
+/// One session for each gateway and process is enough, and any number of tasks may use it at once.
+/// It enrols the device's key when the first route asks for a proof, and never more than one key at
+/// a time. It refuses nothing by itself: ``ProvenResponse/proof`` says what a request carried, and
+/// why it carried nothing.
+public final class PortcullisSession: Sendable {
+    let configuration: PortcullisConfiguration
+    let transport: any HTTPTransport
+    let routes: RouteBook
+    let prover: Prover
+    let hub = EventHub()
+    private let origins: Set<CanonicalRequest.Origin>
+
+    /// A session with a gateway.
+    ///
+    /// - Parameters:
+    ///   - configuration: which gateway, and what its routes ask.
+    ///   - service: who makes keys and signs.
+    ///   - store: where the record about the key is kept. Processes that share a key share it.
+    ///   - transport: what carries requests.
+    public init(
+        _ configuration: PortcullisConfiguration,
+        service: any AttestationService,
+        store: any EnrolmentStore,
+        transport: any HTTPTransport = URLSessionTransport()
+    ) {
+        self.configuration = configuration
+        self.transport = transport
+        routes = RouteBook(configuration)
+        prover = Prover(
+            configuration,
+            service: service,
+            store: store,
+            transport: transport,
+            events: hub
+        )
+        let urls = [configuration.endpoints] + configuration.origins
+        origins = Set(urls.compactMap(CanonicalRequest.Origin.init))
+    }
+
+    deinit { hub.end() }
+
+    /// What happens, from now on. Each call makes a stream of its own, which keeps the newest 256
+    /// events for one who does not read.
+    public var events: AsyncStream<PortcullisEvent> { hub.stream() }
+
+    /// Enrols the key, fetches challenges, and opens a session where a rule of the plan takes one,
+    /// so that the first request need not wait for it.
+    ///
+    /// - Returns: `nil` when a request could be proven now, else why not.
+    public func prewarm() async -> Proof.Absence? {
+        switch await prover.enroller.keyID(within: configuration.limits.enrolmentWait) {
+        case .none(let absence): return absence
+        case .key: break
+        }
+        if configuration.usesSessions, routes.takesSessions { _ = await prover.openSession() }
+        await prover.challenges.fill()
+        return nil
+    }
+
+    /// Forgets key, session and challenges, as when a user signs out. The next proof enrols a new
+    /// key.
+    ///
+    /// - Parameter context: what the gateway keeps with the next key, 1 to 256 bytes.
+    public func reset(context: Data? = nil) async {
+        await prover.enroller.reset(context: context)
+        await prover.sessions.reset()
+        await prover.challenges.clear()
+    }
+
+    /// Ends what waits, and all event streams. The session proves nothing any more.
+    public func close() async {
+        await prover.enroller.close()
+        hub.end()
+    }
+
+    /// Whether a URL is one of the gateway's.
+    func isOwn(_ url: URL) -> Bool {
+        CanonicalRequest.Origin(url).map(origins.contains) ?? false
+    }
+}

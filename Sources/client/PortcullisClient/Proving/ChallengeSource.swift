@@ -1,0 +1,99 @@
+import Foundation
+
+/// Has a challenge for each request: those that came with answers, else new ones from the gateway,
+/// several at a time.
+actor ChallengeSource {
+    private let configuration: PortcullisConfiguration
+    private let calls: GatewayCalls
+    private var pool: ChallengePool
+    private var waiting: [SharedWork<String?>] = []
+    private var callCount = 0
+    private var lifetime: Double
+    /// Until when the gateway is not asked.
+    private var holdUntil = Date.distantPast
+
+    /// The most calls at a time.
+    private static let callsMax = 4
+    /// The most challenges that the gateway gives at once.
+    private static let countMax = 8
+    /// The longest time that the gateway is not asked because of a `Retry-After`, in seconds.
+    private static let holdMax: Double = 60
+
+    init(_ configuration: PortcullisConfiguration, calls: GatewayCalls) {
+        self.configuration = configuration
+        self.calls = calls
+        pool = ChallengePool(limit: configuration.limits.challengesKept)
+        lifetime = configuration.limits.challengeLifetime
+    }
+
+    private var now: Date { configuration.clock.now }
+
+    /// A challenge; `nil` when there is none in time.
+    func challenge() async -> String? {
+        if let text = pool.take(now: now) { return text }
+        guard now >= holdUntil else { return nil }
+        let work = SharedWork<String?>()
+        waiting.append(work)
+        ask()
+        let time = now.addingTimeInterval(configuration.limits.challengeWait)
+        let text = await work.value(until: time, by: configuration.clock)
+        waiting.removeAll { $0 === work }
+        return text ?? nil
+    }
+
+    /// Keeps a challenge that came with an answer.
+    func add(_ text: String) {
+        guard !text.isEmpty, text.utf8.count <= 256 else { return }
+        give([text])
+    }
+
+    /// Fetches challenges ahead.
+    func fill() async {
+        guard pool.count == 0, now >= holdUntil else { return }
+        if let text = await challenge() { add(text) }
+    }
+
+    /// Forgets all of them, after the gateway did not know one.
+    func clear() { pool.clear() }
+
+    private func give(_ texts: [String]) {
+        // Shorter than they live, so that none ends on its way.
+        let until = now.addingTimeInterval(lifetime - min(lifetime / 5, 10))
+        for text in texts {
+            if waiting.isEmpty {
+                pool.add(text, until: until)
+            } else {
+                waiting.removeFirst().end(with: text)
+            }
+        }
+    }
+
+    private func ask() {
+        while callCount < Self.callsMax, waiting.count > callCount * Self.countMax {
+            let missing = waiting.count - callCount * Self.countMax
+            let wanted = max(missing, configuration.limits.challengesAsked)
+            callCount += 1
+            Task { await call(count: min(max(wanted, 1), Self.countMax)) }
+        }
+    }
+
+    private func call(count: Int) async {
+        let result = await calls.challenges(count: count)
+        callCount -= 1
+        switch result {
+        case .success(let answer):
+            if answer.lifetime.isFinite, answer.lifetime > 0 { lifetime = answer.lifetime }
+            give(answer.challenges)
+            ask()
+        case .failure(let failure):
+            let seconds: Double? =
+                switch failure {
+                case .refused(_, _, let seconds), .unreachable(let seconds): seconds
+                }
+            if let seconds { holdUntil = now.addingTimeInterval(min(seconds, Self.holdMax)) }
+            let waiting = self.waiting
+            self.waiting = []
+            for work in waiting { work.end(with: nil) }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+import Crypto
+import Foundation
+import RequestBinding
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Makes proofs: asks for the key, a challenge or a session, and signs.
+final class Prover: Sendable {
+    let enroller: Enroller
+    let challenges: ChallengeSource
+    let sessions: SessionKeeper
+    private let service: TimedService
+    private let calls: GatewayCalls
+    private let turnstile: Turnstile
+    private let transport: any HTTPTransport
+    private let limits: PortcullisLimits
+
+    /// How often the service is asked for one assertion.
+    private static let signingTries = 2
+    /// How often a session is asked for before it is given up for a while.
+    private static let openingTries = 2
+
+    init(
+        _ configuration: PortcullisConfiguration,
+        service: any AttestationService,
+        store: any EnrolmentStore,
+        transport: any HTTPTransport,
+        events: EventHub
+    ) {
+        limits = configuration.limits
+        self.transport = transport
+        self.service = TimedService(
+            service: service,
+            clock: configuration.clock,
+            wait: configuration.limits.serviceWait
+        )
+        calls = GatewayCalls(endpoints: configuration.endpoints, transport: transport)
+        enroller = Enroller(
+            configuration,
+            service: self.service,
+            calls: calls,
+            records: RecordKeeper(
+                store: store,
+                gateway: configuration.endpoints.absoluteString
+            ),
+            events: events
+        )
+        challenges = ChallengeSource(configuration, calls: calls)
+        sessions = SessionKeeper(configuration, events: events)
+        turnstile = Turnstile(clock: configuration.clock)
+    }
+
+    /// A request with what it is to carry, as far as that can be had.
+    func proven(
+        _ request: CanonicalRequest,
+        _ content: ReplayableContent,
+        _ want: RequestMachine.Want
+    ) async -> ProvenRequest {
+        switch want {
+        case .nothing(let absence): return bare(request, absence, ProofFields())
+        case .assertion(let requirement): return await asserted(request, content, requirement)
+        case .session(let requirement):
+            if let proven = await inSession(request, content, requirement) { return proven }
+            guard requirement.accepts.contains(.assertion) else {
+                return bare(request, .challengeUnavailable, requirement.fields)
+            }
+            return await asserted(request, content, requirement)
+        }
+    }
+
+    /// Opens a session, if there is none.
+    func openSession() async -> Bool {
+        guard let ticket = await sessions.ticket(opener: opener) else { return false }
+        await sessions.ended(ticket)
+        return true
+    }
+
+    // MARK: Assertions
+
+    private func asserted(
+        _ request: CanonicalRequest,
+        _ content: ReplayableContent,
+        _ requirement: SigningRequirement
+    ) async -> ProvenRequest {
+        let fields = requirement.fields
+        var lastError = AttestationServiceError.invalidKey
+        for _ in 0..<Self.signingTries {
+            let keyID: String
+            switch await enroller.keyID(within: limits.enrolmentWait) {
+            case .key(let key): keyID = key
+            case .none(let absence): return bare(request, absence, fields)
+            }
+            var challenge: String?
+            if requirement.needsChallengeField {
+                challenge = await challenges.challenge()
+                if challenge == nil, requirement.challenge == .required {
+                    return bare(request, .challengeUnavailable, fields)
+                }
+            }
+            var settled = settled(request, content, requirement)
+            let signed = SignedBytes(
+                method: request.method,
+                target: request.target,
+                digest: content.digest,
+                content: content.content,
+                request: settled
+            )
+            guard let data = signed.clientData(requirement.form, challenge: challenge) else {
+                return bare(request, .requestUnfit, fields)
+            }
+            let hasTurn = await turnstile.enter(within: limits.strictWait)
+            let result = await service.assertion(keyID, Self.hash(data))
+            let turn = hasTurn ? ProofLease { [turnstile] in await turnstile.leave() } : nil
+            if requirement.counter != .strict { turn?.end() }
+            switch result {
+            case .success(let assertion):
+                settled.setValue(keyID, forHTTPHeaderField: fields.keyID)
+                settled.setValue(
+                    assertion.base64EncodedString(),
+                    forHTTPHeaderField: fields.assertion
+                )
+                settled.setValue(challenge, forHTTPHeaderField: fields.challenge)
+                return ProvenRequest(request: settled, proof: .assertion(keyID: keyID), lease: turn)
+            case .failure(let error):
+                turn?.end()
+                lastError = error
+                if error == .invalidKey {
+                    await enroller.forget(keyID, reason: error.rawValue)
+                }
+            }
+        }
+        return bare(request, .serviceFailed(lastError), fields)
+    }
+
+    /// A request without proof. One whose device can't prove says so.
+    private func bare(
+        _ request: CanonicalRequest,
+        _ absence: Proof.Absence,
+        _ fields: ProofFields
+    ) -> ProvenRequest {
+        var bare = request.request
+        switch absence {
+        case .unsupported, .serviceFailed:
+            bare.setValue("1", forHTTPHeaderField: fields.unsupported)
+        case .notAsked, .otherOrigin, .routeUnknown, .enrolling, .enrolmentHeld,
+            .challengeUnavailable, .storeUnavailable, .requestUnfit:
+            break
+        }
+        return ProvenRequest(request: bare, proof: .none(absence))
+    }
+
+    /// A request with all fields that are signed, before the proof.
+    private func settled(
+        _ request: CanonicalRequest,
+        _ content: ReplayableContent,
+        _ requirement: SigningRequirement
+    ) -> URLRequest {
+        var settled = transport.prepared(request.request)
+        OwnFields.removeProof(from: &settled, requirement.fields)
+        if case .lines(let parts, let headers) = requirement.form {
+            if parts.contains(.body), !content.isEmpty || requirement.needsContentDigest {
+                OwnFields.setContentDigest(content.digest, in: &settled)
+            }
+            OwnFields.settle(headers, in: &settled, hasContent: !content.isEmpty)
+        }
+        return settled
+    }
+
+    private static func hash(_ data: SignedBytes.ClientData) -> Data {
+        switch data {
+        case .bytes(let bytes): Data(SHA256.hash(data: bytes))
+        case .digest(let digest): Data(digest)
+        }
+    }
+
+    // MARK: Sessions
+
+    private func inSession(
+        _ request: CanonicalRequest,
+        _ content: ReplayableContent,
+        _ requirement: SigningRequirement
+    ) async -> ProvenRequest? {
+        guard let ticket = await sessions.ticket(opener: opener) else { return nil }
+        let lease = ProofLease { [sessions] in await sessions.ended(ticket) }
+        var settled = settled(request, content, requirement)
+        let signed = SignedBytes(
+            method: request.method,
+            target: request.target,
+            digest: content.digest,
+            content: content.content,
+            request: settled
+        )
+        guard let data = signed.clientData(requirement.form, sequence: ticket.sequence) else {
+            return nil
+        }
+        let key = SymmetricKey(data: ticket.secret)
+        let code = Data(HMAC<SHA256>.authenticationCode(for: data, using: key))
+        settled.setValue(ticket.session, forHTTPHeaderField: OwnFields.session)
+        settled.setValue(ticket.sequence.text, forHTTPHeaderField: OwnFields.sequence)
+        settled.setValue(code.base64EncodedString(), forHTTPHeaderField: OwnFields.signature)
+        return ProvenRequest(
+            request: settled,
+            proof: .session(keyID: ticket.keyID),
+            session: ticket.session,
+            lease: lease
+        )
+    }
+
+    private var opener: SessionKeeper.Opener {
+        { [weak self] in await self?.opened() ?? .failure(.unreachable(retryAfter: nil)) }
+    }
+
+    private func opened() async -> Result<SessionKeeper.Opened, CallFailure> {
+        var last = CallFailure.unreachable(retryAfter: nil)
+        for _ in 0..<Self.openingTries {
+            guard let request = CanonicalRequest(calls.sessionRequest) else { break }
+            let proven = await asserted(request, .none, SigningRequirement())
+            guard case .assertion(let keyID) = proven.proof else { break }
+            let (result, response) = await calls.opening(proven.request)
+            proven.lease?.end()
+            if let response, let challenge = response.value(forHTTPHeaderField: fieldOfChallenge) {
+                await challenges.add(challenge)
+            }
+            switch result {
+            case .success(let opening):
+                return .success(SessionKeeper.Opened(opening: opening, keyID: keyID))
+            case .failure(let failure): last = failure
+            }
+            guard let field = response?.value(forHTTPHeaderField: "WWW-Authenticate"),
+                let refusal = AuthenticateField(field)?.refusal
+            else { break }
+            switch refusal.next {
+            case .signAgain: await challenges.clear()
+            case .enrol: await enroller.forget(keyID, reason: refusal.reason)
+            case .retryLater, .fixClient, .none: return .failure(last)
+            }
+        }
+        return .failure(last)
+    }
+
+    private var fieldOfChallenge: String { ProofFields().challenge }
+}
+
+extension SigningRequirement {
+    /// Whether a challenge goes in the field. With a pointer, the content has it.
+    var needsChallengeField: Bool {
+        if challengePointer != nil { return false }
+        return challenge != .none || form == .challenge
+    }
+}

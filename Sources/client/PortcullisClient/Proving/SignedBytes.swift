@@ -1,0 +1,71 @@
+import Foundation
+import RequestBinding
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What of a request is signed.
+struct SignedBytes: Sendable {
+    let method: String
+    let target: String
+    let digest: [UInt8]
+    let content: RequestContent
+    /// All fields that are sent.
+    let request: URLRequest
+
+    /// The client data of an assertion; `nil` where the request lacks what the form signs.
+    func clientData(_ form: SigningForm, challenge: String?) -> ClientData? {
+        switch form {
+        case .lines(let parts, let headers):
+            // A lone "-" reads as a part that is not signed.
+            guard method != "-", let fields = fields(headers) else { return nil }
+            return .bytes(
+                RequestLines.clientData(
+                    parts,
+                    method: method,
+                    target: target,
+                    digest: digest,
+                    challenge: challenge,
+                    headers: fields
+                )
+            )
+        case .content: return .digest(digest)
+        case .challenge: return challenge.map { .bytes(Array($0.utf8)) }
+        }
+    }
+
+    /// The client data of a session's signature.
+    func clientData(_ form: SigningForm, sequence: SequenceNumber) -> [UInt8]? {
+        guard case .lines(let parts, let headers) = form, method != "-",
+            let fields = fields(headers)
+        else { return nil }
+        return RequestLines.clientData(
+            parts,
+            method: method,
+            target: target,
+            digest: digest,
+            sequence: sequence,
+            headers: fields
+        )
+    }
+
+    /// Client data, or their digest where they are the content.
+    enum ClientData: Sendable {
+        case bytes([UInt8])
+        case digest([UInt8])
+    }
+
+    /// The signed fields as the gateway reads them: without space around the value.
+    private func fields(_ names: [String]) -> [(name: String, value: String?)]? {
+        var fields: [(name: String, value: String?)] = []
+        for name in names {
+            let value = request.value(forHTTPHeaderField: name)?
+                .trimmingCharacters(in: CharacterSet(charactersIn: " \t"))
+            // A line's end in a value would begin another line.
+            guard value?.utf8.contains(where: { $0 == 10 || $0 == 13 }) != true else { return nil }
+            fields.append((name, value))
+        }
+        return fields
+    }
+}

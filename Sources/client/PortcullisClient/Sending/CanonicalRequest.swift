@@ -1,0 +1,80 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// A request in the one spelling in which every system sends it as it stands, so that what is
+/// signed is what is sent.
+///
+/// libcurl, below URLSession on Linux, removes dot segments (RFC 3986 §5.2.4), and every system
+/// leaves the fragment out. Both are done here, before the target is signed. An empty path becomes
+/// `/`, and a `?` with nothing behind it is dropped. Percent-escapes stay untouched.
+struct CanonicalRequest: Sendable {
+    /// Without content.
+    var request: URLRequest
+    /// Where it goes.
+    let url: URL
+    /// Path and query, as in the request line.
+    let target: String
+
+    /// The method as in the request line. URLRequest itself writes `get` as `GET`.
+    var method: String { request.httpMethod ?? "GET" }
+
+    /// `nil` for a request without a URL of HTTP.
+    init?(_ request: URLRequest) {
+        guard let (url, target) = request.url.flatMap(Self.canonical) else { return nil }
+        self.request = request
+        self.request.url = url
+        self.request.httpBody = nil
+        self.request.httpBodyStream = nil
+        (self.url, self.target) = (url, target)
+    }
+
+    /// Who a URL belongs to: scheme, host and port.
+    struct Origin: Hashable, Sendable {
+        let scheme: String
+        let host: String
+        let port: Int
+
+        init?(_ url: URL) {
+            guard let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
+                let host = url.host(percentEncoded: true), !host.isEmpty
+            else { return nil }
+            self.scheme = scheme
+            self.host = RequestPlace.host(host.contains(":") ? "[\(host)]" : host)
+            port = url.port ?? (scheme == "https" ? 443 : 80)
+        }
+    }
+
+    static func canonical(_ url: URL) -> (URL, target: String)? {
+        guard Origin(url) != nil else { return nil }
+        let text = url.absoluteURL.absoluteString.prefix { $0 != "#" }
+        guard let slashes = text.firstRange(of: "://") else { return nil }
+        let rest = text[slashes.upperBound...]
+        let authority = rest.prefix { $0 != "/" && $0 != "?" }
+        let target = rest[authority.endIndex...]
+        let path = target.prefix { $0 != "?" }
+        let query = target[path.endIndex...].dropFirst()
+        let canonical = withoutDots(path) + (query.isEmpty ? "" : "?" + query)
+        guard canonical.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
+            let url = URL(string: text[..<authority.endIndex] + canonical)
+        else { return nil }
+        return (url, canonical)
+    }
+
+    /// A path without the segments `.` and `..` (RFC 3986 §5.2.4).
+    private static func withoutDots(_ path: Substring) -> String {
+        var kept: [Substring] = []
+        let segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        for (place, segment) in segments.enumerated() {
+            switch segment {
+            case ".", "..":
+                if segment == ".." { _ = kept.popLast() }
+                if place == segments.count - 1 { kept.append("") }
+            default: kept.append(segment)
+            }
+        }
+        return "/" + kept.joined(separator: "/")
+    }
+}

@@ -1,0 +1,201 @@
+import Foundation
+import RequestBinding
+
+/// One request's life: which proof it carries, and what its answers mean.
+///
+/// ```
+/// began ──▶ with proof or without ──▶ answered ──▶ deliver
+///   ▲                                    │
+///   └──────────────── again ─────────────┘   at most `tries` times
+/// ```
+///
+/// The driver performs the effects in their order, then the step.
+struct RequestMachine: Sendable {
+    /// What the request is to carry.
+    enum Want: Equatable, Sendable {
+        case assertion(SigningRequirement)
+        /// A session's signature; an assertion where there is no session and the route takes one.
+        case session(SigningRequirement)
+        case nothing(Proof.Absence)
+    }
+
+    /// What an answer says.
+    struct Answer: Equatable, Sendable {
+        let status: Int
+        /// The gateway's field of a 401.
+        var refusal: GatewayRefusal?
+        /// What it says about the route.
+        var lesson: RouteLesson?
+        /// What would be next if the rule enforced.
+        var next: GatewayRefusal.Next?
+        /// Whether it is a 403 problem document for a signature that does not match.
+        var isMismatch = false
+    }
+
+    /// What is changed because of an answer.
+    enum Effect: Equatable, Sendable {
+        case learn(RouteLesson)
+        /// The route compares counters strictly.
+        case expectStrict
+        /// The route takes no sessions.
+        case expectAssertions
+        case forgetKey(String, reason: String)
+        case forgetChallenges
+        case forgetSession
+        /// Enrols a key beside everything else.
+        case enrol
+    }
+
+    /// What is done with an answer.
+    enum Step: Equatable, Sendable {
+        /// It is the caller's.
+        case deliver
+        /// The request is sent again, with what it wants then.
+        case again
+        /// So it is once an enrolment may begin.
+        case againAfter(Date)
+    }
+
+    struct Verdict: Equatable, Sendable {
+        var effects: [Effect] = []
+        var step: Step
+    }
+
+    /// What the next try does, whatever is known of the route.
+    private enum Insistence { case none, onNothing, onAssertion }
+
+    /// How often the request was sent.
+    private(set) var tries = 0
+    private let limits: PortcullisLimits
+    private let usesSessions: Bool
+    private var insistence = Insistence.none
+    private var hasAskedBare = false
+    private var hasForgottenKey = false
+
+    init(limits: PortcullisLimits, usesSessions: Bool) {
+        (self.limits, self.usesSessions) = (limits, usesSessions)
+    }
+
+    // MARK: Before it is sent
+
+    /// What the request is to carry, now.
+    mutating func began(_ knowledge: RouteBook.Knowledge, isOwnOrigin: Bool) -> Want {
+        tries += 1
+        guard isOwnOrigin else { return .nothing(.otherOrigin) }
+        if insistence == .onNothing { return .nothing(.routeUnknown) }
+        switch knowledge {
+        case .unknown: return .nothing(.routeUnknown)
+        case .asksNothing: return .nothing(.notAsked)
+        case .asks(let requirement):
+            if usesSessions, insistence != .onAssertion, requirement.takesSession {
+                return .session(requirement)
+            }
+            let isFit = requirement.accepts.contains(.assertion)
+            return isFit ? .assertion(requirement) : .nothing(.requestUnfit)
+        }
+    }
+
+    // MARK: After it was answered
+
+    /// What an answer means.
+    mutating func answered(_ answer: Answer, to proof: Proof, now: Date) -> Verdict {
+        insistence = .none
+        if case .none(.otherOrigin) = proof { return Verdict(step: .deliver) }
+        if let refusal = answer.refusal, answer.status == 401 {
+            return refused(refusal, answer.lesson, proof, now)
+        }
+        if answer.isMismatch { return mismatched(proof) }
+        var verdict = Verdict(step: .deliver)
+        if let lesson = answer.lesson { verdict.effects.append(.learn(lesson)) }
+        // An observing rule says what it would have refused. It speaks of the key that was used.
+        if answer.next == .enrol {
+            if let keyID = proof.keyID {
+                verdict.effects.append(.forgetKey(keyID, reason: "observed"))
+            }
+            verdict.effects.append(.enrol)
+        }
+        return verdict
+    }
+
+    private mutating func refused(
+        _ refusal: GatewayRefusal,
+        _ lesson: RouteLesson?,
+        _ proof: Proof,
+        _ now: Date
+    ) -> Verdict {
+        var verdict = Verdict(step: .deliver)
+        if let lesson { verdict.effects.append(.learn(lesson)) }
+        let mayRepeat = tries < limits.tries
+        switch refusal.next {
+        case .enrol:
+            guard let keyID = proof.keyID else { break }
+            verdict.effects.append(.forgetKey(keyID, reason: refusal.reason))
+            // A second key for one request would not be the last.
+            if mayRepeat, !hasForgottenKey { verdict.step = .again }
+            hasForgottenKey = true
+        case .signAgain:
+            verdict.effects += effects(of: refusal.reason, proof)
+            if mayRepeat { verdict.step = repetition(of: proof, lesson, now) }
+        case .retryLater, .fixClient, .none: break
+        }
+        return verdict
+    }
+
+    private mutating func effects(of reason: String, _ proof: Proof) -> [Effect] {
+        switch reason {
+        case "challenge-unknown", "challenge-expired": return [.forgetChallenges]
+        case "counter-replayed": return [.expectStrict]
+        case "session-refused":
+            insistence = .onAssertion
+            return [.expectAssertions]
+        case "session-unknown", "session-expired", "session-mismatch":
+            insistence = .onAssertion
+            return [.forgetSession]
+        default: return []
+        }
+    }
+
+    /// Whether a request that was told to sign again can carry more than it did.
+    private func repetition(of proof: Proof, _ lesson: RouteLesson?, _ now: Date) -> Step {
+        guard case .none(let absence) = proof else { return .again }
+        switch absence {
+        case .routeUnknown, .notAsked: return lesson?.form == nil ? .deliver : .again
+        case .enrolling, .challengeUnavailable: return .again
+        case .enrolmentHeld(let hold):
+            // The rule insists, so a short wait is better than a failure.
+            let wait = hold.until.timeIntervalSince(now)
+            return wait <= limits.enrolmentWait ? .againAfter(hold.until) : .deliver
+        case .otherOrigin, .unsupported, .serviceFailed, .storeUnavailable, .requestUnfit:
+            return .deliver
+        }
+    }
+
+    /// Not what the rule signs: the plan may be outdated. Without proof, the rule says what it
+    /// signs.
+    private mutating func mismatched(_ proof: Proof) -> Verdict {
+        guard case .assertion = proof, !hasAskedBare, tries < limits.tries else {
+            return Verdict(step: .deliver)
+        }
+        hasAskedBare = true
+        insistence = .onNothing
+        return Verdict(step: .again)
+    }
+}
+
+extension Proof {
+    /// The key by which it was proven.
+    var keyID: String? {
+        switch self {
+        case .assertion(let keyID), .session(let keyID): keyID
+        case .none: nil
+        }
+    }
+}
+
+extension SigningRequirement {
+    /// Whether a session can stand for an assertion: the route says so, and signs enough.
+    var takesSession: Bool {
+        guard accepts.contains(.session), case .lines(let parts, _) = form else { return false }
+        return parts.isSuperset(of: [.method, .target, .body])
+    }
+}

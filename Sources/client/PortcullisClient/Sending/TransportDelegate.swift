@@ -1,0 +1,91 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Hears what a URLSession does, and tells the exchange that it is about.
+final class TransportDelegate: NSObject, URLSessionDataDelegate {
+    let bytesMax: Int
+    private let authentication: URLSessionTransport.Authentication?
+    /// By the number that URLSession gives each task.
+    private let exchanges = Guarded<[Int: TransportExchange]>([:])
+
+    init(bytesMax: Int, authentication: URLSessionTransport.Authentication?) {
+        (self.bytesMax, self.authentication) = (bytesMax, authentication)
+    }
+
+    func add(_ exchange: TransportExchange) {
+        let number = exchange.task.taskIdentifier
+        exchanges.withLock { $0[number] = exchange }
+    }
+
+    private func exchange(_ task: URLSessionTask) -> TransportExchange? {
+        let number = task.taskIdentifier
+        return exchanges.withLock { $0[number] }
+    }
+
+    /// Redirects are not followed here. Some systems let a task hang that is told so until its time
+    /// is over (rdar 19860450), hence the answer is complete without its content.
+    func urlSession(
+        _ session: URLSession,
+        task: URLSessionTask,
+        willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest,
+        completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        exchange(task)?.received(response)
+        exchange(task)?.end(.success(()))
+        completionHandler(nil)
+    }
+
+    func urlSession(
+        _ session: URLSession,
+        dataTask: URLSessionDataTask,
+        didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        guard let response = response as? HTTPURLResponse else {
+            exchange(dataTask)?.end(.failure(PortcullisError.answerUnfit))
+            return completionHandler(.cancel)
+        }
+        exchange(dataTask)?.received(response)
+        completionHandler(.allow)
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        exchange(dataTask)?.received(data)
+    }
+
+    func urlSession(
+        _ session: URLSession,
+        task: URLSessionTask,
+        didCompleteWithError error: (any Error)?
+    ) {
+        let number = task.taskIdentifier
+        let exchange = exchanges.withLock { $0.removeValue(forKey: number) }
+        exchange?.end(error.map(Result.failure) ?? .success(()))
+    }
+
+    /// Hears of every challenge: without a method for those of the session, they come here too.
+    func urlSession(
+        _ session: URLSession,
+        task: URLSessionTask,
+        didReceive challenge: URLAuthenticationChallenge,
+        completionHandler:
+            @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        #if canImport(FoundationNetworking)
+            // Told to do what is usual, it lets a 401 for `Basic` hang. The answer is there.
+            if authentication == nil {
+                exchange(task)?.end(.success(()))
+                return completionHandler(.rejectProtectionSpace, nil)
+            }
+        #endif
+        guard let authentication else { return completionHandler(.performDefaultHandling, nil) }
+        Task {
+            let (disposition, credential) = await authentication(challenge)
+            completionHandler(disposition, credential)
+        }
+    }
+}

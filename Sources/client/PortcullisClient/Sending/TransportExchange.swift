@@ -1,0 +1,139 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// One request of a URLSession: what its delegate hears, and who waits for it.
+final class TransportExchange: Sendable {
+    private struct State {
+        var response: HTTPURLResponse?
+        var awaitingHead: CheckedContinuation<HTTPURLResponse, any Error>?
+        var awaitingPiece: CheckedContinuation<Data?, any Error>?
+        /// Pieces that came and were not read.
+        var pieces: [Data] = []
+        var bytes = 0
+        var isPaused = false
+        /// How it ended; `nil` while it has not.
+        var ending: Result<Void, any Error>?
+    }
+
+    let task: URLSessionTask
+    private let bytesMax: Int
+    private let state = Guarded(State())
+
+    /// Above this many unread bytes receiving pauses, and goes on at half of it.
+    private static let pauseBytes = 1 << 20
+
+    init(task: URLSessionTask, bytesMax: Int) {
+        (self.task, self.bytesMax) = (task, bytesMax)
+    }
+
+    // MARK: Who waits
+
+    /// Starts the request and waits for the head of its answer.
+    func response() async throws -> HTTPURLResponse {
+        try await withCheckedThrowingContinuation { continuation in
+            let ending = state.withLock { state in
+                if state.ending == nil { state.awaitingHead = continuation }
+                return state.ending
+            }
+            if case .failure(let error) = ending { continuation.resume(throwing: error) }
+            task.resume()
+        }
+    }
+
+    /// The next piece of the content; `nil` at its end.
+    func piece() async throws -> Data? {
+        enum Ready {
+            case piece(Data)
+            case end(Result<Void, any Error>)
+        }
+        return try await withCheckedThrowingContinuation { continuation in
+            let (ready, resumes): (Ready?, Bool) = state.withLock { state in
+                guard !state.pieces.isEmpty else {
+                    if state.ending == nil { state.awaitingPiece = continuation }
+                    return (state.ending.map(Ready.end), false)
+                }
+                let piece = state.pieces.removeFirst()
+                state.bytes -= piece.count
+                let resumes = state.isPaused && state.bytes <= Self.pauseBytes / 2
+                if resumes { state.isPaused = false }
+                return (.piece(piece), resumes)
+            }
+            if resumes { task.resume() }
+            switch ready {
+            case .piece(let piece): continuation.resume(returning: piece)
+            case .end(let ending): continuation.resume(with: ending.map { nil })
+            case nil: break
+            }
+        }
+    }
+
+    func cancel() {
+        end(.failure(CancellationError()))
+        task.cancel()
+    }
+
+    // MARK: What the delegate hears
+
+    func received(_ response: HTTPURLResponse) {
+        let waiting = state.withLock { state in
+            state.response = response
+            defer { state.awaitingHead = nil }
+            return state.awaitingHead
+        }
+        waiting?.resume(returning: response)
+    }
+
+    func received(_ data: Data) {
+        guard !data.isEmpty else { return }
+        enum Step {
+            case hand(CheckedContinuation<Data?, any Error>)
+            case pause, fail, nothing
+        }
+        let step: Step = state.withLock { state in
+            guard state.ending == nil else { return .nothing }
+            if let waiting = state.awaitingPiece {
+                state.awaitingPiece = nil
+                return .hand(waiting)
+            }
+            state.pieces.append(data)
+            state.bytes += data.count
+            if state.bytes > bytesMax { return .fail }
+            if state.bytes > Self.pauseBytes, !state.isPaused {
+                state.isPaused = true
+                return .pause
+            }
+            return .nothing
+        }
+        switch step {
+        case .hand(let waiting): waiting.resume(returning: data)
+        case .pause: task.suspend()
+        case .fail:
+            end(.failure(PortcullisError.answerTooLarge))
+            task.cancel()
+        case .nothing: break
+        }
+    }
+
+    /// The first ending counts. Pieces that were received before stay readable.
+    func end(_ ending: Result<Void, any Error>) {
+        let (head, piece) = state.withLock { state in
+            guard state.ending == nil else {
+                return (
+                    nil as CheckedContinuation<HTTPURLResponse, any Error>?,
+                    nil as CheckedContinuation<Data?, any Error>?
+                )
+            }
+            state.ending = ending
+            defer { (state.awaitingHead, state.awaitingPiece) = (nil, nil) }
+            return (state.awaitingHead, state.awaitingPiece)
+        }
+        switch ending {
+        case .success: head?.resume(throwing: PortcullisError.answerUnfit)
+        case .failure(let error): head?.resume(throwing: error)
+        }
+        piece?.resume(with: ending.map { nil })
+    }
+}

@@ -1,0 +1,59 @@
+import Foundation
+
+/// Work that is done once for everybody who asks for it. Each asks for as long as it likes; the work
+/// goes on when nobody does.
+final class SharedWork<Value: Sendable>: Sendable {
+    private struct State {
+        var value: Value?
+        var waiting: [Int: CheckedContinuation<Value?, Never>] = [:]
+        var nextPlace = 0
+    }
+
+    private let state = Guarded(State())
+
+    /// Whether the work has ended.
+    var hasEnded: Bool { state.withLock { $0.value != nil } }
+
+    /// Ends the work, for all who wait and all who ask later.
+    func end(with value: Value) {
+        let waiting = state.withLock { state in
+            guard state.value == nil else { return [Int: CheckedContinuation<Value?, Never>]() }
+            state.value = value
+            defer { state.waiting = [:] }
+            return state.waiting
+        }
+        for continuation in waiting.values { continuation.resume(returning: value) }
+    }
+
+    /// What the work came to; `nil` when it has not ended at a time, or the task was cancelled.
+    func value(until time: Date, by clock: any ClientClock) async -> Value? {
+        let place = state.withLock { state in
+            state.nextPlace += 1
+            return state.nextPlace
+        }
+        let alarm = Task {
+            try? await clock.wait(until: time)
+            giveUp(place)
+        }
+        defer { alarm.cancel() }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let ended: Value?? = state.withLock { state in
+                    if let value = state.value { return .some(value) }
+                    // Cancelled before this: the handler found nobody at this place.
+                    if Task.isCancelled { return .some(nil) }
+                    state.waiting[place] = continuation
+                    return nil
+                }
+                if let ended { continuation.resume(returning: ended) }
+            }
+        } onCancel: {
+            giveUp(place)
+        }
+    }
+
+    private func giveUp(_ place: Int) {
+        let continuation = state.withLock { $0.waiting.removeValue(forKey: place) }
+        continuation?.resume(returning: nil)
+    }
+}

@@ -1,0 +1,154 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Calls of the gateway's own endpoints. None of them carries a proof, unless it is handed in.
+struct GatewayCalls: Sendable {
+    /// Challenges and how long they are good.
+    struct Challenges: Sendable {
+        let challenges: [String]
+        let lifetime: Double
+    }
+
+    /// A session that was opened.
+    struct Opening: Decodable, Sendable {
+        let session: String
+        let secret: Data
+        let expires_in: Double
+        let window: Int
+    }
+
+    private let endpoints: URL
+    private let transport: any HTTPTransport
+
+    /// The most bytes of an answer that are read.
+    private static let answerBytesMax = 64 << 10
+    /// The longest time without a byte of an answer, in seconds.
+    private static let timeout: Double = 15
+
+    init(endpoints: URL, transport: any HTTPTransport) {
+        (self.endpoints, self.transport) = (endpoints, transport)
+    }
+
+    /// Asks for challenges; with a key id, for one to enrol that key.
+    func challenges(
+        count: Int = 1,
+        enrolling keyID: String? = nil
+    ) async -> Result<Challenges, CallFailure> {
+        struct Question: Encodable {
+            let purpose: String
+            let count: Int
+            let key_id: String?
+        }
+        struct Answer: Decodable {
+            let challenges: [String]
+            let expires_in: Double
+        }
+        let purpose = keyID == nil ? "assertion" : "enrolment"
+        let question = Question(purpose: purpose, count: count, key_id: keyID)
+        return await post("challenges", question).flatMap { data, _ in
+            guard let answer = try? JSONDecoder().decode(Answer.self, from: data),
+                !answer.challenges.isEmpty
+            else { return .failure(.unreachable(retryAfter: nil)) }
+            return .success(
+                Challenges(challenges: answer.challenges, lifetime: answer.expires_in)
+            )
+        }
+    }
+
+    /// Brings an attestation.
+    func register(
+        keyID: String,
+        _ grant: EnrolmentGrant,
+        object: Data
+    ) async -> Result<Void, CallFailure> {
+        struct Question: Encodable {
+            let key_id: String
+            let attestation: Data
+            let challenge: String
+            let context: Data?
+        }
+        let question = Question(
+            key_id: keyID,
+            attestation: object,
+            challenge: grant.challenge,
+            context: grant.context
+        )
+        return await post("keys", question).map { _ in () }
+    }
+
+    /// The request that opens a session; ``SessionKeeper`` signs it.
+    var sessionRequest: URLRequest { request("sessions") }
+
+    /// Reads the answer to ``sessionRequest``.
+    func opening(
+        _ request: URLRequest
+    ) async -> (Result<Opening, CallFailure>, HTTPURLResponse?) {
+        switch await call(request, content: .none) {
+        case .failure(let failure): return (.failure(failure.failure), failure.response)
+        case .success(let (data, response)):
+            guard let opening = try? JSONDecoder().decode(Opening.self, from: data),
+                opening.secret.count == 32
+            else { return (.failure(.unreachable(retryAfter: nil)), response) }
+            return (.success(opening), response)
+        }
+    }
+
+    private func request(_ name: String) -> URLRequest {
+        var request = URLRequest(url: endpoints.appending(path: name))
+        request.httpMethod = "POST"
+        request.timeoutInterval = Self.timeout
+        request.cachePolicy = .reloadIgnoringLocalCacheData
+        return request
+    }
+
+    private func post(
+        _ name: String,
+        _ question: some Encodable
+    ) async -> Result<(Data, HTTPURLResponse), CallFailure> {
+        var request = request(name)
+        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        guard let content = try? JSONEncoder().encode(question) else {
+            return .failure(.unreachable(retryAfter: nil))
+        }
+        return await call(request, content: .data(content)).mapError(\.failure)
+    }
+
+    private struct Failed: Error {
+        let failure: CallFailure
+        let response: HTTPURLResponse?
+    }
+
+    private func call(
+        _ request: URLRequest,
+        content: RequestContent
+    ) async -> Result<(Data, HTTPURLResponse), Failed> {
+        let answer: TransportAnswer
+        let data: Data
+        do {
+            answer = try await transport.send(request, content: content)
+            data = try await answer.content.collected(atMost: Self.answerBytesMax)
+        } catch {
+            return .failure(Failed(failure: .unreachable(retryAfter: nil), response: nil))
+        }
+        let response = answer.response
+        if (200..<300).contains(response.statusCode) { return .success((data, response)) }
+        let retryAfter = RetryAfter.seconds(in: response)
+        guard let problem = ProblemDocument(data, response) else {
+            // Something in between answered, or the gateway as it stops.
+            let failure = CallFailure.unreachable(retryAfter: retryAfter)
+            return .failure(Failed(failure: failure, response: response))
+        }
+        let failure: CallFailure =
+            response.statusCode >= 500
+            ? .unreachable(retryAfter: retryAfter)
+            : .refused(
+                reason: problem.reason,
+                problem.next ?? .none,
+                retryAfter: retryAfter
+            )
+        return .failure(Failed(failure: failure, response: response))
+    }
+}

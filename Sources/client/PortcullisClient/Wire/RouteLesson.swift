@@ -1,0 +1,49 @@
+import RequestBinding
+
+/// What an answer says about what its route signs.
+struct RouteLesson: Hashable, Sendable {
+    /// What is signed; `nil` for nothing.
+    let form: SigningForm?
+    /// The proofs that the route accepts; `nil` where the answer does not say.
+    let accepts: Set<SigningRequirement.Kind>?
+
+    /// - Parameters:
+    ///   - sign: `method target body challenge` or a part of it, `content` or `challenge-text`.
+    ///   - headers: names between spaces.
+    ///   - accept: kinds between spaces.
+    init?(sign: String?, headers: String?, accept: String?) {
+        guard let sign else { return nil }
+        let words = sign.split(separator: " ")
+        switch words {
+        case ["content"]: form = .content
+        case ["challenge-text"]: form = .challenge
+        case []: form = nil
+        default:
+            guard let parts = SignedParts(names: words) else { return nil }
+            let names = (headers ?? "").split(separator: " ").map { $0.lowercased() }
+            form = .lines(parts, headers: names)
+        }
+        accepts = accept.map {
+            Set($0.split(separator: " ").compactMap { .init(rawValue: String($0)) })
+        }
+    }
+
+    /// What the route asks, by this and by what was known before.
+    func requirement(over known: SigningRequirement?) -> SigningRequirement? {
+        guard let form else { return nil }
+        var requirement = known ?? SigningRequirement()
+        requirement.form = form
+        if let accepts { requirement.accepts = accepts }
+        switch form {
+        case .lines(let parts, _):
+            if !parts.contains(.challenge) {
+                requirement.challenge = .none
+            } else if requirement.challenge == .none {
+                requirement.challenge = .required
+            }
+        case .challenge: requirement.challenge = .required
+        case .content: break
+        }
+        return requirement
+    }
+}
