@@ -4,8 +4,8 @@ public enum PortcullisError: Error, Hashable, Sendable {
     case urlUnfit
     /// The file or stream with the content can't be read.
     case contentUnreadable
-    /// The content is a stream longer than ``PortcullisLimits/spooledBytes``. Put it into a file and
-    /// upload that.
+    /// The content is a stream longer than ``PortcullisLimits/spooledBytes``. Put it into a file
+    /// and upload that.
     case contentTooLarge
     /// The answer is none of HTTP.
     case answerUnfit

@@ -7,8 +7,8 @@ public import Foundation
 extension PortcullisSession {
     /// Sends a request and collects its answer.
     ///
-    /// - Parameter request: with its content, if any, in `httpBody` or `httpBodyStream`. A stream is
-    ///   put into a temporary file first.
+    /// - Parameter request: with its content, if any, in `httpBody` or `httpBodyStream`. A stream
+    ///   is put into a temporary file first.
     /// - Returns: the content, at most ``PortcullisLimits/answerBytes``, and the head.
     /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
     public func data(for request: URLRequest) async throws -> (Data, ProvenResponse) {
@@ -20,7 +20,7 @@ extension PortcullisSession {
     /// - Parameters:
     ///   - request: everything but the content.
     ///   - file: must not change until the answer is there.
-    /// - Returns: the content of the answer, at most ``PortcullisLimits/answerBytes``, and the head.
+    /// - Returns: the answer's content, at most ``PortcullisLimits/answerBytes``, and its head.
     /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
     public func upload(
         for request: URLRequest,

@@ -7,8 +7,8 @@ public import Foundation
 extension PortcullisSession {
     /// Signs a request that something else sends: Alamofire, a background session, a library.
     ///
-    /// Send it soon, once, and as it stands. Where a rule's counter is `strict`, send one at a time:
-    /// nobody here knows when its answer has come.
+    /// Send it soon, once, and as it stands. Where a rule's counter is `strict`, send one at a
+    /// time: nobody here knows when its answer has come.
     ///
     /// - Parameter request: with its content, if any. A stream is replaced by one of a temporary
     ///   file, which lives as long as the returned value.

@@ -3,7 +3,7 @@ public import Foundation
 /// Sends requests through a gateway, each with the proof that its route asks.
 ///
 /// ```swift
-/// let endpoints = URL(string: "https://api.example.com/.well-known/app-attest")
+/// guard let endpoints = URL(string: "https://api.example.com/.well-known/app-attest") else { … }
 /// let session = PortcullisSession(
 ///     PortcullisConfiguration(endpoints: endpoints),
 ///     service: AppAttestService(),

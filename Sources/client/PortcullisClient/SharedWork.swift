@@ -1,11 +1,13 @@
 import Foundation
 
-/// Work that is done once for everybody who asks for it. Each asks for as long as it likes; the work
-/// goes on when nobody does.
+/// Work that is done once for everybody who asks for it. Each asks for as long as it likes; the
+/// work goes on when nobody does.
 final class SharedWork<Value: Sendable>: Sendable {
     private struct State {
         var value: Value?
         var waiting: [Int: CheckedContinuation<Value?, Never>] = [:]
+        /// Places whose time was over before somebody waited there.
+        var givenUp: Set<Int> = []
         var nextPlace = 0
     }
 
@@ -32,16 +34,18 @@ final class SharedWork<Value: Sendable>: Sendable {
             return state.nextPlace
         }
         let alarm = Task {
-            try? await clock.wait(until: time)
+            guard (try? await clock.wait(until: time)) != nil else { return }
             giveUp(place)
         }
-        defer { alarm.cancel() }
+        defer {
+            alarm.cancel()
+            state.withLock { _ = $0.givenUp.remove(place) }
+        }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let ended: Value?? = state.withLock { state in
                     if let value = state.value { return .some(value) }
-                    // Cancelled before this: the handler found nobody at this place.
-                    if Task.isCancelled { return .some(nil) }
+                    if state.givenUp.contains(place) { return .some(nil) }
                     state.waiting[place] = continuation
                     return nil
                 }
@@ -53,7 +57,10 @@ final class SharedWork<Value: Sendable>: Sendable {
     }
 
     private func giveUp(_ place: Int) {
-        let continuation = state.withLock { $0.waiting.removeValue(forKey: place) }
+        let continuation = state.withLock { state in
+            state.givenUp.insert(place)
+            return state.waiting.removeValue(forKey: place)
+        }
         continuation?.resume(returning: nil)
     }
 }

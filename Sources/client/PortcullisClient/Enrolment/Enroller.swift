@@ -25,6 +25,8 @@ actor Enroller {
     private var hold: EnrolmentHold?
     private var running: SharedWork<KeyOutcome>?
     private var attesting: Attesting?
+    /// Grows with each reset. What was begun before brings no key any more.
+    private var generation = 0
     private var isClosed = false
 
     /// The most steps of one enrolment.
@@ -84,13 +86,12 @@ actor Enroller {
     /// Forgets whatever key there is, and delays too. What Apple counts stays counted.
     func reset(context: Data?) async {
         (self.context, key, hold, attesting) = (context, nil, nil, nil)
+        generation += 1
         let isForgotten = await records.change { record in
             var fresh = EnrolmentRecord(gateway: record.gateway)
             (fresh.attestations, fresh.countedKey) = (record.attestations, record.countedKey)
             return fresh
         }
-        // An enrolment that was under way may have ended in between.
-        key = nil
         if isForgotten == nil { events.send(.storeFailed) }
     }
 
@@ -108,17 +109,22 @@ actor Enroller {
         if let running { return running }
         let work = SharedWork<KeyOutcome>()
         running = work
+        let generation = generation
         Task {
             let outcome = await enrolled()
             if running === work { running = nil }
-            switch outcome {
-            case .key(let keyID): (key, hold) = (keyID, nil)
-            case .none(.enrolmentHeld(let hold)): self.hold = hold
-            case .none: break
-            }
+            if generation == self.generation { remember(outcome) }
             work.end(with: outcome)
         }
         return work
+    }
+
+    private func remember(_ outcome: KeyOutcome) {
+        switch outcome {
+        case .key(let keyID): (key, hold) = (keyID, nil)
+        case .none(.enrolmentHeld(let hold)): self.hold = hold
+        case .none: break
+        }
     }
 
     private func enrolled() async -> KeyOutcome {

@@ -1,8 +1,8 @@
 import Foundation
 import RequestBinding
 
-/// What the gateway gave for one enrolment: the challenge that Apple signs, and what is bound to the
-/// key with it.
+/// What the gateway gave for one enrolment: the challenge that Apple signs, and what is bound to
+/// the key with it.
 struct EnrolmentGrant: Hashable, Sendable, Codable {
     /// The text of the challenge.
     let challenge: String

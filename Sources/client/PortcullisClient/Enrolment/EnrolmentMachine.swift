@@ -10,8 +10,8 @@ import Foundation
 /// ```
 ///
 /// * `serverUnavailable` keeps key and grant: Apple wants the same key and the same hash again.
-/// * Any other failure to attest, and a gateway that says `enrol`, ends the key. The first time in a
-///   day a new one is made at once, later ones wait longer and longer.
+/// * Any other failure to attest, and a gateway that says `enrol`, ends the key. The first time in
+///   a day a new one is made at once, later ones wait longer and longer.
 /// * Everything else that fails keeps what there is and waits.
 struct EnrolmentMachine: Sendable {
     /// What the driver does.

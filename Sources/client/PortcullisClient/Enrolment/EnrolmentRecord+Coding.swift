@@ -28,7 +28,7 @@ extension EnrolmentRecord {
         var hold: Hold?
     }
 
-    /// Reads a record; an empty one where there is none for this gateway, or where it can't be read.
+    /// Reads a record; an empty one where there is none for this gateway or it can't be read.
     init(_ bytes: Data?, gateway: String) {
         self.init(gateway: gateway)
         guard let bytes, let stored = try? JSONDecoder().decode(Stored.self, from: bytes) else {

@@ -24,7 +24,7 @@ struct PlanRule: Sendable {
     }
 
     /// `*.example.com` takes every host with a label or more in front of `example.com`.
-    private static func takes(host: String, _ pattern: String) -> Bool {
+    static func takes(host: String, _ pattern: String) -> Bool {
         if pattern == "*" { return true }
         guard pattern.hasPrefix("*.") else { return pattern == host }
         return host.hasSuffix(pattern.dropFirst()) && host.utf8.count > pattern.utf8.count - 1

@@ -15,11 +15,19 @@ struct RequestPlace: Hashable, Sendable {
 
     /// `nil` for a URL without a host.
     init?(_ url: URL) {
-        guard let host = url.host(percentEncoded: true), !host.isEmpty else { return nil }
-        self.init(
-            host: host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host,
-            path: url.path(percentEncoded: true)
-        )
+        // Not URL's own host, which turns `xn--` back into letters.
+        let text = url.absoluteURL.absoluteString[...]
+        guard let authority = Self.authority(of: text) else { return nil }
+        let host = authority[(authority.lastIndex(of: "@") ?? authority.startIndex)...]
+            .drop { $0 == "@" }
+        guard !host.isEmpty else { return nil }
+        self.init(host: String(host), path: url.path(percentEncoded: true))
+    }
+
+    /// What stands between `://` and the path; `nil` for a URL without it.
+    static func authority(of text: Substring) -> Substring? {
+        guard let slashes = text.firstRange(of: "://") else { return nil }
+        return text[slashes.upperBound...].prefix { !"/?#".contains($0) }
     }
 
     /// A host in the one spelling that is compared. A pattern with a `*` stays as it is.

@@ -50,7 +50,8 @@ actor ChallengeSource {
     /// Fetches challenges ahead.
     func fill() async {
         guard pool.count == 0, now >= holdUntil else { return }
-        if let text = await challenge() { add(text) }
+        callCount += 1
+        await call(count: min(max(configuration.limits.challengesAsked, 1), Self.countMax))
     }
 
     /// Forgets all of them, after the gateway did not know one.
@@ -59,10 +60,11 @@ actor ChallengeSource {
     private func give(_ texts: [String]) {
         // Shorter than they live, so that none ends on its way.
         let until = now.addingTimeInterval(lifetime - min(lifetime / 5, 10))
-        for text in texts {
+        for text in texts where !pool.hasUsed(text) {
             if waiting.isEmpty {
                 pool.add(text, until: until)
             } else {
+                pool.remember(text)
                 waiting.removeFirst().end(with: text)
             }
         }

@@ -38,6 +38,9 @@ actor Turnstile {
         return false
     }
 
+    /// How many wait for a turn.
+    var waitingCount: Int { waiting.count }
+
     /// Ends a turn.
     func leave() {
         guard !waiting.isEmpty else {

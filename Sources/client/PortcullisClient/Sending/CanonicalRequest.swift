@@ -39,10 +39,10 @@ struct CanonicalRequest: Sendable {
 
         init?(_ url: URL) {
             guard let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
-                let host = url.host(percentEncoded: true), !host.isEmpty
+                let place = RequestPlace(url)
             else { return nil }
             self.scheme = scheme
-            self.host = RequestPlace.host(host.contains(":") ? "[\(host)]" : host)
+            host = place.host
             port = url.port ?? (scheme == "https" ? 443 : 80)
         }
     }
@@ -50,10 +50,8 @@ struct CanonicalRequest: Sendable {
     static func canonical(_ url: URL) -> (URL, target: String)? {
         guard Origin(url) != nil else { return nil }
         let text = url.absoluteURL.absoluteString.prefix { $0 != "#" }
-        guard let slashes = text.firstRange(of: "://") else { return nil }
-        let rest = text[slashes.upperBound...]
-        let authority = rest.prefix { $0 != "/" && $0 != "?" }
-        let target = rest[authority.endIndex...]
+        guard let authority = RequestPlace.authority(of: text) else { return nil }
+        let target = text[authority.endIndex...]
         let path = target.prefix { $0 != "?" }
         let query = target[path.endIndex...].dropFirst()
         let canonical = withoutDots(path) + (query.isEmpty ? "" : "?" + query)

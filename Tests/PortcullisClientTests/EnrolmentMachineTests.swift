@@ -1,0 +1,155 @@
+import Foundation
+import Testing
+
+@testable import PortcullisClient
+
+@Suite struct EnrolmentMachineTests {
+    private static let start = Date(timeIntervalSince1970: 1_800_000_000)
+    private static let grant = EnrolmentGrant(
+        challenge: "AQK5",
+        context: nil,
+        until: start.timeIntervalSince1970 + 3600
+    )
+    private let object = Data([1, 2, 3])
+
+    private func machine(_ phase: EnrolmentRecord.Phase = .none) -> EnrolmentMachine {
+        var record = EnrolmentRecord(gateway: "g")
+        record.phase = phase
+        return EnrolmentMachine(record, limits: PortcullisLimits())
+    }
+
+    private func after(_ seconds: Double) -> Date { Self.start.addingTimeInterval(seconds) }
+
+    private func hold(_ cause: EnrolmentHold.Cause, _ seconds: Double) -> EnrolmentMachine.Action {
+        .stop(EnrolmentHold(cause, until: after(seconds)))
+    }
+
+    @Test func `from no key to an enrolled one`() {
+        var machine = machine()
+        let now = Self.start
+        #expect(machine.began(now: now) == .generateKey)
+        #expect(machine.keyGenerated("k") == .askChallenge(keyID: "k"))
+        #expect(machine.challengeReceived(Self.grant, now: now) == .attest(keyID: "k", Self.grant))
+        let next = EnrolmentMachine.Action.register(keyID: "k", Self.grant, object: object)
+        #expect(machine.attested(object, now: now) == next)
+        #expect(machine.registered() == .done(keyID: "k"))
+        #expect(machine.record.phase == .enrolled(keyID: "k"))
+        #expect(machine.record.attestations == [now.timeIntervalSince1970])
+    }
+
+    @Test func `every kept phase goes on where it stands`() {
+        let now = Self.start
+        var machine = machine(.generated(keyID: "k", nil))
+        #expect(machine.began(now: now) == .askChallenge(keyID: "k"))
+        machine = self.machine(.generated(keyID: "k", Self.grant))
+        #expect(machine.began(now: now) == .attest(keyID: "k", Self.grant))
+        machine = self.machine(.attested(keyID: "k", Self.grant, object: object))
+        let next = EnrolmentMachine.Action.register(keyID: "k", Self.grant, object: object)
+        #expect(machine.began(now: now) == next)
+        machine = self.machine(.enrolled(keyID: "k"))
+        #expect(machine.began(now: now) == .done(keyID: "k"))
+    }
+
+    @Test func `serverUnavailable keeps key and grant, and its delays double`() {
+        var machine = machine(.generated(keyID: "k", Self.grant))
+        var delays: [Double] = []
+        for _ in 0..<13 {
+            let action = machine.attestFailed(.serverUnavailable, now: Self.start, jitter: 1)
+            guard case .stop(let hold) = action else { return #expect(Bool(false), "\(action)") }
+            #expect(hold.cause == .appleUnavailable)
+            delays.append(hold.until.timeIntervalSince(Self.start))
+        }
+        #expect(delays == [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600])
+        #expect(machine.record.phase == .generated(keyID: "k", Self.grant))
+        #expect(machine.began(now: after(3601)) != .generateKey)
+    }
+
+    @Test func `a challenge that has ended is asked for anew, for the same key`() {
+        var machine = machine(.generated(keyID: "k", nil))
+        _ = machine.challengeReceived(Self.grant, now: Self.start)
+        _ = machine.attestFailed(.serverUnavailable, now: Self.start, jitter: 0)
+        #expect(machine.began(now: after(3600)) == .askChallenge(keyID: "k"))
+        _ = machine.challengeReceived(Self.grant, now: after(3600))
+        // Apple counts keys.
+        #expect(machine.record.attestations.count == 1)
+    }
+
+    @Test func `invalidKey makes another key at once, and a second time waits`() {
+        var machine = machine(.generated(keyID: "k", Self.grant))
+        #expect(machine.attestFailed(.invalidKey, now: Self.start, jitter: 1) == .generateKey)
+        _ = machine.keyGenerated("l")
+        _ = machine.challengeReceived(Self.grant, now: Self.start)
+        let second = machine.attestFailed(.invalidKey, now: Self.start, jitter: 1)
+        #expect(second == hold(.keysLost, 32))
+        #expect(machine.record.phase == .none)
+    }
+
+    @Test(arguments: [
+        AttestationServiceError.invalidInput, .unknownSystemFailure, .featureUnsupported,
+    ])
+    func `any other failure to attest ends the key and waits`(error: AttestationServiceError) {
+        var machine = machine(.generated(keyID: "k", Self.grant))
+        let action = machine.attestFailed(error, now: Self.start, jitter: 0)
+        #expect(action == hold(.serviceFailed(error), 1))
+        #expect(machine.record.phase == .none)
+    }
+
+    @Test func `a failing gateway keeps everything`() {
+        let phase = EnrolmentRecord.Phase.attested(keyID: "k", Self.grant, object: object)
+        var machine = machine(phase)
+        let down = CallFailure.unreachable(retryAfter: nil)
+        let later = CallFailure.refused(reason: "x", .retryLater, retryAfter: 100)
+        let never = CallFailure.refused(reason: "app-mismatch", .none, retryAfter: nil)
+        let first = machine.registerFailed(down, now: Self.start, jitter: 0)
+        #expect(first == hold(.gatewayUnavailable, 1))
+        let second = machine.registerFailed(later, now: Self.start, jitter: 0.5)
+        #expect(second == hold(.throttled, 105))
+        let third = machine.registerFailed(never, now: Self.start, jitter: 0)
+        #expect(third == hold(.refused(reason: "app-mismatch"), 3600))
+        #expect(machine.record.phase == phase)
+    }
+
+    @Test func `a gateway that says enrol ends the key`() {
+        var machine = machine(.attested(keyID: "k", Self.grant, object: object))
+        let failure = CallFailure.refused(reason: "nonce-mismatch", .enrol, retryAfter: nil)
+        #expect(machine.registerFailed(failure, now: Self.start, jitter: 0) == .generateKey)
+    }
+
+    @Test func `a Retry-After is obeyed, but none longer than the limit`() {
+        var machine = machine(.generated(keyID: "k", nil))
+        let failure = CallFailure.refused(reason: "x", .retryLater, retryAfter: 1e9)
+        let action = machine.challengeFailed(failure, now: Self.start, jitter: 0)
+        #expect(action == hold(.throttled, 86_400))
+        #expect(machine.began(now: after(80_000)) == action)
+        #expect(machine.began(now: after(86_400)) == .askChallenge(keyID: "k"))
+    }
+
+    @Test func `a hold that a clock from the future made does not last`() {
+        var machine = machine()
+        let failure = CallFailure.unreachable(retryAfter: nil)
+        _ = machine.challengeFailed(failure, now: after(1e8), jitter: 0)
+        #expect(machine.began(now: Self.start) == .generateKey)
+    }
+
+    @Test func `the daily limit counts keys and ends a day after the oldest`() {
+        var machine = machine()
+        for number in 0..<3 {
+            let now = after(Double(number) * 100)
+            _ = machine.keyGenerated("\(number)")
+            _ = machine.challengeReceived(Self.grant, now: now)
+            _ = machine.attested(object, now: now)
+            _ = machine.registered()
+            #expect(machine.forgot(keyID: "\(number)", now: now, jitter: 0) == true)
+        }
+        #expect(machine.began(now: after(5000)) == hold(.dailyCap, 86_400))
+        #expect(machine.began(now: after(86_401)) == .generateKey)
+    }
+
+    @Test func `only the key that was refused is forgotten`() {
+        var machine = machine(.enrolled(keyID: "new"))
+        #expect(machine.forgot(keyID: "old", now: Self.start, jitter: 0) == false)
+        #expect(machine.record.phase == .enrolled(keyID: "new"))
+        #expect(machine.forgot(keyID: "new", now: Self.start, jitter: 0) == true)
+        #expect(machine.record.phase == .none)
+    }
+}

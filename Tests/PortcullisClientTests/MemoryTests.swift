@@ -1,0 +1,87 @@
+import Foundation
+import RequestBinding
+import Testing
+
+@testable import PortcullisClient
+
+@Suite struct MemoryTests {
+    private let now = Date(timeIntervalSince1970: 1_800_000_000)
+
+    private func place(_ path: String) -> RequestPlace { RequestPlace(host: "h", path: path) }
+
+    @Test(arguments: [
+        ("/v1/orders/17", "/v1/orders/*"), ("/v1/orders/", "/v1/orders/"), ("/", "/"),
+        ("/users/0c1d6c2e-55b4-4b8e-9e10-0c1b2d3e4f50/avatar", "/users/*/avatar"),
+        ("/blobs/deadbeef01", "/blobs/*"), ("/v2/cafe", "/v2/cafe"), ("/v1", "/v1"),
+        ("/t/a-text-that-is-longer-than-names", "/t/*"),
+    ])
+    func `paths that differ by an identifier are one route`(path: String, shape: String) {
+        #expect(LearnedRoutes.Route(method: "GET", place: place(path)).path == shape)
+    }
+
+    @Test func `learned routes are bounded, and the one used longest ago gives way`() {
+        var routes = LearnedRoutes(limit: 2)
+        let all = ["/a", "/b", "/c"].map { LearnedRoutes.Route(method: "GET", place: place($0)) }
+        routes.learn(SigningRequirement(), for: all[0])
+        routes.learn(nil, for: all[1])
+        _ = routes.entry(for: all[0])
+        routes.learn(nil, for: all[2])
+        #expect(routes.count == 2)
+        #expect(routes.entry(for: all[0])?.requirement == SigningRequirement())
+        #expect(routes.entry(for: all[1]) == nil)
+    }
+
+    @Test func `challenges are used newest first, bounded, and only while they live`() {
+        var pool = ChallengePool(limit: 3)
+        for (place, text) in ["a", "b", "c", "d", "d"].enumerated() {
+            pool.add(text, until: now.addingTimeInterval(Double(100 - place * 10)))
+        }
+        #expect(pool.count == 3)
+        #expect(pool.take(now: now.addingTimeInterval(75)) == "c")
+        #expect(pool.take(now: now.addingTimeInterval(75)) == "b")
+        #expect(pool.take(now: now) == nil)
+        // A cached answer brings one again that was used.
+        pool.add("b", until: now.addingTimeInterval(100))
+        #expect(pool.take(now: now) == nil)
+    }
+
+    @Test func `a turnstile lets one through at a time, in order, and nobody waits for ever`()
+        async throws
+    {
+        let clock = ManualClock()
+        let turnstile = Turnstile(clock: clock)
+        #expect(await turnstile.enter(within: 5))
+        let order = Guarded<[Int]>([])
+        let first = Task {
+            let hasTurn = await turnstile.enter(within: 50)
+            order.withLock { $0.append(1) }
+            return hasTurn
+        }
+        while await turnstile.waitingCount < 1 { await Task.yield() }
+        let late = Task { await turnstile.enter(within: 5) }
+        while await turnstile.waitingCount < 2 { await Task.yield() }
+        clock.advance(by: 6)
+        #expect(await late.value == false)
+        await turnstile.leave()
+        #expect(await first.value)
+        #expect(order.withLock { $0 } == [1])
+        await turnstile.leave()
+        #expect(await turnstile.enter(within: 0))
+    }
+
+    @Test func `work ends once, and asking for it ends with its time or its task`() async {
+        let clock = ManualClock()
+        let work = SharedWork<Int>()
+        let time = clock.now.addingTimeInterval(1)
+        async let early = work.value(until: time, by: clock)
+        clock.advance(by: 2)
+        #expect(await early == nil)
+        #expect(await work.value(until: time, by: clock) == nil)
+        let cancelled = Task { await work.value(until: .distantFuture, by: clock) }
+        cancelled.cancel()
+        #expect(await cancelled.value == nil)
+        work.end(with: 1)
+        work.end(with: 2)
+        #expect(await work.value(until: clock.now, by: clock) == 1)
+    }
+}

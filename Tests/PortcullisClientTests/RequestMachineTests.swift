@@ -1,0 +1,164 @@
+import Foundation
+import RequestBinding
+import Testing
+
+@testable import PortcullisClient
+
+@Suite struct RequestMachineTests {
+    private typealias Answer = RequestMachine.Answer
+    private static let now = Date(timeIntervalSince1970: 1_800_000_000)
+    private static let asks = SigningRequirement()
+    private static let lesson = RouteLesson(
+        sign: "method target",
+        headers: nil,
+        accept: "assertion session"
+    )
+    private let key = Proof.assertion(keyID: "k")
+
+    private func machine(usesSessions: Bool = true) -> RequestMachine {
+        RequestMachine(limits: PortcullisLimits(), usesSessions: usesSessions)
+    }
+
+    private func refused(_ reason: String, _ next: GatewayRefusal.Next) -> Answer {
+        Answer(
+            status: 401,
+            refusal: GatewayRefusal(reason: reason, next: next),
+            lesson: Self.lesson
+        )
+    }
+
+    private var learn: RequestMachine.Effect? { Self.lesson.map { .learn($0) } }
+
+    @Test func `what a request carries follows from its route`() {
+        var machine = machine()
+        let open = SigningRequirement(accepts: [.assertion, .session])
+        let thin = SigningRequirement(
+            form: .lines([.method, .challenge], headers: []),
+            accepts: [.assertion, .session]
+        )
+        let other = SigningRequirement(accepts: [])
+        #expect(machine.began(.unknown, isOwnOrigin: true) == .nothing(.routeUnknown))
+        #expect(machine.began(.asksNothing, isOwnOrigin: true) == .nothing(.notAsked))
+        #expect(machine.began(.asks(open), isOwnOrigin: false) == .nothing(.otherOrigin))
+        #expect(machine.began(.asks(Self.asks), isOwnOrigin: true) == .assertion(Self.asks))
+        #expect(machine.began(.asks(open), isOwnOrigin: true) == .session(open))
+        #expect(machine.began(.asks(thin), isOwnOrigin: true) == .assertion(thin))
+        #expect(machine.began(.asks(other), isOwnOrigin: true) == .nothing(.requestUnfit))
+        var plain = self.machine(usesSessions: false)
+        #expect(plain.began(.asks(open), isOwnOrigin: true) == .assertion(open))
+    }
+
+    @Test func `a 401 without the gateway's field is delivered, and nothing is forgotten`() {
+        var machine = machine()
+        let verdict = machine.answered(Answer(status: 401), to: key, now: Self.now)
+        #expect(verdict == .init(effects: [], step: .deliver))
+    }
+
+    @Test func `an unknown key is forgotten by its id, once for each request`() {
+        var machine = machine()
+        _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
+        let answer = refused("key-unknown", .enrol)
+        let forget = RequestMachine.Effect.forgetKey("k", reason: "key-unknown")
+        let first = machine.answered(answer, to: key, now: Self.now)
+        #expect(first == .init(effects: [learn, forget].compactMap { $0 }, step: .again))
+        _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
+        let second = machine.answered(answer, to: key, now: Self.now)
+        #expect(second.step == .deliver)
+    }
+
+    @Test(arguments: [
+        ("challenge-unknown", RequestMachine.Effect.forgetChallenges),
+        ("challenge-expired", .forgetChallenges), ("counter-replayed", .expectStrict),
+        ("session-refused", .expectAssertions), ("session-unknown", .forgetSession),
+        ("session-mismatch", .forgetSession), ("session-expired", .forgetSession),
+    ])
+    func `a reason changes what is remembered`(reason: String, effect: RequestMachine.Effect) {
+        var machine = machine()
+        _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
+        let verdict = machine.answered(refused(reason, .signAgain), to: key, now: Self.now)
+        #expect(verdict.effects == [learn, effect].compactMap { $0 })
+        #expect(verdict.step == .again)
+    }
+
+    @Test(arguments: [
+        ("session-unknown", false), ("session-refused", false), ("session-replayed", true),
+    ])
+    func `after a refused session an assertion follows, after a replay the next number`(
+        reason: String,
+        goesOn: Bool
+    ) {
+        var machine = machine()
+        let open = SigningRequirement(accepts: [.assertion, .session])
+        _ = machine.began(.asks(open), isOwnOrigin: true)
+        let answer = refused(reason, .signAgain)
+        let verdict = machine.answered(answer, to: .session(keyID: "k"), now: Self.now)
+        #expect(verdict.step == .again)
+        let want = machine.began(.asks(open), isOwnOrigin: true)
+        #expect(want == (goesOn ? .session(open) : .assertion(open)))
+    }
+
+    @Test func `a request is sent as often as the limit says`() {
+        var machine = machine()
+        var steps: [RequestMachine.Step] = []
+        for _ in 0..<3 {
+            _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
+            let answer = refused("counter-replayed", .signAgain)
+            steps.append(machine.answered(answer, to: key, now: Self.now).step)
+        }
+        #expect(steps == [.again, .again, .deliver])
+    }
+
+    @Test(arguments: [
+        (Proof.Absence.unsupported, RequestMachine.Step.deliver),
+        (.serviceFailed(.invalidInput), .deliver), (.storeUnavailable, .deliver),
+        (.routeUnknown, .again), (.enrolling, .again), (.challengeUnavailable, .again),
+        (
+            .enrolmentHeld(EnrolmentHold(.throttled, until: now.addingTimeInterval(3))),
+            .againAfter(now.addingTimeInterval(3))
+        ),
+        (
+            .enrolmentHeld(EnrolmentHold(.throttled, until: now.addingTimeInterval(300))),
+            .deliver
+        ),
+    ])
+    func `a missing proof is asked for again only where there can be one`(
+        absence: Proof.Absence,
+        step: RequestMachine.Step
+    ) {
+        var machine = machine()
+        _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
+        let answer = refused("assertion-missing", .signAgain)
+        #expect(machine.answered(answer, to: .none(absence), now: Self.now).step == step)
+    }
+
+    @Test(arguments: [GatewayRefusal.Next.fixClient, .retryLater, .none])
+    func `what no signature mends is delivered`(next: GatewayRefusal.Next) {
+        var machine = machine()
+        _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
+        #expect(machine.answered(refused("x", next), to: key, now: Self.now).step == .deliver)
+    }
+
+    @Test func `a mismatch is asked about once, without proof`() {
+        var machine = machine()
+        _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
+        let answer = Answer(status: 403, isMismatch: true)
+        #expect(machine.answered(answer, to: key, now: Self.now).step == .again)
+        let want = machine.began(.asks(Self.asks), isOwnOrigin: true)
+        #expect(want == .nothing(.routeUnknown))
+        let missing = refused("assertion-missing", .signAgain)
+        let bare = machine.answered(missing, to: .none(.routeUnknown), now: Self.now)
+        #expect(bare.step == .again)
+        _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
+        #expect(machine.answered(answer, to: key, now: Self.now).step == .deliver)
+    }
+
+    @Test func `an observing rule's advice is taken, and its answer delivered`() {
+        var machine = machine()
+        _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
+        let answer = Answer(status: 200, lesson: Self.lesson, next: .enrol)
+        let forget = RequestMachine.Effect.forgetKey("k", reason: "observed")
+        let verdict = machine.answered(answer, to: key, now: Self.now)
+        let effects = [learn, forget, .enrol].compactMap { $0 }
+        #expect(verdict == .init(effects: effects, step: .deliver))
+    }
+}

@@ -1,0 +1,369 @@
+import Foundation
+import RequestBinding
+import Testing
+
+@testable import PortcullisClient
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite struct SessionProofTests {
+    // MARK: What a route signs
+
+    @Test func `an unknown route goes without proof, and its 401 teaches what it signs`()
+        async throws
+    {
+        let bench = try Bench { $0.assumed = nil }
+        await bench.gateway.change {
+            $0.requirement = SigningRequirement(
+                form: .lines([.method, .target], headers: ["idempotency-key"]),
+                challenge: .none
+            )
+        }
+        var request = try Bench.request("/v1/orders", "POST")
+        request.setValue("8e03978e", forHTTPHeaderField: "Idempotency-Key")
+        request.httpBody = Data("{}".utf8)
+        let first = try await bench.session.data(for: request).1
+        let second = try await bench.session.data(for: request).1
+        #expect((first.tries, second.tries) == (2, 1))
+        #expect(await bench.verdicts == ["assertion-missing", "pass", "pass"])
+    }
+
+    @Test func `an observing rule teaches before it enforces`() async throws {
+        let bench = try Bench { $0.assumed = nil }
+        await bench.gateway.change { $0.enforces = false }
+        for _ in 0..<2 { _ = try await bench.session.data(for: Bench.request("/a")) }
+        #expect(await bench.verdicts == ["assertion-missing", "pass"])
+        #expect(await bench.counts == [1, 1])
+    }
+
+    @Test func `a key that an observing rule does not know is enrolled anew before it enforces`()
+        async throws
+    {
+        let bench = try Bench()
+        await bench.gateway.change { $0.enforces = false }
+        _ = try await bench.session.data(for: Bench.request("/a"))
+        await bench.gateway.wipe()
+        for _ in 0..<2 { _ = try await bench.session.data(for: Bench.request("/a")) }
+        #expect(await bench.verdicts == ["pass", "key-unknown", "pass"])
+        #expect(await bench.counts == [2, 2])
+    }
+
+    @Test func `a plan that is outdated is mended by one request without proof`() async throws {
+        let bench = try Bench()
+        await bench.gateway.change {
+            $0.requirement = SigningRequirement(form: .lines([.method, .body], headers: []))
+            $0.requirement.challenge = .none
+        }
+        let first = try await bench.session.data(for: Bench.request("/a")).1
+        let second = try await bench.session.data(for: Bench.request("/a")).1
+        #expect((first.statusCode, first.tries, second.tries) == (200, 3, 1))
+        let expected = ["signature-mismatch", "assertion-missing", "pass", "pass"]
+        #expect(await bench.verdicts == expected)
+    }
+
+    @Test(arguments: [SigningForm.content, .challenge])
+    func `the other forms are signed`(form: SigningForm) async throws {
+        let requirement = SigningRequirement(form: form)
+        let bench = try Bench { $0.assumed = requirement }
+        await bench.gateway.change { $0.requirement = requirement }
+        var request = try Bench.request("/a", "POST")
+        request.httpBody = Data("{\"a\":1}".utf8)
+        #expect(try await bench.session.data(for: request).1.statusCode == 200)
+    }
+
+    @Test func `a route that asks for nothing costs nothing`() async throws {
+        let bench = try Bench { $0.assumed = nil }
+        let answer = try await bench.session.data(for: Bench.request("/free")).1
+        #expect(answer.proof == .none(.routeUnknown))
+        #expect(await bench.counts == [0, 0])
+    }
+
+    @Test func `a device that can't attest says so and is served where the rule observes`()
+        async throws
+    {
+        let bench = try Bench(isSupported: false)
+        await bench.gateway.change { $0.enforces = false }
+        let answer = try await bench.session.data(for: Bench.request("/a")).1
+        #expect(answer.proof == .none(.unsupported))
+        #expect(answer.statusCode == 200)
+        let sent = await bench.gateway.seen[0].request
+        #expect(sent.value(forHTTPHeaderField: "App-Attest-Unsupported") == "1")
+        #expect(sent.value(forHTTPHeaderField: "App-Attest-Challenge") == nil)
+    }
+
+    @Test func `a service that fails to sign is asked twice, then the request says so`()
+        async throws
+    {
+        let bench = try Bench()
+        await bench.gateway.change { $0.enforces = false }
+        _ = try await bench.session.data(for: Bench.request("/a"))
+        await bench.service.fail(asserting: [.invalidInput, .invalidInput, .unknownSystemFailure])
+        let second = try await bench.session.data(for: Bench.request("/a")).1
+        let third = try await bench.session.data(for: Bench.request("/a")).1
+        #expect(second.proof == .none(.serviceFailed(.invalidInput)))
+        #expect(third.proof.keyID != nil)
+        #expect(await bench.counts == [1, 1])
+    }
+
+    // MARK: Who is believed
+
+    @Test func `an origin's own 401 that says enrol is not obeyed`() async throws {
+        let bench = try Bench()
+        await bench.gateway.change {
+            $0.origins["/login"] = FakeGateway.problem(401, "key-unknown", next: "enrol")
+        }
+        let answer = try await bench.session.data(for: Bench.request("/login")).1
+        #expect(answer.statusCode == 401)
+        #expect(answer.refusal == nil)
+        #expect(answer.tries == 1)
+        #expect(await bench.counts == [1, 1])
+    }
+
+    @Test func `another origin gets no proof and is not believed`() async throws {
+        let bench = try Bench()
+        await bench.gateway.change {
+            $0.origins["/x"] = FakeGateway.Reply(
+                status: 401,
+                fields: ["WWW-Authenticate": "AppAttest error=\"key-unknown\", next=\"enrol\""]
+            )
+        }
+        _ = try await bench.session.data(for: Bench.request("/a"))
+        let url = try Bench.url("https://evil.example/x")
+        let answer = try await bench.session.data(for: URLRequest(url: url)).1
+        #expect(answer.proof == .none(.otherOrigin))
+        #expect(await bench.counts == [1, 1])
+        let sent = try #require(await bench.gateway.seen.last).request
+        #expect(sent.allHTTPHeaderFields?.keys.contains { $0.hasPrefix("App-Attest") } != true)
+    }
+
+    // MARK: Redirects
+
+    @Test func `a redirect to the same origin is signed anew, with its content where that stays`()
+        async throws
+    {
+        let bench = try Bench()
+        await bench.gateway.change {
+            $0.origins["/old"] = FakeGateway.Reply(status: 307, fields: ["Location": "/new?x=1"])
+            $0.origins["/see"] = FakeGateway.Reply(status: 303, fields: ["Location": "/other"])
+        }
+        var request = try Bench.request("/old", "POST")
+        request.httpBody = Data("content".utf8)
+        #expect(try await bench.session.data(for: request).1.statusCode == 200)
+        request.url = try Bench.url(FakeGateway.origin + "/see")
+        #expect(try await bench.session.data(for: request).1.statusCode == 200)
+        let seen = await bench.gateway.seen
+        #expect(seen.map(\.verdict) == ["pass", "pass", "pass", "pass"])
+        #expect(seen.map(\.request.httpMethod) == ["POST", "POST", "POST", "GET"])
+        #expect(seen.map(\.content.count) == [7, 7, 7, 0])
+    }
+
+    @Test func `a redirect elsewhere carries no proof and no credentials`() async throws {
+        let bench = try Bench()
+        await bench.gateway.change {
+            let fields = ["Location": "https://cdn.example/file"]
+            $0.origins["/file"] = FakeGateway.Reply(status: 302, fields: fields)
+        }
+        var request = try Bench.request("/file")
+        request.setValue("Bearer secret", forHTTPHeaderField: "Authorization")
+        _ = try await bench.session.data(for: request)
+        let sent = try #require(await bench.gateway.seen.last).request
+        #expect(sent.url?.host == "cdn.example")
+        let names = sent.allHTTPHeaderFields?.keys.sorted() ?? []
+        #expect(names.filter { $0.hasPrefix("App-Attest") || $0 == "Authorization" } == [])
+    }
+
+    @Test func `a redirect from https to http is the caller's, and a circle ends`() async throws {
+        let bench = try Bench()
+        await bench.gateway.change {
+            let fields = ["Location": "http://api.example.com/a"]
+            $0.origins["/down"] = FakeGateway.Reply(status: 301, fields: fields)
+            $0.origins["/loop"] = FakeGateway.Reply(status: 302, fields: ["Location": "/loop"])
+        }
+        #expect(try await bench.session.data(for: Bench.request("/down")).1.statusCode == 301)
+        let circle = try await bench.session.data(for: Bench.request("/loop")).1
+        #expect(circle.statusCode == 302)
+        #expect(circle.tries == 11)
+    }
+
+    // MARK: Content and fields
+
+    @Test func `a body in memory, a stream and a file are all sent and signed`() async throws {
+        let bench = try Bench()
+        let content = Data((0..<700_000).map { UInt8(truncatingIfNeeded: $0) })
+        let file = FileManager.default.temporaryDirectory
+            .appending(path: "portcullis-test-\(UUID().uuidString)")
+        try content.write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        var request = try Bench.request("/a", "PUT")
+        request.httpBody = content
+        _ = try await bench.session.data(for: request)
+        request.httpBodyStream = InputStream(data: content)
+        _ = try await bench.session.data(for: request)
+        _ = try await bench.session.upload(for: Bench.request("/a", "PUT"), fromFile: file)
+        let seen = await bench.gateway.seen
+        #expect(seen.map(\.verdict) == ["pass", "pass", "pass"])
+        #expect(seen.allSatisfy { $0.content == content })
+    }
+
+    @Test func `a content type that URLSession would add is there before it is signed`()
+        async throws
+    {
+        let requirement = SigningRequirement(
+            form: .lines(.all, headers: ["content-type", "accept-language", "x-none"])
+        )
+        let bench = try Bench { $0.assumed = requirement }
+        await bench.gateway.change { $0.requirement = requirement }
+        var request = try Bench.request("/a", "POST")
+        request.httpBody = Data("a=1".utf8)
+        #expect(try await bench.session.data(for: request).1.statusCode == 200)
+        let sent = await bench.gateway.seen[0].request
+        let type = sent.value(forHTTPHeaderField: "Content-Type")
+        #expect(type == "application/x-www-form-urlencoded")
+        #expect(sent.value(forHTTPHeaderField: "Accept-Language") != nil)
+    }
+
+    @Test func `proof fields that the caller left in a request are replaced`() async throws {
+        let bench = try Bench()
+        var request = try Bench.request("/a")
+        request.setValue("old", forHTTPHeaderField: "App-Attest-Assertion")
+        request.setValue("old", forHTTPHeaderField: "App-Attest-Session")
+        #expect(try await bench.session.data(for: request).1.statusCode == 200)
+        let sent = await bench.gateway.seen[0].request
+        #expect(sent.value(forHTTPHeaderField: "App-Attest-Session") == nil)
+    }
+
+    // MARK: Challenges and sessions
+
+    @Test func `challenges from before a restart cost one more try`() async throws {
+        let bench = try Bench()
+        _ = await bench.session.prewarm()
+        await bench.gateway.restart()
+        let answer = try await bench.session.data(for: Bench.request("/a")).1
+        #expect(answer.tries == 2)
+        #expect(await bench.verdicts == ["challenge-unknown", "pass"])
+    }
+
+    @Test func `requests go by a session where the route accepts it, opened once`() async throws {
+        let requirement = SigningRequirement(accepts: [.assertion, .session])
+        let bench = try Bench { $0.assumed = requirement }
+        await bench.gateway.change { $0.requirement = requirement }
+        let session = bench.session
+        try await withThrowingTaskGroup(of: ProvenResponse.self) { group in
+            for number in 0..<100 {
+                group.addTask { try await session.data(for: Bench.request("/\(number)")).1 }
+            }
+            for try await answer in group {
+                #expect(answer.statusCode == 200)
+                guard case .session = answer.proof else {
+                    Issue.record("\(answer.proof)")
+                    continue
+                }
+            }
+        }
+        #expect(await bench.gateway.calls.filter { $0 == "sessions" }.count == 1)
+        #expect(await bench.counts == [1, 1])
+    }
+
+    @Test func `a session that is unknown after a restart is opened anew`() async throws {
+        let requirement = SigningRequirement(accepts: [.assertion, .session])
+        let bench = try Bench { $0.assumed = requirement }
+        await bench.gateway.change { $0.requirement = requirement }
+        _ = try await bench.session.data(for: Bench.request("/a"))
+        await bench.gateway.restart()
+        let second = try await bench.session.data(for: Bench.request("/a")).1
+        let third = try await bench.session.data(for: Bench.request("/a")).1
+        #expect((second.statusCode, third.statusCode, third.tries) == (200, 200, 1))
+        #expect(second.tries <= 3)
+        #expect(await bench.gateway.calls.filter { $0 == "sessions" }.count == 2)
+    }
+
+    @Test func `a gateway without sessions is asked for one once`() async throws {
+        let requirement = SigningRequirement(accepts: [.assertion, .session])
+        let bench = try Bench { $0.assumed = requirement }
+        await bench.gateway.change {
+            $0.requirement = requirement
+            $0.sessionsAreOffered = false
+        }
+        for _ in 0..<5 {
+            let answer = try await bench.session.data(for: Bench.request("/a")).1
+            #expect(answer.proof.keyID != nil)
+        }
+        #expect(await bench.gateway.calls.filter { $0 == "sessions" }.count == 1)
+    }
+
+    @Test func `where the counter is strict, the next assertion waits for the answer`()
+        async throws
+    {
+        let gateway = HeldGateway()
+        var configuration = PortcullisConfiguration(
+            endpoints: try Bench.url(FakeGateway.endpoints)
+        )
+        configuration.assumed = SigningRequirement(counter: .strict)
+        configuration.clock = ManualClock()
+        let service = FakeService()
+        let session = PortcullisSession(
+            configuration,
+            service: service,
+            store: MemoryEnrolmentStore(),
+            transport: gateway
+        )
+        _ = await session.prewarm()
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<20 {
+                group.addTask {
+                    try await session.data(for: Bench.request("/\(number)")).1.statusCode
+                }
+            }
+            for try await status in group { #expect(status == 200) }
+        }
+        #expect(await gateway.mostAtOnce == 1)
+    }
+
+    // MARK: Signing for others
+
+    @Test func `a signed request can be sent by others, and signed again after a 401`()
+        async throws
+    {
+        let bench = try Bench()
+        var request = try Bench.request("/a", "POST")
+        request.httpBody = Data("content".utf8)
+        let signed = try await bench.session.sign(request)
+        #expect(signed.request.httpBody == Data("content".utf8))
+        #expect(signed.proof.keyID != nil)
+        // The system sends it twice: the second time its proof is spent.
+        var statuses: [Int] = []
+        var last: HTTPURLResponse?
+        for _ in 0..<2 {
+            let body = RequestContent.data(signed.request.httpBody ?? Data())
+            last = try await bench.gateway.send(signed.request, content: body).response
+            statuses.append(last?.statusCode ?? 0)
+        }
+        #expect(statuses == [200, 401])
+        let response = try #require(last)
+        let again = try #require(try await bench.session.signAgain(signed, after: response))
+        let body = RequestContent.data(again.request.httpBody ?? Data())
+        let good = try await bench.gateway.send(again.request, content: body).response
+        #expect(good.statusCode == 200)
+        #expect(try await bench.session.signAgain(again, after: good) == nil)
+    }
+}
+
+/// A gateway whose answers take a while, and that counts how many requests are under way.
+private actor HeldGateway: HTTPTransport {
+    private let gateway = FakeGateway()
+    private var count = 0
+    private(set) var mostAtOnce = 0
+
+    func send(_ request: URLRequest, content: RequestContent) async throws -> TransportAnswer {
+        let isOrigins = request.url?.path.hasPrefix("/.well-known") == false
+        if isOrigins {
+            count += 1
+            mostAtOnce = max(mostAtOnce, count)
+            for _ in 0..<20 { await Task.yield() }
+        }
+        defer { if isOrigins { count -= 1 } }
+        return try await gateway.send(request, content: content)
+    }
+}

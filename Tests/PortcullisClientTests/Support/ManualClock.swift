@@ -1,0 +1,56 @@
+import Foundation
+import PortcullisClient
+
+/// A clock that stands still until a test moves it.
+final class ManualClock: ClientClock {
+    private struct State {
+        var now = Date(timeIntervalSince1970: 1_800_000_000)
+        var waiting: [Int: (until: Date, CheckedContinuation<Bool, Never>)] = [:]
+        var nextPlace = 0
+    }
+
+    private let lock = NSLock()
+    /// `nonisolated(unsafe)`: reached under the lock only.
+    nonisolated(unsafe) private var state = State()
+
+    init() {}
+
+    private func withState<Result>(_ body: (inout State) -> Result) -> Result {
+        lock.lock()
+        defer { lock.unlock() }
+        return body(&state)
+    }
+
+    var now: Date { withState(\.now) }
+
+    func advance(by seconds: Double) {
+        let due = withState { state in
+            state.now += seconds
+            let due = state.waiting.filter { $0.value.until <= state.now }
+            for place in due.keys { state.waiting[place] = nil }
+            return due.values.map(\.1)
+        }
+        for continuation in due { continuation.resume(returning: true) }
+    }
+
+    func wait(until time: Date) async throws {
+        let place = withState { state in
+            state.nextPlace += 1
+            return state.nextPlace
+        }
+        let hasCome = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let ready: Bool? = withState { state in
+                    if Task.isCancelled { return false }
+                    if time <= state.now { return true }
+                    state.waiting[place] = (time, continuation)
+                    return nil
+                }
+                if let ready { continuation.resume(returning: ready) }
+            }
+        } onCancel: {
+            withState { $0.waiting.removeValue(forKey: place) }?.1.resume(returning: false)
+        }
+        guard hasCome else { throw CancellationError() }
+    }
+}
