@@ -46,7 +46,7 @@ let object: [Target.Dependency] = ["AppAttest", "Cryptography"]
 let key: [Target.Dependency] = ["Cryptography", "DeviceKey"]
 let policy: [Target.Dependency] =
     object + ["ByteCoding", "HTTPWire", "JSONText", "RequestBinding", "Rules"]
-let verdict: [Target.Dependency] = ["Challenges", "Verification", "KeyStore"]
+let verdict: [Target.Dependency] = ["Challenges", "Sessions", "Verification", "KeyStore"]
 let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "Lanes"]
 let device: [Target.Dependency] = [
     "AppAttest", "StrictCBOR", "Cryptography", "ByteCoding", "JSONText", "RequestBinding",
@@ -64,11 +64,11 @@ let load: [Target.Dependency] = [
     "ConfigurationReading", "Services", "Verification", "SoftwareAuthenticator", histogram, deque,
 ]
 let client: [Target.Dependency] = [
-    "ConfigurationReading", "LoadGenerator", "SoftwareAuthenticator", arguments,
+    "ConfigurationReading", "LoadGenerator", "SoftwareAuthenticator", "Verification", arguments,
 ]
 let fuzzed: [Target.Dependency] = [
     "Challenges", "ConfigurationReading", "HTTPWire", "Inspection", "KeyCatalog", "Rules",
-    "SoftwareAuthenticator",
+    "Sessions", "SoftwareAuthenticator",
 ]
 let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyCatalog", "KeyStore", "SQLiteKeyStore",
@@ -226,11 +226,16 @@ let package = Package(
         .part("HTTPWire", in: "http", uses: ["ByteCoding"]),
 
         // Sources/policy: what is asked of a request, and whether it has it. Pure but for the
-        // challenges, which the lanes share.
+        // challenges and sessions, which the lanes share.
         .part("RequestBinding", in: "policy", uses: ["ByteCoding"]),
         .part("Rules", in: "policy", uses: object + ["HTTPWire", "JSONText", "RequestBinding"]),
         .part("Challenges", in: "policy", uses: ["ByteCoding", "Cryptography"]),
-        .part("Verification", in: "policy", uses: policy + ["Challenges", "KeyStore"]),
+        .part(
+            "Sessions",
+            in: "policy",
+            uses: ["AppAttest", "ByteCoding", "Cryptography", "DeviceKey", "RequestBinding"]
+        ),
+        .part("Verification", in: "policy", uses: policy + ["Challenges", "KeyStore", "Sessions"]),
 
         // Sources/keys: keys and counters, in memory and on disk. Shared by the lanes.
         .part(
@@ -267,7 +272,7 @@ let package = Package(
         .part(
             "ConfigurationReading",
             in: "gateway",
-            uses: policy + ["DeviceKey", "KeyStore", "Services", "Verification", yams]
+            uses: policy + ["DeviceKey", "KeyStore", "Services", "Sessions", "Verification", yams]
         ),
         .part("Gateway", in: "gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
         .part(
@@ -322,11 +327,12 @@ let package = Package(
         .tests(
             "Verification",
             uses: policy + stand + [
-                "Challenges", "KeyStore", "Services", "Telemetry", "TestSupport",
+                "Challenges", "KeyStore", "Services", "Sessions", "Telemetry", "TestSupport",
             ]
         ),
         .tests("RequestFlow", uses: policy + ["KeyStore", "Verification"]),
         .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),
+        .tests("Sessions", uses: object + stand + ["DeviceKey", "RequestBinding"]),
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
         .tests(
             "SQLiteKeyStore",

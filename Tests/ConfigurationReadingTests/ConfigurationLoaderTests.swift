@@ -65,21 +65,22 @@ import Testing
         let rule = try rule(
             """
             mode: enforce, origin: media, rollout: { percent: 0.5%, by: address, salt: s },
-            sign: [method, body, challenge], headers: [Idempotency-Key], challenge: optional,
+            sign: [method, target, body, challenge], headers: [Idempotency-Key],
+            challenge: optional,
             counter: { window: 64 }, body: { digest: held, limit: 2MiB, memory: 1MiB },
-            on_error: forward, unsupported: forward, preflight: forward,
-            fields: { key_id: X-Key },
+            accept: [assertion, session], on_error: forward, unsupported: forward,
+            preflight: forward, fields: { key_id: X-Key },
             next_challenge: true, allow_encoded: [slash, backslash]
             """
         )
         #expect(rule.origin == OriginIndex(1))
         let share = try #require(Share(percent: "0.5%"))
         #expect(rule.rollout == Rollout(.fixed(share), by: .address, salt: "s"))
-        let parts: SignedParts = [.method, .body, .challenge]
-        #expect(rule.signing == .lines(parts, headers: ["idempotency-key"]))
+        #expect(rule.signing == .lines(.all, headers: ["idempotency-key"]))
         #expect(rule.challenge == .optional)
         #expect(rule.counter == .window(64))
         #expect(rule.body == .held(limit: .mebibytes(2), memory: .mebibytes(1)))
+        #expect(rule.accept == .assertionOrSession)
         #expect(rule.onError == .forward)
         #expect(rule.unsupported == .forward)
         #expect(rule.preflight == .forward)

@@ -14,6 +14,7 @@ import Testing
         #expect(configuration.timeouts == TimeoutSettings())
         #expect(configuration.limits == LimitSettings())
         #expect(configuration.challenges == ChallengeSettings())
+        #expect(configuration.sessions == SessionSettings())
         #expect(configuration.enrolment == EnrolmentSettings())
         #expect(configuration.log == LogSettings())
         #expect(configuration.process == ProcessSettings())
@@ -35,7 +36,7 @@ import Testing
 
     @Test(arguments: [
         "orders", "uploads", "legacy-content", "challenge-only", "observe-first", "websocket",
-        "health",
+        "health", "sessions",
     ])
     func `an example loads without a word`(name: String) throws {
         let rules = try String(contentsOfFile: "\(Self.examples)/\(name).yaml", encoding: .utf8)
@@ -54,6 +55,6 @@ import Testing
 
     @Test func `no example is left out`() throws {
         let names = try FileManager.default.contentsOfDirectory(atPath: Self.examples)
-        #expect(names.filter { $0.hasSuffix(".yaml") }.count == 9)
+        #expect(names.filter { $0.hasSuffix(".yaml") }.count == 10)
     }
 }

@@ -68,6 +68,39 @@ extension InvalidConfigurationTests {
             "p.yaml:7: rules[0].counter: found \"loose\"; use strict | { window: 1…64 }"
         ),
         .rule(
+            "mode: enforce, accept: [session]",
+            """
+            p.yaml:7: rules[0].accept: found it without assertion; use [assertion] or [assertion, \
+            session]
+            """
+        ),
+        .rule(
+            "mode: enforce, accept: [assertion, sessions]",
+            """
+            p.yaml:7: rules[0].accept[1]: found "sessions"; use assertion, session (did you mean \
+            session?)
+            """
+        ),
+        .rule(
+            "mode: enforce, accept: [assertion, session], sign: [method, target]",
+            """
+            p.yaml:7: rules[0].accept: found session, while sign leaves out method, target or \
+            body; use sign: [method, target, body]
+            """
+        ),
+        .rule(
+            "mode: enforce, accept: [session, assertion], sign: content",
+            "p.yaml:7: rules[0].accept: found session, while sign is content; use sign: [method"
+        ),
+        .rule(
+            "mode: enforce, fields: { key_id: App-Attest-Session }",
+            "p.yaml:7: rules[0].fields.key_id: found \"App-Attest-Session\"; use a field name"
+        ),
+        .rule(
+            "mode: enforce, headers: [app-attest-sequence]",
+            "p.yaml:7: rules[0].headers[0]: found app-attest-sequence; use other fields"
+        ),
+        .rule(
             "mode: enforce, rollout: { percent: 25 }",
             "p.yaml:7: rules[0].rollout.percent: found \"25\"; use a percentage, 0%…100%"
         ),

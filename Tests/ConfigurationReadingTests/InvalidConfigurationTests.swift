@@ -116,6 +116,18 @@ import Testing
             "p.yaml:6: challenges.assertion_ttl: found \"5\"; use a time"
         ),
         .more(
+            "sessions: { window: 63 }",
+            "p.yaml:6: sessions.window: found \"63\"; use a number, 64…4096"
+        ),
+        .more(
+            "sessions: { lifetime: 2d }",
+            "p.yaml:6: sessions.lifetime: found \"2d\"; use a time with its unit"
+        ),
+        .more(
+            "sessions: { limit: 0 }",
+            "p.yaml:6: sessions.limit: found \"0\"; use a number, 1…1000000"
+        ),
+        .more(
             "enrolment: { rate: 100 }",
             "p.yaml:6: enrolment.rate: found \"100\"; use keys a second, 1/s…10000/s"
         ),

@@ -17,6 +17,7 @@ import Testing
             challenge: required
             next_challenge: true
             counter: { window: 64 }
+            accept: [assertion, session]
             body: { digest: held, limit: 1MiB }
             on_error: forward
             unsupported: refuse
@@ -30,14 +31,14 @@ import Testing
             "off",
             [
                 "rollout", "apps", "sign", "headers", "challenge", "next_challenge", "counter",
-                "body", "on_error", "unsupported",
+                "accept", "body", "on_error", "unsupported",
             ]
         ),
         (
             "deny",
             [
                 "origin", "rollout", "apps", "sign", "headers", "challenge", "next_challenge",
-                "counter", "body", "on_error", "unsupported", "allow_encoded",
+                "counter", "accept", "body", "on_error", "unsupported", "allow_encoded",
             ]
         ),
     ])

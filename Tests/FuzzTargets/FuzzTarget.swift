@@ -11,7 +11,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     // Objects that devices made.
     case cbor, attestation, assertion, receipt, certificate
     // Texts in header fields and contents.
-    case challenge, base64, digest, json
+    case challenge, session, base64, digest, json
     // What operators write.
     case configuration, rules, keyLines = "key-lines", times
 
@@ -29,6 +29,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .receipt: Self.receipt(octets)
         case .certificate: Self.certificate(octets)
         case .challenge: Self.challenge(octets)
+        case .session: Self.session(octets)
         case .base64: Self.base64(octets)
         case .digest: Self.digest(octets)
         case .json: Self.json(octets)

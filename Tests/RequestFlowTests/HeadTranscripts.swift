@@ -1,4 +1,5 @@
 import HTTPWire
+import KeyStore
 import RequestFlow
 import Rules
 import Verification
@@ -93,6 +94,32 @@ extension Transcript {
             on(.requestCounted, .locate)
             on(.located(.service(.charged)), .countCall)
             on(.callCounted, .serve)
+            on(.served, .answer(.service, .none, .goesOn))
+        },
+        Transcript(
+            "a service that asks for a proof is asked once it is given",
+            .get,
+            ends: .nothing
+        ) {
+            on(.headRead, .countRequest)
+            on(.requestCounted, .locate)
+            on(.located(.service(.proven)), .countCall)
+            on(.callCounted, .judgeHead)
+            on(.ruled(.pass), .serve)
+            on(.served, .answer(.service, .none, .goesOn))
+        },
+        Transcript("a service is not asked without its proof", .get, ends: .nothing) {
+            on(.headRead, .countRequest)
+            on(.requestCounted, .locate)
+            on(.located(.service(.provenFree)), .judgeHead)
+            on(.ruled(.refused), .answer(.refused(.assertionMissing), .none, .goesOn))
+        },
+        Transcript("a service is asked when the proof is stored", .get, ends: .nothing) {
+            on(.headRead, .countRequest)
+            on(.requestCounted, .locate)
+            on(.located(.service(.provenFree)), .judgeHead)
+            on(.ruled(.unstored), .awaitCommit(.sample))
+            on(.committed(.admitted), .serve)
             on(.served, .answer(.service, .none, .goesOn))
         },
         Transcript("an address without verifications left is answered", .get, ends: .nothing) {

@@ -11,7 +11,8 @@ import Verification
             401,
             [
                 "assertion-missing", "challenge-missing", "challenge-unknown", "challenge-expired",
-                "challenge-spent", "counter-replayed", "key-unknown",
+                "challenge-spent", "counter-replayed", "key-unknown", "session-unknown",
+                "session-expired", "session-replayed", "session-mismatch", "session-refused",
             ]
         ),
         (

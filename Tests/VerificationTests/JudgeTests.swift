@@ -249,8 +249,15 @@ extension BuildPolicy {
             .deviceFlagged, .challengesExhausted, .addressHeld, .heldFull, .spillFailed,
             .preflight,
         ]
+        // Tried by SessionTests.
+        let ofSessions: Set<Refusal> = [
+            .sessionUnknown, .sessionExpired, .sessionReplayed, .sessionMismatch, .sessionRefused,
+        ]
         let tried = Set(RefusedCase.all.map(\.refusal))
-        #expect(Set(Refusal.allCases).subtracting(tried) == ofEnrolment.union(elsewhere))
+        #expect(
+            Set(Refusal.allCases).subtracting(tried)
+                == ofEnrolment.union(elsewhere).union(ofSessions)
+        )
     }
 
     @Test(arguments: RefusedCase.all)

@@ -29,6 +29,10 @@ package enum Counter: Int, CaseIterable, Sendable {
     case challengesIssued
     case enrolments
     case enrolmentsThrottled
+    case sessionsOpened
+    case sessionsRefused
+    case sessionsEvicted
+    case sessionPasses
     case addressConnectionsRefused
     case addressRequestsRefused
     case addressVerificationsRefused
@@ -66,6 +70,10 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .challengesIssued: "challenges_issued_total"
         case .enrolments: "enrolments_total"
         case .enrolmentsThrottled: "enrolments_throttled_total"
+        case .sessionsOpened: "sessions_opened_total"
+        case .sessionsRefused: "sessions_refused_total"
+        case .sessionsEvicted: "sessions_evicted_total"
+        case .sessionPasses: "session_passes_total"
         case .addressConnectionsRefused: "address_connections_refused_total"
         case .addressRequestsRefused: "address_requests_refused_total"
         case .addressVerificationsRefused: "address_verifications_refused_total"
@@ -105,6 +113,10 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .challengesIssued: "Challenges issued."
         case .enrolments: "Keys enrolled."
         case .enrolmentsThrottled: "Enrolments turned away for now."
+        case .sessionsOpened: "Sessions opened."
+        case .sessionsRefused: "Requests to open a session that were refused."
+        case .sessionsEvicted: "Sessions that ended early to make room for another."
+        case .sessionPasses: "Requests that passed by a session."
         case .addressConnectionsRefused: "Connections over the limit of their address, closed."
         case .addressRequestsRefused: "Requests over the rate of their address."
         case .addressVerificationsRefused: "Proofs not looked at after failures of their address."

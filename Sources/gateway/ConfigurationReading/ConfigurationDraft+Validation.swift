@@ -37,6 +37,7 @@ extension ConfigurationDraft {
             apps: apps,
             storeFile: storeFile?.value,
             challenges: challenges,
+            sessions: sessions,
             enrolment: enrolment,
             trustedProxies: trustedProxies.map(\.value),
             addressSource: addressSource?.value ?? .xForwardedFor,

@@ -34,8 +34,9 @@ struct ConfigurationDraft {
     }
 
     static let keys = [
-        "listen", "admin", "lanes", "origins", "apps", "store", "challenges", "enrolment",
-        "trusted_proxies", "client_address", "timeouts", "limits", "log", "process", "endpoints",
+        "listen", "admin", "lanes", "origins", "apps", "store", "challenges", "sessions",
+        "enrolment", "trusted_proxies", "client_address", "timeouts", "limits", "log", "process",
+        "endpoints",
         "spill_folder", "default", "rules",
     ]
 
@@ -48,6 +49,7 @@ struct ConfigurationDraft {
     let apps: [AppDraft]
     let storeFile: Located<String>?
     let challenges: ChallengeSettings
+    let sessions: SessionSettings
     let enrolment: EnrolmentSettings
     let trustedProxies: [Located<IPNetwork>]
     let addressSource: Located<ClientAddress.Source>?
@@ -79,6 +81,7 @@ struct ConfigurationDraft {
         }
         storeFile = Self.store(reader, folder: folder)
         challenges = ChallengeSettings(reader.node("challenges"), log: log)
+        sessions = SessionSettings(reader.node("sessions"), log: log)
         enrolment = EnrolmentSettings(reader.node("enrolment"), log: log)
         trustedProxies =
             reader.list(

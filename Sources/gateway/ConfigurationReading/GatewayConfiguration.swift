@@ -18,6 +18,7 @@ package struct GatewayConfiguration: Sendable {
     /// `store.sqlite`: the database file; mandatory when there is an app.
     package let storeFile: String?
     package let challenges: ChallengeSettings
+    package let sessions: SessionSettings
     package let enrolment: EnrolmentSettings
     /// `trusted_proxies`: whose word about the client's address is taken. Default: nobody's.
     package let trustedProxies: [IPNetwork]

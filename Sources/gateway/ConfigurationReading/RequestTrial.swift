@@ -129,7 +129,10 @@ struct RequestTrial: ~Copyable {
         _ octets: Span<UInt8>,
         _ configuration: GatewayConfiguration
     ) -> Outcome? {
-        let services = ServiceTable.unserved(below: configuration.endpointsPath)
+        let services = ServiceTable.unserved(
+            below: configuration.endpointsPath,
+            sessions: configuration.sessionOpening
+        )
         return switch services.find(head, octets) {
         case .none: nil
         case .loop: .answered(.fault(.loopDetected))

@@ -18,6 +18,7 @@ extension Rule {
             challengeText += " at \(pointer.text) of the content"
         }
         lines.append("\(challengeText), counter \(counter.text)")
+        if accept.takesSessions { lines.append("accepts \(accept.names.joined(separator: ", "))") }
         if let text = body.text { lines.append(text) }
         if onError == .forward { lines.append("forwarded when the store fails") }
         if unsupported == .forward { lines.append("forwarded when the app says it can't attest") }

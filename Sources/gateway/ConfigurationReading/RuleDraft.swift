@@ -32,12 +32,13 @@ struct RuleDraft {
 
     static let keys = [
         "id", "match", "origin", "mode", "rollout", "apps", "sign", "headers", "challenge",
-        "counter", "body", "on_error", "unsupported", "preflight", "fields", "next_challenge",
+        "counter", "accept", "body", "on_error", "unsupported", "preflight", "fields",
+        "next_challenge",
         "allow_encoded",
     ]
     /// Keys that say how to verify, and say nothing where nothing is verified.
     static let verifyingKeys = [
-        "rollout", "apps", "sign", "headers", "challenge", "counter", "body", "on_error",
+        "rollout", "apps", "sign", "headers", "challenge", "counter", "accept", "body", "on_error",
         "unsupported", "preflight", "fields", "next_challenge",
     ]
 
@@ -53,6 +54,7 @@ struct RuleDraft {
     let challenge: Located<ChallengeRule>?
     let pointer: Located<JSONPointer>?
     let counter: Located<CounterRule>?
+    let accept: Located<AcceptRule>?
     let body: Located<BodyDraft>?
     let onError: Located<DependencyErrorRule>?
     let unsupported: Located<UnsupportedRule>?
@@ -76,6 +78,7 @@ struct RuleDraft {
         headers = reader.list("headers", of: "field names") { FieldNameText.lowerCase($0) }
         (challenge, pointer) = reader.challenge("challenge")
         counter = reader.counter("counter")
+        accept = reader.accept("accept")
         body = reader.body("body")
         onError = reader.word("on_error")
         unsupported = reader.word("unsupported")

@@ -160,6 +160,7 @@ struct RuleValidation {
         demands.challenge = challenge(of: draft, signing: demands.signing)
         demands.challengeSource = source(of: draft, signing: demands.signing)
         demands.counter = draft.counter?.value ?? .strict
+        demands.accept = accept(of: draft, signing: demands.signing)
         demands.body = body(of: draft, signing: demands.signing)
         demands.onError = draft.onError?.value ?? .refuse
         demands.unsupported = draft.unsupported?.value ?? .refuse

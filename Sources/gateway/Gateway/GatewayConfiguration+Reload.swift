@@ -8,6 +8,7 @@ extension GatewayConfiguration {
         if lanes != next.lanes { return "lanes" }
         if storeFile != next.storeFile { return "store" }
         if challenges != next.challenges { return "challenges" }
+        if sessions != next.sessions { return "sessions" }
         if limits.addresses != next.limits.addresses { return "limits.addresses" }
         if process != next.process { return "process" }
         return nil

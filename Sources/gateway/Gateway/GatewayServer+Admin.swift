@@ -6,6 +6,7 @@ import Lanes
 import Proxy
 import Rules
 package import Services
+import Sessions
 import Telemetry
 
 extension GatewayServer: AdminSource {
@@ -22,10 +23,13 @@ extension GatewayServer: AdminSource {
     }
 
     private func snapshot(_ gathered: [LaneFacts]) -> AdminSnapshot {
-        // The issuer counts for all lanes, so one of them carries its number.
+        // Issuer and sessions count for all lanes, so one of them carries their numbers.
         var lanes = gathered
         let issued = issuer.issued(.assertion) &+ issuer.issued(.enrolment)
-        if !lanes.isEmpty { lanes[0].tally.add(.challengesIssued, issued) }
+        if !lanes.isEmpty {
+            lanes[0].tally.add(.challengesIssued, issued)
+            lanes[0].tally.add(.sessionsEvicted, sessions.evicted)
+        }
         let statistics = keys.committer.statistics
         let readFault = keys.readFault
         var snapshot = AdminSnapshot(
@@ -64,6 +68,7 @@ extension GatewayServer: AdminSource {
         )
         snapshot.unknownServers = servers.unknown(configuration)
         snapshot.serverCount = configuration.origins.reduce(0) { $0 + $1.servers.count }
+        snapshot.openSessions = sessions.count(now: wallSeconds)
         snapshot.held = HeldFacts(memoryBytes: held.memoryBytes, diskBytes: held.diskBytes)
         return snapshot
     }

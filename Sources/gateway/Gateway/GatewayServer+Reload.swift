@@ -72,10 +72,10 @@ extension GatewayServer {
     }
 
     private func apply(_ next: LoadedConfiguration) {
-        let (read, keys, issuer) = (next.configuration, keys, issuer)
-        let services = Self.services(read, keys, issuer)
+        let (read, keys, issuer, sessions) = (next.configuration, keys, issuer, sessions)
+        let services = Self.services(read, keys, issuer, sessions)
         for unit in units {
-            unit.reload(next, services) { Judge(read, keys: keys, challenges: issuer) }
+            unit.reload(next, services) { Judge(read, keys, issuer, sessions) }
         }
         Self.warn(next.warnings, log)
         configuration = next.configuration

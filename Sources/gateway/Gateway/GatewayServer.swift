@@ -12,6 +12,7 @@ import Proxy
 import Rules
 import SQLiteKeyStore
 import Services
+import Sessions
 import TLSSession
 import Verification
 
@@ -61,6 +62,7 @@ package final class GatewayServer: @unchecked Sendable {
     let startedAtTick = MonotonicClock.nanoseconds
     let keys: KeyTable
     let issuer: ChallengeIssuer
+    let sessions: SessionTable
     /// Content that is held, on all lanes.
     let held = HeldLedger()
     let units: [LaneUnit]
@@ -157,12 +159,13 @@ package final class GatewayServer: @unchecked Sendable {
         }
         keys = try StoreOpening.table(configuration, surroundings.openJournal)
         issuer = Self.issuer(configuration.challenges)
+        sessions = SessionTable(configuration.sessions.limits)
         servers = ServerBook(configuration, resolver)
         Self.warn(preparation.warnings + servers.problems(configuration), log)
         let settings = ProxySettings(configuration, servers)
         let accessLog = try outputs.accessLog(configuration.log.access)
         self.accessLog = accessLog
-        let services = Self.services(configuration, keys, issuer)
+        let services = Self.services(configuration, keys, issuer, sessions)
         let addresses = Self.addressTable(configuration.limits)
         var units: [LaneUnit] = []
         for number in 0..<count {
@@ -170,7 +173,7 @@ package final class GatewayServer: @unchecked Sendable {
             let proxy = ProxyLane(
                 lane: lane,
                 settings: settings,
-                judge: Judge(configuration, keys: keys, challenges: issuer),
+                judge: Judge(configuration, keys, issuer, sessions),
                 services: services,
                 issuer: issuer,
                 keys: keys,
@@ -206,6 +209,9 @@ package final class GatewayServer: @unchecked Sendable {
         }
     }
 
+    /// The wall clock of the lanes, seconds since 1970.
+    var wallSeconds: Int64 { surroundings.wallClock() / 1_000 }
+
     private static func addressTable(_ limits: LimitSettings) -> AddressTable {
         AddressTable(
             capacity: limits.addresses,
@@ -234,7 +240,8 @@ package final class GatewayServer: @unchecked Sendable {
     static func services(
         _ configuration: GatewayConfiguration,
         _ keys: KeyTable,
-        _ issuer: ChallengeIssuer
+        _ issuer: ChallengeIssuer,
+        _ sessions: SessionTable
     ) -> ServiceTable {
         var limits = Enrolment.Limits()
         limits.keysPerSecond = configuration.enrolment.keysPerSecond
@@ -247,7 +254,14 @@ package final class GatewayServer: @unchecked Sendable {
             issuer: issuer,
             limits: limits
         )
-        return .enrolling(below: configuration.endpointsPath, enrolment, keys)
+        let takesSessions = configuration.rules.rules.contains { $0.accept.takesSessions }
+        let opening = Rule.openingSessions(apps: configuration.apps.map(\.id))
+        return .enrolling(
+            below: configuration.endpointsPath,
+            enrolment,
+            keys,
+            sessions: takesSessions ? (sessions, opening) : nil
+        )
     }
 
     private func start() {

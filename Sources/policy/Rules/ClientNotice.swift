@@ -18,6 +18,7 @@ package struct ClientNotice: Sendable {
         if case .lines(_, let headers) = demands.signing, !headers.isEmpty {
             parameters.append(("headers", headers))
         }
+        if demands.accept.takesSessions { parameters.append(("accept", demands.accept.names)) }
         let texts = parameters.map { name, words in
             "\(name)=\"\(words.joined(separator: " "))\""
         }

@@ -80,7 +80,7 @@ package struct ClientPlan: Sendable {
         case .strict: entry.member("counter", "strict")
         case .window(let width): entry.member("counter", width)
         }
-        write("accept", ["assertion"], to: &entry)
+        write("accept", rule.accept.names, to: &entry)
         write(rule.fields, to: &entry)
     }
 

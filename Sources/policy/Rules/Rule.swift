@@ -20,6 +20,7 @@ package final class Rule: Sendable {
         package var challenge = ChallengeRule.none
         package var challengeSource = ChallengeSource.field
         package var counter = CounterRule.strict
+        package var accept = AcceptRule.assertion
         package var body = BodyRule.none
         package var onError = DependencyErrorRule.refuse
         /// What a request gets that says that its device can't attest.
@@ -35,12 +36,21 @@ package final class Rule: Sendable {
         package init(salt: String) { rollout = Rollout(.fixed(.whole), salt: salt) }
     }
 
+    /// What an admitted request is for.
+    package enum Goal: Hashable, Sendable {
+        /// The rule's origin.
+        case origin
+        /// The gateway, which opens a session.
+        case session
+    }
+
     /// Stable; appears in logs, metrics, fields and the dashboard.
     package let id: String
     /// Its place in the order; dense, for metrics.
     package let index: Int
     package let match: RouteMatch
-    /// Where its requests go; `nil` for a rule that denies them.
+    package let goal: Goal
+    /// Where its requests go; `nil` for a rule that denies them, or whose goal is no origin.
     package let origin: OriginIndex?
     package let mode: Mode
     /// What its paths may hold although it has no single reading.
@@ -56,6 +66,7 @@ package final class Rule: Sendable {
         id: String,
         index: Int,
         match: RouteMatch,
+        goal: Goal = .origin,
         origin: OriginIndex?,
         mode: Mode,
         allowEncoded: PathConstructs = [],
@@ -64,6 +75,7 @@ package final class Rule: Sendable {
         self.id = id
         self.index = index
         self.match = match
+        self.goal = goal
         self.origin = origin
         self.mode = mode
         self.allowEncoded = allowEncoded
@@ -85,6 +97,7 @@ package final class Rule: Sendable {
     package var challenge: ChallengeRule { demands.challenge }
     package var challengeSource: ChallengeSource { demands.challengeSource }
     package var counter: CounterRule { demands.counter }
+    package var accept: AcceptRule { demands.accept }
     package var body: BodyRule { demands.body }
     package var onError: DependencyErrorRule { demands.onError }
     package var unsupported: UnsupportedRule { demands.unsupported }

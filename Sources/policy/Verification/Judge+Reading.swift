@@ -1,38 +1,28 @@
-import AppAttest
-import ByteCoding
 import Cryptography
 import HTTPWire
 import RequestBinding
 import Rules
+import Sessions
 
 // What a head says, and what of it was signed.
 extension Judge {
-    /// Base64 characters that the largest assertion takes.
-    private static let assertionTextMax = (UnverifiedAssertion.bytesMax + 2) / 3 * 4
-
-    static func assertion(_ text: Span<UInt8>) -> UnverifiedAssertion? {
-        guard text.count <= assertionTextMax, let octets = Base64.decode(text) else { return nil }
-        return try? UnverifiedAssertion(bytes: octets)
-    }
-
-    /// Refuses a signed field that came in more than one line. What is signed would be the lines
-    /// joined (RFC 9110 §5.3), but some origins read the first one, and some the last.
-    static func repetition(
+    /// Whether a signed field came in more than one line. What is signed would be the lines joined
+    /// (RFC 9110 §5.3), but some origins read the first one, and some the last.
+    static func repeatsSigned(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
-        _ rule: Rule,
-        _ keyID: KeyID
-    ) -> Ruling? {
-        guard case .lines(_, let headers) = rule.signing else { return nil }
+        _ rule: Rule
+    ) -> Bool {
+        guard case .lines(_, let headers) = rule.signing else { return false }
         for name in headers {
             let name = Array(name.utf8)
             var count = 0
             for field in head.fields.fields where ProofFields.equal(octets, field.name, name) {
                 count += 1
             }
-            if count > 1 { return Ruling(.refuse(.signedFieldRepeated), keyID: keyID) }
+            if count > 1 { return true }
         }
-        return nil
+        return false
     }
 
     /// Reads all lines of Content-Digest as one (RFC 9110 §5.3).
@@ -72,23 +62,49 @@ extension Judge {
         return RequestLines.readsAsAbsent(octets.extracting(head.methodRange))
     }
 
-    /// SHA-256 of the client data, where the content's digest is known or not signed.
-    mutating func clientDataHash(
+    /// What the client must have signed, where the content's digest is known or not signed: SHA-256
+    /// of the client data for an assertion, their code for a session.
+    mutating func signedDigest(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
         _ rule: Rule,
         _ digest: SHA256Digest?,
-        _ challenge: [UInt8]?
+        _ proof: Proof
     ) -> SHA256Digest {
         switch rule.signing {
         case .content: return digest ?? Self.emptyDigest
-        case .challenge: return SHA256.digest(of: challenge ?? [])
+        case .challenge: return SHA256.digest(of: proof.challenge ?? [])
         case .lines(let parts, let headers):
-            writeStart(head, octets, parts)
+            writeStart(head, octets, proof.parts(parts))
             if let digest { lines.digest(digest.bytes.span) } else { lines.digest(nil) }
-            writeEnd(head, octets, headers, challenge)
-            let octets = lines.octets
-            return SHA256.digest(octets.span)
+            writeEnd(head, octets, headers, proof.challenge)
+            return digested(proof)
+        }
+    }
+
+    /// The same for content that was held.
+    mutating func signedDigest(
+        _ content: SHA256Digest,
+        _ rule: Rule,
+        _ proof: Proof
+    ) -> SHA256Digest {
+        switch rule.signing {
+        case .content: return content
+        case .challenge: return SHA256.digest(of: proof.challenge ?? [])
+        case .lines(let parts, _):
+            lines.resume(behind: proof.linesBefore, proof.parts(parts), hasDigest: false)
+            lines.digest(content.bytes.span)
+            return digested(proof, behind: proof.linesBehind)
+        }
+    }
+
+    /// The lines that were written, and those behind them.
+    private func digested(_ proof: Proof, behind: [UInt8] = []) -> SHA256Digest {
+        let octets = lines.octets
+        switch proof.evidence {
+        case .assertion: return SHA256.digest(octets.span, behind.span)
+        case .session(let evidence):
+            return evidence.session.signature(of: octets.span, behind.span)
         }
     }
 
@@ -98,20 +114,14 @@ extension Judge {
         _ octets: Span<UInt8>,
         _ parts: SignedParts,
         _ headers: [String],
-        _ proof: Proof
-    ) -> Proof {
+        _ proof: inout Proof
+    ) {
+        let parts = proof.parts(parts)
         writeStart(head, octets, parts)
-        let before = lines.octets
+        proof.linesBefore = lines.octets
         lines.beginBehindDigest(parts)
         writeEnd(head, octets, headers, proof.challenge)
-        return Proof(
-            keyID: proof.keyID,
-            assertion: proof.assertion,
-            challenge: proof.challenge,
-            declared: proof.declared,
-            linesBefore: before,
-            linesBehind: lines.octets
-        )
+        proof.linesBehind = lines.octets
     }
 
     private mutating func writeStart(

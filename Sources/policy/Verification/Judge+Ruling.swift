@@ -5,6 +5,7 @@ import HTTPWire
 import KeyStore
 import RequestBinding
 import Rules
+import Sessions
 
 // From a claim and the hash of what it should sign to a ruling.
 extension Judge {
@@ -13,14 +14,19 @@ extension Judge {
     /// step 5 (counter); step 6 (challenge); steps 7 and 8 (category, version). Counter and
     /// challenge are consumed last, in one step. What the store fails to say comes behind all of
     /// them, so that nothing wrong is forwarded because the store fails.
+    ///
+    /// A session's code stands in the place of the signature, its sequence number in that of the
+    /// counter. It needs no verification of the address's, and writes nothing to the store.
+    ///
+    /// - signed: what the client must have signed, as ``signedDigest(_:_:_:_:_:)`` says.
     mutating func rule(
         _ proof: Proof,
-        _ clientDataHash: SHA256Digest,
+        _ signed: SHA256Digest,
         rule: Rule,
         now: UnixTime,
         length: BodyFraming
     ) -> Ruling {
-        var (ruling, claim) = verify(proof, clientDataHash, rule, length)
+        var (ruling, claim) = verify(proof, signed, rule, length)
         if let claim { consume(claim, proof, rule: rule, now: now, &ruling) }
         return ruling
     }
@@ -35,47 +41,51 @@ extension Judge {
     /// Checks the same and consumes nothing: the content has not come yet.
     mutating func examine(
         _ proof: Proof,
-        _ clientDataHash: SHA256Digest,
+        _ signed: SHA256Digest,
         rule: Rule,
         now: UnixTime,
         length: BodyFraming
     ) -> Examination {
-        var (ruling, claim) = verify(proof, clientDataHash, rule, length)
+        var (ruling, claim) = verify(proof, signed, rule, length)
         guard let claim else { return .refused(ruling) }
         let serial = check(claim, proof, rule: rule, now: now, &ruling)
         guard ruling.verdict == .pass else { return .refused(ruling) }
-        let fault = counterFault(proof.keyID, claim.verified.counter, serial, rule)
-        guard let fault else { return .good(claim.verified) }
+        guard let fault = useFault(proof, serial, rule) else { return .good(claim.verified) }
         ruling.verdict = fault
         return .refused(ruling)
     }
 
-    /// What speaks against counter and challenge now; nothing is consumed. What a failing store
-    /// can't say is asked again later, where the rule forwards on errors.
-    private func counterFault(
-        _ keyID: KeyID,
-        _ counter: SignCounter,
+    /// What speaks against counter and challenge, or the sequence number, now; nothing is consumed.
+    /// What a failing store can't say is asked again later, where the rule forwards on errors.
+    private func useFault(
+        _ proof: Proof,
         _ serial: ChallengeSerial?,
         _ rule: Rule
     ) -> Verdict? {
-        let decision = peek(keyID, counter, serial, rule)
-        if decision == .unavailable, rule.onError == .forward { return nil }
-        return Self.verdict(of: decision)
+        let fault = peek(proof, serial, rule)
+        if case .failure = fault, rule.onError == .forward { return nil }
+        return fault
     }
 
     private func peek(
-        _ keyID: KeyID,
-        _ counter: SignCounter,
+        _ proof: Proof,
         _ serial: ChallengeSerial?,
         _ rule: Rule
-    ) -> ConsumeDecision {
-        keys.peek(
-            keyID,
-            counter: counter,
-            rule: rule.counter.store,
-            challenge: serial,
-            issuer: challenges
-        )
+    ) -> Verdict? {
+        switch proof.evidence {
+        case .assertion(let assertion):
+            Self.verdict(
+                of: keys.peek(
+                    proof.keyID,
+                    counter: assertion.counter,
+                    rule: rule.counter.store,
+                    challenge: serial,
+                    issuer: challenges
+                )
+            )
+        case .session(let evidence):
+            evidence.session.admits(evidence.sequence) ? nil : .refuse(.sessionReplayed)
+        }
     }
 
     /// Admits a request that was examined: its content has come since and is what was signed. The
@@ -86,51 +96,49 @@ extension Judge {
         rule: Rule,
         now: UnixTime
     ) -> Ruling {
-        var ruling = Ruling(.pass, keyID: proof.keyID)
+        var ruling = proof.ruling(.pass)
         ruling.standing = .signed
         guard let key = find(proof.keyID, rule, &ruling) else { return ruling }
         guard admits(key.stored.environment, key.app) else {
             ruling.verdict = .refuse(.environmentMismatch)
             return ruling
         }
-        let claim = Claim(verified: verified, builds: key.app.builds)
+        let claim = Claim(verified, key.app.builds, key.isOutdated)
         consume(claim, proof, rule: rule, now: now, &ruling)
         return ruling
     }
 
-    /// What was verified of a request, and the builds of the app that are admitted.
+    /// What was verified of a request, the builds of the app that are admitted, and whether the
+    /// store may know more of the key.
     private struct Claim {
         let verified: VerifiedAssertion
         let builds: BuildPolicy
+        let isOutdated: Bool
+
+        init(_ verified: VerifiedAssertion, _ builds: BuildPolicy, _ isOutdated: Bool) {
+            self.verified = verified
+            self.builds = builds
+            self.isOutdated = isOutdated
+        }
     }
 
     /// The checks before counter and challenge. No claim, and a verdict, when one fails.
     private mutating func verify(
         _ proof: Proof,
-        _ clientDataHash: SHA256Digest,
+        _ signed: SHA256Digest,
         _ rule: Rule,
         _ length: BodyFraming
     ) -> (ruling: Ruling, claim: Claim?) {
-        var ruling = Ruling(.pass, keyID: proof.keyID)
+        var ruling = proof.ruling(.pass)
         guard let key = find(proof.keyID, rule, &ruling) else { return (ruling, nil) }
-        guard mayVerify else {
-            ruling.verdict = .refuse(.addressThrottled)
-            return (ruling, nil)
+        let verified: VerifiedAssertion?
+        switch proof.evidence {
+        case .assertion(let assertion):
+            verified = verify(assertion, signed, key.stored, key.app, &ruling)
+        case .session(let evidence):
+            verified = Self.verify(evidence, signed, &ruling)
         }
-        let verified: VerifiedAssertion
-        do throws(AssertionRefusal) {
-            verifications &+= 1
-            verified = try proof.assertion.verified(
-                clientDataHash: clientDataHash.bytes.span,
-                key: key.stored.publicKey,
-                app: key.app.hash
-            )
-        } catch {
-            ruling.verdict = .refuse(Refusal(error.reason))
-            // The App ID is checked behind the signature.
-            if error.reason == .appMismatch { ruling.standing = .signed }
-            return (ruling, nil)
-        }
+        guard let verified else { return (ruling, nil) }
         ruling.standing = .signed
         guard admits(key.stored.environment, key.app) else {
             ruling.verdict = .refuse(.environmentMismatch)
@@ -140,7 +148,47 @@ extension Judge {
             ruling.verdict = .refuse(.contentTooLarge)
             return (ruling, nil)
         }
-        return (ruling, Claim(verified: verified, builds: key.app.builds))
+        return (ruling, Claim(verified, key.app.builds, key.isOutdated))
+    }
+
+    private mutating func verify(
+        _ assertion: UnverifiedAssertion,
+        _ clientDataHash: SHA256Digest,
+        _ key: StoredKey,
+        _ app: AppPolicy,
+        _ ruling: inout Ruling
+    ) -> VerifiedAssertion? {
+        guard mayVerify else {
+            ruling.verdict = .refuse(.addressThrottled)
+            return nil
+        }
+        do throws(AssertionRefusal) {
+            verifications &+= 1
+            return try assertion.verified(
+                clientDataHash: clientDataHash.bytes.span,
+                key: key.publicKey,
+                app: app.hash
+            )
+        } catch {
+            ruling.verdict = .refuse(Refusal(error.reason))
+            // The App ID is checked behind the signature.
+            if error.reason == .appMismatch { ruling.standing = .signed }
+            return nil
+        }
+    }
+
+    /// The assertion that has opened the session, where the request's code is right.
+    private static func verify(
+        _ evidence: SessionEvidence,
+        _ code: SHA256Digest,
+        _ ruling: inout Ruling
+    ) -> VerifiedAssertion? {
+        let signature = evidence.signature.bytes
+        guard code.isEqual(constantTime: signature.span) else {
+            ruling.verdict = .refuse(.sessionMismatch)
+            return nil
+        }
+        return evidence.session.assertion
     }
 
     /// What can be said before content is held: the key, the announced length, and whether counter
@@ -156,9 +204,9 @@ extension Judge {
         length: BodyFraming,
         clientWaits: Bool
     ) -> Ruling? {
-        var ruling = Ruling(.pass, keyID: proof.keyID)
+        var ruling = proof.ruling(.pass)
         guard let key = find(proof.keyID, rule, &ruling) else { return ruling }
-        guard mayVerify else {
+        guard mayVerify || proof.kind == .session else {
             ruling.verdict = .refuse(.addressThrottled)
             return ruling
         }
@@ -172,10 +220,10 @@ extension Judge {
             return ruling
         }
         guard clientWaits else { return nil }
-        let challenge = examine(proof.challenge, rule: rule, now: now)
+        let challenge = examine(proof, rule: rule, now: now)
         let serial: ChallengeSerial? =
             if case .success(let serial) = challenge { serial } else { nil }
-        if let fault = counterFault(proof.keyID, proof.assertion.counter, serial, rule) {
+        if let fault = useFault(proof, serial, rule) {
             ruling.verdict = fault
             return ruling
         }
@@ -184,61 +232,19 @@ extension Judge {
         return ruling
     }
 
-    private func isTooLong(_ framing: BodyFraming, _ rule: Rule) -> Bool {
-        guard case .length(let length) = framing, let limit = rule.body.limit else { return false }
-        return length > UInt64(limit.rawValue)
-    }
-
-    /// The key, when it may be used at all and the rule admits its app.
-    private func find(_ keyID: KeyID, _ rule: Rule, _ ruling: inout Ruling) -> (
-        stored: StoredKey, app: AppPolicy, isOutdated: Bool
-    )? {
-        let stored: StoredKey
-        var isOutdated = false
-        switch keys.find(keyID) {
-        case .unavailable:
-            ruling.verdict = .failure(.store)
-            return nil
-        case .unknown:
-            ruling.verdict = .refuse(.keyUnknown)
-            return nil
-        case .known(let key): stored = key
-        case .outdated(let key): (stored, isOutdated) = (key, true)
-        }
-        ruling.environment = stored.environment
-        guard !stored.isRevoked else {
-            ruling.verdict = .refuse(.keyRevoked)
-            return nil
-        }
-        guard let app = apps[stored.app] else {
-            ruling.verdict = .refuse(.appMismatch)
-            return nil
-        }
-        ruling.appID = app.id
-        guard admissions.admits(stored.app, app, rule: rule) else {
-            ruling.verdict = .refuse(.appMismatch)
-            return nil
-        }
-        return (stored, app, isOutdated)
-    }
-
-    private func admits(_ environment: KeyEnvironment, _ policy: AppPolicy) -> Bool {
-        switch environment {
-        case .production: policy.environments.contains(.production)
-        case .development: policy.environments.contains(.development)
-        case .test: policy.isTest
-        }
-    }
-
     private struct ChallengeFault: Error { let refusal: Refusal }
 
-    /// Step 6, without spending.
+    /// Step 6, without spending; of a session, whether it is over meanwhile.
     private func examine(
-        _ text: [UInt8]?,
+        _ proof: Proof,
         rule: Rule,
         now: UnixTime
     ) -> Result<ChallengeSerial?, ChallengeFault> {
-        guard rule.challenge != .none, let text else { return .success(nil) }
+        if case .session(let evidence) = proof.evidence {
+            return evidence.session.isOver(at: now.seconds)
+                ? .failure(ChallengeFault(refusal: .sessionExpired)) : .success(nil)
+        }
+        guard rule.challenge != .none, let text = proof.challenge else { return .success(nil) }
         switch challenges.examine(text.span, purpose: .assertion, now: now.seconds) {
         case .valid(let serial): return .success(serial)
         case .unknown: return .failure(ChallengeFault(refusal: .challengeUnknown))
@@ -256,7 +262,7 @@ extension Judge {
         now: UnixTime,
         _ ruling: inout Ruling
     ) -> ChallengeSerial? {
-        let challenge = examine(proof.challenge, rule: rule, now: now)
+        let challenge = examine(proof, rule: rule, now: now)
         let serial: ChallengeSerial? =
             if case .success(let serial) = challenge { serial } else { nil }
         var fault: Refusal?
@@ -267,9 +273,12 @@ extension Judge {
         }
         if case .failure(let earlier) = challenge { fault = earlier.refusal }
         if let fault {
-            let decision = peek(proof.keyID, claim.verified.counter, serial, rule)
-            let verdict = decision == .unavailable ? nil : Self.verdict(of: decision)
-            ruling.verdict = verdict ?? .refuse(fault)
+            let earlier = peek(proof, serial, rule)
+            if case .refuse = earlier, let earlier {
+                ruling.verdict = earlier
+            } else {
+                ruling.verdict = .refuse(fault)
+            }
         }
         return serial
     }
@@ -284,9 +293,46 @@ extension Judge {
     ) {
         let serial = check(claim, proof, rule: rule, now: now, &ruling)
         guard ruling.verdict == .pass else { return }
+        switch proof.evidence {
+        case .session(let evidence): use(evidence, claim, rule, &ruling)
+        case .assertion(let assertion):
+            consume(assertion.counter, serial, proof.keyID, rule: rule, now: now, &ruling)
+            if ruling.verdict == .pass, rule.goal == .session {
+                ruling.grant = SessionGrant(proof.keyID, claim.verified)
+            }
+        }
+    }
+
+    /// Uses the sequence number. Whether the key was revoked meanwhile is the one thing that a
+    /// failing store can't say.
+    private func use(
+        _ evidence: SessionEvidence,
+        _ claim: Claim,
+        _ rule: Rule,
+        _ ruling: inout Ruling
+    ) {
+        guard !claim.isOutdated || rule.onError == .forward else {
+            ruling.verdict = .failure(.store)
+            return
+        }
+        guard evidence.session.use(evidence.sequence) else {
+            ruling.verdict = .refuse(.sessionReplayed)
+            return
+        }
+        ruling.settle(claim.isOutdated ? .unassured : .admitted)
+    }
+
+    private func consume(
+        _ counter: SignCounter,
+        _ serial: ChallengeSerial?,
+        _ keyID: KeyID,
+        rule: Rule,
+        now: UnixTime,
+        _ ruling: inout Ruling
+    ) {
         let outcome = keys.consume(
-            proof.keyID,
-            counter: claim.verified.counter,
+            keyID,
+            counter: counter,
             rule: rule.counter.store,
             challenge: serial,
             issuer: challenges,
@@ -322,30 +368,6 @@ extension Judge {
         case .admitted: nil
         case .refused(let refusal): .refuse(Refusal(refusal))
         case .unavailable, .unassured: .failure(.store)
-        }
-    }
-}
-
-extension Refusal {
-    init(_ reason: AssertionRefusal.Reason) {
-        switch reason {
-        case .malformed: self = .assertionMalformed
-        case .signatureMismatch: self = .signatureMismatch
-        case .appMismatch: self = .appMismatch
-        case .counterReplayed: self = .counterReplayed
-        case .categoryRefused: self = .categoryRefused
-        case .versionRefused: self = .versionRefused
-        }
-    }
-
-    /// The refusal of a use of counter and challenge.
-    init(_ refusal: ConsumeRefusal) {
-        switch refusal {
-        case .unknown: self = .keyUnknown
-        case .revoked: self = .keyRevoked
-        case .replayed: self = .counterReplayed
-        case .challengeSpent: self = .challengeSpent
-        case .challengesExhausted: self = .challengesExhausted
         }
     }
 }

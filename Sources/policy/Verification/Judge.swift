@@ -6,17 +6,19 @@ import JSONText
 package import KeyStore
 import RequestBinding
 package import Rules
+package import Sessions
 
 /// Judges requests; one on each lane, since it keeps scratch memory.
 package struct Judge {
     let keys: KeyTable
     let challenges: ChallengeIssuer
+    let sessions: SessionTable
     let apps: [AppNumber: AppPolicy]
     let admissions: AppAdmissions
     var lines = RequestLines()
     /// Whether a signature may be verified now.
     var mayVerify = true
-    /// Signatures that were verified, for the metrics.
+    /// Signatures of keys that were verified, for the metrics.
     package internal(set) var verifications: UInt64 = 0
 
     /// - `apps`: keys of other apps, left in the store, are refused.
@@ -26,10 +28,12 @@ package struct Judge {
         apps: [AppPolicy],
         rules: [Rule] = [],
         keys: KeyTable,
-        challenges: ChallengeIssuer
+        challenges: ChallengeIssuer,
+        sessions: SessionTable = SessionTable()
     ) {
         self.keys = keys
         self.challenges = challenges
+        self.sessions = sessions
         self.apps = Dictionary(
             uniqueKeysWithValues: apps.map {
                 (keys.number(ofApp: $0.id), $0)
@@ -43,7 +47,8 @@ package struct Judge {
 
     /// Judges what a head shows, for a rule that observes or enforces.
     ///
-    /// Checked in this order: presence of assertion, key id and challenge; their syntax; that no
+    /// Checked in this order: presence of assertion, key id and challenge; their syntax; or, of a
+    /// session, its fields' syntax, whether the rule takes sessions, and the session; that no
     /// signed field is repeated; the syntax of Content-Digest; the key; then, as far as the content
     /// is here or its digest is stated, all that ``rule(_:_:rule:now:length:)`` checks. Content to
     /// hold is asked for only when nothing speaks against it: with a stated digest that includes
@@ -64,59 +69,43 @@ package struct Judge {
         content: Span<UInt8> = Span()
     ) -> Opening {
         self.mayVerify = mayVerify
-        let fields = ProofFields(head.fields, octets, names: rule.fields)
-        if rule.preflight == .forward, fields.isEmpty, head.isPreflight(octets) {
-            return .ruled(.preflight)
+        var proof: Proof
+        switch readProof(head, octets, rule: rule, now: now) {
+        case .unproven(let ruling): return .ruled(ruling)
+        case .claimed(let claimed): proof = claimed
         }
-        guard let keyText = fields.keyID, let assertionText = fields.assertion else {
-            return .ruled(Self.unproven(rule, fields, named(fields, octets)))
+        if Self.repeatsSigned(head, octets, rule) {
+            return .ruled(proof.ruling(.refuse(.signedFieldRepeated)))
         }
-        // Where the challenge is part of the content, a copy in the head is nobody's business.
-        let isInHead = rule.challenge != .none && rule.challengeSource == .field
-        let challenge = isInHead ? fields.challenge : nil
-        if isInHead, rule.challenge == .required, challenge == nil {
-            return .ruled(Ruling(.refuse(.challengeMissing), keyID: named(fields, octets)))
+        if isAmbiguous(head, octets, rule.signing) {
+            return .ruled(proof.ruling(.refuse(.clientDataAmbiguous)))
         }
-        guard !fields.isAmbiguous, let keyID = KeyID(base64: octets.extracting(keyText)),
-            let assertion = Self.assertion(octets.extracting(assertionText))
-        else { return .ruled(Ruling(.refuse(.assertionMalformed), keyID: named(fields, octets))) }
-        if let ruling = Self.repetition(head, octets, rule, keyID) { return .ruled(ruling) }
-        if isAmbiguous(head, octets, rule.signing) { return .ruled(Self.ambiguous(keyID)) }
 
         // Content that nobody signs is not compared with anything.
-        var declared: SHA256Digest?
         switch rule.signing.coversBody ? Self.declaredDigest(head, octets) : .absent {
-        case .digest(let octets): declared = SHA256Digest(octets.span)
+        case .digest(let octets): proof.declared = SHA256Digest(octets.span)
         case .absent: break
-        case .malformed: return .ruled(Ruling(.refuse(.digestMissing), keyID: keyID))
+        case .malformed: return .ruled(proof.ruling(.refuse(.digestMissing)))
         }
         let hasContent = head.framing != .none && head.framing != .length(0)
         let isHeld = if case .held = rule.body { true } else { false }
         if !hasContent, rule.challenge == .required, rule.challengeSource != .field {
-            return .ruled(Ruling(.refuse(.challengeMissing), keyID: keyID))
+            return .ruled(proof.ruling(.refuse(.challengeMissing)))
         }
-        if hasContent, !isHeld, rule.signing.coversBody, declared == nil {
-            return .ruled(Ruling(.refuse(.digestMissing), keyID: keyID))
+        if hasContent, !isHeld, rule.signing.coversBody, proof.declared == nil {
+            return .ruled(proof.ruling(.refuse(.digestMissing)))
         }
-        if !hasContent, let declared, declared != Self.emptyDigest {
-            return .ruled(Ruling(.refuse(.digestMismatch), keyID: keyID))
+        if !hasContent, let declared = proof.declared, declared != Self.emptyDigest {
+            return .ruled(proof.ruling(.refuse(.digestMismatch)))
         }
-        let proof = Proof(
-            keyID: keyID,
-            assertion: assertion,
-            challenge: challenge.map { Self.copy(octets.extracting($0)) },
-            declared: declared,
-            linesBefore: [],
-            linesBehind: []
-        )
         if !content.isEmpty, rule.signing.coversBody {
             return .ruled(ruleWhole(proof, head, octets, content, rule: rule, now: now))
         }
         guard hasContent, isHeld else {
-            let digest = hasContent ? declared : Self.emptyDigest
-            let hash = clientDataHash(head, octets, rule, digest, proof.challenge)
-            var ruling = self.rule(proof, hash, rule: rule, now: now, length: head.framing)
-            if hasContent, rule.signing.coversBody { ruling.expectedDigest = declared }
+            let digest = hasContent ? proof.declared : Self.emptyDigest
+            let signed = signedDigest(head, octets, rule, digest, proof)
+            var ruling = self.rule(proof, signed, rule: rule, now: now, length: head.framing)
+            if hasContent, rule.signing.coversBody { ruling.expectedDigest = proof.declared }
             return .ruled(ruling)
         }
         return hold(proof, head, octets, rule: rule, now: now)
@@ -132,8 +121,8 @@ package struct Judge {
     ) -> Opening {
         var proof = proof
         if let declared = proof.declared, case .lines = rule.signing {
-            let hash = clientDataHash(head, octets, rule, declared, proof.challenge)
-            switch examine(proof, hash, rule: rule, now: now, length: head.framing) {
+            let signed = signedDigest(head, octets, rule, declared, proof)
+            switch examine(proof, signed, rule: rule, now: now, length: head.framing) {
             case .refused(let ruling): return .ruled(ruling)
             case .good(let verified):
                 proof.verified = verified
@@ -149,7 +138,7 @@ package struct Judge {
         )
         if let ruling { return .ruled(ruling) }
         if case .lines(let parts, let headers) = rule.signing {
-            proof = split(head, octets, parts, headers, proof)
+            split(head, octets, parts, headers, &proof)
         }
         return .hold(proof)
     }
@@ -165,20 +154,20 @@ package struct Judge {
     ) -> Ruling {
         let digest = SHA256.digest(content)
         if let declared = proof.declared, declared != digest {
-            return Ruling(.refuse(.digestMismatch), keyID: proof.keyID)
+            return proof.ruling(.refuse(.digestMismatch))
         }
         if case .content = rule.signing, isAmbiguous(content) {
-            return Self.ambiguous(proof.keyID)
+            return proof.ruling(.refuse(.clientDataAmbiguous))
         }
         var proof = proof
         if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {
             proof.challenge = pointer.string(in: content)
             if proof.challenge == nil, rule.challenge == .required {
-                return Ruling(.refuse(.challengeMissing), keyID: proof.keyID)
+                return proof.ruling(.refuse(.challengeMissing))
             }
         }
-        let hash = clientDataHash(head, octets, rule, digest, proof.challenge)
-        return self.rule(proof, hash, rule: rule, now: now, length: head.framing)
+        let signed = signedDigest(head, octets, rule, digest, proof)
+        return self.rule(proof, signed, rule: rule, now: now, length: head.framing)
     }
 
     /// Judges content that was held.
@@ -198,67 +187,24 @@ package struct Judge {
     ) -> Ruling {
         self.mayVerify = mayVerify
         if let declared = proof.declared, declared != content {
-            return Ruling(.refuse(.digestMismatch), keyID: proof.keyID)
+            return proof.ruling(.refuse(.digestMismatch))
         }
         if let verified = proof.verified {
             return admit(verified, proof, rule: rule, now: now)
         }
         if case .content = rule.signing, isAmbiguous(start.span) {
-            return Self.ambiguous(proof.keyID)
+            return proof.ruling(.refuse(.clientDataAmbiguous))
         }
-        var challenge = proof.challenge
+        var proof = proof
         if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {
-            guard let text = text() else { return Self.unreadable(proof.keyID) }
-            challenge = pointer.string(in: text.span)
-            if challenge == nil, rule.challenge == .required {
-                return Ruling(.refuse(.challengeMissing), keyID: proof.keyID)
+            // Held content can't be read again, so what it holds can't be judged.
+            guard let text = text() else { return proof.ruling(.refuse(.spillFailed)) }
+            proof.challenge = pointer.string(in: text.span)
+            if proof.challenge == nil, rule.challenge == .required {
+                return proof.ruling(.refuse(.challengeMissing))
             }
         }
-        let hash: SHA256Digest
-        switch rule.signing {
-        case .content: hash = content
-        case .challenge: hash = SHA256.digest(of: challenge ?? [])
-        case .lines(let parts, _):
-            lines.resume(behind: proof.linesBefore, parts, hasDigest: false)
-            lines.digest(content.bytes.span)
-            hash = SHA256.digest(lines.octets.span, proof.linesBehind.span)
-        }
-        let proof = Proof(
-            keyID: proof.keyID,
-            assertion: proof.assertion,
-            challenge: challenge,
-            declared: nil,
-            linesBefore: [],
-            linesBehind: []
-        )
-        return self.rule(proof, hash, rule: rule, now: now, length: .none)
-    }
-
-    private static func ambiguous(_ keyID: KeyID) -> Ruling {
-        Ruling(.refuse(.clientDataAmbiguous), keyID: keyID)
-    }
-
-    /// Held content can't be read again, so what it holds can't be judged.
-    private static func unreadable(_ keyID: KeyID) -> Ruling {
-        Ruling(.refuse(.spillFailed), keyID: keyID)
-    }
-
-    /// The key that a request names, whatever else it lacks: for the log and the origin. The
-    /// rollout goes by it only once it has signed.
-    private func named(_ fields: ProofFields, _ octets: Span<UInt8>) -> KeyID? {
-        guard !fields.isAmbiguous, let keyID = fields.keyID else { return nil }
-        return KeyID(base64: octets.extracting(keyID))
-    }
-
-    private static func copy(_ octets: Span<UInt8>) -> [UInt8] {
-        octets.withUnsafeBufferPointer { Array($0) }
-    }
-
-    /// A request without an assertion.
-    private static func unproven(_ rule: Rule, _ fields: ProofFields, _ keyID: KeyID?) -> Ruling {
-        guard fields.isUnsupported else { return Ruling(.refuse(.assertionMissing), keyID: keyID) }
-        var ruling = Ruling(.refuse(.unsupported), keyID: keyID)
-        ruling.isExcused = rule.unsupported == .forward
-        return ruling
+        let signed = signedDigest(content, rule, proof)
+        return self.rule(proof, signed, rule: rule, now: now, length: .none)
     }
 }

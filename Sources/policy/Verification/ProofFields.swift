@@ -10,10 +10,8 @@ struct ProofFields {
     /// One of them occurs twice: which one counts would be a matter of taste.
     var isAmbiguous = false
 
-    /// Whether none of them is there.
-    var isEmpty: Bool {
-        keyID == nil && assertion == nil && challenge == nil && !isUnsupported
-    }
+    /// Whether none of an assertion's fields is there.
+    var isEmpty: Bool { keyID == nil && assertion == nil && challenge == nil }
 
     /// Looks at every field once.
     init(_ section: borrowing FieldSection, _ octets: Span<UInt8>, names: FieldNames) {

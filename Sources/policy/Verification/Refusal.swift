@@ -42,4 +42,9 @@ package enum Refusal: String, CaseIterable, Sendable {
     case addressHeld = "address-held"
     case heldFull = "held-full"
     case spillFailed = "spill-failed"
+    case sessionUnknown = "session-unknown"
+    case sessionExpired = "session-expired"
+    case sessionReplayed = "session-replayed"
+    case sessionMismatch = "session-mismatch"
+    case sessionRefused = "session-refused"
 }

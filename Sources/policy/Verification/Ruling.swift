@@ -27,6 +27,8 @@ package struct Ruling: Sendable {
 
     package var verdict: Verdict
     package var standing = Standing.claimed
+    /// By what the request proves itself; `nil` where it does not try, or it can't be told.
+    package var proof: ProofKind?
     /// The key that the request names, whether or not it proved to hold it.
     package var keyID: KeyID?
     /// The App ID of the key; empty when the key is not known or its app not configured.
@@ -39,6 +41,8 @@ package struct Ruling: Sendable {
     /// What the content must hash to before its last bytes are released.
     package var expectedDigest: SHA256Digest?
     package var pending = Pending.nothing
+    /// What a request to open a session has proved; `nil` for all others.
+    package var grant: SessionGrant?
 
     /// The key that has signed the request; `nil` when none is known to have.
     package var signer: KeyID? { standing >= .signed ? keyID : nil }
@@ -92,9 +96,10 @@ package struct Ruling: Sendable {
         return ruling
     }
 
-    package init(_ verdict: Verdict, keyID: KeyID? = nil) {
+    package init(_ verdict: Verdict, keyID: KeyID? = nil, proof: ProofKind? = nil) {
         self.verdict = verdict
         self.keyID = keyID
+        self.proof = proof
     }
 }
 
@@ -104,29 +109,4 @@ package enum Opening: Sendable {
     case ruled(Ruling)
     /// The content must be held and hashed first.
     case hold(Proof)
-}
-
-/// What a request claims, while its content is awaited.
-package struct Proof: Sendable {
-    package let keyID: KeyID
-    let assertion: UnverifiedAssertion
-    var challenge: [UInt8]?
-    /// What the client declares the content to hash to, where it does.
-    let declared: SHA256Digest?
-    /// The line form's client data before and behind the digest line; empty in the other forms.
-    let linesBefore: [UInt8]
-    let linesBehind: [UInt8]
-    /// The assertion, where the stated digest was enough to verify it: the content need only have
-    /// that digest.
-    var verified: VerifiedAssertion?
-
-    /// Whether a signature was verified for it.
-    package var isVerified: Bool { verified != nil }
-
-    /// What is known of the verdict while the content is awaited.
-    package var provisional: Ruling {
-        var ruling = Ruling(.pass, keyID: keyID)
-        if isVerified { ruling.standing = .signed }
-        return ruling
-    }
 }

@@ -28,7 +28,10 @@ extension Exchange {
         switch opening {
         case .ruled(let ruling):
             count(ruling, since: before)
-            writeOriginHead(head, octets, framing: flow.facts.framing)
+            switch flow.rule.goal {
+            case .origin: writeOriginHead(head, octets, framing: flow.facts.framing)
+            case .session: break
+            }
             if ruling.expectedDigest != nil { content = .hashed(ContentDigest()) }
             return flow.ruled(ruling, enforcement(of: ruling))
         case .hold(let proof):
@@ -59,7 +62,7 @@ extension Exchange {
             mayVerify: mayVerify(now: before.1)
         )
         count(ruling, since: before)
-        if proof.isVerified, case .refuse = ruling.verdict { addFailure(now: before.1) }
+        if proof.hasCostSignature, case .refuse = ruling.verdict { addFailure(now: before.1) }
         HeadWriter.field("Content-Length", UInt64(held.count), into: &originHead)
         return flow.ruled(ruling, enforcement(of: ruling))
     }
@@ -118,7 +121,7 @@ extension Exchange {
     /// Forwards what is held without a verdict about all of it.
     func releaseContent() -> RequestFlow.Action {
         guard let held = content.heldBody else { return .none }
-        if case .unjudged(_, let proof) = content, proof.isVerified {
+        if case .unjudged(_, let proof) = content, proof.hasCostSignature {
             // A signature was verified, and nothing was admitted.
             addFailure(now: MonotonicClock.nanoseconds)
         }
@@ -132,6 +135,11 @@ extension Exchange {
     /// Counts the verdict as it stands.
     func countVerdict() {
         guard let (ruling, enforcement) = flow.judgement.verdict else { return }
+        switch flow.rule.goal {
+        case .origin: break
+        case .session: return proxy.tally.add(.sessionsRefused)
+        }
+        if ruling.proof == .session, ruling.verdict == .pass { proxy.tally.add(.sessionPasses) }
         let isEnforced = if case .enforced = enforcement { true } else { false }
         proxy.tally.addVerdict(
             rule: flow.rule.index,

@@ -73,6 +73,9 @@ extension Exchange {
         HeadWriter.field("App-Attest-Key-Id", text, into: &originHead)
         HeadWriter.field("App-Attest-App-Id", text: ruling.appID, into: &originHead)
         HeadWriter.field("App-Attest-Environment", text: environment, into: &originHead)
+        if let proof = ruling.proof {
+            HeadWriter.field("App-Attest-Proof", text: proof.rawValue, into: &originHead)
+        }
     }
 
     /// Ends the head, and connects to a server.

@@ -69,6 +69,7 @@ extension Exchange {
         if !reason.isEmpty { proxy.log.member("reason", reason) }
         let isEnforced = if case .enforced = enforcement { true } else { false }
         proxy.log.member("enforced", isEnforced)
+        if let proof = ruling.proof { proxy.log.member("proof", proof.rawValue) }
         if let keyID = ruling.keyID { proxy.log.member("key", keyID.logName) }
         if !ruling.appID.isEmpty, let environment = ruling.environment {
             proxy.log.member("app", ruling.appID)

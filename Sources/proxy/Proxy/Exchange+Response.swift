@@ -86,13 +86,20 @@ extension Exchange {
         let rule = flow.rule
         guard rule.mode != .off else { return [] }
         let next = flow.judgement.refusal.flatMap { rule.notice.nextStep(after: $0) }
-        guard rule.sendsNextChallenge || next != nil,
+        let sendsChallenge = rule.sendsNextChallenge && !isProvenBySession
+        guard sendsChallenge || next != nil,
             !head.mayBeShared(octets, answering: flow.facts.method)
         else { return [] }
         var notes: [(name: StaticString, value: String)] = []
         if let next { notes.append(("App-Attest-Next", next)) }
-        if rule.sendsNextChallenge { notes.append(("App-Attest-Challenge", proxy.challenge())) }
+        if sendsChallenge { notes.append(("App-Attest-Challenge", proxy.challenge())) }
         return notes
+    }
+
+    /// A session needs no challenge, and its requests are to cost little.
+    private var isProvenBySession: Bool {
+        guard let (ruling, _) = flow.judgement.verdict else { return false }
+        return ruling.proof == .session && ruling.verdict == .pass
     }
 
     /// Hands both connections to a tunnel, which outlives the request.

@@ -22,7 +22,8 @@ extension Exchange {
             .service(
                 ServiceDemands(
                     contentMax: UInt64(settings.limits.endpointBodyMax),
-                    isCharged: isCharged
+                    isCharged: isCharged,
+                    rule: service.rule
                 )
             )
         )
@@ -45,6 +46,7 @@ extension Exchange {
         }
         let request = ServiceRequest(
             content: collected,
+            grant: flow.judgement.verdict?.ruling.grant,
             now: UnixTime(seconds: proxy.wallSeconds),
             tick: now
         )

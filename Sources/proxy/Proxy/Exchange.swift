@@ -120,7 +120,7 @@ final class Exchange {
     func dropContent() {
         let dropped = content
         content = .nothing
-        if case .unjudged(_, let proof) = dropped, proof.isVerified {
+        if case .unjudged(_, let proof) = dropped, proof.hasCostSignature {
             addFailure(now: MonotonicClock.nanoseconds)
         }
         dropped.heldBody?.release()

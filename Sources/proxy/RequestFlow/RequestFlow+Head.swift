@@ -87,8 +87,14 @@ extension RequestFlow {
         }
     }
 
-    /// Collects the content of a call, within the service's limit, or asks the service at once.
+    /// Judges a call that needs it, collects its content, within the service's limit, or asks the
+    /// service at once.
     private mutating func call(_ demands: ServiceDemands) -> Action {
+        if let judged = demands.rule {
+            precondition(!facts.hasContent, "RequestFlow: a call that is judged has no content")
+            rule = judged
+            return take(up: .withHead)
+        }
         if case .length(let length) = facts.framing, length > demands.contentMax {
             return answer(.declined(.contentTooLarge))
         }

@@ -73,9 +73,15 @@ extension RequestFlow {
             state = .awaitingCommit(content)
             return .awaitCommit(ticket)
         }
-        let told: Told = judgement.isPass ? .pass : .anything
-        state = .connecting(Approach(content: content, attempt: .first, told: told))
-        return .admit
+        switch rule.goal {
+        case .session:
+            state = .serving
+            return .serve
+        case .origin:
+            let told: Told = judgement.isPass ? .pass : .anything
+            state = .connecting(Approach(content: content, attempt: .first, told: told))
+            return .admit
+        }
     }
 
     /// The content changes the verdict, or makes it before all of it was judged.

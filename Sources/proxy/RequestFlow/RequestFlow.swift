@@ -3,7 +3,7 @@ package import Rules
 /// One request, from its head to the end of its response, as a pure state machine.
 ///
 ///     arriving → locating ─┬→ calling → collecting → serving ───────────────┐
-///                          │                                                │
+///                          │    └→ judging → serving ───────────────────────┤
 ///                          └→ routing → taking → judging ⇄ holding          │
 ///                                          │        ├→ awaitingCommit       │
 ///                                          ▼        ▼        │              │
@@ -29,10 +29,10 @@ package struct RequestFlow: ~Copyable {
         /// Leaves to `locating`, `skipping`, `over`.
         case arriving
         /// It is found out who is asked: an origin, a service of the gateway, or nobody.
-        /// Leaves to `calling`, `collecting`, `serving`, `routing`, `skipping`, `over`.
+        /// Leaves to `calling`, `collecting`, `judging`, `serving`, `routing`, `skipping`, `over`.
         case locating
         /// A service is asked; the address may be over its limit of calls.
-        /// Leaves to `collecting`, `serving`, `skipping`, `over`.
+        /// Leaves to `collecting`, `judging`, `serving`, `skipping`, `over`.
         case calling(ServiceDemands)
         /// The service's content is on its way. Leaves to `serving`, `over`.
         case collecting(ServiceDemands)
@@ -44,13 +44,13 @@ package struct RequestFlow: ~Copyable {
         /// Leaves to `judging`, `connecting`, `over`.
         case taking(Content)
         /// The verdict is asked for: about the head, or about the content that was held.
-        /// Leaves to `holding`, `awaitingCommit`, `connecting`, `skipping`, `over`.
+        /// Leaves to `holding`, `awaitingCommit`, `connecting`, `serving`, `skipping`, `over`.
         case judging(Content)
         /// Content is read and held until all of it can be judged, or released unjudged.
         /// Leaves to `judging`, `connecting`, `over`.
         case holding(Holding)
         /// The verdict allows the request, if the commit does that it waits for.
-        /// Leaves to `connecting`, `skipping`, `over`.
+        /// Leaves to `connecting`, `serving`, `skipping`, `over`.
         case awaitingCommit(Content)
         /// A server is being found. Leaves to `sending`, `skipping`, `over`.
         case connecting(Approach)

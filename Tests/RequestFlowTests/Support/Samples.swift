@@ -23,6 +23,7 @@ extension Rule {
 
     static let holding = sample(.enforce, .held(limit: ByteCount(2000), memory: ByteCount(1000)))
     static let limited = sample(.enforce, .streamed(limit: ByteCount(150)))
+    static let opening = openingSessions(apps: [])
     static let forwarding = sample(.enforce, onError: .forward)
 
     private static func sample(
@@ -85,4 +86,6 @@ extension ServiceDemands {
     static let free = ServiceDemands(contentMax: 120, isCharged: false)
     static let charged = ServiceDemands(contentMax: 120, isCharged: true)
     static let small = ServiceDemands(contentMax: 50, isCharged: false)
+    static let proven = ServiceDemands(contentMax: 0, isCharged: true, rule: .opening)
+    static let provenFree = ServiceDemands(contentMax: 0, isCharged: false, rule: .opening)
 }

@@ -5,6 +5,7 @@ import HTTPWire
 import KeyStore
 import RequestBinding
 import Rules
+import Sessions
 import SoftwareAuthenticator
 import Testing
 import Verification
@@ -19,6 +20,7 @@ struct Trial {
     let journal: MemoryJournal
     let keys: KeyTable
     let issuer: ChallengeIssuer
+    let sessions: SessionTable
     let policies: [AppPolicy]
     var judge: Judge
     var now = Trial.start
@@ -35,7 +37,8 @@ struct Trial {
         keys = try KeyTable(journal: journal, limits: limits)
         issuer = ChallengeIssuer(secret: Array(repeating: 7, count: 32), epoch: 1)
         self.policies = policies
-        judge = Judge(apps: policies, keys: keys, challenges: issuer)
+        sessions = SessionTable(secret: Array(repeating: 8, count: 32))
+        judge = Judge(apps: policies, keys: keys, challenges: issuer, sessions: sessions)
     }
 
     static func policy(

@@ -18,11 +18,19 @@ struct Wire {
     var framing = Framing.length
 
     init(_ request: SoftwareKey.Request, _ proof: RequestProof) {
+        self.init(request, proof: proof.fields)
+    }
+
+    init(_ request: SoftwareKey.Request, _ proof: SessionProof) {
+        self.init(request, proof: proof.fields)
+    }
+
+    private init(_ request: SoftwareKey.Request, proof: [(name: String, value: String)]) {
         method = request.method
         target = request.target
         content = request.content
         fields = request.fields.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
-        fields += proof.fields
+        fields += proof
     }
 
     init(_ method: String, _ target: String) {

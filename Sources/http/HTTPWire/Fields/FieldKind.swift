@@ -31,6 +31,7 @@ package enum FieldKind: UInt8, CaseIterable, Sendable {
     case proxy
     // The client's and the gateway's statements.
     case appAttestKeyID, appAttestAssertion, appAttestChallenge, appAttestUnsupported
+    case appAttestSession, appAttestSequence, appAttestSignature
     case appAttestVerdict, appAttestReason, appAttestAppID
     /// Any other `App-Attest-…` or `X-App-Attest-…`.
     case appAttestOther
@@ -91,17 +92,23 @@ extension FieldKindSet {
         .appAttestKeyID, .appAttestAssertion, .appAttestChallenge, .appAttestUnsupported,
     ])
 
+    /// A client's proof by session. Never forwarded, not by a rule that verifies nothing either:
+    /// elsewhere the session is good.
+    package static let session = FieldKindSet([
+        .appAttestSession, .appAttestSequence, .appAttestSignature,
+    ])
+
     /// Never forwarded from any client: the set to begin with. Of what a trusted proxy
     /// says of the client, ``ProvenanceWriter`` writes anew what is believed.
     package static let neverToOrigin: FieldKindSet = [
-        hopByHop, provenance, overrides, verdict,
+        hopByHop, provenance, overrides, verdict, session,
         FieldKindSet([.underscored, .disguised, .expect]),
     ]
 
     /// Never forwarded from an origin: the client must not take an origin's statement for the
     /// gateway's.
     package static let neverToClient: FieldKindSet = [
-        hopByHop, verdict, FieldKindSet([.appAttestChallenge]),
+        hopByHop, verdict, session, FieldKindSet([.appAttestChallenge]),
     ]
 
     /// What a response says to caches.
@@ -111,7 +118,7 @@ extension FieldKindSet {
 
     /// What no CORS preflight has; see ``RequestHead/isPreflight(_:)``.
     static let neverInPreflight: FieldKindSet = [
-        proof, verdict,
+        proof, verdict, session,
         FieldKindSet([
             .authorization, .cookie, .contentType, .contentEncoding, .contentDigest, .expect,
             .upgrade, .http2Settings, .methodOverride,
@@ -120,7 +127,7 @@ extension FieldKindSet {
 
     /// What can't be removed by naming it in Connection (RFC 9110 §7.6.1 ¶9).
     static let endToEnd: FieldKindSet = [
-        provenance, verdict, proof,
+        provenance, verdict, proof, session,
         FieldKindSet([
             .host, .contentLength, .transferEncoding, .maxForwards, .via, .date, .contentDigest,
             .contentType, .contentEncoding, .authorization, .cookie, .setCookie, .wwwAuthenticate,

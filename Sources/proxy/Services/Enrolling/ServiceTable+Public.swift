@@ -1,52 +1,67 @@
 import HTTPWire
 package import KeyStore
+package import Rules
+package import Sessions
 package import Verification
 
 extension ServiceTable {
     /// The services of the public listeners.
     ///
     /// - path: where they are, without a slash at its end.
+    /// - sessions: the open ones, and the rule of requests to open one; `nil` where no rule takes
+    ///   sessions.
     package static func enrolling(
         below path: String,
         _ enrolment: Enrolment,
-        _ keys: KeyTable
+        _ keys: KeyTable,
+        sessions: (table: SessionTable, rule: Rule)? = nil
     ) -> ServiceTable {
         enrolling(
             below: path,
             challenges: ChallengeService(enrolment: enrolment),
-            keys: KeyService(enrolment: enrolment, store: { keys.enrol($0, completion: $1) })
+            keys: KeyService(enrolment: enrolment, store: { keys.enrol($0, completion: $1) }),
+            sessions: sessions.map {
+                (SessionService(sessions: $0.table, enrolment: enrolment), $0.rule)
+            }
         )
     }
 
     /// The same table for programs that only ask which requests the gateway answers itself.
-    package static func unserved(below path: String) -> ServiceTable {
-        enrolling(below: path, challenges: UnservedService(), keys: UnservedService())
+    package static func unserved(below path: String, sessions: Rule?) -> ServiceTable {
+        enrolling(
+            below: path,
+            challenges: UnservedService(),
+            keys: UnservedService(),
+            sessions: sessions.map { (UnservedService(), $0) }
+        )
     }
 
     private static func enrolling(
         below path: String,
         challenges: some Service,
-        keys: some Service
+        keys: some Service,
+        sessions: (service: any Service, rule: Rule)?
     ) -> ServiceTable {
-        ServiceTable(
+        var entries = [
+            ServiceEntry("challenges", [.post], takesContent: true, cost: .call, challenges),
+            ServiceEntry("keys", [.post], takesContent: true, cost: .verification, keys),
+        ]
+        if let (service, rule) = sessions {
+            entries.append(
+                ServiceEntry(
+                    "sessions",
+                    [.post],
+                    takesContent: false,
+                    cost: .call,
+                    rule: rule,
+                    service
+                )
+            )
+        }
+        return ServiceTable(
             below: path,
             elsewhere: .routed,
-            [
-                ServiceEntry(
-                    "challenges",
-                    [.post],
-                    takesContent: true,
-                    cost: .call,
-                    challenges
-                ),
-                ServiceEntry(
-                    "keys",
-                    [.post],
-                    takesContent: true,
-                    cost: .verification,
-                    keys
-                ),
-            ],
+            entries,
             unknown: .endpointUnknown,
             wrongMethod: .methodNotAllowed,
             listsPaths: false

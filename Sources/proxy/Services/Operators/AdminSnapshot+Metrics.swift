@@ -38,6 +38,7 @@ extension AdminSnapshot {
         )
         out.gauge("held_memory_bytes", held.memoryBytes, "Bytes of held content in memory.")
         out.gauge("held_disk_bytes", held.diskBytes, "Bytes of held content in files.")
+        out.gauge("sessions", openSessions, "Open sessions.")
         out.distributions(of: tally)
         writeStore(into: &out)
         out.counter(

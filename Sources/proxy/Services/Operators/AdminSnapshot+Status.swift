@@ -12,6 +12,7 @@ extension AdminSnapshot {
             writeConfiguration(into: &out)
             writeStore(into: &out)
             out.member("connections_open", openConnections)
+            out.member("sessions_open", openSessions)
             out.array("unknown_servers") { out in unknownServers.forEach { out.element($0) } }
             out.member("access_log_lines_dropped", droppedLogLines)
             out.member("log_lines_dropped", droppedMessages)

@@ -27,6 +27,8 @@ package struct AdminSnapshot: Sendable {
     package var store: StoreFacts
     /// Content that is held now, on all lanes.
     package var held = HeldFacts()
+    /// Sessions that are open.
+    package var openSessions = 0
     /// Origins' servers whose name has no address.
     package var unknownServers: [String] = []
     /// How many servers the origins have.

@@ -55,8 +55,16 @@ package struct LocalResponse: Sendable {
     }
 
     /// What a service answers.
-    package init(_ success: LocalSuccess, _ contentType: StaticString, _ content: [UInt8]) {
+    ///
+    /// - challenge: for the client's next request.
+    package init(
+        _ success: LocalSuccess,
+        _ contentType: StaticString,
+        _ content: [UInt8],
+        challenge: String? = nil
+    ) {
         self.init(.done(success), contentType, content)
+        if let challenge { fields.append(("App-Attest-Challenge", challenge)) }
     }
 
     /// A success without content.

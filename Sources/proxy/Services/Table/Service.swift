@@ -1,5 +1,6 @@
 package import Cryptography
 package import Telemetry
+package import Verification
 
 /// Something that the gateway answers itself. Shared by lanes.
 package protocol Service: Sendable {
@@ -10,13 +11,21 @@ package protocol Service: Sendable {
 package struct ServiceRequest: Sendable {
     /// The request's content, no more than its entry takes.
     package var content: [UInt8]
+    /// What the request has proved, where the entry has a rule.
+    package var grant: SessionGrant?
     /// The wall clock.
     package var now: UnixTime
     /// Nanoseconds of a clock that never goes back.
     package var tick: UInt64
 
-    package init(content: [UInt8] = [], now: UnixTime, tick: UInt64) {
+    package init(
+        content: [UInt8] = [],
+        grant: SessionGrant? = nil,
+        now: UnixTime,
+        tick: UInt64
+    ) {
         self.content = content
+        self.grant = grant
         self.now = now
         self.tick = tick
     }

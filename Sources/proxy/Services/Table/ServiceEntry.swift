@@ -1,4 +1,5 @@
 package import HTTPWire
+package import Rules
 
 /// One row of a ``ServiceTable``: a path, what may be asked there, and who answers.
 ///
@@ -20,6 +21,8 @@ package final class ServiceEntry: Sendable {
     /// Whether a request may have content.
     package let takesContent: Bool
     package let cost: Cost
+    /// By which a request is judged before the service is asked; `nil` for none.
+    package let rule: Rule?
     package let service: any Service
 
     init(
@@ -27,12 +30,14 @@ package final class ServiceEntry: Sendable {
         _ methods: [Method],
         takesContent: Bool,
         cost: Cost,
+        rule: Rule? = nil,
         _ service: any Service
     ) {
         self.name = name
         self.methods = methods
         self.takesContent = takesContent
         self.cost = cost
+        self.rule = rule
         self.service = service
     }
 }

@@ -1,0 +1,57 @@
+internal import RequestBinding
+
+/// Which sequence numbers of a session were used: the highest, and a bitmap of those below it.
+///
+/// As the replay window of IPsec (RFC 4303 §3.4.3), with the bitmap as a ring (RFC 6479), so that
+/// nothing is shifted.
+struct SequenceWindow: Sendable {
+    /// How far below the highest a number may be.
+    private let width: UInt64
+    /// The highest number used; 0 at first, which is no number.
+    private(set) var highest: UInt64 = 0
+    /// The bit of a number is at its remainder by the count of bits. There are more bits than the
+    /// window is wide: the highest number has one, too.
+    private var words: [UInt64]
+
+    /// - width: at least 1.
+    init(width: Int) {
+        precondition(width >= 1, "SequenceWindow: a window of nothing")
+        self.width = UInt64(width)
+        words = Array(repeating: 0, count: width / 64 + 1)
+    }
+
+    /// Whether the number is free.
+    func admits(_ number: SequenceNumber) -> Bool {
+        let number = number.rawValue
+        guard number <= highest else { return true }
+        guard highest - number <= width else { return false }
+        let (word, bit) = place(of: number)
+        return words[word] & bit == 0
+    }
+
+    /// Uses the number; answers whether it was free.
+    mutating func use(_ number: SequenceNumber) -> Bool {
+        guard admits(number) else { return false }
+        if number.rawValue > highest { advance(to: number.rawValue) }
+        let (word, bit) = place(of: number.rawValue)
+        words[word] |= bit
+        return true
+    }
+
+    /// Clears the bits of the numbers above the highest, which stood for lower ones until now.
+    private mutating func advance(to number: UInt64) {
+        if number - highest >= UInt64(words.count) * 64 {
+            for index in words.indices { words[index] = 0 }
+        } else {
+            for passed in (highest + 1)...number {
+                let (word, bit) = place(of: passed)
+                words[word] &= ~bit
+            }
+        }
+        highest = number
+    }
+
+    private func place(of number: UInt64) -> (word: Int, bit: UInt64) {
+        (Int(number / 64 % UInt64(words.count)), 1 << (number % 64))
+    }
+}

@@ -1,0 +1,56 @@
+package import AppAttest
+package import Cryptography
+package import DeviceKey
+package import RequestBinding
+internal import Synchronization
+
+/// One open session. Shared by the lanes; only its window changes.
+package final class Session: Sendable {
+    /// The key whose assertion opened it.
+    package let keyID: KeyID
+    /// That assertion: it says which build of the app has opened the session.
+    package let assertion: VerifiedAssertion
+    let id: SessionID
+    private let secret: HMACSHA256.Key
+    private let window: Mutex<SequenceWindow>
+
+    init(
+        _ id: SessionID,
+        _ secret: SHA256Digest,
+        window: Int,
+        keyID: KeyID,
+        assertion: VerifiedAssertion
+    ) {
+        self.id = id
+        self.keyID = keyID
+        self.assertion = assertion
+        let bytes = secret.bytes
+        self.secret = HMACSHA256.Key(bytes.span)
+        self.window = Mutex(SequenceWindow(width: window))
+    }
+
+    /// The signature of client data.
+    package func signature(of lines: Span<UInt8>) -> SHA256Digest { secret.code(lines) }
+
+    /// The signature of client data in two pieces.
+    package func signature(of first: Span<UInt8>, _ second: Span<UInt8>) -> SHA256Digest {
+        secret.code(first, second)
+    }
+
+    /// Whether the session is no longer good. It may be found and its content arrive later.
+    ///
+    /// - now: the wall clock, seconds since 1970.
+    package func isOver(at now: Int64) -> Bool { now >= id.expiry }
+
+    /// Whether a number is free now.
+    package func admits(_ number: SequenceNumber) -> Bool {
+        window.withLock { $0.admits(number) }
+    }
+
+    /// Uses a number: `true` for exactly one of all callers.
+    ///
+    /// Call it after the signature over the number was verified.
+    package func use(_ number: SequenceNumber) -> Bool {
+        window.withLock { $0.use(number) }
+    }
+}

@@ -1,0 +1,73 @@
+internal import DeviceKey
+
+/// The sessions of some keys: one part of a ``SessionTable``.
+struct SessionShard: Sendable {
+    private var sessions: [UInt64: Session] = [:]
+    /// The serial numbers of each key's sessions, in the order in which they were opened.
+    private var serials: [KeyID: [UInt64]] = [:]
+    /// All serial numbers in that order, from `oldest`. Some have left `sessions` before their
+    /// turn.
+    private var order: [UInt64] = []
+    private var oldest = 0
+
+    /// Serial numbers that may stand in ``order`` beside those of live sessions.
+    private static let idleMax = 64
+
+    var count: Int { sessions.count }
+
+    func find(_ serial: UInt64) -> Session? { sessions[serial] }
+
+    /// Adds a session. Where its key has as many as it may, the oldest of them ends; answers
+    /// whether one did.
+    mutating func insert(_ session: Session, perKeyMax: Int) -> Bool {
+        let own = serials[session.keyID] ?? []
+        let isReplacing = own.count >= perKeyMax && own.first.map { remove($0) } ?? false
+        sessions[session.id.serial] = session
+        serials[session.keyID, default: []].append(session.id.serial)
+        compact()
+        order.append(session.id.serial)
+        return isReplacing
+    }
+
+    /// Ends a session; answers whether it was there.
+    @discardableResult
+    mutating func remove(_ serial: UInt64) -> Bool {
+        guard let session = sessions.removeValue(forKey: serial) else { return false }
+        serials[session.keyID]?.removeAll { $0 == serial }
+        if serials[session.keyID]?.isEmpty == true { serials[session.keyID] = nil }
+        return true
+    }
+
+    /// Ends the oldest session; answers whether there was one.
+    mutating func removeOldest() -> Bool {
+        while oldest < order.count {
+            oldest += 1
+            if remove(order[oldest - 1]) { return true }
+        }
+        return false
+    }
+
+    /// Ends the sessions at the front that are over; answers how many.
+    ///
+    /// All live equally long. Where the clock has stepped back, one that is over stands behind one
+    /// that is not, until that is over too.
+    mutating func removeOver(now: Int64) -> Int {
+        var removed = 0
+        while oldest < order.count {
+            if let session = sessions[order[oldest]] {
+                guard session.isOver(at: now) else { break }
+                remove(order[oldest])
+                removed += 1
+            }
+            oldest += 1
+        }
+        return removed
+    }
+
+    /// Forgets the serial numbers that have left, once they are as many as the live ones.
+    private mutating func compact() {
+        guard order.count > 2 * sessions.count + Self.idleMax else { return }
+        order = order[oldest...].filter { sessions[$0] != nil }
+        oldest = 0
+    }
+}

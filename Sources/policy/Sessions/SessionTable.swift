@@ -1,0 +1,155 @@
+package import AppAttest
+internal import Cryptography
+package import DeviceKey
+internal import Synchronization
+
+/// The open sessions. Shared by all lanes.
+package final class SessionTable: Sendable {
+    /// The bounds of sessions.
+    package struct Limits: Hashable, Sendable {
+        /// Seconds that a session is good, 1…2³².
+        package var lifetime: Int64
+        /// How far below the highest sequence number another may be, 64…4096.
+        package var window: Int
+        /// The most sessions, at least 1.
+        package var sessionsMax: Int
+
+        package init(lifetime: Int64 = 600, window: Int = 256, sessionsMax: Int = 100_000) {
+            self.lifetime = lifetime
+            self.window = window
+            self.sessionsMax = sessionsMax
+        }
+    }
+
+    /// What a client gets that has opened a session.
+    package struct Opened: Sendable {
+        /// The id, characters of base64url.
+        package let id: [UInt8]
+        /// The key of the signatures. Told to the client, and to nobody else.
+        package let secret: SHA256Digest
+    }
+
+    /// What a lookup finds.
+    package enum Finding: Sendable {
+        case live(Session)
+        /// Not issued here, before this start, or evicted.
+        case unknown
+        case expired
+    }
+
+    /// The most sessions of one key. A further one ends its oldest.
+    package static let perKeyMax = 4
+
+    private static let shardBits: UInt64 = 6
+
+    /// A mutex in a class of its own, so that an array can hold it.
+    private final class Shard: Sendable {
+        let sessions = Mutex(SessionShard())
+    }
+
+    package let limits: Limits
+    private let key: HMACSHA256.Key
+    private let next = Atomic<UInt64>(0)
+    private let live = Atomic<Int>(0)
+    private let evictions = Atomic<UInt64>(0)
+    private let shards = (0..<1 << shardBits).map { _ in Shard() }
+
+    /// - secret: the key of ids and secrets. Without one it is drawn here, never leaves memory and
+    ///   dies with the process.
+    package init(_ limits: Limits = Limits(), secret: [UInt8]? = nil) {
+        precondition(limits.sessionsMax >= 1, "SessionTable: room for one at least")
+        precondition(limits.lifetime >= 1 && limits.lifetime <= 1 << 32, "SessionTable: lifetime")
+        self.limits = limits
+        key = secret.map { HMACSHA256.Key($0.span) } ?? .random()
+    }
+
+    /// Opens a session for a key that has just made this assertion.
+    ///
+    /// - now: the wall clock, seconds since 1970; taken as 0…2⁶⁰.
+    package func open(
+        _ keyID: KeyID,
+        _ assertion: VerifiedAssertion,
+        now: Int64
+    ) -> Opened {
+        let now = Self.bounded(now)
+        // A key's sessions are in one shard, so that one lock is enough to count them.
+        let home = UInt64(truncatingIfNeeded: keyID.hashValue) >> (64 - Self.shardBits)
+        let number = next.wrappingAdd(1, ordering: .relaxed).oldValue
+        let id = SessionID(
+            serial: number << Self.shardBits | home,
+            expiry: now + limits.lifetime,
+            key: key
+        )
+        let secret = id.secret(under: key)
+        let session = Session(
+            id,
+            secret,
+            window: limits.window,
+            keyID: keyID,
+            assertion: assertion
+        )
+        makeRoom(in: Int(home), now: now)
+        let isReplacing = shards[Int(home)].sessions.withLock {
+            $0.insert(session, perKeyMax: Self.perKeyMax)
+        }
+        if isReplacing { ended(evicted: true) }
+        return Opened(id: id.text, secret: secret)
+    }
+
+    /// Finds a session.
+    ///
+    /// - text: what the client sent as the id.
+    /// - now: the wall clock, seconds since 1970.
+    package func find(_ text: Span<UInt8>, now: Int64) -> Finding {
+        guard let id = SessionID(text: text) else { return .unknown }
+        let now = Self.bounded(now)
+        let shard = shards[Int(id.serial & (1 << Self.shardBits - 1))]
+        guard let session = shard.sessions.withLock({ $0.find(id.serial) }) else {
+            return id.isAuthentic(under: key) && now >= id.expiry ? .expired : .unknown
+        }
+        guard session.id.isEqual(id) else { return .unknown }
+        return session.isOver(at: now) ? .expired : .live(session)
+    }
+
+    /// Sessions that are open.
+    ///
+    /// - now: the wall clock, seconds since 1970.
+    package func count(now: Int64) -> Int {
+        for shard in shards { removeOver(in: shard, Self.bounded(now)) }
+        return live.load(ordering: .relaxed)
+    }
+
+    /// Sessions that were opened since the start.
+    package var opened: UInt64 { next.load(ordering: .relaxed) }
+
+    /// Sessions that ended before their time to make room for another.
+    package var evicted: UInt64 { evictions.load(ordering: .relaxed) }
+
+    /// Takes a place for one more session. Where there is none, the oldest session of the shard, or
+    /// of the next one that has any, gives way.
+    private func makeRoom(in home: Int, now: Int64) {
+        removeOver(in: shards[home], now)
+        while live.wrappingAdd(1, ordering: .relaxed).oldValue >= limits.sessionsMax {
+            ended(evicted: false)
+            for step in shards.indices {
+                let shard = shards[(home + step) % shards.count]
+                guard shard.sessions.withLock({ $0.removeOldest() }) else { continue }
+                ended(evicted: true)
+                break
+            }
+        }
+    }
+
+    private func ended(evicted: Bool) {
+        live.wrappingSubtract(1, ordering: .relaxed)
+        if evicted { evictions.wrappingAdd(1, ordering: .relaxed) }
+    }
+
+    private func removeOver(in shard: Shard, _ now: Int64) {
+        let removed = shard.sessions.withLock { $0.removeOver(now: now) }
+        live.wrappingSubtract(removed, ordering: .relaxed)
+    }
+
+    /// Far enough from the ends of the numbers to be added.
+    private static func bounded(_ now: Int64) -> Int64 { min(max(now, 0), 1 << 60) }
+}

@@ -1,0 +1,53 @@
+import AppAttest
+import HTTPWire
+import KeyStore
+import Rules
+
+// What is known of the key, and of the content before it has come.
+extension Judge {
+    func isTooLong(_ framing: BodyFraming, _ rule: Rule) -> Bool {
+        guard case .length(let length) = framing, let limit = rule.body.limit else { return false }
+        return length > UInt64(limit.rawValue)
+    }
+
+    /// The key, when it may be used at all and the rule admits its app.
+    func find(_ keyID: KeyID, _ rule: Rule, _ ruling: inout Ruling) -> (
+        stored: StoredKey, app: AppPolicy, isOutdated: Bool
+    )? {
+        let stored: StoredKey
+        var isOutdated = false
+        switch keys.find(keyID) {
+        case .unavailable:
+            ruling.verdict = .failure(.store)
+            return nil
+        case .unknown:
+            ruling.verdict = .refuse(.keyUnknown)
+            return nil
+        case .known(let key): stored = key
+        case .outdated(let key): (stored, isOutdated) = (key, true)
+        }
+        ruling.environment = stored.environment
+        guard !stored.isRevoked else {
+            ruling.verdict = .refuse(.keyRevoked)
+            return nil
+        }
+        guard let app = apps[stored.app] else {
+            ruling.verdict = .refuse(.appMismatch)
+            return nil
+        }
+        ruling.appID = app.id
+        guard admissions.admits(stored.app, app, rule: rule) else {
+            ruling.verdict = .refuse(.appMismatch)
+            return nil
+        }
+        return (stored, app, isOutdated)
+    }
+
+    func admits(_ environment: KeyEnvironment, _ policy: AppPolicy) -> Bool {
+        switch environment {
+        case .production: policy.environments.contains(.production)
+        case .development: policy.environments.contains(.development)
+        case .test: policy.isTest
+        }
+    }
+}

@@ -1,0 +1,131 @@
+import AppAttest
+import ByteCoding
+import Cryptography
+import HTTPWire
+import KeyStore
+import RequestBinding
+import Rules
+import Sessions
+
+// What a request shows to prove itself.
+extension Judge {
+    /// What the fields of the proof are found to say.
+    enum ProofReading {
+        case unproven(Ruling)
+        case claimed(Proof)
+    }
+
+    /// Base64 characters that the largest assertion takes.
+    private static let assertionTextMax = (UnverifiedAssertion.bytesMax + 2) / 3 * 4
+
+    /// Reads an assertion, or a session's signature, and what belongs to it.
+    func readProof(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        rule: Rule,
+        now: UnixTime
+    ) -> ProofReading {
+        let fields = ProofFields(head.fields, octets, names: rule.fields)
+        guard head.fields.kinds.isDisjoint(with: .session) else {
+            return readSession(head, octets, fields, rule: rule, now: now)
+        }
+        if rule.preflight == .forward, fields.isEmpty, !fields.isUnsupported,
+            head.isPreflight(octets)
+        {
+            return .unproven(.preflight)
+        }
+        guard let keyText = fields.keyID, let assertionText = fields.assertion else {
+            return .unproven(Self.unproven(rule, fields, named(fields, octets)))
+        }
+        // Where the challenge is part of the content, a copy in the head is nobody's business.
+        let isInHead = rule.challenge != .none && rule.challengeSource == .field
+        let challenge = isInHead ? fields.challenge : nil
+        func refused(_ refusal: Refusal) -> ProofReading {
+            let keyID = named(fields, octets)
+            return .unproven(Ruling(.refuse(refusal), keyID: keyID, proof: .assertion))
+        }
+        if isInHead, rule.challenge == .required, challenge == nil {
+            return refused(.challengeMissing)
+        }
+        guard !fields.isAmbiguous, let keyID = KeyID(base64: octets.extracting(keyText)),
+            let assertion = Self.assertion(octets.extracting(assertionText))
+        else { return refused(.assertionMalformed) }
+        return .claimed(
+            Proof(
+                keyID: keyID,
+                evidence: .assertion(assertion),
+                challenge: challenge.map { Self.copy(octets.extracting($0)) }
+            )
+        )
+    }
+
+    /// Reads the fields of a session: each once, and nothing of an assertion beside them. Which of
+    /// two proofs counts would be a matter of taste.
+    private func readSession(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        _ fields: ProofFields,
+        rule: Rule,
+        now: UnixTime
+    ) -> ProofReading {
+        func refused(_ refusal: Refusal, _ keyID: KeyID? = nil) -> ProofReading {
+            .unproven(Ruling(.refuse(refusal), keyID: keyID, proof: .session))
+        }
+        guard fields.isEmpty else { return refused(.assertionMalformed, named(fields, octets)) }
+        guard let id = head.fields.only(.appAttestSession),
+            let number = head.fields.only(.appAttestSequence),
+            let code = head.fields.only(.appAttestSignature),
+            let sequence = SequenceNumber(text: octets.extracting(number.value)),
+            let signature = Self.signature(octets.extracting(code.value))
+        else { return refused(.assertionMalformed) }
+        guard rule.accept.takesSessions else { return refused(.sessionRefused) }
+        switch sessions.find(octets.extracting(id.value), now: now.seconds) {
+        case .unknown: return refused(.sessionUnknown)
+        case .expired: return refused(.sessionExpired)
+        case .live(let session):
+            return .claimed(
+                Proof(
+                    keyID: session.keyID,
+                    evidence: .session(
+                        SessionEvidence(
+                            session: session,
+                            sequence: sequence,
+                            signature: signature
+                        )
+                    ),
+                    challenge: Self.copy(octets.extracting(number.value))
+                )
+            )
+        }
+    }
+
+    private static func assertion(_ text: Span<UInt8>) -> UnverifiedAssertion? {
+        guard text.count <= assertionTextMax, let octets = Base64.decode(text) else { return nil }
+        return try? UnverifiedAssertion(bytes: octets)
+    }
+
+    /// 32 bytes in 44 characters of base64; missing padding is read too.
+    private static func signature(_ text: Span<UInt8>) -> SHA256Digest? {
+        guard text.count <= 44, let octets = Base64.decode(text) else { return nil }
+        return SHA256Digest(octets.span)
+    }
+
+    /// The key that a request names, whatever else it lacks: for the log and the origin. The
+    /// rollout goes by it only once it has signed.
+    private func named(_ fields: ProofFields, _ octets: Span<UInt8>) -> KeyID? {
+        guard !fields.isAmbiguous, let keyID = fields.keyID else { return nil }
+        return KeyID(base64: octets.extracting(keyID))
+    }
+
+    private static func copy(_ octets: Span<UInt8>) -> [UInt8] {
+        octets.withUnsafeBufferPointer { Array($0) }
+    }
+
+    /// A request without an assertion.
+    private static func unproven(_ rule: Rule, _ fields: ProofFields, _ keyID: KeyID?) -> Ruling {
+        guard fields.isUnsupported else { return Ruling(.refuse(.assertionMissing), keyID: keyID) }
+        var ruling = Ruling(.refuse(.unsupported), keyID: keyID)
+        ruling.isExcused = rule.unsupported == .forward
+        return ruling
+    }
+}

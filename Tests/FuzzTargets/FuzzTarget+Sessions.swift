@@ -1,0 +1,49 @@
+import AppAttest
+import ByteCoding
+import RequestBinding
+import Sessions
+import SoftwareAuthenticator
+
+extension FuzzTarget {
+    private static let now: Int64 = 1_767_225_600
+    private static let table = SessionTable()
+
+    /// A session's id; there is none if the software device fails.
+    private static let id: [UInt8] = {
+        let appID = "TEAM123456.com.example.shop"
+        let authority = SoftwareAuthority(
+            seed: Array("fuzz".utf8),
+            madeAt: UnixTime(seconds: now)
+        )
+        let device = SoftwareDevice(
+            authority: authority,
+            appID: appID,
+            environment: .production,
+            shape: .beforeTwentySeven
+        )
+        var key = device.makeKey()
+        let clientData = Array("open".utf8)
+        let assertion = try? UnverifiedAssertion(bytes: key.assertion(clientData: clientData))
+            .verified(clientData: clientData, key: key.publicKey, app: AppIDHash(appID: appID))
+        return assertion.map { table.open(key.keyID, $0, now: now).id } ?? []
+    }()
+
+    /// An id from nowhere is unknown, and so is a real one with any bit changed. A number has one
+    /// spelling.
+    static func session(_ octets: [UInt8]) {
+        let id = id
+        demand(isOpen(id), "a real session is open")
+        demand(octets == id || !isOpen(octets), "nobody can make an id up")
+        var changed = id
+        for (index, octet) in octets.prefix(id.count).enumerated() { changed[index] ^= octet }
+        if octets.count > id.count { changed += octets.dropFirst(id.count) }
+        demand(changed == id || !isOpen(changed), "a changed id is unknown")
+        if let number = SequenceNumber(text: octets.span) {
+            demand(Array(number.text.utf8) == octets, "a number has one spelling")
+        }
+    }
+
+    private static func isOpen(_ id: [UInt8]) -> Bool {
+        if case .live = table.find(id.span, now: now) { true } else { false }
+    }
+}

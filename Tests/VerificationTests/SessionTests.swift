@@ -1,0 +1,341 @@
+import AppAttest
+import Cryptography
+import KeyStore
+import RequestBinding
+import Rules
+import Sessions
+import SoftwareAuthenticator
+import Testing
+import Verification
+
+@Suite struct SessionTests {
+    private func refusal(_ ruling: Ruling) -> Refusal? {
+        guard case .refuse(let refusal) = ruling.verdict else { return nil }
+        return refusal
+    }
+
+    // MARK: What passes
+
+    @Test func `a request that is signed with a session passes, and nothing is written`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        let counters = try trial.counters(key)
+        for _ in 0..<10 {
+            let ruling = try trial.send(trial.request(), by: &session)
+            #expect(ruling.verdict == .pass)
+            #expect(ruling.standing == .complete)
+            #expect(ruling.proof == .session)
+            #expect(ruling.keyID == key.keyID)
+            #expect(ruling.appID == Trial.appID)
+            #expect(ruling.environment == .production)
+            #expect(ruling.pending == .nothing)
+            #expect(ruling.grant == nil)
+        }
+        #expect(try trial.counters(key) == counters)
+        #expect(trial.judge.verifications == 1)
+    }
+
+    @Test func `content that is held, streamed, absent or announced is judged as with assertions`()
+        throws
+    {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        let held = Trial.sessionRule {
+            $0.body = .held(limit: .mebibytes(1), memory: .kibibytes(1))
+        }
+        for rule in [Trial.sessionRule(), held] {
+            for content in ["", #"{"item":7}"#, String(repeating: "x", count: 10_000)] {
+                let ruling = try trial.send(trial.request(content: content), by: &session, rule)
+                #expect(ruling.verdict == .pass)
+            }
+        }
+        // Held without a stated digest.
+        let ruling = try trial.send(trial.request(), by: &session, held) {
+            $0.remove("Content-Digest")
+        }
+        #expect(ruling.verdict == .pass)
+    }
+
+    @Test func `the sequence number is signed where the rule signs no challenge, too`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        let rule = Trial.sessionRule {
+            $0.signing = .lines([.method, .target, .body], headers: ["idempotency-key"])
+            $0.challenge = .none
+        }
+        var request = SoftwareKey.Request(method: "POST", target: "/v1/orders")
+        request.fields = ["idempotency-key": "7"]
+        #expect(try trial.send(request, by: &session, rule).verdict == .pass)
+        let other = try trial.send(request, by: &session, rule) {
+            $0.set("App-Attest-Sequence", "9")
+        }
+        #expect(refusal(other) == .sessionMismatch)
+    }
+
+    // MARK: What does not
+
+    @Test func `each part that is signed can't be changed`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        let rule = Trial.sessionRule { $0.signing = .lines(.all, headers: ["idempotency-key"]) }
+        let edits: [(String, (inout Wire) -> Void, Refusal)] = [
+            ("method", { $0.method = "PUT" }, .sessionMismatch),
+            ("target", { $0.target = "/v1/orders?dry=0" }, .sessionMismatch),
+            (
+                "digest",
+                { $0.set("Content-Digest", "sha-256=:\(String(repeating: "A", count: 43))=:") },
+                .sessionMismatch
+            ),
+            ("number", { $0.set("App-Attest-Sequence", "1000") }, .sessionMismatch),
+            ("field", { $0.set("Idempotency-Key", "8") }, .sessionMismatch),
+            (
+                "code", { $0.set("App-Attest-Signature", String(repeating: "A", count: 43) + "=") },
+                .sessionMismatch
+            ),
+        ]
+        for (name, edit, expected) in edits {
+            var request = try trial.request()
+            request.fields = ["idempotency-key": "7"]
+            let ruling = try trial.send(request, by: &session, rule, onTheWay: edit)
+            #expect(refusal(ruling) == expected, "\(name)")
+            #expect(ruling.signer == nil, "\(name)")
+        }
+    }
+
+    @Test func `a number is used once, and a refused request uses none`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        let session = try trial.openSession(&key)
+        let request = try trial.request()
+        let rule = Trial.sessionRule()
+        let proof = try #require(session.proof(of: request, signing: rule.signing, as: .first))
+        var forged = proof
+        forged.signature = String(repeating: "A", count: 43) + "="
+        #expect(refusal(try trial.judge(Wire(request, forged), rule)) == .sessionMismatch)
+        #expect(try trial.judge(Wire(request, proof), rule).verdict == .pass)
+        #expect(refusal(try trial.judge(Wire(request, proof), rule)) == .sessionReplayed)
+    }
+
+    @Test func `who knows an id and not its secret moves no window`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        var thief = SoftwareSession(id: session.id, secret: Array(repeating: 1, count: 32))
+        let far = SequenceNumber.max
+        let rule = Trial.sessionRule()
+        let request = try trial.request()
+        let stolen = try #require(thief.proof(of: request, signing: rule.signing, as: far))
+        #expect(refusal(try trial.judge(Wire(request, stolen), rule)) == .sessionMismatch)
+        #expect(refusal(try trial.send(request, by: &thief)) == .sessionMismatch)
+        #expect(try trial.send(request, by: &session).verdict == .pass)
+    }
+
+    @Test func `numbers are read strictly`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        for text in [
+            "", "0", "01", "+1", "-1", "1 ", "1.0", "0x1", "9007199254740992",
+            "18446744073709551617", String(repeating: "1", count: 8_000), "\u{661}",
+        ] {
+            let ruling = try trial.send(trial.request(), by: &session) {
+                $0.set("App-Attest-Sequence", text)
+            }
+            // White space around a value is no part of it (RFC 9110 §5.5).
+            let expected: Refusal = text == "1 " ? .sessionMismatch : .assertionMalformed
+            #expect(refusal(ruling) == expected, "\(text.prefix(30))")
+        }
+        let request = try trial.request()
+        let signing = Trial.sessionRule().signing
+        let last = try #require(session.proof(of: request, signing: signing, as: .max))
+        #expect(last.sequence == "9007199254740991")
+        #expect(try trial.judge(Wire(request, last), Trial.sessionRule()).verdict == .pass)
+    }
+
+    @Test func `a session's fields come once each, all three, and without those of an assertion`()
+        throws
+    {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        for name in ["App-Attest-Session", "App-Attest-Sequence", "App-Attest-Signature"] {
+            let without = try trial.send(trial.request(), by: &session) { $0.remove(name) }
+            #expect(refusal(without) == .assertionMalformed, "without \(name)")
+            let twice = try trial.send(trial.request(), by: &session) {
+                $0.fields.append((name, $0.value(name) ?? ""))
+            }
+            #expect(refusal(twice) == .assertionMalformed, "\(name) twice")
+        }
+        for name in ["App-Attest-Key-Id", "App-Attest-Assertion", "App-Attest-Challenge"] {
+            let beside = try trial.send(trial.request(), by: &session) {
+                $0.fields.append((name, key.keyID.base64))
+            }
+            #expect(refusal(beside) == .assertionMalformed, "\(name) beside")
+        }
+        let request = try trial.request()
+        let assertion = key.proof(of: request, signing: Trial.sessionRule().signing)
+        let both = try trial.send(request, by: &session) { $0.fields += assertion.fields }
+        #expect(refusal(both) == .assertionMalformed)
+    }
+
+    @Test func `ids and codes of any length and alphabet are refused`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        for text in ["", "A", session.id + "=", String(repeating: "A", count: 12_000), "%%%%"] {
+            let ruling = try trial.send(trial.request(), by: &session) {
+                $0.set("App-Attest-Session", text)
+            }
+            #expect(refusal(ruling) == .sessionUnknown, "\(text.prefix(30))")
+        }
+        for text in [
+            "", "AAAA", String(repeating: "A", count: 12_000), String(repeating: "%", count: 44),
+        ] {
+            let ruling = try trial.send(trial.request(), by: &session) {
+                $0.set("App-Attest-Signature", text)
+            }
+            #expect(refusal(ruling) == .assertionMalformed, "\(text.prefix(30))")
+        }
+    }
+
+    @Test func `a rule that accepts assertions alone says so, whatever the session is`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        #expect(
+            refusal(try trial.send(trial.request(), by: &session, Trial.rule())) == .sessionRefused
+        )
+        #expect(try trial.send(trial.request(), by: &session).verdict == .pass)
+        // An assertion is still good where sessions are.
+        #expect(try trial.send(trial.request(), by: &key, Trial.sessionRule()).verdict == .pass)
+    }
+
+    @Test func `an expired session is expired, one of before a restart is unknown`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        trial.now = Trial.start.advanced(bySeconds: 599)
+        #expect(try trial.send(trial.request(), by: &session).verdict == .pass)
+        trial.now = Trial.start.advanced(bySeconds: 600)
+        #expect(refusal(try trial.send(trial.request(), by: &session)) == .sessionExpired)
+        trial.now = Trial.start
+        trial.judge = Judge(apps: trial.policies, keys: trial.keys, challenges: trial.issuer)
+        #expect(refusal(try trial.send(trial.request(), by: &session)) == .sessionUnknown)
+    }
+
+    @Test func `a session that expires while its content arrives is expired`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        let rule = Trial.sessionRule {
+            $0.body = .held(limit: .mebibytes(1), memory: .kibibytes(1))
+        }
+        let request = try trial.request()
+        for stated in [true, false] {
+            trial.now = Trial.start
+            let next = session.proof(of: request, signing: rule.signing)
+            let proof = try #require(next)
+            var wire = Wire(request, proof)
+            if !stated { wire.remove("Content-Digest") }
+            guard case .hold(let held) = try trial.open(wire, rule) else {
+                Issue.record("nothing to hold")
+                return
+            }
+            #expect(!held.hasCostSignature)
+            trial.now = Trial.start.advanced(bySeconds: 600)
+            let ruling = trial.judge.close(
+                held,
+                content: SHA256.digest(of: request.content),
+                start: request.content,
+                text: { request.content },
+                rule: rule,
+                now: trial.now
+            )
+            #expect(refusal(ruling) == .sessionExpired)
+        }
+    }
+
+    @Test func `a revoked key ends its sessions at once`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        #expect(try trial.send(trial.request(), by: &session).verdict == .pass)
+        #expect(trial.journal.revoke(key.keyID, at: trial.now.seconds))
+        #expect(refusal(try trial.send(trial.request(), by: &session)) == .keyRevoked)
+    }
+
+    @Test func `a build that the app no longer admits has no session either`() throws {
+        var trial = try Trial()
+        let device = Trial.device(shape: .iOS27(category: .appStore, bundleVersion: "7"))
+        var key = trial.enrolledKey(device)
+        var session = try trial.openSession(&key)
+        #expect(try trial.send(trial.request(), by: &session).verdict == .pass)
+        let stricter = Trial.policy { policy in
+            policy.builds = BuildPolicy(
+                categories: nil,
+                acceptsAbsentCategory: true,
+                bundleVersions: ["no such version"],
+                acceptsAbsentBundleVersion: false
+            )
+        }
+        trial.judge = Judge(
+            apps: [stricter],
+            keys: trial.keys,
+            challenges: trial.issuer,
+            sessions: trial.sessions
+        )
+        #expect(refusal(try trial.send(trial.request(), by: &session)) == .versionRefused)
+    }
+
+    @Test func `an address that is over its limit of failures is served by session`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        let rule = Trial.sessionRule()
+        let request = try trial.request()
+        let next = session.proof(of: request, signing: rule.signing)
+        let proof = try #require(next)
+        let opening = try trial.open(
+            Wire(request, proof),
+            rule,
+            mayVerify: false,
+            content: request.content
+        )
+        guard case .ruled(let ruling) = opening else {
+            Issue.record("not ruled")
+            return
+        }
+        #expect(ruling.verdict == .pass)
+    }
+
+    @Test func `requests to open a session need an assertion with a challenge`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        #expect(try trial.ask(&key).grant?.keyID == key.keyID)
+        var session = try trial.openSession(&key)
+        let rule = trial.openingRule
+        let target = "/.well-known/app-attest/sessions"
+        let bySession = try trial.send(
+            trial.request("POST", target, content: ""),
+            by: &session,
+            rule
+        )
+        #expect(refusal(bySession) == .sessionRefused)
+        #expect(bySession.grant == nil)
+        let bare = SoftwareKey.Request(method: "POST", target: target)
+        let withoutChallenge = try trial.send(bare, by: &key, rule)
+        #expect(refusal(withoutChallenge) == .challengeMissing)
+        let elsewhere = try trial.send(
+            trial.request("POST", "/v1/orders", content: ""),
+            by: &key,
+            rule
+        ) {
+            $0.target = target
+        }
+        #expect(refusal(elsewhere) == .signatureMismatch)
+    }
+}
