@@ -29,6 +29,11 @@ extension Scenarios {
               match: { path: /v1/presence }
               mode: enforce
               sign: challenge
+            - id: chatty
+              match: { path: /v1/chatty }
+              mode: enforce
+              accept: [assertion, session]
+              headers: [idempotency-key]
             - id: observed
               match: { path: /v1/observed }
               mode: observe
@@ -110,6 +115,39 @@ extension Scenarios {
                 #expect(result.printed.contains("401 key-unknown"))
             }
             #expect(try gateway.stop() == 0)
+        }
+
+        @Test func `a fleet that signs with sessions gets every verdict of a hostile mix`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            // So short that sessions are renewed in the run.
+            let more = "limits: { address_failures: off }\nsessions: { lifetime: 2s }"
+            let gateway = try start(scenario, more: more, devices: 20)
+            try importKeys(scenario)
+            let mix = ["--mix", "missing=5%,replayed=15%,tampered=10%,unknown=5%"]
+            for arguments in [
+                ["-X", "POST", "--content", "0..2000", "--lanes", "2"], ["--rate", "500"],
+            ] {
+                let result = try run(
+                    scenario,
+                    gateway,
+                    "/v1/chatty",
+                    ["--sessions"] + mix + arguments
+                )
+                #expect(result.status == 0, "\(arguments): \(result)")
+                #expect(result.printed.contains("session opening"))
+                #expect(result.printed.contains("401 session-replayed"))
+                #expect(result.printed.contains("401 session-mismatch"))
+                #expect(result.printed.contains("all 2,000 as expected; none of "))
+            }
+            let admin = try gateway.adminClient()
+            #expect(try Metrics(admin)["sessions_opened_total"] > 40)
+            let refused = try run(scenario, gateway, "/v1/orders", ["--sessions"] + mix)
+            #expect(refused.status == 2)
+            #expect(refused.complained.contains("takes no sessions"), "\(refused)")
+            let stale = try run(scenario, gateway, "/v1/chatty", ["--sessions"])
+            #expect(stale.status == 2)
+            #expect(stale.complained.contains("stale"), "\(stale)")
         }
 
         @Test func `a gateway that only observes is found out`() throws {

@@ -48,6 +48,9 @@ struct DeviceSet {
         return counter
     }
 
+    /// Begins a request that takes no counter.
+    mutating func beginUncounted(_ device: Int) { underWay[device] += 1 }
+
     /// A request of it was answered, or never will be.
     mutating func end(_ device: Int, isAdmitted: Bool) {
         underWay[device] -= 1

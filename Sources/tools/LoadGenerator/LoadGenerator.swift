@@ -5,6 +5,7 @@
 //   RequestDemand      what the gateway's own configuration asks of the request that is sent
 //   RequestTemplate    the bytes of a request but for its proof, and what is hashed
 //   Mix, Sending       which kind the n-th request is, what it is made of, what has to come of it
+//   SessionStock       the sessions of a lane's devices, and what is signed with them
 //   Pacing             when the n-th request is due
 //   LoadLane           one lane: connections, devices, challenges; sends and judges the answers
 //   LoadConnection     a client's connection: one request at a time

@@ -115,10 +115,14 @@ extension LoadLane: ConnectionOwner {
                 answer.status == LocalOutcome.refused(refusal).row.status
                 && answer.reason.map { answer.content[$0].elementsEqual(expectation.reason) }
                     == true
+                || errand.sending == .replayed && saysEnded(answer)
         } else {
             isAsExpected = isAdmitted
         }
-        if let device = errand.device { devices.end(device, isAdmitted: isAdmitted) }
+        if let device = errand.device {
+            devices.end(device, isAdmitted: isAdmitted)
+            noteSession(of: device, errand.sending, connection.answer, now)
+        }
         if needsChallenge, !connection.answer.challenge.isEmpty {
             challenges.add(connection.answer.challenge, now: now)
         }

@@ -1,6 +1,7 @@
 import DequeModule
 import Histogram
 import Lanes
+import Verification
 
 // From the moment at which a request is due to its bytes on the wire.
 extension LoadLane {
@@ -51,6 +52,7 @@ extension LoadLane {
         underWay += 1
         errand.sentAt = MonotonicClock.nanoseconds
         connection.errand = errand
+        connection.keepsContent = errand.sending == .opening
         connection.send(
             template.body(of: connection.message),
             timeout: plan.options.responseTimeout
@@ -113,6 +115,9 @@ extension LoadLane {
         into message: inout Message,
         _ now: UInt64
     ) -> Bool {
+        if case .session = plan.options.proof {
+            return composeBySession(&errand, into: &message, now)
+        }
         guard let device = devices.take(attempts: connectionCount + 1) else { return false }
         let order = devices.order(of: device)
         let content = PreSigned.contentIndex(device, order, of: template.contents.count)

@@ -21,6 +21,10 @@ final class LoadLane {
 
     var devices: DeviceSet
     var signer: Signer
+    /// The sessions of the devices, where requests are signed with them.
+    var sessions: SessionStock
+    /// Signs the requests that open one.
+    var openingSigner: Signer
     var preSigned = PreSigned.empty
     /// Until when what was signed beforehand may be sent.
     var preSignedUntil = UInt64.max
@@ -30,6 +34,7 @@ final class LoadLane {
     var strangers: [ProofTexts] = []
     /// Scratch for the proof of the next request.
     var proof = ProofTexts()
+    var sessionTexts = SessionStock.Texts()
 
     /// Connections that wait for work; the one that waits longest is taken.
     var idle: Deque<LoadConnection> = []
@@ -82,7 +87,7 @@ final class LoadLane {
         laneCount = plan.options.lanes
         connectionCount = plan.connectionCount(lane: number)
         countLimit = pacing.countLimit(lane: number, of: laneCount)
-        needsChallenge = plan.demand.challenge != nil
+        needsChallenge = plan.needsChallenges
         isReplaying = plan.options.mix.share(of: .replayed) > 0
         let count = plan.deviceCount(lane: number)
         let staleCount = plan.staleDeviceCount(lane: number)
@@ -93,10 +98,15 @@ final class LoadLane {
         )
         signer = Signer(plan.fleet, plan.device, template)
         challenges = ChallengePool(lifetime: plan.challengeLifetime)
+        sessions = SessionStock(plan.template, deviceCount: count)
+        openingSigner = Signer(plan.fleet, plan.device, plan.openingTemplate)
         stale = StaleSupply(usesChallenges: needsChallenge, staleCount)
         tamperings = plan.demand.tamperings(hasContent: template.hasContent)
         expectations = Sending.allCases.map { sending in
-            let refusal = sending.expected(hasDeclaredDigest: plan.demand.declaresDigest)
+            let refusal = sending.expected(
+                hasDeclaredDigest: plan.demand.declaresDigest,
+                by: plan.options.proof
+            )
             return Expectation(refusal: refusal, reason: Array((refusal?.rawValue ?? "").utf8))
         }
     }
@@ -168,8 +178,9 @@ final class LoadLane {
         for connection in idle { connection.close() }
         idle.removeAll()
         caller?.close()
-        measurements.signedCount = signer.count
-        measurements.signingNanoseconds = signer.nanoseconds
+        measurements.signedCount = signer.count + openingSigner.count + sessions.signedCount
+        measurements.signingNanoseconds =
+            signer.nanoseconds + openingSigner.nanoseconds + sessions.signingNanoseconds
         return LaneResults(measurements: measurements, endCounter: devices.endCounter)
     }
 

@@ -1,3 +1,5 @@
+import Verification
+
 extension LoadPlan {
     /// `open loop, 5,000 requests/s for 60 s after 5 s of warm-up; 64 connections, 1 lane`.
     var loadText: String {
@@ -16,6 +18,7 @@ extension LoadPlan {
             text += " after \(Figures.fixed(Double(pacing.warmUp) / 1e9, 0)) s of warm-up"
         }
         let lanes = options.lanes == 1 ? "1 lane" : "\(options.lanes) lanes"
-        return text + "; \(options.connections) connections, \(lanes)"
+        text += "; \(options.connections) connections, \(lanes)"
+        return options.proof == .session ? text + "; signed with sessions" : text
     }
 }

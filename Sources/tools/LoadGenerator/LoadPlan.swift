@@ -2,6 +2,7 @@ package import ConfigurationReading
 package import Cryptography
 import Rules
 import SoftwareAuthenticator
+package import Verification
 
 /// What the lanes get at the start; nothing of it changes in a run.
 package struct LoadPlan: Sendable {
@@ -13,6 +14,8 @@ package struct LoadPlan: Sendable {
     let template: RequestTemplate
     let challengeLifetime: UInt64
     let challengesTarget: String
+    /// The request that opens a session; of use where requests are signed with sessions.
+    let openingTemplate: RequestTemplate
     let fleet: Fleet
     let device: SoftwareDevice
     let options: Options
@@ -24,6 +27,8 @@ package struct LoadPlan: Sendable {
         package var connections = 64
         package var lanes = 1
         package var isSignedBefore = false
+        /// By what good requests prove themselves.
+        package var proof = ProofKind.assertion
         /// Requests of one device under way together, under a window.
         package var underWayMax: Int?
         package var connectTimeout: UInt64 = 3_000
@@ -54,8 +59,8 @@ package struct LoadPlan: Sendable {
 
     /// Finds the rule and makes the template.
     ///
-    /// - Throws: that no rule judges the request, that nothing is verified, that the devices are
-    ///   too few.
+    /// - Throws: that no rule judges the request, that nothing is verified, that the rule takes no
+    ///   sessions, that the devices are too few.
     package init(
         _ request: Request,
         _ configuration: GatewayConfiguration,
@@ -70,6 +75,7 @@ package struct LoadPlan: Sendable {
             headers: request.fields
         )
         rule = try configuration.judgingRule(for: sketch, keysOf: fleet.appID)
+        if case .session = options.proof { try Self.checkSessions(rule, options) }
         let demand = RequestDemand(rule, underWayMax: options.underWayMax)
         template = RequestTemplate(
             demand,
@@ -82,6 +88,14 @@ package struct LoadPlan: Sendable {
         let seconds = configuration.challenges.assertionLifetime.components.seconds
         challengeLifetime = UInt64(clamping: seconds) * 1_000_000_000
         challengesTarget = configuration.endpointsPath + "/challenges"
+        openingTemplate = RequestTemplate(
+            RequestDemand(.openingSessions(apps: [])),
+            method: "POST",
+            target: configuration.endpointsPath + "/sessions",
+            host: request.url.authority,
+            fields: [],
+            content: .none
+        )
         method = request.method
         target = request.url.target
         host = request.url.authority
@@ -99,7 +113,23 @@ package struct LoadPlan: Sendable {
         else { throw LoadError("the fleet's counters are used up; prepare another") }
     }
 
+    private static func checkSessions(_ rule: Rule, _ options: Options) throws(LoadError) {
+        guard rule.accept.takesSessions else {
+            throw LoadError(
+                "rule \(rule.id) takes no sessions: give it accept: [assertion, session]"
+            )
+        }
+        guard !options.isSignedBefore else {
+            throw LoadError("--sessions with --sign-before: sessions are opened in the run")
+        }
+        guard options.mix.share(of: .stale) == 0 else {
+            throw LoadError("--sessions with stale requests: use another --mix")
+        }
+    }
+
     var demand: RequestDemand { template.demand }
+    /// Whether challenges are spent in the run.
+    var needsChallenges: Bool { demand.challenge != nil || options.proof == .session }
     /// Stale challenges are signed by devices that do nothing else, so that their counters stay
     /// above what was admitted.
     var needsStaleDevices: Bool {

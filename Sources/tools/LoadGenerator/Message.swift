@@ -17,8 +17,7 @@ extension RequestTemplate {
     func write(_ proof: ProofTexts?, _ sending: Sending, content: Int, into message: inout Message)
     {
         let made = contents[content]
-        message.head.removeAll(keepingCapacity: true)
-        message.head += sending == .tamperedTarget ? otherStart : start
+        begin(sending, into: &message)
         if let proof {
             field(demand.fields.keyID, proof.keyID, into: &message.head)
             field(demand.fields.assertion, proof.assertion, into: &message.head)
@@ -27,9 +26,7 @@ extension RequestTemplate {
                 field(demand.fields.challenge, proof.challenge, into: &message.head)
             }
         }
-        message.head += made.fields
-        message.isContentChanged = sending == .tamperedContent
-        message.content = made.octets.isEmpty ? nil : content
+        end(made, content, sending, into: &message)
         guard let place = made.challengePlace, let proof else { return }
         let end = message.head.count
         message.head += message.isContentChanged ? made.changed : made.octets
@@ -42,13 +39,26 @@ extension RequestTemplate {
         message.content = nil
     }
 
+    /// Writes the request line, the host and the fields that were asked for.
+    func begin(_ sending: Sending, into message: inout Message) {
+        message.head.removeAll(keepingCapacity: true)
+        message.head += sending == .tamperedTarget ? otherStart : start
+    }
+
+    /// Ends the head, and says which content goes behind it.
+    func end(_ made: Content, _ content: Int, _ sending: Sending, into message: inout Message) {
+        message.head += made.fields
+        message.isContentChanged = sending == .tamperedContent
+        message.content = made.octets.isEmpty ? nil : content
+    }
+
     /// The bytes behind the head.
     func body(of message: Message) -> [UInt8] {
         guard let content = message.content else { return [] }
         return message.isContentChanged ? contents[content].changed : contents[content].octets
     }
 
-    private func field(_ name: [UInt8], _ value: [UInt8], into head: inout [UInt8]) {
+    func field(_ name: [UInt8], _ value: [UInt8], into head: inout [UInt8]) {
         head += name
         head.append(UInt8(ascii: ":"))
         head.append(UInt8(ascii: " "))

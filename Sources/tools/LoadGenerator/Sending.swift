@@ -18,10 +18,12 @@ package enum Sending: Int, CaseIterable, Sendable {
     /// A challenge past its time.
     case staleExpired
     case unknown
+    /// Opens a session, in the place of a request.
+    case opening
 
     package var kind: RequestKind {
         switch self {
-        case .good: .good
+        case .good, .opening: .good
         case .missing: .missing
         case .replayed: .replayed
         case .tamperedSignature, .tamperedTarget, .tamperedContent: .tampered
@@ -41,6 +43,7 @@ package enum Sending: Int, CaseIterable, Sendable {
         case .staleEpoch: "stale challenge"
         case .staleExpired: "expired challenge"
         case .unknown: "unknown key"
+        case .opening: "session opening"
         }
     }
 
@@ -48,14 +51,17 @@ package enum Sending: Int, CaseIterable, Sendable {
     ///
     /// - `hasDeclaredDigest`: the rule compares the content with the digest that the head declares.
     ///   Otherwise changed content shows in the signature.
-    func expected(hasDeclaredDigest: Bool) -> Refusal? {
-        switch self {
-        case .good: nil
+    /// - proof: by what good requests prove themselves.
+    func expected(hasDeclaredDigest: Bool, by proof: ProofKind = .assertion) -> Refusal? {
+        let mismatch: Refusal = proof == .session ? .sessionMismatch : .signatureMismatch
+        return switch self {
+        case .good, .opening: nil
         case .missing: .assertionMissing
         // The counter is judged before the challenge, so a replay is never `challenge-spent`.
-        case .replayed, .staleCounter: .counterReplayed
-        case .tamperedSignature, .tamperedTarget: .signatureMismatch
-        case .tamperedContent: hasDeclaredDigest ? .digestMismatch : .signatureMismatch
+        case .replayed: proof == .session ? .sessionReplayed : .counterReplayed
+        case .staleCounter: .counterReplayed
+        case .tamperedSignature, .tamperedTarget: mismatch
+        case .tamperedContent: hasDeclaredDigest ? .digestMismatch : mismatch
         case .staleEpoch: .challengeUnknown
         case .staleExpired: .challengeExpired
         case .unknown: .keyUnknown

@@ -81,7 +81,8 @@ extension Summary {
     /// The answer that a row expects.
     func answerText(_ sending: Sending) -> String {
         let declares = plan.demand.declaresDigest
-        guard let refusal = sending.expected(hasDeclaredDigest: declares) else { return "admitted" }
+        let refusal = sending.expected(hasDeclaredDigest: declares, by: plan.options.proof)
+        guard let refusal else { return "admitted" }
         return "\(LocalOutcome.refused(refusal).row.status) \(refusal.rawValue)"
     }
 

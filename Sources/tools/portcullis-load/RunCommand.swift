@@ -2,6 +2,7 @@ import ArgumentParser
 import ConfigurationReading
 import Cryptography
 import LoadGenerator
+import Verification
 
 struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -42,6 +43,9 @@ struct RunCommand: AsyncParsableCommand {
 
     @Flag(help: "Sign before the clock starts; else each request is signed when it is due.")
     var signBefore = false
+
+    @Flag(help: "Open a session for each device, and sign good requests with it.")
+    var sessions = false
 
     @Option(name: [.customShort("X"), .long], help: "The method.")
     var method = "GET"
@@ -157,6 +161,7 @@ struct RunCommand: AsyncParsableCommand {
         options.connections = connections
         options.lanes = lanes
         options.isSignedBefore = signBefore
+        options.proof = sessions ? .session : .assertion
         options.underWayMax = underWay
         options.responseTimeout = try Self.nanoseconds("--timeout", timeout) / 1_000_000
         if let mix {

@@ -16,6 +16,7 @@ import tempfile
 import loads
 from gauges import bare_verification_us, machine
 from gateways import Failure, Stand, find
+from sessions import SCRIPT, Sessions
 from table import Table
 
 CONNECTIONS = 64
@@ -28,6 +29,7 @@ def options():
     parser.add_argument("--benchmarks", required=True, help="folder of the benchmarks' programs")
     parser.add_argument("--root", required=True, help="folder of the project")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--sessions", action="store_true", help="compares sessions, nothing else")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=int)
     parser.add_argument("--json")
@@ -140,16 +142,43 @@ def verifying(chosen, stand, slice_size):
     return medians(samples)
 
 
+def by_session(chosen, stand):
+    """Pass-through and requests by session, in turns at one gateway."""
+    say(f"requests by session: {chosen.rounds} rounds of 2 × {chosen.seconds} s")
+    pid, port = stand.start("portcullis", stand.path("keys.jsonl"))
+    signer = [os.path.join(chosen.benchmarks, "signed-requests"), "--sign"]
+    sessions = Sessions(port, signer, CONNECTIONS)
+    script, file = stand.path("sessions.lua"), stand.path("sessions.tsv")
+    with open(script, "w") as out:
+        out.write(SCRIPT)
+    count = int(loads.requests(pid, port, 1, CONNECTIONS)["rate"] * 1.5 * chosen.seconds)
+    samples = []
+    for number in range(chosen.rounds + 1):
+        passed = loads.requests(pid, port, chosen.seconds, CONNECTIONS)
+        sessions.write(file, count)
+        env = {"REQUESTS": file}
+        sample = loads.requests(pid, port, chosen.seconds, CONNECTIONS, script, env)
+        # The first round warms up.
+        if number > 0:
+            ratio = sample["cpu_us"] / passed["cpu_us"]
+            samples.append({**sample, "pass_cpu_us": passed["cpu_us"], "ratio": ratio})
+    return medians(samples)
+
+
 def gateways(chosen, systems, nginx):
     program = os.path.join(os.path.abspath(chosen.programs), "portcullis")
     results = {}
     with tempfile.TemporaryDirectory(prefix="portcullis-benchmark-") as folder:
         slice_size = sign(chosen, folder)
+        if chosen.sessions:
+            with Stand(folder, program, nginx) as stand:
+                return {"session": by_session(chosen, stand)}
         steps = {
             "pass": lambda stand: passing(chosen, stand, systems),
             "idle": lambda stand: idling(chosen, stand, systems),
             "upload": lambda stand: uploading(chosen, stand),
             "verified": lambda stand: verifying(chosen, stand, slice_size),
+            "session": lambda stand: by_session(chosen, stand),
         }
         for name, step in steps.items():
             # Fresh processes each time: what one leaves behind is no part of the next.
@@ -173,7 +202,7 @@ def main():
     if facts["load"] > 0.5:
         say(f"the machine is busy (load {facts['load']}): trust the ratios, not the times")
     try:
-        results = {"machine": facts, "steps": micro(chosen)}
+        results = {"machine": facts, "steps": [] if chosen.sessions else micro(chosen)}
         results.update(gateways(chosen, systems, nginx))
     except Failure as failure:
         print(f"benchmark: {failure}\nbenchmark: next: {failure.next_step}", file=sys.stderr)

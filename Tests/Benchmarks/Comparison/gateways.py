@@ -147,6 +147,8 @@ class Stand:
         rules = [
             {"id": "verified", "match": {"path": "/verified"}, "origin": "small",
              "sign": ["method", "target"], **signed},
+            {"id": "session", "match": {"path": "/session"}, "origin": "small", "mode": "enforce",
+             "accept": ["assertion", "session"]},
             {"id": "upload", "match": {"path": "/upload"}, "origin": "sink",
              "sign": ["method", "target", "body"],
              "body": {"digest": "streamed", "limit": "64GiB"}, **signed},

@@ -17,6 +17,9 @@ class Table:
             [f"{step['group']}: {step['name']}", time(step["ns"]), number(step["allocations"])]
             for step in self.results["steps"]
         ]
+        if "pass" not in self.results:
+            rows = [["what", "Portcullis", ""]] + self._sessions([])
+            return "\n\n".join([self._machine(), self._rows(rows)])
         parts = [
             self._machine(),
             self._rows([heads] + self._gateways()),
@@ -55,6 +58,17 @@ class Table:
             ["verified, p99", f"{verified['p99_ms']:.1f} ms", *blank, ""],
             ["verified, requests a second", f"{verified['rate']:,.0f}", *blank, ""],
             ["one P-256 verification by `openssl speed`", bare, *blank, ""],
+            *self._sessions(blank),
+        ]
+
+    def _sessions(self, blank):
+        session = self.results["session"]
+        ratio = f"{session['ratio']:.2f} × pass-through"
+        beside = f"{session['pass_cpu_us']:.1f} µs"
+        return [
+            ["verified by session, CPU per request", f"{session['cpu_us']:.1f} µs", *blank, ratio],
+            ["pass-through in the same rounds", beside, *blank, ""],
+            ["verified by session, requests a second", f"{session['rate']:,.0f}", *blank, ""],
         ]
 
     def _compared(self, what, part, name, form):

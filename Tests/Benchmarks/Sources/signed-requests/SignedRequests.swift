@@ -19,23 +19,21 @@ enum SignedRequests {
           each of KEYS keys signs ROUNDS requests METHOD TARGET without content, and one more key
           signs UPLOADS requests PUT UPLOAD-TARGET with OCTETS zeros
 
+        usage: signed-requests --sign KEY METHOD TARGET CHALLENGE
+
+          prints key id and assertion of one request without content, by a key that has signed none
+
         """
     private static let now = UnixTime(seconds: 1_790_000_000)
 
     static func main() throws {
         let words = CommandLine.arguments.dropFirst()
+        if words.first == "--sign" { return sign(Array(words.dropFirst())) }
         guard words.count == 8, let folder = words.first else { return fail() }
         let rest = Array(words.dropFirst())
         guard let keyCount = Int(rest[0]), let rounds = Int(rest[1]), keyCount > 0, rounds > 0,
             let uploads = Int(rest[4]), let octets = Int(rest[5]), uploads >= 0, octets > 0
         else { return fail() }
-        let authority = SoftwareAuthority(seed: Array("benchmarks".utf8), madeAt: now)
-        let device = SoftwareDevice(
-            authority: authority,
-            appID: "TEAM123456.com.example.bench",
-            environment: .production,
-            shape: .beforeTwentySeven
-        )
         let url = URL(filePath: folder)
         // Before they sign, so that the store knows them with a counter of 0.
         let keys = (0..<keyCount).map { device.makeKey(seed: Array("key \($0)".utf8)) }
@@ -44,6 +42,21 @@ enum SignedRequests {
         try write(lines, url, "keys.jsonl")
         try write(requests(keys, rounds, rest[2], rest[3]), url, "requests.tsv")
         try write(self.uploads(uploader, uploads, octets, rest[6]), url, "uploads.tsv")
+    }
+
+    private static let device = SoftwareDevice(
+        authority: SoftwareAuthority(seed: Array("benchmarks".utf8), madeAt: now),
+        appID: "TEAM123456.com.example.bench",
+        environment: .production,
+        shape: .beforeTwentySeven
+    )
+
+    private static func sign(_ words: [String]) {
+        guard words.count == 4 else { return fail() }
+        var key = device.makeKey(seed: Array("key \(words[0])".utf8))
+        let request = SoftwareKey.Request(method: words[1], target: words[2], challenge: words[3])
+        let proof = key.proof(of: request, signing: .lines(.all, headers: []))
+        print(proof.keyID, proof.assertion)
     }
 
     private static func fail() {
