@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Foundation
+import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
 import Testing

@@ -47,6 +47,12 @@ package struct GatewayConfiguration: Sendable {
         places[keyPath] ?? places[""] ?? Problem.Place(file: "", line: 1)
     }
 
+    /// The rule of requests to open a session; `nil` where no rule accepts sessions.
+    package var sessionOpening: Rule? {
+        guard rules.rules.contains(where: { $0.accept.takesSessions }) else { return nil }
+        return .openingSessions(apps: apps.map(\.id))
+    }
+
     /// The origin of a rule; `nil` for a rule that denies.
     package func origin(of rule: Rule) -> UpstreamSettings? {
         rule.origin.map { origins[$0.rawValue] }

@@ -254,13 +254,11 @@ package final class GatewayServer: @unchecked Sendable {
             issuer: issuer,
             limits: limits
         )
-        let takesSessions = configuration.rules.rules.contains { $0.accept.takesSessions }
-        let opening = Rule.openingSessions(apps: configuration.apps.map(\.id))
         return .enrolling(
             below: configuration.endpointsPath,
             enrolment,
             keys,
-            sessions: takesSessions ? (sessions, opening) : nil
+            sessions: configuration.sessionOpening.map { (sessions, $0) }
         )
     }
 
