@@ -107,6 +107,29 @@ import Testing
         #expect(await bench.counts == [1, 1])
     }
 
+    @Test func `a service that never signs keeps a request for a limited time`() async throws {
+        let gateway = FakeGateway()
+        await gateway.change { $0.enforces = false }
+        let clock = ManualClock()
+        let service = SilentService()
+        var configuration = PortcullisConfiguration(
+            endpoints: try Bench.url(FakeGateway.endpoints)
+        )
+        configuration.assumed = SigningRequirement()
+        configuration.clock = clock
+        let session = PortcullisSession(
+            configuration,
+            service: service,
+            store: MemoryEnrolmentStore(),
+            transport: gateway
+        )
+        _ = await session.prewarm()
+        async let answer = session.data(for: Bench.request("/a"))
+        await service.isAsked()
+        clock.advance(by: 11)
+        #expect(try await answer.1.proof == .none(.serviceFailed(.serverUnavailable)))
+    }
+
     // MARK: Who is believed
 
     @Test func `an origin's own 401 that says enrol is not obeyed`() async throws {
@@ -167,6 +190,7 @@ import Testing
         }
         var request = try Bench.request("/file")
         request.setValue("Bearer secret", forHTTPHeaderField: "Authorization")
+        request.setValue("left", forHTTPHeaderField: "App-Attest-Assertion")
         _ = try await bench.session.data(for: request)
         let sent = try #require(await bench.gateway.seen.last).request
         #expect(sent.url?.host == "cdn.example")
@@ -347,6 +371,41 @@ import Testing
         let good = try await bench.gateway.send(again.request, content: body).response
         #expect(good.statusCode == 200)
         #expect(try await bench.session.signAgain(again, after: good) == nil)
+    }
+}
+
+/// A service that makes and attests keys, and never answers when it is asked to sign.
+private actor SilentService: AttestationService {
+    nonisolated let isSupported = true
+    private let service = FakeService()
+    private var hasBeenAsked = false
+    private var awaited: CheckedContinuation<Void, Never>?
+
+    func generateKey() async throws(AttestationServiceError) -> String {
+        try await service.generateKey()
+    }
+
+    func attestKey(
+        _ keyID: String,
+        clientDataHash: Data
+    ) async throws(AttestationServiceError) -> Data {
+        try await service.attestKey(keyID, clientDataHash: clientDataHash)
+    }
+
+    func generateAssertion(_ keyID: String, clientDataHash: Data) async -> Data {
+        hasBeenAsked = true
+        awaited?.resume()
+        awaited = nil
+        // As long as the task is not cancelled, and nobody cancels it.
+        let (stream, continuation) = AsyncStream.makeStream(of: Data.self)
+        defer { continuation.finish() }
+        for await data in stream { return data }
+        return Data()
+    }
+
+    func isAsked() async {
+        guard !hasBeenAsked else { return }
+        await withCheckedContinuation { awaited = $0 }
     }
 }
 

@@ -22,7 +22,9 @@ public struct PortcullisLimits: Hashable, Sendable {
     public var enrolmentDelayMax: Double = 3600
     /// The longest `Retry-After` that is obeyed. A longer one is cut to it.
     public var retryAfterMax: Double = 86_400
-    /// The longest time that a call of the service takes. A slower one counts as
+    /// The longest time that a request waits for its assertion. Then it goes without.
+    public var assertionWait: Double = 10
+    /// The longest time that a key or an attestation takes. A slower one counts as
     /// ``AttestationServiceError/serverUnavailable``; what it still brings is used by the next try.
     public var serviceWait: Double = 60
     /// How long a process that enrols keeps others from it. It begins anew with each step.

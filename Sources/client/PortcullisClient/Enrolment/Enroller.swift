@@ -60,8 +60,8 @@ actor Enroller {
         guard !isClosed else { return .none(.enrolling) }
         guard service.service.isSupported else { return .none(.unsupported) }
         if let hold, hold.until > now { return .none(.enrolmentHeld(hold)) }
-        let work = enrolment()
         let time = now.addingTimeInterval(seconds)
+        let work = enrolment()
         return await work.value(until: time, by: configuration.clock) ?? .none(.enrolling)
     }
 
@@ -239,6 +239,7 @@ actor Enroller {
         _ keyID: String,
         _ hash: Data
     ) async -> Result<Data, AttestationServiceError> {
+        let time = now.addingTimeInterval(limits.serviceWait)
         let work: TimedService.Work<Data>
         if let attesting, attesting.keyID == keyID, attesting.hash == hash {
             work = attesting.work
@@ -247,7 +248,7 @@ actor Enroller {
             work = service.attesting(keyID, hash)
             attesting = Attesting(keyID: keyID, hash: hash, work: work)
         }
-        let result = await service.result(of: work)
+        let result = await service.result(of: work, until: time)
         // A call that has ended is not waited for again.
         if work.hasEnded, attesting?.work === work { attesting = nil }
         return result

@@ -111,7 +111,8 @@ final class Prover: Sendable {
                 return bare(request, .requestUnfit, fields)
             }
             let hasTurn = await turnstile.enter(within: limits.strictWait)
-            let result = await service.assertion(keyID, Self.hash(data))
+            let hash = Self.hash(data)
+            let result = await service.assertion(keyID, hash, within: limits.assertionWait)
             let turn = hasTurn ? ProofLease { [turnstile] in await turnstile.leave() } : nil
             if requirement.counter != .strict { turn?.end() }
             switch result {
@@ -129,6 +130,10 @@ final class Prover: Sendable {
                 if error == .invalidKey {
                     await enroller.forget(keyID, reason: error.rawValue)
                 }
+                // It took too long already.
+                if error == .serverUnavailable {
+                    return bare(request, .serviceFailed(error), fields)
+                }
             }
         }
         return bare(request, .serviceFailed(lastError), fields)
@@ -141,6 +146,7 @@ final class Prover: Sendable {
         _ fields: ProofFields
     ) -> ProvenRequest {
         var bare = request.request
+        if absence != .otherOrigin { OwnFields.removeProof(from: &bare, fields) }
         switch absence {
         case .unsupported, .serviceFailed:
             bare.setValue("1", forHTTPHeaderField: fields.unsupported)

@@ -27,6 +27,7 @@ struct Redirect: Sendable {
         var request = sent.request
         request.url = url
         if from != to {
+            OwnFields.removeProof(from: &request, ProofFields())
             for name in ["Authorization", "Cookie", "Proxy-Authorization"] {
                 request.setValue(nil, forHTTPHeaderField: name)
             }

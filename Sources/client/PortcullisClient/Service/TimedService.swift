@@ -7,10 +7,11 @@ struct TimedService: Sendable {
 
     let service: any AttestationService
     let clock: any ClientClock
-    /// How long a call may take, in seconds.
+    /// How long a key or an attestation may take, in seconds.
     let wait: Double
 
     func generateKey() async -> Result<String, AttestationServiceError> {
+        let time = clock.now.addingTimeInterval(wait)
         let work = Work<String>()
         Task {
             do throws(AttestationServiceError) {
@@ -19,7 +20,7 @@ struct TimedService: Sendable {
                 work.end(with: .failure(error))
             }
         }
-        return await result(of: work)
+        return await result(of: work, until: time)
     }
 
     /// Begins to have a key attested.
@@ -36,7 +37,12 @@ struct TimedService: Sendable {
         return work
     }
 
-    func assertion(_ keyID: String, _ hash: Data) async -> Result<Data, AttestationServiceError> {
+    func assertion(
+        _ keyID: String,
+        _ hash: Data,
+        within seconds: Double
+    ) async -> Result<Data, AttestationServiceError> {
+        let time = clock.now.addingTimeInterval(seconds)
         let work = Work<Data>()
         Task {
             do throws(AttestationServiceError) {
@@ -46,11 +52,14 @@ struct TimedService: Sendable {
                 work.end(with: .failure(error))
             }
         }
-        return await result(of: work)
+        return await result(of: work, until: time)
     }
 
-    func result<Value>(of work: Work<Value>) async -> Result<Value, AttestationServiceError> {
-        let time = clock.now.addingTimeInterval(wait)
-        return await work.value(until: time, by: clock) ?? .failure(.serverUnavailable)
+    /// What a call came to, or `serverUnavailable` at a time.
+    func result<Value>(
+        of work: Work<Value>,
+        until time: Date
+    ) async -> Result<Value, AttestationServiceError> {
+        await work.value(until: time, by: clock) ?? .failure(.serverUnavailable)
     }
 }
