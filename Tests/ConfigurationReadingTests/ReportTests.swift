@@ -25,6 +25,8 @@ import Testing
                 mode: enforce
                 headers: [idempotency-key]
                 rollout: { from: 2026-12-01, to: 2026-12-31, start: 0%, end: 100% }
+              - { id: chat, match: { path: /chat }, mode: enforce, accept: [assertion, session], \
+            sign: [method, target, body] }
               - { id: photos, match: { path: /photos/* }, mode: enforce, origin: media, \
             allow_encoded: [slash] }
             """
@@ -79,6 +81,19 @@ import Testing
                 "idempotency-key: 7, 8",
             ]
         )
+    }
+
+    @Test func `explain shows what a session signs where the rule takes one`() throws {
+        func lines(_ path: String) throws -> [Substring] {
+            let text = try explain("GET", path, ["App-Attest-Sequence: 7"]).text
+            return text.split(separator: "\n").filter { $0.contains("    | ") }
+                .map { $0.dropFirst(6) }
+        }
+        let digest: Substring = "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"
+        #expect(try lines("/chat") == ["portcullis-request-v1", "GET", "/chat", digest, "7"])
+        let other = try lines("https://api.example.com/v1/a")
+        #expect(other.last == "<the value of app-attest-challenge>")
+        #expect(try explain("GET", "/chat").text.contains("accepts assertion, session"))
     }
 
     @Test func `explain leaves open what the sketch does not say`() throws {

@@ -67,7 +67,7 @@ struct DecisionRow: Sendable, CustomTestStringConvertible {
 }
 
 /// A journal in which another process has changed something that can't be read.
-private final class UnreadableJournal: KeyJournal {
+final class UnreadableJournal: KeyJournal {
     private let memory: MemoryJournal
     private let follower = Mutex<(@Sendable () -> JournalError?)?>(nil)
 

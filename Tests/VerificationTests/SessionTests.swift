@@ -268,6 +268,63 @@ import Verification
         #expect(refusal(try trial.send(trial.request(), by: &session)) == .keyRevoked)
     }
 
+    @Test(arguments: [DependencyErrorRule.refuse, .forward])
+    func `while revocations can't be read, on_error decides about a good request and no other`(
+        onError: DependencyErrorRule
+    ) throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        let session = try trial.openSession(&key)
+        let journal = UnreadableJournal(trial.journal)
+        let keys = try KeyTable(journal: journal)
+        journal.breakDown()
+        trial.judge = Judge(
+            apps: trial.policies,
+            keys: keys,
+            challenges: trial.issuer,
+            sessions: trial.sessions
+        )
+        let rule = Trial.sessionRule { $0.onError = onError }
+        let request = try trial.request()
+        let proof = try #require(session.proof(of: request, signing: rule.signing, as: .first))
+        var forged = proof
+        forged.signature = String(repeating: "A", count: 43) + "="
+        #expect(refusal(try trial.judge(Wire(request, forged), rule)) == .sessionMismatch)
+        let good = try trial.judge(Wire(request, proof), rule)
+        #expect(good.verdict == .failure(.store))
+        let isForwarded = Decision(good, rule: rule, isEnforced: true) == .forward
+        #expect(isForwarded == (onError == .forward))
+        // A request that was not forwarded has used no number.
+        let again = try trial.judge(Wire(request, proof), rule)
+        #expect((refusal(again) == .sessionReplayed) == isForwarded)
+    }
+
+    @Test func `a client that waits to be asked is told beforehand that its number is used`() throws
+    {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        let session = try trial.openSession(&key)
+        let rule = Trial.sessionRule {
+            $0.body = .held(limit: .mebibytes(1), memory: .kibibytes(1))
+        }
+        let request = try trial.request()
+        let proof = try #require(session.proof(of: request, signing: rule.signing, as: .first))
+        #expect(try trial.judge(Wire(request, proof), rule).verdict == .pass)
+        var wire = Wire(request, proof)
+        wire.remove("Content-Digest")
+        // Its content comes anyway: all of it is judged, and the code before the number.
+        guard case .hold = try trial.open(wire, rule) else {
+            Issue.record("not held")
+            return
+        }
+        wire.fields.append(("Expect", "100-continue"))
+        guard case .ruled(let ruling) = try trial.open(wire, rule) else {
+            Issue.record("held")
+            return
+        }
+        #expect(refusal(ruling) == .sessionReplayed)
+    }
+
     @Test func `a build that the app no longer admits has no session either`() throws {
         var trial = try Trial()
         let device = Trial.device(shape: .iOS27(category: .appStore, bundleVersion: "7"))

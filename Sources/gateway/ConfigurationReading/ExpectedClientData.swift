@@ -3,17 +3,19 @@ import HTTPWire
 import RequestBinding
 import Rules
 
-/// The client data that a sketched request has to be signed over, as far as the sketch says.
+/// The client data that a sketched request has to be signed over, as far as the sketch says. One
+/// with a sequence number is signed with a session, where the rule takes them.
 enum ExpectedClientData {
     static func lines(_ rule: Rule, _ trial: borrowing RequestTrial) -> [String] {
-        let challenge = challenge(rule, trial)
+        let sequence = rule.accept.takesSessions ? trial.values(sequenceName).first : nil
+        let challenge = sequence ?? challenge(rule, trial)
         switch rule.signing {
         case .content: return ["<the content's bytes, without a line feed>"]
         case .challenge: return ["\(challenge ?? "-") (without a line feed)"]
         case .lines(let parts, let headers):
             var lines = RequestLines()
             let (method, target) = (Array(trial.method.utf8), Array(trial.target.utf8))
-            lines.begin(parts, method: method.span)
+            lines.begin(sequence == nil ? parts : parts.inSession, method: method.span)
             lines.target(target.span)
             digest(trial, &lines)
             if let challenge = challenge.map({ Array($0.utf8) }) {
@@ -36,6 +38,8 @@ enum ExpectedClientData {
                 .map(String.init)
         }
     }
+
+    private static let sequenceName = Array("app-attest-sequence".utf8)
 
     private static func challenge(_ rule: Rule, _ trial: borrowing RequestTrial) -> String? {
         let field = String(decoding: rule.fields.challenge, as: UTF8.self)
