@@ -94,7 +94,10 @@ import Testing
             ("window", "\"12\"", "window"), ("window", "\"zzzzzzzzzzzzzzzz\"", "window"),
             ("status", "\"gone\"", "status"), ("revoked_at", "\"2026-01-01T00:00:00Z\"", "status"),
             ("enrolled_at", "\"yesterday\"", "enrolled_at"), ("source", "true", "source"),
-            ("receipt", "\"\"", "receipt"), ("keyid", "1", "no member"),
+            ("receipt", "\"\"", "receipt"), ("context", "\"\"", "context"),
+            ("context", "7", "context"),
+            ("context", "\"\(String(repeating: "A", count: 344))\"", "256"),
+            ("keyid", "1", "no member"),
             ("app_id", "\"\\ud800\"", "escape"), ("app_id", "\"\\x\"", "escape"),
             ("app_id", "\"\u{1}\"", "control"), ("app_id", "tru", "use a string"),
         ] as [(String, String, String)]

@@ -169,7 +169,7 @@ import Testing
         #expect(reason(folder.database) == nil)
     }
 
-    @Test func `a store of the version before, and one that a command has made, start as ever`()
+    @Test func `a store of the first version, and one that a command has made, start as ever`()
         throws
     {
         let keys = try KeyAdministration(path: folder.database, creates: true)
@@ -177,14 +177,16 @@ import Testing
         #expect(try keys.importLines(from: lines).inserted == 1)
         try keys.close()
         #expect(reason(folder.database) == nil)
-        // The version before had neither the columns nor the file.
+        // The first version had neither the columns and the table nor the file.
         let old = try DatabaseQueue(path: folder.database)
         try old.write { db in
             try db.execute(
                 sql: """
                     ALTER TABLE state DROP COLUMN store;
                     ALTER TABLE state DROP COLUMN generation;
-                    DELETE FROM grdb_migrations WHERE identifier = '2 generation';
+                    ALTER TABLE keys DROP COLUMN context;
+                    DROP TABLE secrets;
+                    DELETE FROM grdb_migrations WHERE identifier <> '1 keys';
                     PRAGMA user_version = 1;
                     """
             )

@@ -89,8 +89,10 @@ extension StoreContract {
         StoreContract("an enrolled key has all that was said of it") { (bench) throws in
             var key = KeyRecord.sample(1)
             key.environment = .development
+            key.context = Array("account 7".utf8)
             try bench.enrol(key)
             let known = try bench.known(key.keyID)
+            #expect(known.context == key.context)
             #expect(known.publicKey == key.publicKey)
             #expect(known.environment == .development)
             #expect(bench.table.appID(of: known.app) == key.appID)
@@ -99,7 +101,18 @@ extension StoreContract {
             #expect(try bench.lab.stored(key.keyID) == key)
             try bench.restart()
             #expect(try bench.known(key.keyID).publicKey == key.publicKey)
+            #expect(try bench.known(key.keyID).context == key.context)
             #expect(bench.table.count == 1)
+            // A context that is imported later is added; one that is there stays.
+            var other = KeyRecord.sample(2)
+            try bench.enrol(other)
+            other.context = [1]
+            try bench.lab.add(other)
+            #expect(try bench.known(other.keyID).context == [1])
+            other.context = [2]
+            try bench.lab.add(other)
+            #expect(try bench.known(other.keyID).context == [1])
+            #expect(try bench.lab.stored(other.keyID)?.context == [1])
         },
         StoreContract("the same key enrolled many times at once is new once") { (bench) throws in
             let key = KeyRecord.sample(1)

@@ -19,6 +19,7 @@ package import KeyStore
 /// | `revoked_at`, `enrolled_at`, `last_used_at` | RFC 3339 in UTC, or null | null |
 /// | `source` | `enrolled` or `imported` | `imported` |
 /// | `receipt` | base64, or null | null |
+/// | `context` | base64 of 1…256 bytes, or null | null |
 package enum KeyLine {
     /// Why a line can't be read.
     package struct Problem: Error {
@@ -62,6 +63,7 @@ package enum KeyLine {
             }
             json.member("source", record.source.rawValue)
             if let receipt = record.receipt { json.member("receipt", Base64.text(receipt)) }
+            if let context = record.context { json.member("context", Base64.text(context)) }
         }
         return json
     }

@@ -22,6 +22,7 @@ struct KeyLineDraft {
         case lastUsedAt = "last_used_at"
         case source
         case receipt
+        case context
     }
 
     private static let names = Member.allCases.map { Array($0.rawValue.utf8) }
@@ -39,6 +40,7 @@ struct KeyLineDraft {
     private var lastUsedAt: Int64?
     private var source: KeyRecord.Source?
     private var receipt: [UInt8]?
+    private var context: [UInt8]?
     /// A bit for each member that was read.
     private var taken: UInt16 = 0
 
@@ -92,7 +94,12 @@ struct KeyLineDraft {
         case .source:
             source = try Self.word(value, "source", KeyRecord.Source.allCases.map(\.rawValue))
                 .flatMap(KeyRecord.Source.init(rawValue:))
-        case .receipt: receipt = try Self.receipt(value)
+        case .receipt: receipt = try Self.bytes(value, "receipt")
+        case .context:
+            context = try Self.bytes(value, "context")
+            guard context?.count ?? 1 <= KeyRecord.contextBytesMax else {
+                throw Problem("context: use at most \(KeyRecord.contextBytesMax) bytes")
+            }
         }
     }
 
@@ -115,6 +122,7 @@ struct KeyLineDraft {
             // Nobody has said which counters below were used, so all of them count as used.
             counters: CounterState(highest: counter, seen: window ?? .max),
             receipt: receipt,
+            context: context,
             enrolledAt: enrolledAt,
             lastUsedAt: lastUsedAt,
             status: isRevoked == true ? .revoked(at: revokedAt ?? 0) : .active,
@@ -148,14 +156,17 @@ struct KeyLineDraft {
         return key
     }
 
-    private static func receipt(_ value: JSONReader.Scalar) throws(Problem) -> [UInt8]? {
+    private static func bytes(
+        _ value: JSONReader.Scalar,
+        _ name: String
+    ) throws(Problem) -> [UInt8]? {
         switch value {
         case .null: return nil
         case .string(let text):
             if let bytes = Base64.decode(text.span), !bytes.isEmpty { return bytes }
         case .number, .boolean: break
         }
-        throw Problem("receipt: use base64 or null")
+        throw Problem("\(name): use base64 or null")
     }
 
     private static func word(

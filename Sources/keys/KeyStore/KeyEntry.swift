@@ -11,6 +11,8 @@ struct KeyEntry {
     let publicKey: P256PublicKey
     let environment: KeyEnvironment
     var isRevoked: Bool
+    /// Whether the shard has a context of this key.
+    var hasContext = false
 
     init(_ row: KeyRow) {
         id = row.keyID
@@ -22,13 +24,14 @@ struct KeyEntry {
         isRevoked = row.isRevoked
     }
 
-    var stored: StoredKey {
+    func stored(context: [UInt8]?) -> StoredKey {
         StoredKey(
             publicKey: publicKey,
             app: app,
             environment: environment,
             counters: counters,
-            isRevoked: isRevoked
+            isRevoked: isRevoked,
+            context: context
         )
     }
 

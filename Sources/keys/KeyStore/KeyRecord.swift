@@ -18,6 +18,9 @@ package struct KeyRecord: Hashable, Sendable {
         case imported
     }
 
+    /// The most bytes of a context, as in ``RequestBinding/EnrolmentLines``.
+    package static let contextBytesMax = 256
+
     package var keyID: KeyID
     /// Whose attestation vouches for it. A store need not keep it as long as there is one platform.
     package var platform: DevicePlatform
@@ -27,6 +30,8 @@ package struct KeyRecord: Hashable, Sendable {
     package var counters: CounterState
     /// The receipt of the attestation, as Apple made it.
     package var receipt: [UInt8]?
+    /// What the app has handed in with the attestation, 1…256 bytes; `nil` for nothing.
+    package var context: [UInt8]?
     /// Seconds since 1970; `nil` for an imported key whose line did not say it.
     package var enrolledAt: Int64?
     /// Second of Unix time of the last admitted assertion that was written; `nil` before the first.
@@ -43,6 +48,7 @@ package struct KeyRecord: Hashable, Sendable {
         publicKey: P256PublicKey,
         counters: CounterState = CounterState(),
         receipt: [UInt8]? = nil,
+        context: [UInt8]? = nil,
         enrolledAt: Int64?,
         lastUsedAt: Int64? = nil,
         status: Status = .active,
@@ -55,6 +61,7 @@ package struct KeyRecord: Hashable, Sendable {
         self.publicKey = publicKey
         self.counters = counters
         self.receipt = receipt
+        self.context = context
         self.enrolledAt = enrolledAt
         self.lastUsedAt = lastUsedAt
         self.status = status
@@ -70,6 +77,7 @@ package struct KeyRecord: Hashable, Sendable {
         appID: String,
         environment: KeyEnvironment,
         receipt: [UInt8]?,
+        context: [UInt8]?,
         now: Int64
     ) {
         self.init(
@@ -80,6 +88,7 @@ package struct KeyRecord: Hashable, Sendable {
             publicKey: publicKey,
             counters: CounterState(highest: attested.initialCounter ?? .zero),
             receipt: receipt,
+            context: context,
             enrolledAt: now
         )
     }

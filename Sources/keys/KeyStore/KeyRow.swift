@@ -11,6 +11,8 @@ package struct KeyRow: Sendable {
     package let environment: KeyEnvironment
     package let counters: CounterState
     package let isRevoked: Bool
+    /// What the app has handed in at enrolment; `nil` for nothing.
+    package let context: [UInt8]?
 
     package init(
         row: Int64,
@@ -19,7 +21,8 @@ package struct KeyRow: Sendable {
         app: AppNumber,
         environment: KeyEnvironment,
         counters: CounterState,
-        isRevoked: Bool
+        isRevoked: Bool,
+        context: [UInt8]? = nil
     ) {
         self.row = row
         self.keyID = keyID
@@ -28,5 +31,6 @@ package struct KeyRow: Sendable {
         self.environment = environment
         self.counters = counters
         self.isRevoked = isRevoked
+        self.context = context
     }
 }

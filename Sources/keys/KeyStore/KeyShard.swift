@@ -38,11 +38,31 @@ struct KeyShard {
     private(set) var count = 0
     /// Entries that are revoked.
     private(set) var revokedCount = 0
+    /// The contexts of the keys that have one, by the number of their entry. Beside the entries, so
+    /// that keys without one take no memory for it.
+    private var contexts: [Int: [UInt8]] = [:]
+    private var contextBytes = 0
 
-    /// Bytes that the index and the entries take.
+    /// Bytes that the index, the entries and the contexts take.
     var octets: Int {
         index.count * MemoryLayout<Place>.stride
             + pieces.count * Self.pieceCount * MemoryLayout<KeyEntry>.stride
+            + contextBytes
+    }
+
+    /// What the verifier asks of an entry.
+    func stored(_ number: Int) -> StoredKey {
+        let entry = self[number]
+        return entry.stored(context: entry.hasContext ? contexts[number] : nil)
+    }
+
+    /// Keeps a context of an entry that has none.
+    mutating func keep(_ context: [UInt8], for number: Int) {
+        guard !self[number].hasContext else { return }
+        self[number].hasContext = true
+        contexts[number] = context
+        // An array's header takes 32 bytes, a place of the dictionary up to 32.
+        contextBytes += context.count + 64
     }
 
     /// The number of a key's entry; `nil` when it is not here.

@@ -81,7 +81,8 @@ package final class KeyTable: Sendable {
             guard let number = keys.find(keyID, hash: place.hash) else {
                 return isCurrent ? .unknown : .unavailable
             }
-            return isCurrent ? .known(keys[number].stored) : .outdated(keys[number].stored)
+            let stored = keys.stored(number)
+            return isCurrent ? .known(stored) : .outdated(stored)
         }
     }
 
@@ -224,10 +225,14 @@ package final class KeyTable: Sendable {
         let place = place(of: row.keyID)
         shards[place.shard].keys.withLock { keys in
             guard let number = keys.find(row.keyID, hash: place.hash) else {
-                return keys.insert(KeyEntry(row), hash: place.hash) { Self.place(of: $0).hash }
+                let number = keys.count
+                keys.insert(KeyEntry(row), hash: place.hash) { Self.place(of: $0).hash }
+                if let context = row.context { keys.keep(context, for: number) }
+                return
             }
             keys[number].counters.merge(row.counters)
             if row.isRevoked { keys.revoke(number) }
+            if let context = row.context { keys.keep(context, for: number) }
         }
     }
 

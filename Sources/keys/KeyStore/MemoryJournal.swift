@@ -92,6 +92,8 @@ package final class MemoryJournal: KeyJournal {
             state.revision += 1
             if let row = state.rows[record.keyID] {
                 state.records[Int(row) - 1].counters.merge(record.counters)
+                state.records[Int(row) - 1].context =
+                    state.records[Int(row) - 1].context ?? record.context
                 state.revisions[Int(row) - 1] = state.revision
             } else {
                 _ = Self.add(record, revision: state.revision, &state)
@@ -126,7 +128,8 @@ package final class MemoryJournal: KeyJournal {
             app: state.apps.number(of: record.appID),
             environment: record.environment,
             counters: record.counters,
-            isRevoked: record.status != .active
+            isRevoked: record.status != .active,
+            context: record.context
         )
     }
 }

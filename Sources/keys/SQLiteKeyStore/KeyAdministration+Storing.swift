@@ -50,7 +50,8 @@ extension KeyAdministration {
             enrolled_at = coalesce(enrolled_at, ?4),
             last_used_at = nullif(max(coalesce(last_used_at, -1), coalesce(?5, -1)), -1),
             revoked_at = coalesce(revoked_at, ?6),
-            revision = ?7
+            revision = ?7,
+            context = coalesce(context, ?8)
         WHERE key_id = ?1
         """
 
@@ -80,7 +81,7 @@ extension KeyAdministration {
             try merge.execute(arguments: [
                 key, Int64(record.counters.highest.rawValue),
                 Int64(bitPattern: record.counters.seen), record.enrolledAt, record.lastUsedAt,
-                revokedAt, revision,
+                revokedAt, revision, record.context.map { Data($0) },
             ])
             outcomes[index] = .merged
         }

@@ -8,7 +8,8 @@ internal import KeyStore
 enum KeyColumns {
     /// What the table in memory holds of a key.
     static let select = """
-        SELECT id, key_id, public_key, app, environment, counter, counter_window, revoked_at
+        SELECT id, key_id, public_key, app, environment, counter, counter_window, revoked_at,
+            context
         FROM keys
         """
 
@@ -51,6 +52,17 @@ enum KeyColumns {
         )
     }
 
+    /// Reads 1…256 bytes, or NULL.
+    static func context(_ row: Row, _ index: Int) throws -> [UInt8]? {
+        try row.withUnsafeData(atIndex: index) { data in
+            guard let data else { return nil }
+            guard (1...KeyRecord.contextBytesMax).contains(data.count) else {
+                throw JournalError(.damaged, "a context has \(data.count) bytes")
+            }
+            return Array(data)
+        }
+    }
+
     /// Stores a key with its receipt unless its key id is there; returns whether it was not.
     static func insert(_ record: KeyRecord, revision: Int64, _ db: Database) throws -> Bool {
         let app = try appRow(record.appID, db)
@@ -58,8 +70,8 @@ enum KeyColumns {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO keys (key_id, public_key, app, environment, is_imported, counter,
-                    counter_window, enrolled_at, last_used_at, revoked_at, revision)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key_id) DO NOTHING
+                    counter_window, enrolled_at, last_used_at, revoked_at, revision, context)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key_id) DO NOTHING
                 """
         )
         let source = record.source == .imported ? 1 : 0
@@ -67,7 +79,7 @@ enum KeyColumns {
             Data(record.keyID.bytes), Data(record.publicKey.x963.dropFirst()), app,
             Int64(record.environment.number), source, Int64(record.counters.highest.rawValue),
             Int64(bitPattern: record.counters.seen), record.enrolledAt, record.lastUsedAt,
-            revokedAt, revision,
+            revokedAt, revision, record.context.map { Data($0) },
         ])
         try statement.execute()
         guard db.changesCount == 1 else { return false }
@@ -89,7 +101,8 @@ enum KeyColumns {
     /// All that is stored of a key, with the names that ``record(_:)`` reads.
     static let selectRecord = """
         SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter, k.counter_window,
-            k.revoked_at, k.is_imported, k.enrolled_at, k.last_used_at, r.receipt
+            k.revoked_at, k.is_imported, k.enrolled_at, k.last_used_at, r.receipt,
+            k.context
         FROM keys k JOIN apps a ON a.id = k.app LEFT JOIN receipts r ON r.key = k.id
         """
 
@@ -105,6 +118,7 @@ enum KeyColumns {
             publicKey: try publicKey(row, 2),
             counters: try counters(row, 5, 6),
             receipt: receipt.map { Array($0) },
+            context: try context(row, 12),
             enrolledAt: row[9],
             lastUsedAt: row[10],
             status: revokedAt.map { .revoked(at: $0) } ?? .active,

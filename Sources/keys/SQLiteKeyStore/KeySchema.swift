@@ -5,7 +5,7 @@ enum KeySchema {
     /// "PCLS": tells our databases from others (SQLite, `PRAGMA application_id`).
     static let applicationID = 0x5043_4C53
     /// The number of migrations below.
-    static let version = 2
+    static let version = 3
 
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
@@ -62,6 +62,21 @@ enum KeySchema {
                     ALTER TABLE state ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
                     UPDATE state SET store = lower(hex(randomblob(16)));
                     PRAGMA user_version = 2;
+                    """
+            )
+        }
+        migrator.registerMigration("3 enrolment") { db in
+            // context: what the app has handed in at enrolment. secrets: 32 bytes each, by what
+            // they are for.
+            try db.execute(
+                sql: """
+                    ALTER TABLE keys ADD COLUMN context BLOB
+                        CHECK (length(context) BETWEEN 1 AND 256);
+                    CREATE TABLE secrets (
+                        name TEXT PRIMARY KEY,
+                        secret BLOB NOT NULL CHECK (length(secret) = 32)
+                    ) STRICT;
+                    PRAGMA user_version = 3;
                     """
             )
         }

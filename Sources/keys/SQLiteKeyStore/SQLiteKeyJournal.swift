@@ -154,7 +154,8 @@ package final class SQLiteKeyJournal: KeyJournal {
             app: try apps.withLock { try $0.number(of: app, db) },
             environment: try KeyColumns.environment(row, 4),
             counters: try KeyColumns.counters(row, 5, 6),
-            isRevoked: !row.hasNull(atIndex: 7)
+            isRevoked: !row.hasNull(atIndex: 7),
+            context: try KeyColumns.context(row, 8)
         )
     }
 
@@ -238,7 +239,8 @@ extension KeyRow {
             app: app,
             environment: environment,
             counters: state,
-            isRevoked: isRevoked
+            isRevoked: isRevoked,
+            context: context
         )
     }
 }

@@ -4,6 +4,7 @@ package import Challenges
 package import Cryptography
 import JSONText
 package import KeyStore
+import RequestBinding
 package import Rules
 
 /// The gateway's own endpoints: challenges, and the enrolment of keys.
@@ -120,16 +121,19 @@ package final class Enrolment: Sendable {
 
     // MARK: POST …/keys
 
-    /// Serves `{"key_id", "attestation", "challenge"}`.
+    private static let enrolMembers: Set = ["key_id", "attestation", "challenge", "context"]
+
+    /// Serves `{"key_id", "attestation", "challenge"}`, with `"context"` where the app has one.
     ///
     /// Checked in this order: the document; the challenge; Apple's steps 1–11; the receipt where
     /// the app requires one. A key that is enrolled already is answered 200 and keeps its counter.
     package func enrol(_ content: Span<UInt8>, now: UnixTime, at tick: UInt64) -> Action {
         guard
-            let document = JSONDocument(content, members: ["key_id", "attestation", "challenge"]),
+            let document = JSONDocument(content, members: Self.enrolMembers),
             let keyText = document.string("key_id"), let keyID = KeyID(base64: keyText),
             let objectText = document.string("attestation"),
-            let challenge = document.string("challenge").map({ Array($0.utf8) })
+            let challenge = document.string("challenge").map({ Array($0.utf8) }),
+            case .readable(let context) = Self.context(of: document)
         else { return .refuse(.inVain(.requestMalformed)) }
         let serial: ChallengeSerial
         switch issuer.examine(challenge.span, purpose: .enrolment, now: now.seconds) {
@@ -142,19 +146,12 @@ package final class Enrolment: Sendable {
         guard let object = Base64.decode(objectText) else {
             return .refuse(.inVain(.attestationMalformed))
         }
-        return enrol(object, keyID, challenge: challenge, serial: serial, now: now, at: tick)
-    }
-
-    private func enrol(
-        _ object: [UInt8],
-        _ keyID: KeyID,
-        challenge: [UInt8],
-        serial: ChallengeSerial,
-        now: UnixTime,
-        at tick: UInt64
-    ) -> Action {
-        let action = examine(object, keyID, now: now, at: tick) { hashing in
-            hashing == .sha256 ? SHA256.digest(of: challenge).octets : challenge
+        let clientData = EnrolmentLines.clientData(
+            challenge: challenge,
+            contextDigest: context.map { SHA256.digest(of: $0).octets }
+        )
+        let action = examine(object, keyID, context, now: now, at: tick) { hashing in
+            hashing == .sha256 ? SHA256.digest(of: clientData).octets : clientData
         }
         guard case .store = action else { return action }
         switch issuer.spend(serial) {
@@ -164,6 +161,20 @@ package final class Enrolment: Sendable {
         }
     }
 
+    private enum ContextReading {
+        /// `nil`: there is none.
+        case readable([UInt8]?)
+        case malformed
+    }
+
+    private static func context(of document: JSONDocument) -> ContextReading {
+        guard document.has("context") else { return .readable(nil) }
+        guard let text = document.string("context"), let bytes = Base64.decode(text),
+            (1...EnrolmentLines.contextBytesMax).contains(bytes.count)
+        else { return .malformed }
+        return .readable(bytes)
+    }
+
     /// Judges an attestation whose challenge is good: Apple's steps 1–11, the receipt, the app's
     /// rate.
     ///
@@ -171,6 +182,7 @@ package final class Enrolment: Sendable {
     func examine(
         _ object: [UInt8],
         _ keyID: KeyID,
+        _ context: [UInt8]? = nil,
         now: UnixTime,
         at tick: UInt64,
         clientDataHash: (AppPolicy.ClientDataHash) -> [UInt8]
@@ -212,6 +224,7 @@ package final class Enrolment: Sendable {
                 appID: app.policy.id,
                 environment: isTest ? .test : KeyEnvironment(verified.environment),
                 receipt: hasReceipt ? verified.receipt : nil,
+                context: context,
                 now: now.seconds
             )
         )

@@ -27,6 +27,7 @@ extension Judge {
         case .outdated(let key): (stored, isOutdated) = (key, true)
         }
         ruling.environment = stored.environment
+        ruling.context = stored.context
         guard !stored.isRevoked else {
             ruling.verdict = .refuse(.keyRevoked)
             return nil

@@ -33,6 +33,8 @@ package struct Ruling: Sendable {
     package var keyID: KeyID?
     /// The App ID of the key; empty when the key is not known or its app not configured.
     package var appID = ""
+    /// What the app has handed in when the key was enrolled; `nil` for nothing.
+    package var context: [UInt8]?
     /// Who attested the key; `nil` when the key is not known.
     package var environment: KeyEnvironment?
     /// The rule forwards although the verdict is a refusal: clients that can't attest, and

@@ -66,6 +66,10 @@ extension Exchange {
         if !reason.isEmpty {
             HeadWriter.field("App-Attest-Reason", text: reason, into: &originHead)
         }
+        // The key has signed the request, whatever else speaks against it.
+        if ruling.signer != nil, let context = ruling.context {
+            HeadWriter.field("App-Attest-Context", Base64.encode(context.span), into: &originHead)
+        }
         guard ruling.verdict == .pass, let keyID = ruling.keyID,
             let environment = ruling.environment?.rawValue
         else { return }

@@ -1,8 +1,29 @@
 internal import AppAttest
 public import Cryptography
+internal import RequestBinding
 internal import StrictCBOR
 
 extension SoftwareKey {
+    /// An attestation of this key for a challenge of the gateway, as an app makes it that hands
+    /// SHA-256 of the client data to `attestKey` (``EnrolmentLines``).
+    ///
+    /// - Parameters:
+    ///   - challenge: the text of the enrolment challenge.
+    ///   - context: what the app hands in with it, 1…256 bytes; `nil` for nothing.
+    ///   - time: when Apple issues it; in the lifetime of the authority.
+    /// - Returns: the CBOR object.
+    public func attestation(
+        challenge: String,
+        context: [UInt8]? = nil,
+        at time: UnixTime
+    ) -> [UInt8] {
+        let clientData = EnrolmentLines.clientData(
+            challenge: challenge,
+            contextDigest: context.map { SHA256.digest(of: $0).octets }
+        )
+        return attestation(clientDataHash: SHA256.digest(of: clientData).octets, at: time)
+    }
+
     /// An attestation of this key, as `attestKey` gives it.
     ///
     /// The leaf is valid from a day before to two days after `time`, as genuine ones are.
