@@ -6,8 +6,8 @@ public struct ExpectedApp: Hashable, Sendable {
     public let hash: AppIDHash
     /// The environments in which its keys may have been attested.
     public let environments: Set<AttestationEnvironment>
-    /// Whether this is a macOS app, so that its leaf certificates need Apple's access control
-    /// list even if they do not name the platform.
+    /// Whether the app runs on macOS, alone or beside other systems, so that a leaf certificate
+    /// needs Apple's access control list even if it does not tell a Mac from other devices.
     public let isMacOS: Bool
     /// Which builds are accepted.
     public let builds: BuildPolicy

@@ -11,7 +11,8 @@ package struct AppPolicy: Sendable {
         case raw
     }
 
-    /// Which checks apply: on macOS the certificate's access control list is one of them.
+    /// Which checks apply: a Mac's certificate has to have the right access control list. With
+    /// `macos` that holds for every certificate that does not show another device.
     package enum Platform: String, CaseIterable, Sendable {
         case ios, macos
     }

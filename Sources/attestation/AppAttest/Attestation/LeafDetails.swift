@@ -2,8 +2,9 @@ public import Cryptography
 
 /// What Apple writes about a device and an app into the certificate of a key.
 ///
-/// For logs. Only ``platform`` has a consequence: it decides whether the access control list is
-/// compared. The extensions are undocumented, and certificates of old systems have few of them.
+/// For logs. Only ``platform`` and ``osVersion`` have a consequence: they decide whether the access
+/// control list is compared. The extensions are undocumented, and certificates of old systems have
+/// few of them.
 public struct LeafDetails: Hashable, Sendable {
     /// CN of the subject: the key id in hexadecimal.
     public let commonName: String?
@@ -23,6 +24,22 @@ public struct LeafDetails: Hashable, Sendable {
     public let appID: String?
     /// The access control list of the key, undecoded, from iOS and macOS 26 on.
     public let accessControl: [UInt8]?
+
+    /// Which kind of device the certificate shows.
+    enum Device { case mac, other, unsaid }
+
+    /// The first version of macOS whose devices attest keys.
+    private static let macOSMin = 27
+
+    /// What the certificate says of the device. Certificates of systems before iOS 18 name no
+    /// platform; no Mac of that time has attested a key.
+    var device: Device {
+        if let platform { return platform == "macosx" ? .mac : .other }
+        guard let version = osVersion.flatMap({ Int($0.prefix { $0 != "." }) }) else {
+            return .unsaid
+        }
+        return version < Self.macOSMin ? .other : .unsaid
+    }
 
     /// The extension with the nonce.
     package static let nonceOID = OID("1.2.840.113635.100.8.2")

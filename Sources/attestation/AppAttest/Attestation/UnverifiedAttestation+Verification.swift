@@ -141,12 +141,17 @@ extension UnverifiedAttestation {
     }
 
     /// Step 4 on macOS. iPhones since iOS 26 have the extension with another value. So the list is
-    /// compared only if the leaf names macOS or the expected app is a macOS app.
+    /// compared only if the leaf names macOS, or if the expected app runs on macOS and the leaf
+    /// shows no other device: iPhones and Macs may attest for one App ID.
     private func checkAccessControl(
         _ details: LeafDetails,
         isMacOSApp: Bool
     ) throws(AttestationRefusal) {
-        guard details.platform == "macosx" || isMacOSApp else { return }
+        switch details.device {
+        case .mac: break
+        case .unsaid where isMacOSApp: break
+        case .unsaid, .other: return
+        }
         guard details.accessControl == Self.macOSAccessControl else {
             throw AttestationRefusal(.accessControlMismatch, "the key's access control list")
         }
