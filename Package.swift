@@ -61,7 +61,8 @@ let measured = [
     "RequestBinding", "Rules", "KeyStore",
 ]
 let load: [Target.Dependency] = [
-    "ConfigurationReading", "Services", "Verification", "SoftwareAuthenticator", histogram, deque,
+    "Challenges", "ConfigurationReading", "Services", "Verification", "SoftwareAuthenticator",
+    histogram, deque,
 ]
 let client: [Target.Dependency] = [
     "ConfigurationReading", "LoadGenerator", "SoftwareAuthenticator", "Verification", arguments,
@@ -338,7 +339,7 @@ let package = Package(
             "SQLiteKeyStore",
             uses: policy + ["Challenges", "KeyCatalog", "KeyStore", "TestSupport", grdb]
         ),
-        .tests("ConfigurationReading", uses: policy),
+        .tests("ConfigurationReading", uses: policy + ["Verification"]),
         .tests("TLSSession"),
         .tests("Lanes"),
         .tests("Origins"),
@@ -347,7 +348,7 @@ let package = Package(
         .tests("Inspection", uses: policy + stand + ["Challenges", "TestSupport"]),
         .tests("PortcullisClient", uses: ["RequestBinding", "LoopbackKit", crypto]),
         .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
-        .tests("LoadGenerator", uses: policy + load + ["Challenges"]),
+        .tests("LoadGenerator", uses: policy + load),
         .scenarios(
             "HTTPScenarios",
             uses: policy + commands + wires

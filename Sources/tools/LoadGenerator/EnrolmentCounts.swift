@@ -1,7 +1,10 @@
 /// How far an enrolment is.
 package struct EnrolmentCounts: Sendable {
-    /// Answered 201, 200, 429.
+    /// Devices answered 201, and 200.
     package var enrolled = 0
     package var known = 0
+    /// Answers that say "later".
     package var throttled = 0
+    /// How often the stand-in for Apple was asked to attest a key.
+    package var attested = 0
 }

@@ -6,19 +6,21 @@ import Lanes
 import Rules
 import SoftwareAuthenticator
 
-/// Brings devices into a gateway through its endpoints: a challenge, then the key.
+/// Brings devices into a gateway through its endpoints, each as an honest app does it: it asks for
+/// a challenge and names its key, waits as long as it is told, has its key attested once, and sends
+/// the attestation until it is taken.
 final class EnrolmentLane: ConnectionOwner {
     let scratch = ResponseScratch(method: "POST")
     private let plan: EnrolmentRun
     private let lane: Lane
     private let tell: @Sendable (EnrolmentNews) -> Void
-    private var challenges: [[UInt8]] = []
     private var next = 0
-    private var again: [Int] = []
+    private var waiting = WaitingDevices()
+    /// What devices have to send whose keys are attested and not enrolled.
+    private var documents: [Int: String] = [:]
     private var idle: Deque<LoadConnection> = []
     private var open = 0
     private var alarm: Alarm?
-    private var resumeAt: UInt64 = 0
     private(set) var counts = EnrolmentCounts()
     private var isOver = false
 
@@ -63,25 +65,22 @@ final class EnrolmentLane: ConnectionOwner {
         guard !isOver else { return }
         let now = MonotonicClock.nanoseconds
         while let connection = idle.popFirst() {
-            guard now >= resumeAt else {
-                idle.prepend(connection)
-                alarm?.set(nanoseconds: resumeAt)
-                return
-            }
-            guard let device = again.popLast() ?? takeNext() else {
+            guard let device = waiting.take(now: now) ?? takeNext() else {
                 idle.append(connection)
-                // All others idle too: everything was answered.
-                if idle.count == open { finish(nil) }
+                if let time = waiting.nextAt {
+                    alarm?.set(nanoseconds: time)
+                } else if idle.count == open {
+                    // All others idle too: everything was answered.
+                    finish(nil)
+                }
                 return
-            }
-            guard let challenge = challenges.popLast() else {
-                again.append(device)
-                connection.errand.device = nil
-                send("challenges", #"{"purpose":"enrolment","count":8}"#, on: connection)
-                continue
             }
             connection.errand.device = device
-            send("keys", plan.enrolment(of: device, challenge), on: connection)
+            if let document = documents[device] {
+                send("keys", document, on: connection)
+            } else {
+                send("challenges", plan.call(of: device), on: connection)
+            }
         }
     }
 
@@ -131,17 +130,34 @@ final class EnrolmentLane: ConnectionOwner {
     }
 
     private func take(_ answer: Answer, _ device: Int?) {
-        switch (answer.status, device) {
-        case (200, nil): challenges += LoadLane.challenges(in: answer.content) ?? []
-        case (201, _): counts.enrolled += 1
-        case (200, _): counts.known += 1
-        case (429, let device):
+        guard let device else { return finish("an answer that no device has asked for") }
+        switch (answer.status, documents[device]) {
+        case (200, nil):
+            guard let challenge = LoadLane.challenges(in: answer.content)?.first else {
+                return finish(answer.text)
+            }
+            counts.attested += 1
+            documents[device] = plan.enrolment(of: device, challenge)
+            waiting.add(device, at: 0)
+        case (201, _?):
+            counts.enrolled += 1
+            documents[device] = nil
+        case (200, _?):
+            counts.known += 1
+            documents[device] = nil
+        case (429, _), (503, _):
             // The gateway says when; its rate is not to be fought.
             counts.throttled += 1
-            let wait = UInt64(max(answer.retryAfter, 1)) * 1_000_000_000
-            resumeAt = max(resumeAt, MonotonicClock.nanoseconds + wait)
-            if let device { again.append(device) }
+            waiting.add(device, at: MonotonicClock.nanoseconds + Self.wait(answer.retryAfter))
         default: finish(answer.text)
         }
+    }
+
+    /// Retry-After in nanoseconds, with up to a second and a tenth more: the field has whole
+    /// seconds, and all who were told the same would come at once.
+    private static func wait(_ retryAfter: Int) -> UInt64 {
+        let seconds = UInt64(min(max(retryAfter, 1), 86_400))
+        let told = seconds * 1_000_000_000
+        return told + RandomOctets.word() % (1_000_000_000 + told / 10)
     }
 }

@@ -1,5 +1,6 @@
 import AppAttest
 import ByteCoding
+import Challenges
 package import ConfigurationReading
 package import Cryptography
 import Dispatch
@@ -47,7 +48,17 @@ package struct EnrolmentRun: Sendable {
         hashing = app.clientDataHash
     }
 
-    /// The document that enrols a device.
+    /// The document that asks for a device's challenge.
+    func call(of index: Int) -> String {
+        var json = JSONWriter()
+        json.object { json in
+            json.member("purpose", ChallengePurpose.enrolment.name)
+            json.member("key_id", device.makeKey(seed: fleet.keySeed(index)).keyID.base64)
+        }
+        return json.text
+    }
+
+    /// The document that enrols a device: asks the stand-in for Apple to attest its key.
     func enrolment(of index: Int, _ challenge: [UInt8]) -> String {
         let key = device.makeKey(seed: fleet.keySeed(index))
         let hash = hashing == .raw ? challenge : SHA256.digest(of: challenge).octets

@@ -7,9 +7,10 @@ struct EnrolCommand: AsyncParsableCommand {
         commandName: "enrol",
         abstract: "Enrol a fleet through a gateway's endpoints, as fast as it allows.",
         discussion: """
-            The app needs `environments: [test]` and the fleet's root as `test_root`. The gateway \
-            takes 100 keys a second unless `enrolment.rate` says otherwise; many keys are better \
-            imported.
+            The app needs `environments: [test]` and the fleet's root as `test_root`. Each device \
+            asks for a challenge, waits as long as the gateway says, and has its key attested by a \
+            stand-in for Apple once it has one. The gateway admits 100 keys a second unless \
+            `enrolment.rate` says otherwise; many keys are better imported.
             """
     )
 
@@ -38,8 +39,12 @@ struct EnrolCommand: AsyncParsableCommand {
         )
         try target.awaitGateway(server)
         let counts = try await run.run { counts in
-            StandardError.write("enrolled \(counts.enrolled), throttled \(counts.throttled)\n")
+            StandardError.write(
+                "enrolled \(counts.enrolled), told to wait \(counts.throttled), "
+                    + "attested \(counts.attested)\n"
+            )
         }
         print("enrolled: \(counts.enrolled), enrolled already: \(counts.known)")
+        print("told to wait: \(counts.throttled), attestKey calls: \(counts.attested)")
     }
 }
