@@ -8,12 +8,14 @@ import Testing
         capacity: Int = 1_024,
         enrolment: Int64 = 3_600,
         assertion: Int64 = 300,
-        epoch: UInt64 = 1
+        epoch: UInt64 = 1,
+        enrolmentSecret: [UInt8]? = nil
     ) -> ChallengeIssuer {
         ChallengeIssuer(
             lifetimes: ChallengeIssuer.Lifetimes(enrolment: enrolment, assertion: assertion),
             capacity: capacity,
             secret: Self.secret,
+            enrolmentSecret: enrolmentSecret,
             epoch: epoch
         )
     }
@@ -52,6 +54,79 @@ import Testing
         #expect(issuer.spend(serial) == .spentBefore)
         #expect(issuer.isSpent(serial))
         #expect(issuer.examine(text: text, purpose: .assertion, now: 0) == .spent)
+    }
+
+    // MARK: Restarts
+
+    @Test func `an enrolment challenge outlasts a start where its secret does`() throws {
+        let secret = [UInt8](repeating: 9, count: 32)
+        let before = issuer(enrolmentSecret: secret)
+        let texts = (0..<3).map { _ in before.issue(.enrolment, now: 0) }
+        let signed = before.issue(.assertion, now: 0)
+        let after = issuer(epoch: 2, enrolmentSecret: secret)
+        // The new start has issued the same serial numbers, and spends them.
+        for _ in 0..<3 {
+            let own = after.issue(.enrolment, now: 0)
+            let serial = try serial(after.examine(text: own, purpose: .enrolment, now: 0))
+            #expect(after.spend(serial) == .spent)
+        }
+        for text in texts {
+            let serial = try serial(after.examine(text: text, purpose: .enrolment, now: 3_599))
+            #expect(after.spend(serial) == .spent)
+            #expect(after.spend(serial) == .spentBefore)
+            #expect(after.isSpent(serial))
+            #expect(after.examine(text: text, purpose: .enrolment, now: 3_599) == .spent)
+            #expect(after.examine(text: text, purpose: .enrolment, now: 3_600) == .expired)
+        }
+        #expect(after.examine(text: signed, purpose: .assertion, now: 0) == .unknown)
+        #expect(after.examine(text: texts[0], purpose: .assertion, now: 0) == .unknown)
+    }
+
+    @Test func `without a secret of the store an enrolment challenge dies with its start`() {
+        let text = issuer().issue(.enrolment, now: 0)
+        #expect(issuer(epoch: 2).examine(text: text, purpose: .enrolment, now: 0) == .unknown)
+        let other = issuer(epoch: 2, enrolmentSecret: [UInt8](repeating: 1, count: 32))
+        #expect(other.examine(text: text, purpose: .enrolment, now: 0) == .unknown)
+    }
+
+    @Test func `spent challenges of other starts are bounded, and room comes with their expiry`()
+        throws
+    {
+        let secret = [UInt8](repeating: 9, count: 32)
+        let before = issuer(enrolmentSecret: secret)
+        let after = issuer(capacity: 8, epoch: 2, enrolmentSecret: secret)
+        func spend(now: Int64) throws -> ChallengeIssuer.Spending {
+            let text = before.issue(.enrolment, now: now)
+            return after.spend(try serial(after.examine(text: text, purpose: .enrolment, now: now)))
+        }
+        for _ in 0..<8 { #expect(try spend(now: 0) == .spent) }
+        #expect(try spend(now: 0) == .noRoom)
+        #expect(try spend(now: 3_599) == .noRoom)
+        #expect(try spend(now: 3_700) == .spent)
+    }
+
+    @Test(arguments: [UInt64(1), 2])
+    func `a challenge that is taken back is good again, once`(epoch: UInt64) throws {
+        let secret = [UInt8](repeating: 9, count: 32)
+        let text = issuer(epoch: epoch, enrolmentSecret: secret).issue(.enrolment, now: 0)
+        let issuer = issuer(epoch: 1, enrolmentSecret: secret)
+        _ = issuer.issue(.enrolment, now: 0)
+        let serial = try serial(issuer.examine(text: text, purpose: .enrolment, now: 0))
+        #expect(issuer.spend(serial) == .spent)
+        issuer.takeBack(serial)
+        #expect(!issuer.isSpent(serial))
+        #expect(issuer.spend(serial) == .spent)
+        #expect(issuer.spend(serial) == .spentBefore)
+    }
+
+    @Test func `a challenge has one first try`() throws {
+        let issuer = issuer()
+        let text = issuer.issue(.enrolment, now: 0)
+        let serial = try serial(issuer.examine(text: text, purpose: .enrolment, now: 0))
+        #expect(issuer.isFirstTry(of: serial))
+        #expect(!issuer.isFirstTry(of: serial))
+        issuer.forgetTry(of: serial)
+        #expect(issuer.isFirstTry(of: serial))
     }
 
     @Test func `a challenge is good until the second before its expiry`() throws {

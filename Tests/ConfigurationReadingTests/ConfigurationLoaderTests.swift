@@ -6,6 +6,7 @@ import JSONText
 import RequestBinding
 import Rules
 import Testing
+import Verification
 
 @Suite struct ConfigurationLoaderTests {
     /// What the benchmark writes.
@@ -159,7 +160,7 @@ import Testing
                   address_burst: 300
                   address_calls: 50/s
                   address_failures: 60/m
-                enrolment: { rate: 5/s }
+                enrolment: { rate: 5/s, from: 2026-12-01, to: 2026-12-11, start: 1%, end: 100% }
                 challenges: { enrolment_ttl: 2h, capacity: 2048 }
                 trusted_proxies: [10.0.0.0/8, "::1"]
                 client_address: forwarded
@@ -179,8 +180,14 @@ import Testing
         #expect(configuration.limits.addressBurst == 300)
         #expect(configuration.limits.addressCalls == 50)
         #expect(configuration.limits.addressFailures == 60)
-        #expect(configuration.enrolment.keysPerSecond == 5)
-        #expect(configuration.enrolment.burst == 200)
+        #expect(configuration.enrolment.admission.perSecond == 5)
+        #expect(configuration.enrolment.admission.burst == 200)
+        let (from, to) = (UnixTime(seconds: 1_796_083_200), UnixTime(seconds: 1_796_947_200))
+        let one = try #require(Share(percent: "1%"))
+        #expect(
+            configuration.enrolment.admission.ramp
+                == .growing(from: from, to: to, start: one, end: .whole)
+        )
         #expect(configuration.challenges.capacity == 2048)
         #expect(configuration.trustedProxies.count == 2)
         #expect(configuration.addressSource == .forwarded)

@@ -129,7 +129,19 @@ import Testing
         ),
         .more(
             "enrolment: { rate: 100 }",
-            "p.yaml:6: enrolment.rate: found \"100\"; use keys a second, 1/s…10000/s"
+            "p.yaml:6: enrolment.rate: found \"100\"; use challenges a second, 1/s…10000/s"
+        ),
+        .more(
+            "enrolment: { percent: 10%, from: 2026-12-01 }",
+            "p.yaml:6: enrolment.from: found it beside percent; use either percent or all of"
+        ),
+        .more(
+            "enrolment: { from: 2026-12-01, to: 2026-12-02, start: 1% }",
+            "p.yaml:6: enrolment.end: found no such key; use it too"
+        ),
+        .more(
+            "enrolment: { percent: 10 }",
+            "p.yaml:6: enrolment.percent: found \"10\"; use a percentage"
         ),
         .more(
             "log: { access: yes }",

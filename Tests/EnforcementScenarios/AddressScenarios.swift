@@ -64,10 +64,16 @@ extension Scenarios {
             #expect(try send(&stranger, client).reason == "key-unknown")
             #expect(try client.send("GET", "/enforced").reason == "assertion-missing")
             #expect(try client.send("GET", "/").status == 200)
-            // A bad attestation costs as much as a bad signature, so it waits as well.
-            let enrolment = try gateway.enrol(stranger, client)
+            // A bad attestation costs as much as a bad signature. Who holds an admitted challenge
+            // has one try all the same; then it waits as well.
+            let challenge = try gateway.challenges("enrolment", client)[0]
+            let bad = try gateway.enrol(stranger, client, with: challenge, damage: .otherNonce)
+            #expect(bad.reason == "nonce-mismatch")
+            let enrolment = try gateway.enrol(stranger, client, with: challenge)
             #expect(enrolment.status == 429)
             #expect(enrolment.reason == "address-throttled")
+            #expect(enrolment.member("next") == "retry-later")
+            #expect(try gateway.enrol(stranger, client).status == 201)
             // Observed requests go on, without a verdict about their signature.
             #expect(try send(&key, client, "/observed").status == 200)
             let seen = try #require(try origin.seen(2).last)

@@ -122,12 +122,6 @@ extension Transcript {
             on(.committed(.admitted), .serve)
             on(.served, .answer(.service, .none, .goesOn))
         },
-        Transcript("an address without verifications left is answered", .get, ends: .nothing) {
-            on(.headRead, .countRequest)
-            on(.requestCounted, .locate)
-            on(.located(.service(.free)), .serve)
-            on(.addressThrottled, .answer(.declined(.addressThrottled), .none, .goesOn))
-        },
         Transcript("a path of the gateway's without a service is answered", .post, ends: .nothing) {
             on(.headRead, .countRequest)
             on(.requestCounted, .locate)

@@ -28,6 +28,36 @@ import Testing
     /// Worked out by another implementation of HMAC.
     private static let pinned = [119_596, 199_580, 136_597, 626_777]
 
+    @Test func `a growing share says when it takes a bucket in, to the second`() throws {
+        let from = Self.now
+        let rows: [(Int64, String, String)] = [
+            (86_400, "0%", "100%"), (864_000, "1%", "50%"), (7, "0%", "3%"), (1, "0%", "100%"),
+        ]
+        for (span, start, end) in rows {
+            let schedule = Rollout.Schedule.growing(
+                from: from,
+                to: from.advanced(bySeconds: span),
+                start: try #require(Share(percent: start)),
+                end: try #require(Share(percent: end))
+            )
+            let rollout = Rollout(schedule, salt: "enrolment")
+            for key in Self.keys {
+                let bucket = rollout.bucket(of: key.span)
+                guard let time = rollout.admission(of: bucket) else {
+                    #expect(!bucket.isWithin(try #require(Share(percent: end))))
+                    continue
+                }
+                let isIn = rollout.enforces(key.span, at: time)
+                let wasIn = rollout.enforces(key.span, at: time.advanced(bySeconds: -1))
+                #expect(isIn && !wasIn)
+            }
+        }
+        let fixed = try rollout("25%")
+        let key = Self.keys[0]
+        let bucket = fixed.bucket(of: key.span)
+        #expect(fixed.admission(of: bucket) == nil)
+    }
+
     @Test func `raising the share takes keys in and leaves none out`() throws {
         var last: Set<[UInt8]> = []
         for percent in ["0%", "0.5%", "1%", "25%", "50%", "99.9%", "100%"] {

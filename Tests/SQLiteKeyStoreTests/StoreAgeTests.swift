@@ -1,4 +1,5 @@
 import AppAttest
+import ByteCoding
 import Foundation
 import GRDB
 import KeyCatalog
@@ -195,6 +196,33 @@ import Testing
         try FileManager.default.removeItem(atPath: file)
         #expect(reason(folder.database) == nil)
         #expect(try number(folder.database) > 0)
+    }
+
+    @Test func `the enrolment secret stays with the store, and goes when an older copy is taken`()
+        throws
+    {
+        func secret(age: StoreAge.Demand = .newest) throws -> [UInt8]? {
+            let journal = try SQLiteKeyJournal(path: folder.database, age: age)
+            _ = try journal.load(apps: AppNumbers()) { _ in }
+            defer { journal.close() }
+            return try journal.enrolmentSecret()
+        }
+        let first = try #require(try secret())
+        #expect(first.count == 32)
+        #expect(try secret() == first)
+        #expect(try secret(age: .any) == first)
+        let copy = try Data(contentsOf: URL(filePath: folder.database))
+        #expect(try secret() == first)
+        try copy.write(to: URL(filePath: folder.database))
+        let redrawn = try #require(try secret(age: .any))
+        #expect(redrawn != first)
+        #expect(try secret() == redrawn)
+        // It is in no export, in no spelling.
+        let keys = try KeyAdministration(path: folder.database)
+        var lines: [UInt8] = []
+        _ = try keys.export { lines += $0 }
+        let text = String(decoding: lines, as: UTF8.self)
+        #expect(!text.contains(Base64.text(redrawn)) && !text.contains(Hex.text(redrawn)))
     }
 
     @Test func `a start that was cut before its first number starts again`() throws {

@@ -33,7 +33,7 @@ import Verification
             ]
         ),
         (413, ["content-too-large"]), (404, ["no-rule"]),
-        (429, ["enrolment-throttled", "address-throttled", "address-held"]),
+        (429, ["enrolment-throttled", "enrolment-not-yet", "address-throttled", "address-held"]),
         (503, ["store-unavailable", "challenges-exhausted", "held-full", "spill-failed"]),
     ]
 
@@ -43,6 +43,48 @@ import Verification
             #expect(
                 LocalOutcome.refused(try #require(Refusal(rawValue: reason))).row.status == status
             )
+        }
+    }
+
+    /// What a client does next that was refused at `…/keys`. Apple attests a key once, so "sign
+    /// again" is no answer there.
+    @Test(arguments: [
+        (
+            "enrol",
+            [
+                "challenge-unknown", "challenge-expired", "challenge-spent", "nonce-mismatch",
+                "certificate-expired", "counter-not-zero",
+            ]
+        ),
+        (
+            "retry-later",
+            [
+                "enrolment-throttled", "enrolment-not-yet", "address-throttled",
+                "store-unavailable", "challenges-exhausted",
+            ]
+        ),
+        ("fix-client", ["request-malformed", "attestation-malformed", "key-id-mismatch"]),
+        (
+            "none",
+            [
+                "app-mismatch", "environment-mismatch", "category-refused", "version-refused",
+                "key-revoked", "certificate-untrusted", "access-control-mismatch",
+                "receipt-refused",
+            ]
+        ),
+    ])
+    func `an enrolment that is refused says what helps`(step: String, reasons: [String]) throws {
+        for reason in reasons {
+            let refusal = try #require(Refusal(rawValue: reason))
+            let row = LocalOutcome.notEnrolled(refusal).row
+            #expect(row.nextStep.rawValue == step, "\(reason)")
+            #expect(row.status == LocalOutcome.refused(refusal).row.status)
+        }
+    }
+
+    @Test func `no refused enrolment says to sign again`() {
+        for refusal in Refusal.allCases {
+            #expect(LocalOutcome.notEnrolled(refusal).row.nextStep != .signAgain)
         }
     }
 
@@ -89,6 +131,7 @@ import Verification
     /// Every outcome there is.
     static let all: [LocalOutcome] =
         Refusal.allCases.map(LocalOutcome.refused)
+        + Refusal.allCases.map(LocalOutcome.notEnrolled)
         + Malformed.Reason.allCases.map(LocalOutcome.malformed)
         + OriginFailure.allCases.map(LocalOutcome.failed)
         + LocalFault.allCases.map(LocalOutcome.fault)

@@ -1,5 +1,6 @@
 package import AppAttest
 import Challenges
+import Cryptography
 package import KeyStore
 import Synchronization
 
@@ -16,11 +17,14 @@ package final class DecidingJournal: KeyJournal {
 
     /// What is stored. Touched under `state` where it is read and then written.
     private let stored = MemoryJournal()
+    private let secret = RandomOctets.make(count: 32)
     private let state = Mutex(State())
 
     package init() {}
 
     package var decides: DecisionMoment { .atCommit }
+
+    package func enrolmentSecret() throws(JournalError) -> [UInt8]? { secret }
 
     /// Answers so to every use of a key from now on, and uses nothing; `nil` for no more.
     package func answer(_ answer: UseAnswer?, for keyID: KeyID) {

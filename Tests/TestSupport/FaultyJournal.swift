@@ -61,6 +61,10 @@ package final class FaultyJournal: KeyJournal {
         try inner.load(apps: apps, into: body)
     }
 
+    package func enrolmentSecret() throws(JournalError) -> [UInt8]? {
+        try inner.enrolmentSecret()
+    }
+
     package func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
         let (fault, gate) = state.withLock { state in
             state.batches.append(batch)

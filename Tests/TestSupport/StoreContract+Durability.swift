@@ -114,6 +114,14 @@ extension StoreContract {
             #expect(try bench.known(other.keyID).context == [1])
             #expect(try bench.lab.stored(other.keyID)?.context == [1])
         },
+        StoreContract("where the store keeps a secret, it is the same after a crash") {
+            (bench) throws in
+            let first = try bench.table.enrolmentSecret()
+            try bench.restart(crash: true)
+            let second = try bench.table.enrolmentSecret()
+            #expect(first == second)
+            #expect(first.map { $0.count == 32 } ?? true)
+        },
         StoreContract("the same key enrolled many times at once is new once") { (bench) throws in
             let key = KeyRecord.sample(1)
             let boxes = (0..<8).map { _ in Box<EnrolOutcome>() }

@@ -65,7 +65,7 @@ extension StoreContract {
     /// A gateway's store on a lab, and shorthands.
     package final class Bench {
         package let lab: any StoreLab
-        package let issuer = ChallengeIssuer(capacity: 1_024)
+        package let issuer = ChallengeIssuer(capacity: 1_024, epoch: 1)
         package private(set) var journal: FaultyJournal
         package private(set) var table: KeyTable
         package private(set) var log = TicketLog()

@@ -6,7 +6,7 @@ import Verification
 @Suite struct ChallengeCallTests {
     /// The challenges of an answer and how long they are good.
     private func read(_ action: Enrolment.Action) throws -> (texts: [String], lifetime: Int64) {
-        guard case .challenges(let texts, let lifetime) = action else { throw Trial.Absent() }
+        guard case .challenges(_, let texts, let lifetime) = action else { throw Trial.Absent() }
         return (texts, lifetime)
     }
 
@@ -40,7 +40,8 @@ import Verification
 
     @Test(arguments: [
         "x", "[]", #"{"purpose":"other"}"#, #"{"purpose":1}"#, #"{"count":0}"#, #"{"count":9}"#,
-        #"{"count":-1}"#, #"{"count":"2"}"#, #"{"count":1.5}"#, #"{"count":1e0}"#,
+        #"{"key_id":"AAAA"}"#, #"{"purpose":"enrolment","key_id":7}"#, #"{"count":-1}"#,
+        #"{"count":"2"}"#, #"{"count":1.5}"#, #"{"count":1e0}"#,
         #"{"count":99999999999999999999}"#, #"{"count":2,"count":2}"#, #"{"count":2}}"#,
     ])
     func `what can't be read is refused as malformed`(document: String) throws {

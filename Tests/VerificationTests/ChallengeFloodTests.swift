@@ -21,7 +21,7 @@ import Verification
     /// Asks as the address may: eight challenges in one call, which is charged for them.
     private func ask(_ desk: Desk, _ entry: AddressEntry, _ document: String) -> Int {
         guard entry.takeCall(Self.rate, now: desk.tick) == nil else { return 0 }
-        guard case .challenges(let texts, _) = desk.challenges(document) else { return 0 }
+        guard case .challenges(_, let texts, _) = desk.challenges(document) else { return 0 }
         entry.oweCalls(texts.count - 1, Self.rate, now: desk.tick)
         return texts.count
     }

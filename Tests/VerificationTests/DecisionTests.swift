@@ -85,6 +85,8 @@ final class UnreadableJournal: KeyJournal {
         -> JournalRevision
     { try memory.load(apps: apps, into: body) }
 
+    func enrolmentSecret() throws(JournalError) -> [UInt8]? { nil }
+
     func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
         try memory.commit(batch)
     }

@@ -33,19 +33,18 @@ struct GenuineEnrolmentTests {
         keyID: String? = nil,
         hash: [UInt8]? = nil,
         at now: UnixTime? = nil
-    ) throws -> Enrolment.Action {
+    ) throws -> Result<KeyRecord, EnrolmentRefusal> {
         let given = try octets(vector.clientDataHashB64)
         return desk.enrolment.examine(
             try object ?? octets(vector.attestationB64),
             try #require(KeyID(base64: keyID ?? vector.keyId)),
             now: try now ?? moment(vector.verifyAt),
-            at: desk.tick,
             clientDataHash: { _ in hash ?? given }
         )
     }
 
-    private func reason(_ action: Enrolment.Action) -> String {
-        guard case .refuse(let refused) = action else { return "" }
+    private func reason(_ examined: Result<KeyRecord, EnrolmentRefusal>) -> String {
+        guard case .failure(let refused) = examined else { return "" }
         return refused.refusal.rawValue
     }
 
@@ -116,7 +115,6 @@ struct GenuineEnrolmentTests {
             try octets(vector.attestationB64),
             try #require(KeyID(base64: vector.keyId)),
             now: try moment(vector.verifyAt),
-            at: desk.tick,
             clientDataHash: { $0 == .sha256 ? SHA256.digest(of: challenge).octets : challenge }
         )
         #expect(await desk.answer(action).status == 201)
@@ -133,12 +131,11 @@ struct GenuineEnrolmentTests {
         _ vector: AttestationVector,
         _ desk: Desk,
         hash: [UInt8]
-    ) throws -> Enrolment.Action {
+    ) throws -> Result<KeyRecord, EnrolmentRefusal> {
         desk.enrolment.examine(
             try octets(vector.attestationB64),
             try #require(KeyID(base64: vector.keyId)),
             now: try moment(vector.verifyAt),
-            at: desk.tick,
             clientDataHash: { _ in hash }
         )
     }

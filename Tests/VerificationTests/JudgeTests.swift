@@ -240,7 +240,7 @@ extension BuildPolicy {
         let ofEnrolment: Set<Refusal> = [
             .attestationMalformed, .requestMalformed, .certificateUntrusted, .certificateExpired,
             .nonceMismatch, .keyIDMismatch, .accessControlMismatch, .counterNotZero,
-            .receiptRefused, .enrolmentThrottled,
+            .receiptRefused, .enrolmentThrottled, .enrolmentNotYet,
         ]
         // Judged where the content ends or is held, where the store fails, where fields are signed,
         // by what the address did before, by the rule alone, or not at all so far.

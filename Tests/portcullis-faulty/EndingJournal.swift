@@ -29,6 +29,10 @@ final class EndingJournal: KeyJournal {
         try inner.load(apps: apps, into: body)
     }
 
+    func enrolmentSecret() throws(JournalError) -> [UInt8]? {
+        try inner.enrolmentSecret()
+    }
+
     func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
         Ending.pass(.beforeCommit)
         let answer = try inner.commit(batch)

@@ -29,6 +29,8 @@ package enum Counter: Int, CaseIterable, Sendable {
     case challengesIssued
     case enrolments
     case enrolmentsThrottled
+    case enrolmentsNotYet
+    case enrolmentChallengesAdmitted
     case sessionsOpened
     case sessionsRefused
     case sessionsEvicted
@@ -70,6 +72,8 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .challengesIssued: "challenges_issued_total"
         case .enrolments: "enrolments_total"
         case .enrolmentsThrottled: "enrolments_throttled_total"
+        case .enrolmentsNotYet: "enrolments_not_yet_total"
+        case .enrolmentChallengesAdmitted: "enrolment_challenges_admitted_total"
         case .sessionsOpened: "sessions_opened_total"
         case .sessionsRefused: "sessions_refused_total"
         case .sessionsEvicted: "sessions_evicted_total"
@@ -112,7 +116,9 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .commitWaits: "Requests that waited until their counter was on disk."
         case .challengesIssued: "Challenges issued."
         case .enrolments: "Keys enrolled."
-        case .enrolmentsThrottled: "Enrolments turned away for now."
+        case .enrolmentsThrottled: "Enrolments turned away for now, over the rate."
+        case .enrolmentsNotYet: "Enrolments turned away for now, outside the ramp."
+        case .enrolmentChallengesAdmitted: "Enrolment challenges handed out."
         case .sessionsOpened: "Sessions opened."
         case .sessionsRefused: "Requests to open a session that were refused."
         case .sessionsEvicted: "Sessions that ended early to make room for another."

@@ -101,7 +101,7 @@ extension MappingReader {
     }
 
     func rollout(_ key: String) -> Located<RuleDraft.RolloutDraft>? {
-        let keys = ["percent", "from", "to", "start", "end", "by", "salt"]
+        let keys = Self.scheduleKeys + ["by", "salt"]
         guard let node = node(key),
             let inner = MappingReader(node, path(key), keys: keys, log: log)
         else { return nil }
@@ -114,7 +114,12 @@ extension MappingReader {
         return Located(value: draft, place: node.place, keyPath: path(key))
     }
 
-    private func schedule() -> Rollout.Schedule? {
+    /// The keys of a share: it stands, or it grows.
+    static let scheduleKeys = ["percent"] + datedKeys
+    private static let datedKeys = ["from", "to", "start", "end"]
+
+    /// The share that the mapping's keys say.
+    func schedule() -> Rollout.Schedule? {
         func share(_ key: String) -> Located<Share>? {
             value(key, use: "a percentage, 0%…100%, with at most four decimals") {
                 Share(percent: $0)
@@ -126,7 +131,7 @@ extension MappingReader {
                 return UnixTime(iso8601: text).flatMap { $0.seconds >= 0 ? $0 : nil }
             }
         }
-        let dated = ["from", "to", "start", "end"]
+        let dated = Self.datedKeys
         guard !has("percent") else {
             for key in dated where has(key) {
                 log.error(

@@ -73,7 +73,10 @@ extension GatewayServer {
 
     private func apply(_ next: LoadedConfiguration) {
         let (read, keys, issuer, sessions) = (next.configuration, keys, issuer, sessions)
-        let services = Self.services(read, keys, issuer, sessions)
+        if read.enrolment.admission != admission.settings {
+            admission = EnrolmentAdmission(read.enrolment.admission)
+        }
+        let services = Self.services(read, keys, issuer, sessions, admission)
         for unit in units {
             unit.reload(next, services) { Judge(read, keys, issuer, sessions) }
         }

@@ -80,6 +80,8 @@ package final class GatewayServer: @unchecked Sendable {
 
     // Touched on `control`.
     var configuration: GatewayConfiguration
+    /// Who may enrol now. A reload that leaves its settings alone keeps what was used of the rate.
+    var admission: EnrolmentAdmission
     /// Where the origins' servers are.
     var servers: ServerBook
     var lookUpPace: LookUpPace
@@ -158,14 +160,16 @@ package final class GatewayServer: @unchecked Sendable {
             try Self.giveUpPrivileges(configuration.process, bound, file, log)
         }
         keys = try StoreOpening.table(configuration, surroundings.openJournal)
-        issuer = Self.issuer(configuration.challenges)
+        issuer = try StoreOpening.issuer(configuration, keys)
         sessions = SessionTable(configuration.sessions.limits)
         servers = ServerBook(configuration, resolver)
         Self.warn(preparation.warnings + servers.problems(configuration), log)
         let settings = ProxySettings(configuration, servers)
         let accessLog = try outputs.accessLog(configuration.log.access)
         self.accessLog = accessLog
-        let services = Self.services(configuration, keys, issuer, sessions)
+        let admission = EnrolmentAdmission(configuration.enrolment.admission)
+        self.admission = admission
+        let services = Self.services(configuration, keys, issuer, sessions, admission)
         let addresses = Self.addressTable(configuration.limits)
         var units: [LaneUnit] = []
         for number in 0..<count {
@@ -219,16 +223,6 @@ package final class GatewayServer: @unchecked Sendable {
         )
     }
 
-    private static func issuer(_ settings: ChallengeSettings) -> ChallengeIssuer {
-        ChallengeIssuer(
-            lifetimes: ChallengeIssuer.Lifetimes(
-                enrolment: settings.enrolmentLifetime.components.seconds,
-                assertion: settings.assertionLifetime.components.seconds
-            ),
-            capacity: settings.capacity
-        )
-    }
-
     private static func count(_ lanes: LaneCount) -> Int {
         switch lanes {
         case .perCore: max(Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), 1)
@@ -241,18 +235,16 @@ package final class GatewayServer: @unchecked Sendable {
         _ configuration: GatewayConfiguration,
         _ keys: KeyTable,
         _ issuer: ChallengeIssuer,
-        _ sessions: SessionTable
+        _ sessions: SessionTable,
+        _ admission: EnrolmentAdmission
     ) -> ServiceTable {
-        var limits = Enrolment.Limits()
-        limits.keysPerSecond = configuration.enrolment.keysPerSecond
-        limits.keysBurst = configuration.enrolment.burst
         let enrolment = Enrolment(
             apps: configuration.apps,
             roots: [AppleRoots.appAttestation],
             receiptRoots: [AppleRoots.rootG3],
             keys: keys,
             issuer: issuer,
-            limits: limits
+            admission: admission
         )
         return .enrolling(
             below: configuration.endpointsPath,

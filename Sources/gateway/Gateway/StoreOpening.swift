@@ -1,3 +1,4 @@
+import Challenges
 import ConfigurationReading
 import KeyCatalog
 import KeyStore
@@ -21,8 +22,36 @@ enum StoreOpening {
         } catch {
             throw GatewayError("the store \(error.path): \(error.detail)", hint: error.hint)
         }
+        return try attempt(configuration) { () throws(JournalError) in
+            try KeyTable(journal: journal)
+        }
+    }
+
+    /// What issues challenges: those for enrolment with the store's secret.
+    static func issuer(
+        _ configuration: GatewayConfiguration,
+        _ keys: KeyTable
+    ) throws(GatewayError) -> ChallengeIssuer {
+        let secret = try attempt(configuration) { () throws(JournalError) in
+            try keys.enrolmentSecret()
+        }
+        let settings = configuration.challenges
+        return ChallengeIssuer(
+            lifetimes: ChallengeIssuer.Lifetimes(
+                enrolment: settings.enrolmentLifetime.components.seconds,
+                assertion: settings.assertionLifetime.components.seconds
+            ),
+            capacity: settings.capacity,
+            enrolmentSecret: secret
+        )
+    }
+
+    private static func attempt<Value>(
+        _ configuration: GatewayConfiguration,
+        _ body: () throws(JournalError) -> Value
+    ) throws(GatewayError) -> Value {
         do throws(JournalError) {
-            return try KeyTable(journal: journal)
+            return try body()
         } catch {
             let problem = StoreProblem(error, configuration.storeFile ?? "memory")
             throw GatewayError("the store \(problem.path): \(error)", hint: problem.hint)

@@ -12,6 +12,13 @@ package protocol KeyJournal: AnyObject, Sendable {
         into body: ([KeyRow]) -> Void
     ) throws(JournalError) -> JournalRevision
 
+    /// The secret of the enrolment challenges, 32 bytes, which outlasts the process and is the same
+    /// for all gateways that share the store; `nil` where nothing outlasts the process. It is drawn
+    /// when it is first asked for. It is in no export, and nobody may log it.
+    ///
+    /// Called at most once, behind `load`.
+    func enrolmentSecret() throws(JournalError) -> [UInt8]?
+
     /// Writes a batch, and returns when it is durable. Counters only rise. When it throws, nothing
     /// is known of what the batch has changed.
     ///

@@ -30,6 +30,8 @@ package final class KeyTable: Sendable {
     package let decides: DecisionMoment
     let apps: AppNumbers
     private let shards: [Shard]
+    /// The keys that are being stored, and how many times each.
+    private let enrolling = Mutex<[KeyID: Int]>([:])
     /// Whether the table may answer: all that others have changed is in it.
     let isCurrent = Atomic(true)
     /// The revision read last, under the lock that makes readers of changes take turns.
@@ -196,12 +198,30 @@ package final class KeyTable: Sendable {
         _ record: KeyRecord,
         completion: @escaping @Sendable (EnrolOutcome) -> Void
     ) {
+        enrolling.withLock { $0[record.keyID, default: 0] += 1 }
         committer.enrol(record) { result in
+            // Behind `apply`, so that a key is in the table or being stored without a gap.
+            defer { self.endEnrolling(record.keyID) }
             guard case .success(let row) = result else { return completion(.failed) }
             self.apply(row.key)
             if row.key.isRevoked { return completion(.revoked) }
             completion(row.isNew ? .inserted(record.keyID) : .existing(record.keyID))
         }
+    }
+
+    private func endEnrolling(_ keyID: KeyID) {
+        enrolling.withLock { enrolling in
+            let count = enrolling[keyID, default: 1] - 1
+            enrolling[keyID] = count > 0 ? count : nil
+        }
+    }
+
+    /// Whether the key is being stored: ``enrol(_:completion:)`` has not answered yet.
+    package func isEnrolling(_ keyID: KeyID) -> Bool { enrolling.withLock { $0[keyID] != nil } }
+
+    /// The secret of the enrolment challenges; `nil` where it dies with the process.
+    package func enrolmentSecret() throws(JournalError) -> [UInt8]? {
+        try journal.enrolmentSecret()
     }
 
     /// Starts the writer when something waits; for the end of every turn of a lane.

@@ -30,6 +30,8 @@ package final class MemoryJournal: KeyJournal {
         }
     }
 
+    package func enrolmentSecret() throws(JournalError) -> [UInt8]? { nil }
+
     package func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
         state.withLock { state in
             for change in batch.changes where change.row >= 1 {

@@ -93,6 +93,15 @@ package final class SQLiteKeyJournal: KeyJournal {
         }
     }
 
+    package func enrolmentSecret() throws(JournalError) -> [UInt8]? {
+        // A store that was put back may lack keys that it had: with their challenges of before they
+        // could be enrolled anew, with a counter of zero.
+        let isRedrawn = accepted != nil
+        return try writer.write { db in
+            try StoreSecrets.enrolment(db, isRedrawn: isRedrawn)
+        }
+    }
+
     package func changes(
         since revision: JournalRevision,
         into body: ([KeyRow]) -> Void

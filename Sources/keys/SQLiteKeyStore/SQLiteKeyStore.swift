@@ -26,6 +26,10 @@
 // interrupted writes are harmless, and a command may raise counters beside the gateway. Every
 // reader of keys merges the log too.
 //
+// The table `secrets` has the key of the enrolment challenges' codes. It is drawn at the first
+// start and goes wherever the database goes: a copy of it lets others make enrolment challenges,
+// and so pass by the rate of enrolments, and attest keys for later. It is in no export.
+//
 // The commands work with and without a gateway. They compare the files at their paths with those
 // that a running gateway has open before they touch any, and refuse when one differs: SQLite goes
 // on with a file that was moved or deleted, so what they wrote would be lost on the gateway. They

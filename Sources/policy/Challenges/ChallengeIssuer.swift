@@ -17,7 +17,8 @@ package final class ChallengeIssuer: Sendable {
     package enum Examination: Equatable, Sendable {
         /// Ours, in time, and not spent so far.
         case valid(ChallengeSerial)
-        /// Not issued here, for another purpose, or before this start.
+        /// Not issued here, for another purpose, or, where the secret dies with the process, before
+        /// this start.
         case unknown
         case expired
         case spent
@@ -39,24 +40,48 @@ package final class ChallengeIssuer: Sendable {
     /// between any two of them, and 1.5 million a second if all that is issued is spent.
     package static let capacityDefault = 1 << 20
 
-    private let key: HMACSHA256.Key
+    /// How many challenges are remembered whose first try was in vain.
+    package static let triedMax = 65_536
+
+    /// Whether challenges of another start are good.
+    private enum Reach {
+        /// The secret dies with the process.
+        case thisStart
+        /// Every gateway with this secret recognises them.
+        case allStarts
+    }
+
+    private let enrolmentKey: HMACSHA256.Key
+    private let assertionKey: HMACSHA256.Key
+    private let enrolmentReach: Reach
     private let epoch: UInt64
     private let enrolment: SpentChallenges
     private let assertion: SpentChallenges
+    /// Enrolment challenges of other starts that were spent in this one.
+    private let earlier: RememberedChallenges
+    /// Enrolment challenges that were tried, and not spent so far.
+    private let tried = RememberedChallenges(capacity: triedMax)
 
     /// - `capacity`: how many spent challenges of each purpose are remembered at the least.
     /// - `secret`: the key of the codes. Without one it is drawn here, never leaves memory and dies
     ///   with the process.
+    /// - `enrolmentSecret`: the key of the codes of enrolment challenges, where it outlasts the
+    ///   process. Then enrolment challenges of other starts are good too.
     /// - `epoch`: which start this is. Never give the same secret and epoch to two issuers: the
     ///   second would not know what the first has spent.
     package init(
         lifetimes: Lifetimes = Lifetimes(),
         capacity: Int = capacityDefault,
         secret: [UInt8]? = nil,
+        enrolmentSecret: [UInt8]? = nil,
         epoch: UInt64 = randomEpoch()
     ) {
-        key = secret.map { HMACSHA256.Key($0.span) } ?? .random()
+        let key = secret.map { HMACSHA256.Key($0.span) } ?? .random()
+        assertionKey = key
+        enrolmentKey = enrolmentSecret.map { HMACSHA256.Key($0.span) } ?? key
+        enrolmentReach = enrolmentSecret == nil ? .thisStart : .allStarts
         self.epoch = epoch
+        earlier = RememberedChallenges(capacity: capacity)
         enrolment = SpentChallenges(capacity: capacity, lifetime: lifetimes.enrolment)
         assertion = SpentChallenges(capacity: capacity, lifetime: lifetimes.assertion)
     }
@@ -77,14 +102,14 @@ package final class ChallengeIssuer: Sendable {
             epoch: epoch,
             serial: set.issue(now: now),
             expiry: now + set.lifetime,
-            key: key
+            key: key(of: purpose)
         )
     }
 
     /// Recognises a challenge without spending it.
     ///
-    /// Checked in this order: form, code, purpose, epoch; expiry, and whether its period is closed;
-    /// whether it was spent.
+    /// Checked in this order: form, code, purpose, start; expiry, and whether its period is closed;
+    /// whether it was spent. What was spent in another start is not known in this one.
     ///
     /// - `text`: what the client sent.
     /// - `now`: the wall clock, seconds since 1970.
@@ -93,30 +118,68 @@ package final class ChallengeIssuer: Sendable {
         purpose: ChallengePurpose,
         now: Int64
     ) -> Examination {
-        guard let challenge = UnverifiedChallenge(text: text), challenge.isAuthentic(under: key),
-            challenge.purpose == purpose, challenge.epoch == epoch
+        guard let challenge = UnverifiedChallenge(text: text),
+            challenge.isAuthentic(under: key(of: purpose)), challenge.purpose == purpose,
+            challenge.epoch == epoch || isGoodInEveryStart(purpose)
         else { return .unknown }
         let now = Self.bounded(now)
         let set = set(of: purpose)
-        set.makeRoom(now: now)
-        guard !set.isOver(challenge.expiry, now: now), !set.isClosed(challenge.serial) else {
-            return .expired
+        guard !set.isOver(challenge.expiry, now: now) else { return .expired }
+        let serial = ChallengeSerial(
+            purpose: purpose,
+            epoch: challenge.epoch,
+            number: challenge.serial,
+            expiry: challenge.expiry
+        )
+        if purpose == .enrolment { tried.makeRoom(now: now) }
+        guard challenge.epoch == epoch else {
+            earlier.makeRoom(now: now)
+            return earlier.contains(serial) ? .spent : .valid(serial)
         }
-        guard !set.isSpent(challenge.serial) else { return .spent }
-        return .valid(ChallengeSerial(purpose: purpose, number: challenge.serial))
+        set.makeRoom(now: now)
+        guard !set.isClosed(challenge.serial) else { return .expired }
+        return set.isSpent(challenge.serial) ? .spent : .valid(serial)
+    }
+
+    private func isGoodInEveryStart(_ purpose: ChallengePurpose) -> Bool {
+        guard case .enrolment = purpose, case .allStarts = enrolmentReach else { return false }
+        return true
     }
 
     /// Spends a challenge: `spent` for exactly one of all callers.
     ///
     /// Call it after a signature over the challenge was verified: it takes memory.
     package func spend(_ serial: ChallengeSerial) -> Spending {
-        set(of: serial.purpose).spend(serial.number)
+        guard serial.epoch == epoch else {
+            switch earlier.add(serial) {
+            case .added: return .spent
+            case .present: return .spentBefore
+            case .noRoom: return .noRoom
+            }
+        }
+        return set(of: serial.purpose).spend(serial.number)
+    }
+
+    /// Makes a challenge good again whose spender could not store what it spent it for.
+    package func takeBack(_ serial: ChallengeSerial) {
+        guard serial.epoch == epoch else { return earlier.remove(serial) }
+        set(of: serial.purpose).takeBack(serial.number)
     }
 
     /// Whether a challenge was spent.
     package func isSpent(_ serial: ChallengeSerial) -> Bool {
-        set(of: serial.purpose).isSpent(serial.number)
+        guard serial.epoch == epoch else { return earlier.contains(serial) }
+        return set(of: serial.purpose).isSpent(serial.number)
     }
+
+    // MARK: First tries
+
+    /// Whether nobody has tried this challenge before: `true` for exactly one of all callers, and
+    /// for nobody when too many are remembered.
+    package func isFirstTry(of serial: ChallengeSerial) -> Bool { tried.add(serial) == .added }
+
+    /// Forgets that a challenge was tried. It is spent, so nobody tries it again.
+    package func forgetTry(of serial: ChallengeSerial) { tried.remove(serial) }
 
     /// Seconds that a challenge of this purpose is good.
     package func lifetime(of purpose: ChallengePurpose) -> Int64 { set(of: purpose).lifetime }
@@ -124,16 +187,24 @@ package final class ChallengeIssuer: Sendable {
     /// Challenges of this purpose issued since the start.
     package func issued(_ purpose: ChallengePurpose) -> UInt64 { set(of: purpose).issued }
 
-    /// Bytes that the spent challenges of both purposes take now.
-    package var spentBytes: Int { enrolment.bytes + assertion.bytes }
+    /// Bytes that the spent challenges of both purposes take now, and those that were tried.
+    package var spentBytes: Int { enrolment.bytes + assertion.bytes + earlier.bytes + tried.bytes }
 
     /// The most bytes that they take with such a capacity.
     package static func spentBytesMax(capacity: Int) -> Int {
         2 * SpentChallenges.bytesMax(capacity: capacity)
+            + (capacity + triedMax) * RememberedChallenges.bytesMax
     }
 
     /// Far enough from the ends of the numbers to be added and subtracted.
     private static func bounded(_ now: Int64) -> Int64 { min(max(now, 0), 1 << 60) }
+
+    private func key(of purpose: ChallengePurpose) -> HMACSHA256.Key {
+        switch purpose {
+        case .enrolment: enrolmentKey
+        case .assertion: assertionKey
+        }
+    }
 
     private func set(of purpose: ChallengePurpose) -> SpentChallenges {
         switch purpose {

@@ -23,8 +23,12 @@
 // * A challenge is spent once. The lock of its shard decides, whichever lanes race.
 // * A spent challenge is never fresh again while it could be admitted, whatever the clock does. A
 //   period that was forgotten is closed: its numbers are refused for ever.
-// * After a crash no challenge from before is good: the epoch, and by default the secret, is
-//   another.
+// * After a start no assertion challenge from before is good: epoch and secret are others.
+// * An enrolment challenge outlasts the process where the store keeps its secret: a key that Apple
+//   has attested can't be attested again. Its epoch tells which start's serial number it has, so
+//   that numbers of two starts are two challenges. What was spent before the start is forgotten: a
+//   challenge may then enrol one more key in each start, as long as it lives. That takes Apple's
+//   attestation of that key over this challenge, and the same key is stored once.
 // * Asking exhausts nothing. What is bounded is what was spent; when that bound is reached, nothing
 //   more can be spent (`noRoom`) before something expires, and nothing is forgotten early.
 //
@@ -32,4 +36,5 @@
 // in blocks, so that it holds for challenges that are far apart; a block takes at most 170 bytes of
 // a table. The default of 1,048,576 blocks is 178 MB for each purpose at the very most, which takes
 // as many signatures and 470 million challenges issued within one lifetime. 1,000 verified requests
-// a second for five minutes take some 150 KB.
+// a second for five minutes take some 150 KB. Enrolment challenges of another start that were spent
+// take up to 64 bytes each, and so do those of which a first try was in vain (65,536 at the most).

@@ -63,6 +63,13 @@ struct SpentBlocks: Sendable {
         return .added
     }
 
+    /// Takes a number out again. Its block stays.
+    mutating func remove(_ number: UInt64) {
+        let (tag, word, bit) = Self.parts(number)
+        let place = place(of: tag)
+        if places[place].tag == tag { places[place].bits[word] &= ~bit }
+    }
+
     /// Where the block of this tag is, or the empty place where it would be.
     private func place(of tag: UInt64) -> Int {
         let mask = places.count - 1

@@ -169,6 +169,15 @@ final class SpentChallenges: Sendable {
         }
     }
 
+    /// Makes a number fresh again that its only user has not used after all.
+    func takeBack(_ number: UInt64) {
+        let (period, count) = Self.parts(number)
+        shard(of: count).tables.withLock { tables in
+            guard let table = tables.lastIndex(where: { $0.period == period }) else { return }
+            tables[table].blocks.remove(count)
+        }
+    }
+
     /// Makes room if there is none and something has expired. `now` is 0…2⁶⁰.
     func makeRoom(now: Int64) {
         if blockCount.load(ordering: .relaxed) >= capacity { close(now: now) }

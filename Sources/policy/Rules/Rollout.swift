@@ -70,6 +70,20 @@ package struct Rollout: Sendable {
         return share == .whole || bucket(of: subject).isWithin(share)
     }
 
+    /// When the growing share takes a bucket in; `nil` where it never does, or does not grow.
+    package func admission(of bucket: Bucket) -> UnixTime? {
+        guard case .growing(let from, let to, let start, let end) = schedule,
+            bucket.isWithin(end)
+        else { return nil }
+        guard !bucket.isWithin(start) else { return from }
+        // The share is below 10⁶ and the span below 2.6 × 10¹¹ seconds. Rounded up, since
+        // ``share(at:)`` rounds down.
+        let growth = Int64(max(end.millionths - start.millionths, 1))
+        let missing = Int64(bucket.number + 1 - start.millionths)
+        let span = max(1, to.seconds - from.seconds)
+        return UnixTime(seconds: from.seconds + (missing * span + growth - 1) / growth)
+    }
+
     /// The rollout in words: `25% by key`.
     package var text: String {
         let amount =

@@ -21,6 +21,17 @@ package struct AddressEntry: Sendable {
         rate.owe(count, to: row.slots[way].calls, now: now)
     }
 
+    /// Takes a token of the address's share of enrolments: `nil`, or the nanoseconds until there is
+    /// one.
+    func takeEnrolment(_ rate: TokenRate, now: UInt64) -> UInt64? {
+        rate.take(from: row.slots[way].enrolments, now: now)
+    }
+
+    /// Gives the queue of those of this address who are over its share.
+    func enqueueEnrolment(_ body: (borrowing Atomic<UInt64>) -> UInt64) -> UInt64 {
+        body(row.slots[way].enrolmentQueue)
+    }
+
     /// Whether a signature may be verified for this address: `nil`, or the nanoseconds until then.
     package func failureWait(_ rate: TokenRate, now: UInt64) -> UInt64? {
         rate.wait(in: row.slots[way].failures, now: now)

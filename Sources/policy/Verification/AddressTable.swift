@@ -28,13 +28,16 @@ package final class AddressTable: Sendable {
         case noRoom
     }
 
-    /// 48 bytes.
+    /// 64 bytes.
     struct Slot: ~Copyable, Sendable {
         let holder = Atomic<UInt64>(0)
         /// The buckets of ``TokenRate``.
         let requests = Atomic<UInt64>(0)
         let calls = Atomic<UInt64>(0)
         let failures = Atomic<UInt64>(0)
+        let enrolments = Atomic<UInt64>(0)
+        /// When the last of this address's own queue for an enrolment may come.
+        let enrolmentQueue = Atomic<UInt64>(0)
         /// Bytes of content that are held for the address; 0 when nobody holds the slot.
         let held = Atomic<Int>(0)
         /// Monotonic nanoseconds.
@@ -89,6 +92,8 @@ package final class AddressTable: Sendable {
             row.slots[way].requests.store(0, ordering: .relaxed)
             row.slots[way].calls.store(0, ordering: .relaxed)
             row.slots[way].failures.store(0, ordering: .relaxed)
+            row.slots[way].enrolments.store(0, ordering: .relaxed)
+            row.slots[way].enrolmentQueue.store(0, ordering: .relaxed)
             row.slots[way].held.store(0, ordering: .relaxed)
             row.slots[way].usedAt.store(now, ordering: .relaxed)
             row.slots[way].holder.store(tag << 24 | 1, ordering: .releasing)

@@ -9,27 +9,31 @@ package import Rules
 
 /// The gateway's own endpoints: challenges, and the enrolment of keys.
 ///
-/// Nothing is stored, and no challenge is spent, for an attestation that does not verify.
+/// Who may enrol is decided where an enrolment challenge is asked for
+/// (``EnrolmentAdmission``): a client that holds one is let in. Nothing is stored, and no challenge
+/// is spent, for an attestation that does not verify.
+///
+/// What strangers may cause at `…/keys`: an attestation is examined only for a challenge of ours
+/// that is not spent, and that costs three signatures. The first try of a challenge is free of
+/// limits, so that a neighbour behind the same address, or a flood of bad attestations from many,
+/// keeps no admitted client out; there are as many first tries as admitted challenges. Each further
+/// try counts against the address's failures and the rate of all examinations.
 package final class Enrolment: Sendable {
     /// What the caller does next.
     package enum Action: Sendable {
         /// Answer with these challenges, which are good for so many seconds.
-        case challenges([String], lifetimeSeconds: Int64)
+        case challenges(ChallengePurpose, [String], lifetimeSeconds: Int64)
         /// Answer that the key is enrolled: now, or since long.
         case enrolled(KeyID, isNew: Bool)
         case refuse(EnrolmentRefusal)
-        /// Store this key, then say how it went to ``stored(_:)``.
-        case store(KeyRecord)
+        /// Store this key, then say how it went to ``stored(_:spending:)``.
+        case store(KeyRecord, spending: ChallengeSerial)
     }
 
     /// The bounds of what strangers may cause.
     package struct Limits: Sendable {
-        /// Keys a second for each app, over all lanes. Apple asks for less than 100 `attestKey`
-        /// calls a second over all installs of an app ("Preparing to use the App Attest service").
-        package var keysPerSecond = 100
-        package var keysBurst = 200
-        /// Attestations that are examined a second, good or bad, over all lanes: each costs three
-        /// signatures.
+        /// Attestations that are examined a second, beyond the first try of each challenge, over
+        /// all lanes: each costs three signatures.
         package var examinationsPerSecond = 500
         package var examinationsBurst = 1_000
 
@@ -42,11 +46,11 @@ package final class Enrolment: Sendable {
     private struct App: Sendable {
         let policy: AppPolicy
         let expected: ExpectedApp
-        let throttle: Throttle
     }
 
     private let issuer: ChallengeIssuer
     private let keys: KeyTable
+    private let admission: EnrolmentAdmission
     private let apps: [App]
     private let roots: [X509Certificate]
     private let receiptRoots: [X509Certificate]
@@ -60,50 +64,51 @@ package final class Enrolment: Sendable {
         receiptRoots: [X509Certificate],
         keys: KeyTable,
         issuer: ChallengeIssuer,
-        limits: Limits
+        admission: EnrolmentAdmission,
+        limits: Limits = Limits()
     ) {
         self.issuer = issuer
         self.keys = keys
+        self.admission = admission
         self.roots = roots
         self.receiptRoots = receiptRoots
-        self.apps = apps.map { policy in
-            App(
-                policy: policy,
-                expected: policy.expected,
-                throttle: Throttle(perSecond: limits.keysPerSecond, burst: limits.keysBurst)
-            )
-        }
+        self.apps = apps.map { App(policy: $0, expected: $0.expected) }
         examinationThrottle = Throttle(
             perSecond: limits.examinationsPerSecond,
             burst: limits.examinationsBurst
         )
     }
 
-    /// A fresh challenge as text.
-    package func challenge(_ purpose: ChallengePurpose, now: Int64) -> String {
-        String(decoding: issuer.issue(purpose, now: now), as: UTF8.self)
-    }
-
     // MARK: POST …/challenges
 
-    /// Serves `{"purpose": "enrolment" | "assertion", "count": 1…8}`; both have defaults.
+    private static let challengeMembers: Set = ["purpose", "count", "key_id"]
+
+    /// Serves `{"purpose": "enrolment" | "assertion", "count": 1…8, "key_id"}`; all have defaults.
     ///
-    /// No limit over all clients: issuing keeps nothing, and such a limit would let some clients
-    /// use up what others need. What an address may ask for is limited by the caller.
+    /// Assertion challenges have no limit over all clients: issuing keeps nothing, and such a limit
+    /// would let some clients use up what others need. What an address may ask for is limited by
+    /// the caller. Enrolment challenges are admitted one by one, so that a call may bring fewer
+    /// than it asked for.
     ///
-    /// - `now`: the wall clock in seconds.
-    package func challenges(for content: Span<UInt8>, now: Int64) -> Action {
+    /// - `caller`: who asks; the key is taken from the content.
+    /// - `now`: the wall clock.
+    /// - `tick`: monotonic nanoseconds.
+    package func challenges(
+        for content: Span<UInt8>,
+        from caller: EnrolmentAdmission.Caller,
+        now: UnixTime,
+        at tick: UInt64
+    ) -> Action {
         var purpose = ChallengePurpose.assertion
         var count = 1
+        var caller = caller
         if !content.isEmpty {
-            guard let document = JSONDocument(content, members: ["purpose", "count"]) else {
+            guard let document = JSONDocument(content, members: Self.challengeMembers) else {
                 return .refuse(EnrolmentRefusal(.requestMalformed))
             }
             if document.has("purpose") {
                 guard let named = document.string("purpose").flatMap(ChallengePurpose.init(name:))
-                else {
-                    return .refuse(EnrolmentRefusal(.requestMalformed))
-                }
+                else { return .refuse(EnrolmentRefusal(.requestMalformed)) }
                 purpose = named
             }
             if document.has("count") {
@@ -112,24 +117,74 @@ package final class Enrolment: Sendable {
                 else { return .refuse(EnrolmentRefusal(.requestMalformed)) }
                 count = asked
             }
+            if document.has("key_id") {
+                guard let keyID = document.string("key_id").flatMap(KeyID.init(base64:)) else {
+                    return .refuse(EnrolmentRefusal(.requestMalformed))
+                }
+                caller.keyID = keyID
+            }
         }
-        return .challenges(
-            (0..<count).map { _ in challenge(purpose, now: now) },
-            lifetimeSeconds: issuer.lifetime(of: purpose)
-        )
+        if purpose == .enrolment {
+            switch admit(caller, count, now, tick) {
+            case .admitted(let some): count = some
+            case .refused(let refusal): return .refuse(refusal)
+            }
+        }
+        let texts = (0..<count).map { _ in
+            String(decoding: issuer.issue(purpose, now: now.seconds), as: UTF8.self)
+        }
+        let lifetime = issuer.lifetime(of: purpose)
+        return .challenges(purpose, texts, lifetimeSeconds: lifetime)
+    }
+
+    private enum Admission {
+        /// So many, at least one.
+        case admitted(Int)
+        case refused(EnrolmentRefusal)
+    }
+
+    private func admit(
+        _ caller: EnrolmentAdmission.Caller,
+        _ count: Int,
+        _ now: UnixTime,
+        _ tick: UInt64
+    ) -> Admission {
+        for admitted in 0..<count {
+            let draw = RandomOctets.word()
+            let refusal: EnrolmentRefusal
+            switch admission.ask(caller, now: now, tick: tick, draw: draw) {
+            case .admitted: continue
+            case .throttled(let wait):
+                refusal = EnrolmentRefusal(.enrolmentThrottled, waitSeconds: wait)
+            case .notYet(let wait):
+                refusal = EnrolmentRefusal(.enrolmentNotYet, waitSeconds: wait)
+            }
+            return admitted > 0 ? .admitted(admitted) : .refused(refusal)
+        }
+        return .admitted(count)
     }
 
     // MARK: POST …/keys
 
-    private static let enrolMembers: Set = ["key_id", "attestation", "challenge", "context"]
+    private static let keyMembers: Set = ["key_id", "attestation", "challenge", "context"]
 
     /// Serves `{"key_id", "attestation", "challenge"}`, with `"context"` where the app has one.
     ///
-    /// Checked in this order: the document; the challenge; Apple's steps 1–11; the receipt where
-    /// the app requires one. A key that is enrolled already is answered 200 and keeps its counter.
-    package func enrol(_ content: Span<UInt8>, now: UnixTime, at tick: UInt64) -> Action {
+    /// Checked in this order: the document; the challenge; whether the address, and all together,
+    /// have examinations left, unless it is the challenge's first try; Apple's steps 1–11; the
+    /// receipt where the app requires one. A key that is enrolled already is answered 200, whatever
+    /// has become of its challenge, and keeps its counter.
+    ///
+    /// - `addressWait`: nanoseconds until something may be verified for the client's address; `nil`
+    ///   when it may be now.
+    package func enrol(
+        _ content: Span<UInt8>,
+        now: UnixTime,
+        at tick: UInt64,
+        addressWait: UInt64? = nil
+    ) -> Action {
         guard
-            let document = JSONDocument(content, members: Self.enrolMembers),
+            let document = JSONDocument(content, members: Self.keyMembers),
             let keyText = document.string("key_id"), let keyID = KeyID(base64: keyText),
             let objectText = document.string("attestation"),
             let challenge = document.string("challenge").map({ Array($0.utf8) }),
@@ -138,11 +193,16 @@ package final class Enrolment: Sendable {
         let serial: ChallengeSerial
         switch issuer.examine(challenge.span, purpose: .enrolment, now: now.seconds) {
         case .valid(let good): serial = good
-        case .unknown: return refuse(.challengeUnknown, now)
-        case .expired: return refuse(.challengeExpired, now)
-        case .spent: return refuse(.challengeSpent, now)
+        case .unknown: return repeated(keyID, .challengeUnknown)
+        case .expired: return repeated(keyID, .challengeExpired)
+        case .spent: return repeated(keyID, .challengeSpent)
         }
-        if let wait = examinationThrottle.take(now: tick) { return .refuse(Self.throttled(wait)) }
+        if !issuer.isFirstTry(of: serial) {
+            if let addressWait { return .refuse(.waiting(.addressThrottled, addressWait)) }
+            if let wait = examinationThrottle.take(now: tick) {
+                return .refuse(.waiting(.enrolmentThrottled, wait))
+            }
+        }
         guard let object = Base64.decode(objectText) else {
             return .refuse(.inVain(.attestationMalformed))
         }
@@ -150,14 +210,36 @@ package final class Enrolment: Sendable {
             challenge: challenge,
             contextDigest: context.map { SHA256.digest(of: $0).octets }
         )
-        let action = examine(object, keyID, context, now: now, at: tick) { hashing in
+        let examined = examine(object, keyID, context, now: now) { hashing in
             hashing == .sha256 ? SHA256.digest(of: clientData).octets : clientData
         }
-        guard case .store = action else { return action }
+        switch examined {
+        case .failure(let refusal): return .refuse(refusal)
+        case .success(let record): return spend(serial, for: record)
+        }
+    }
+
+    private func spend(_ serial: ChallengeSerial, for record: KeyRecord) -> Action {
         switch issuer.spend(serial) {
-        case .spent: return action
-        case .spentBefore: return refuse(.challengeSpent, now)
+        case .spent: return .store(record, spending: serial)
+        case .spentBefore: return repeated(record.keyID, .challengeSpent)
         case .noRoom: return .refuse(EnrolmentRefusal(.challengesExhausted))
+        }
+    }
+
+    /// A call whose challenge is no good: its client may have lost the answer to an earlier one,
+    /// and then needs no other key. Nothing is verified, since nothing is changed: who knows the id
+    /// of another's key learns what a request with it would tell as well.
+    private func repeated(_ keyID: KeyID, _ refusal: Refusal) -> Action {
+        // Before the table: a key leaves the one for the other.
+        let isEnrolling = keys.isEnrolling(keyID)
+        switch keys.find(keyID) {
+        case .known(let key) where key.isRevoked, .outdated(let key) where key.isRevoked:
+            return .refuse(EnrolmentRefusal(.keyRevoked))
+        case .known: return .enrolled(keyID, isNew: false)
+        case .outdated, .unavailable: return .refuse(EnrolmentRefusal(.storeUnavailable))
+        case .unknown where isEnrolling: return .refuse(EnrolmentRefusal(.storeUnavailable))
+        case .unknown: return .refuse(EnrolmentRefusal(refusal))
         }
     }
 
@@ -175,8 +257,7 @@ package final class Enrolment: Sendable {
         return .readable(bytes)
     }
 
-    /// Judges an attestation whose challenge is good: Apple's steps 1–11, the receipt, the app's
-    /// rate.
+    /// Judges an attestation whose challenge is good: Apple's steps 1–11, and the receipt.
     ///
     /// - `clientDataHash`: what the client has handed to `attestKey`, by the app's setting.
     func examine(
@@ -184,17 +265,14 @@ package final class Enrolment: Sendable {
         _ keyID: KeyID,
         _ context: [UInt8]? = nil,
         now: UnixTime,
-        at tick: UInt64,
         clientDataHash: (AppPolicy.ClientDataHash) -> [UInt8]
-    ) -> Action {
+    ) -> Result<KeyRecord, EnrolmentRefusal> {
         let verified: VerifiedAttestation
         let app: App
         do throws(AttestationRefusal) {
             let attestation = try UnverifiedAttestation(bytes: object)
             guard let named = apps.first(where: { $0.policy.hash == attestation.appIDHash })
-            else {
-                return .refuse(.inVain(.appMismatch))
-            }
+            else { return .failure(.inVain(.appMismatch)) }
             app = named
             let hash = clientDataHash(app.policy.clientDataHash)
             verified = try attestation.verified(
@@ -205,19 +283,18 @@ package final class Enrolment: Sendable {
                 at: now
             )
         } catch {
-            return .refuse(.inVain(Refusal(error.reason)))
+            return .failure(.inVain(Refusal(error.reason)))
         }
         let isTest = app.policy.testRoots.contains { $0.der == verified.root.der }
         guard isTest || app.policy.environments.contains(verified.environment) else {
-            return .refuse(.inVain(.environmentMismatch))
+            return .failure(.inVain(.environmentMismatch))
         }
         // A test authority has one root for attestations and receipts.
         let hasReceipt = isGenuine(verified, now, isTest ? app.policy.testRoots : receiptRoots)
         guard hasReceipt || app.policy.receipt == .optional else {
-            return .refuse(.inVain(.receiptRefused))
+            return .failure(.inVain(.receiptRefused))
         }
-        if let wait = app.throttle.take(now: tick) { return .refuse(Self.throttled(wait)) }
-        return .store(
+        return .success(
             KeyRecord(
                 attested: verified,
                 publicKey: verified.publicKey,
@@ -253,22 +330,21 @@ package final class Enrolment: Sendable {
     /// as that lives, and answers with the receipt of the first try.
     private static let receiptAgeMax: Int64 = 3 * 86_400
 
-    /// The store has answered.
-    package func stored(_ outcome: EnrolOutcome) -> Action {
+    /// The store has answered. Where it failed, the challenge is good again: the client sends the
+    /// same attestation once more, since Apple attests a key only once.
+    package func stored(_ outcome: EnrolOutcome, spending serial: ChallengeSerial) -> Action {
         switch outcome {
-        case .inserted(let keyID): .enrolled(keyID, isNew: true)
-        case .existing(let keyID): .enrolled(keyID, isNew: false)
-        case .revoked: .refuse(EnrolmentRefusal(.keyRevoked))
-        case .failed: .refuse(EnrolmentRefusal(.storeUnavailable))
+        case .inserted(let keyID):
+            issuer.forgetTry(of: serial)
+            return .enrolled(keyID, isNew: true)
+        case .existing(let keyID):
+            issuer.forgetTry(of: serial)
+            return .enrolled(keyID, isNew: false)
+        case .revoked: return .refuse(EnrolmentRefusal(.keyRevoked))
+        case .failed:
+            issuer.takeBack(serial)
+            return .refuse(EnrolmentRefusal(.storeUnavailable))
         }
-    }
-
-    private func refuse(_ refusal: Refusal, _ now: UnixTime) -> Action {
-        .refuse(EnrolmentRefusal(refusal, challenge: challenge(.enrolment, now: now.seconds)))
-    }
-
-    private static func throttled(_ wait: UInt64) -> EnrolmentRefusal {
-        EnrolmentRefusal(.enrolmentThrottled, waitSeconds: Int(wait / 1_000_000_000) + 1)
     }
 }
 

@@ -34,6 +34,7 @@ package enum Refusal: String, CaseIterable, Sendable {
     case preflight
     case contentTooLarge = "content-too-large"
     case enrolmentThrottled = "enrolment-throttled"
+    case enrolmentNotYet = "enrolment-not-yet"
     case addressThrottled = "address-throttled"
     case storeUnavailable = "store-unavailable"
     case clientDataAmbiguous = "client-data-ambiguous"

@@ -19,11 +19,18 @@ package struct TokenRate: Hashable, Sendable {
     }
 
     /// Takes a token: `nil` when there was one, otherwise the nanoseconds until there is. `now` is
-    /// monotonic nanoseconds.
-    package func take(from bucket: borrowing Atomic<UInt64>, now: UInt64) -> UInt64? {
+    /// monotonic nanoseconds. Where `reserve` tokens are to be left in the bucket, it gives one
+    /// only when it holds more.
+    package func take(
+        from bucket: borrowing Atomic<UInt64>,
+        leaving reserve: Int = 0,
+        now: UInt64
+    ) -> UInt64? {
+        // What a full bucket holds of them leaves room for one token at the least.
+        let kept = min(interval &* UInt64(min(max(reserve, 0), 1_000_000)), fill - interval)
         var seen = bucket.load(ordering: .relaxed)
         while true {
-            if let wait = wait(fullAt: seen, now: now) { return wait }
+            if let wait = wait(fullAt: seen, fill - kept, now: now) { return wait }
             let exchange = bucket.compareExchange(
                 expected: seen,
                 desired: max(seen, now) &+ interval,
@@ -52,11 +59,11 @@ package struct TokenRate: Hashable, Sendable {
 
     /// Looks for a token and takes none: `nil`, or the nanoseconds until there is one.
     package func wait(in bucket: borrowing Atomic<UInt64>, now: UInt64) -> UInt64? {
-        wait(fullAt: bucket.load(ordering: .relaxed), now: now)
+        wait(fullAt: bucket.load(ordering: .relaxed), fill, now: now)
     }
 
-    private func wait(fullAt: UInt64, now: UInt64) -> UInt64? {
+    private func wait(fullAt: UInt64, _ most: UInt64, now: UInt64) -> UInt64? {
         let next = max(fullAt, now) &+ interval
-        return next &- now > fill ? next &- now &- fill : nil
+        return next &- now > most ? next &- now &- most : nil
     }
 }

@@ -55,11 +55,14 @@ extension Exchange {
 
     /// Whether a signature may be verified for the address.
     func mayVerify(now: UInt64) -> Bool {
-        guard let rate = settings.limits.addressFailures,
-            let wait = account.entry?.failureWait(rate, now: now)
-        else { return true }
+        guard let wait = verificationWait(now: now) else { return true }
         account.wait = wait
         return false
+    }
+
+    /// Nanoseconds until a signature may be verified for the address; `nil` when it may be now.
+    func verificationWait(now: UInt64) -> UInt64? {
+        settings.limits.addressFailures.flatMap { account.entry?.failureWait($0, now: now) }
     }
 
     /// A verification was in vain. That may turn out when the client has gone.

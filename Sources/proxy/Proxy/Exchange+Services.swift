@@ -36,20 +36,18 @@ extension Exchange {
         }
         client?.stopDeadline()
         let now = MonotonicClock.nanoseconds
-        switch service.cost {
-        case .nothing, .call: break
-        case .verification:
-            guard mayVerify(now: now) else {
-                proxy.tally.add(.addressVerificationsRefused)
-                return flow.addressThrottled()
-            }
-        }
-        let request = ServiceRequest(
+        var request = ServiceRequest(
             content: collected,
             grant: flow.judgement.verdict?.ruling.grant,
             now: UnixTime(seconds: proxy.wallSeconds),
-            tick: now
+            tick: now,
+            address: account.address
         )
+        request.entry = account.entry
+        switch service.cost {
+        case .nothing, .call: break
+        case .verification: request.verificationWait = verificationWait(now: now)
+        }
         switch service.service.answer(request) {
         case .now(let result): return served(result)
         case .later(let pending):
@@ -73,7 +71,8 @@ extension Exchange {
     private func served(_ result: ServiceResult) -> RequestFlow.Action {
         oweCalls(result.callsOwed)
         if result.verifiedInVain { addFailure(now: MonotonicClock.nanoseconds) }
-        if let counter = result.counter { proxy.tally.add(counter) }
+        if let counter = result.counter { proxy.tally.add(counter, result.countedTimes) }
+        if case .notEnrolled(.addressThrottled) = result.response.outcome { pauseAddress() }
         content = .answered(result.response)
         return flow.served()
     }

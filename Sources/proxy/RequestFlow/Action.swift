@@ -37,7 +37,7 @@ extension RequestFlow {
         case readContent
         /// Gives the client time for its content anew.
         case awaitContent
-        /// Asks the service. Then `served` or `addressThrottled`.
+        /// Asks the service. Then `served`.
         case serve
         /// Asks for the verdict about the content that is held. Then `ruled`.
         case judgeContent

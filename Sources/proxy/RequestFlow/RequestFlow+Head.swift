@@ -36,11 +36,11 @@ extension RequestFlow {
         }
     }
 
-    /// The address is over its limit of requests, of calls, or of verifications in vain.
+    /// The address is over its limit of requests or of calls.
     package mutating func addressThrottled() -> Action {
         switch state {
-        case .arriving, .calling, .serving: return answer(.declined(.addressThrottled))
-        case .locating, .collecting, .routing, .taking, .judging, .holding,
+        case .arriving, .calling: return answer(.declined(.addressThrottled))
+        case .locating, .collecting, .serving, .routing, .taking, .judging, .holding,
             .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:
             impossible("addressThrottled")
         }

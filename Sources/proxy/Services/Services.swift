@@ -1,6 +1,7 @@
 // What the gateway answers itself, without an origin.
 //
-//   LocalOutcome    why the gateway answers itself: refused, malformed, failed, fault, done
+//   LocalOutcome    why the gateway answers itself: refused, notEnrolled, malformed, failed, fault,
+//                   done
 //   LocalRow        the table: one row for each outcome, with its status and all that follows
 //   LocalResponse   the message that an outcome becomes
 //   ServiceTable    which paths the gateway answers itself, and by which service

@@ -30,6 +30,30 @@ extension ServedGateway {
         try challenges(purpose, 1, client)
     }
 
+    /// Asks for an enrolment challenge as an app does that names its key.
+    func askToEnrol(_ key: SoftwareKey, _ client: HTTPClient) throws -> Answer {
+        let document = #"{"purpose":"enrolment","key_id":"\#(key.keyID.base64)"}"#
+        return try client.send(
+            "POST",
+            "/.well-known/app-attest/challenges",
+            content: Array(document.utf8)
+        )
+    }
+
+    /// Enrols a key with a context.
+    func enrol(_ key: SoftwareKey, _ client: HTTPClient, context: [UInt8]) throws -> Answer {
+        let challenge = try challenges("enrolment", client)[0]
+        let object = key.attestation(challenge: challenge, context: context, at: Scenario.now)
+        let document =
+            #"{"key_id":"\#(key.keyID.base64)","attestation":"\#(Base64.text(object))","#
+            + #""challenge":"\#(challenge)","context":"\#(Base64.text(context))"}"#
+        return try client.send(
+            "POST",
+            "/.well-known/app-attest/keys",
+            content: Array(document.utf8)
+        )
+    }
+
     /// Enrols a key, with a fresh challenge unless one is given.
     func enrol(
         _ key: SoftwareKey,

@@ -2,6 +2,7 @@ import AppAttest
 import ByteCoding
 import Challenges
 import Cryptography
+import HTTPWire
 import KeyStore
 import Rules
 import SoftwareAuthenticator
@@ -12,7 +13,7 @@ import Verification
 
 /// The enrolment endpoints with all that is behind them, in memory.
 struct Desk {
-    let journal = MemoryJournal()
+    let journal: MemoryJournal
     let keys: KeyTable
     let issuer: ChallengeIssuer
     let enrolment: Enrolment
@@ -24,13 +25,19 @@ struct Desk {
     init(
         _ policies: [AppPolicy] = [Desk.testPolicy()],
         capacity: Int = ChallengeIssuer.capacityDefault,
+        admission: EnrolmentAdmission.Settings = Desk.unlimited,
+        journal: MemoryJournal = MemoryJournal(),
+        epoch: UInt64 = 1,
         _ edit: (inout Enrolment.Limits) -> Void = { _ in }
     ) throws {
+        self.journal = journal
         keys = try KeyTable(journal: journal)
+        let secret = [UInt8](repeating: 7, count: 32)
         issuer = ChallengeIssuer(
             capacity: capacity,
-            secret: Array(repeating: 7, count: 32),
-            epoch: 1
+            secret: secret + [UInt8(truncatingIfNeeded: epoch)],
+            enrolmentSecret: secret,
+            epoch: epoch
         )
         var limits = Enrolment.Limits()
         edit(&limits)
@@ -40,9 +47,17 @@ struct Desk {
             receiptRoots: [AppleRoots.rootG3],
             keys: keys,
             issuer: issuer,
+            admission: EnrolmentAdmission(admission),
             limits: limits
         )
     }
+
+    /// A rate that no test reaches.
+    static let unlimited: EnrolmentAdmission.Settings = {
+        var settings = EnrolmentAdmission.Settings()
+        (settings.perSecond, settings.burst) = (10_000, 1_000_000)
+        return settings
+    }()
 
     /// An app that trusts the software authority.
     static func testPolicy(_ edit: (inout AppPolicy) -> Void = { _ in }) -> AppPolicy {
@@ -54,6 +69,13 @@ struct Desk {
 
     func challenge(_ purpose: ChallengePurpose = .enrolment) throws -> String {
         String(decoding: issuer.issue(purpose, now: now.seconds), as: UTF8.self)
+    }
+
+    /// The document that a client sends for a key with a context.
+    func document(_ key: SoftwareKey, challenge: String, context: [UInt8]) -> String {
+        let object = key.attestation(challenge: challenge, context: context, at: now)
+        let document = Desk.document(key.keyID.base64, Base64.text(object), challenge)
+        return document.dropLast() + #","context":"\#(Base64.text(context))"}"#
     }
 
     /// The document that a client sends for a key.
@@ -79,24 +101,47 @@ struct Desk {
     }
 
     /// How a document is answered, the store asked where it has to be.
-    func enrol(_ document: String) async -> Answer {
+    func enrol(_ document: String, addressWait: UInt64? = nil) async -> Answer {
         let octets = Array(document.utf8)
-        return await answer(enrolment.enrol(octets.span, now: now, at: tick))
+        let action = enrolment.enrol(
+            octets.span,
+            now: now,
+            at: tick,
+            addressWait: addressWait
+        )
+        return await answer(action)
     }
 
-    func challenges(_ document: String) -> Enrolment.Action {
+    func challenges(_ document: String, from entry: AddressEntry? = nil) -> Enrolment.Action {
         let octets = Array(document.utf8)
-        return enrolment.challenges(for: octets.span, now: now.seconds)
+        let caller = EnrolmentAdmission.Caller(address: .v4(0x7F00_0001), entry: entry)
+        return enrolment.challenges(for: octets.span, from: caller, now: now, at: tick)
     }
 
     func answer(_ action: Enrolment.Action) async -> Answer {
         switch action {
         case .challenges, .enrolled, .refuse: return Answer(ServiceResult(action).response)
-        case .store(let record):
-            let outcome = await withCheckedContinuation { continuation in
-                keys.enrol(record) { continuation.resume(returning: $0) }
+        case .store(let record, let serial):
+            return await answer(enrolment.stored(await store(record), spending: serial))
+        }
+    }
+
+    /// How an attestation is answered whose challenge nobody looks at.
+    func answer(_ examined: Result<KeyRecord, EnrolmentRefusal>) async -> Answer {
+        switch examined {
+        case .failure(let refusal): return await answer(.refuse(refusal))
+        case .success(let record):
+            switch await store(record) {
+            case .inserted(let keyID): return await answer(.enrolled(keyID, isNew: true))
+            case .existing(let keyID): return await answer(.enrolled(keyID, isNew: false))
+            case .revoked, .failed: preconditionFailure("Desk: a store in memory")
             }
-            return await answer(enrolment.stored(outcome))
+        }
+    }
+
+    private func store(_ record: KeyRecord) async -> EnrolOutcome {
+        await withCheckedContinuation { continuation in
+            keys.enrol(record) { continuation.resume(returning: $0) }
         }
     }
 

@@ -10,10 +10,19 @@ struct KeyService: Service {
     let store: Store
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
-        let action = enrolment.enrol(request.content.span, now: request.now, at: request.tick)
-        guard case .store(let record) = action else { return .now(ServiceResult(action)) }
+        let action = enrolment.enrol(
+            request.content.span,
+            now: request.now,
+            at: request.tick,
+            addressWait: request.verificationWait
+        )
+        guard case .store(let record, let serial) = action else {
+            return .now(ServiceResult(action))
+        }
         return .later { [enrolment, store] completion in
-            store(record) { completion(ServiceResult(enrolment.stored($0))) }
+            store(record) { outcome in
+                completion(ServiceResult(enrolment.stored(outcome, spending: serial)))
+            }
         }
     }
 }

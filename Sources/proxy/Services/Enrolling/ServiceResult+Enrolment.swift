@@ -1,4 +1,5 @@
 import AppAttest
+import Challenges
 import JSONText
 import Telemetry
 import Verification
@@ -7,7 +8,7 @@ extension ServiceResult {
     /// The answer to a call of the enrolment endpoints.
     init(_ action: Enrolment.Action) {
         switch action {
-        case .challenges(let texts, let lifetime):
+        case .challenges(let purpose, let texts, let lifetime):
             self.init(
                 json: .served,
                 { document in
@@ -16,19 +17,29 @@ extension ServiceResult {
                     document.member("expires_in", lifetime)
                 }
             )
+            if purpose == .enrolment {
+                counter = .enrolmentChallengesAdmitted
+                countedTimes = UInt64(texts.count)
+            }
         case .enrolled(let keyID, let isNew):
             self.init(json: isNew ? .created : .served) { $0.member("key_id", keyID.base64) }
             if isNew { counter = .enrolments }
         case .refuse(let refused):
-            let details = LocalResponse.Details(
-                challenge: refused.challenge,
-                waitSeconds: refused.waitSeconds
-            )
-            self.init(LocalResponse(.refused(refused.refusal), details))
+            let details = LocalResponse.Details(waitSeconds: refused.waitSeconds)
+            self.init(LocalResponse(.notEnrolled(refused.refusal), details))
             verifiedInVain = refused.isInVain
-            if refused.refusal == .enrolmentThrottled { counter = .enrolmentsThrottled }
+            counter = Self.counter(of: refused.refusal)
         case .store:
             preconditionFailure("ServiceResult: a key that is still to be stored is no answer")
+        }
+    }
+
+    private static func counter(of refusal: Refusal) -> Counter? {
+        switch refusal {
+        case .enrolmentThrottled: .enrolmentsThrottled
+        case .enrolmentNotYet: .enrolmentsNotYet
+        case .addressThrottled: .addressVerificationsRefused
+        default: nil
         }
     }
 

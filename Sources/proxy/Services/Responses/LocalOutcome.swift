@@ -5,6 +5,8 @@ package import Verification
 package enum LocalOutcome: Hashable, Sendable {
     /// A verdict about the request.
     case refused(Refusal)
+    /// A verdict about a call of the enrolment endpoints.
+    case notEnrolled(Refusal)
     /// It is no well-formed HTTP request.
     case malformed(Malformed.Reason)
     /// The origin gave no response that could be relayed.
@@ -20,6 +22,7 @@ extension LocalOutcome {
     package var row: LocalRow {
         switch self {
         case .refused(let refusal): .refused(refusal)
+        case .notEnrolled(let refusal): .notEnrolled(refusal)
         case .malformed(let reason): .malformed(reason)
         case .failed(let failure): .failed(failure)
         case .fault(let fault): .fault(fault)
@@ -31,7 +34,7 @@ extension LocalOutcome {
     /// wrong.
     package var reason: String {
         switch self {
-        case .refused(let refusal): refusal.rawValue
+        case .refused(let refusal), .notEnrolled(let refusal): refusal.rawValue
         case .malformed(let reason): reason.rawValue
         case .failed(let failure): failure.rawValue
         case .fault(let fault): fault.rawValue

@@ -32,12 +32,13 @@ extension LocalRow {
         case .keyRevoked: forbidden("The key was revoked.")
         case .certificateUntrusted: forbidden("The attestation does not lead to a trusted root.")
         case .certificateExpired:
-            forbidden("The attestation's certificate is not valid now; attest anew.")
-        case .nonceMismatch: forbidden("The attestation is for another challenge.")
-        case .keyIDMismatch: forbidden("The key id is not that of the attested key.")
+            unusable("The attestation's certificate is not valid now; attest anew.")
+        case .nonceMismatch: unusable("The attestation is for another challenge or context.")
+        case .keyIDMismatch:
+            LocalRow(403, .client, .fixClient, "The key id is not that of the attested key.")
         case .accessControlMismatch:
             forbidden("The system that holds the key is not in full security.")
-        case .counterNotZero: forbidden("The attested key was used before.")
+        case .counterNotZero: unusable("The attested key was used before.")
         case .receiptRefused: forbidden("The attestation's receipt is not genuine.")
         case .riskExceeded: forbidden("The device's risk metric is too high.")
         case .deviceFlagged: forbidden("The device was flagged.")
@@ -49,6 +50,7 @@ extension LocalRow {
         case .noRule:
             LocalRow(404, .client, .fixClient, "Nothing is served under this address.")
         case .enrolmentThrottled: later(429, .gateway, "Too many keys at once.")
+        case .enrolmentNotYet: later(429, .gateway, "It is not yet this key's turn.")
         case .addressThrottled: later(429, .client, "Too much comes from this address.")
         // Not 413: the content is within the route's limit, and fits when others have ended.
         case .addressHeld:
@@ -71,6 +73,11 @@ extension LocalRow {
 
     private static func forbidden(_ title: String) -> LocalRow {
         LocalRow(403, .client, .none, title)
+    }
+
+    /// An attestation that never will be good: Apple attests a key only once, so a new key helps.
+    private static func unusable(_ title: String) -> LocalRow {
+        LocalRow(403, .client, .enrol, title)
     }
 
     static func later(_ status: Int, _ blame: Blame, _ title: String) -> LocalRow {

@@ -1,4 +1,5 @@
 package import Cryptography
+package import HTTPWire
 package import Telemetry
 package import Verification
 
@@ -17,17 +18,26 @@ package struct ServiceRequest: Sendable {
     package var now: UnixTime
     /// Nanoseconds of a clock that never goes back.
     package var tick: UInt64
+    /// The client's address.
+    package var address: IPAddress
+    /// The place of that address among the limits; `nil` where none apply.
+    package var entry: AddressEntry?
+    /// Nanoseconds until something may be verified for the address; `nil` when it may be now, or
+    /// the service verifies nothing.
+    package var verificationWait: UInt64?
 
     package init(
         content: [UInt8] = [],
         grant: SessionGrant? = nil,
         now: UnixTime,
-        tick: UInt64
+        tick: UInt64,
+        address: IPAddress = .v4(0)
     ) {
         self.content = content
         self.grant = grant
         self.now = now
         self.tick = tick
+        self.address = address
     }
 }
 
@@ -45,8 +55,9 @@ package struct ServiceResult: Sendable {
     package var callsOwed = 0
     /// Whether something was verified for the client's address, in vain.
     package var verifiedInVain = false
-    /// What else is counted.
+    /// What else is counted, and how many times.
     package var counter: Counter?
+    package var countedTimes: UInt64 = 1
 
     package init(_ response: LocalResponse) { self.response = response }
 

@@ -1,8 +1,8 @@
-import HTTPWire
+package import HTTPWire
 
 extension IPAddress {
     /// The 4 or 16 bytes in network order.
-    var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         func bytes(_ value: UInt64, _ count: Int) -> [UInt8] {
             (0..<count).map { UInt8(truncatingIfNeeded: value >> UInt64((count - 1 - $0) * 8)) }
         }

@@ -1,0 +1,152 @@
+package import AppAttest
+package import Cryptography
+package import HTTPWire
+package import Rules
+import Synchronization
+
+/// Who may enrol now: decided where an enrolment challenge is asked for, before Apple is asked for
+/// an attestation.
+///
+/// First the ramp: is this key, or this address where no key is named, in the share of the keys
+/// that may enrol? Then the rate, which is for all clients together.
+///
+/// Asking costs a stranger nothing, so the rate is shared out. An address has a tenth of the rate
+/// for itself (``addressShare``). What it asks for beyond that comes out of the upper half of the
+/// bucket only, so it takes what nobody else needs, and the lower half is for addresses that are
+/// within their share. Ten addresses that ask all the time can use up the rate, and one can't.
+///
+/// Those who are over the rate are told when to come again, each another moment, as in a queue of
+/// which nobody keeps the members. Addresses over their share have a queue of their own: it does
+/// not make others wait.
+///
+/// The ramp is no barrier: a key id can be chosen so that it is within (see ``Rollout``).
+package final class EnrolmentAdmission: Sendable {
+    /// What the configuration says.
+    package struct Settings: Hashable, Sendable {
+        /// Enrolment challenges a second, for all apps together. Apple asks for less than 100
+        /// `attestKey` calls a second over all installs of an app ("Preparing to use the App Attest
+        /// service").
+        package var perSecond = 100
+        /// Challenges at once after a pause.
+        package var burst = 200
+        /// The share of the keys that may enrol.
+        package var ramp = Rollout.Schedule.fixed(.whole)
+
+        package init() {}
+    }
+
+    /// Who asks.
+    package struct Caller: Sendable {
+        /// The key that will be attested, where the call names it.
+        package var keyID: KeyID?
+        package var address: IPAddress
+        /// The place of the address; `nil` for one without limits.
+        package var entry: AddressEntry?
+
+        package init(keyID: KeyID? = nil, address: IPAddress, entry: AddressEntry? = nil) {
+            self.keyID = keyID
+            self.address = address
+            self.entry = entry
+        }
+    }
+
+    /// What the caller is told.
+    package enum Answer: Equatable, Sendable {
+        case admitted
+        /// Over the rate; come again in so many seconds.
+        case throttled(waitSeconds: Int)
+        /// The key is not in the share so far; come again in so many seconds.
+        case notYet(waitSeconds: Int)
+    }
+
+    /// The part of rate and burst that each address has for itself: one of so many.
+    package static let addressShare = 10
+    /// The longest time that anybody is told to wait, in seconds.
+    package static let waitSecondsMax: Int64 = 3_600
+
+    package let settings: Settings
+    private let rate: TokenRate
+    private let shareRate: TokenRate
+    private let interval: UInt64
+    /// Tokens that are left to addresses within their share.
+    private let reserve: Int
+    private let ramp: Rollout
+    private let bucket = Atomic<UInt64>(0)
+    private let queue = Atomic<UInt64>(0)
+
+    package init(_ settings: Settings) {
+        self.settings = settings
+        rate = TokenRate(settings.perSecond, burst: settings.burst)
+        shareRate = TokenRate(
+            settings.perSecond,
+            perSeconds: Self.addressShare,
+            burst: settings.burst / Self.addressShare
+        )
+        interval = 1_000_000_000 / UInt64(min(max(settings.perSecond, 1), 1_000_000))
+        reserve = settings.burst / 2
+        ramp = Rollout(settings.ramp, salt: "enrolment")
+    }
+
+    /// Asks for one challenge.
+    ///
+    /// - `now`: the wall clock.
+    /// - `tick`: monotonic nanoseconds.
+    /// - `draw`: 64 random bits, which spread the waiting times.
+    package func ask(_ caller: Caller, now: UnixTime, tick: UInt64, draw: UInt64) -> Answer {
+        let subject = caller.keyID.map { $0.digest.octets } ?? caller.address.bytes
+        guard ramp.enforces(subject.span, at: now) else {
+            let wait = ramp.admission(of: ramp.bucket(of: subject.span))
+                .map { max($0.seconds - now.seconds, 1) }
+            return .notYet(waitSeconds: Self.spread(wait ?? Self.waitSecondsMax, draw))
+        }
+        guard let wait = take(caller.entry, tick: tick) else { return .admitted }
+        // Rounded up: a second is the unit of Retry-After (RFC 9110 §10.2.3).
+        let seconds = Int64(clamping: (wait + 999_999_999) / 1_000_000_000)
+        return .throttled(waitSeconds: Self.spread(seconds, draw))
+    }
+
+    /// Takes a token: `nil`, or the nanoseconds until one is to be expected for this caller.
+    private func take(_ entry: AddressEntry?, tick: UInt64) -> UInt64? {
+        // An address is charged for every call, refused ones included, so that calls beyond its
+        // share are in its own queue.
+        if let entry, entry.takeEnrolment(shareRate, now: tick) != nil {
+            guard let wait = rate.take(from: bucket, leaving: reserve, now: tick) else {
+                return nil
+            }
+            return entry.enqueueEnrolment { Self.enqueue(in: $0, wait, interval, tick) }
+        }
+        return rate.take(from: bucket, now: tick).map {
+            Self.enqueue(in: queue, $0, interval, tick)
+        }
+    }
+
+    /// Takes the next place of a queue, which moves by one token's time: the nanoseconds until it.
+    private static func enqueue(
+        in queue: borrowing Atomic<UInt64>,
+        _ wait: UInt64,
+        _ interval: UInt64,
+        _ tick: UInt64
+    ) -> UInt64 {
+        let latest = tick &+ UInt64(waitSecondsMax) * 1_000_000_000
+        var seen = queue.load(ordering: .relaxed)
+        while true {
+            let place = min(max(seen, tick &+ wait), latest)
+            let exchange = queue.compareExchange(
+                expected: seen,
+                desired: place &+ interval,
+                ordering: .relaxed
+            )
+            if exchange.exchanged { return place &- tick }
+            seen = exchange.original
+        }
+    }
+
+    /// The time with up to a quarter more, so that those who were told the same do not come in the
+    /// same second. Where that would be more than the most, something between half of it and it.
+    private static func spread(_ seconds: Int64, _ draw: UInt64) -> Int {
+        let most = waitSecondsMax
+        let isLong = seconds > most - most / 5
+        let (least, room) = isLong ? (most / 2, most / 2) : (max(seconds, 1), max(seconds, 1) / 4)
+        return Int(least + Int64(draw % UInt64(room + 1)))
+    }
+}
