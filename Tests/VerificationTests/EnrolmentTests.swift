@@ -131,6 +131,30 @@ import Verification
         #expect(silent.reason == "category-refused")
     }
 
+    @Test(arguments: AppPolicy.Platform.allCases)
+    func `iPhones and Macs enrol for one app, and a Mac out of full security does not`(
+        platform: AppPolicy.Platform
+    ) async throws {
+        let desk = try Desk([Desk.testPolicy { $0.platform = platform }])
+        let mac = DeviceShape.macOS27(category: .appStore, bundleVersion: nil)
+        let shapes: [DeviceShape] = [
+            .iOS14, .beforeTwentySeven, .iOS26, mac,
+            .iOS27(category: .appStore, bundleVersion: "100"),
+        ]
+        for shape in shapes {
+            let key = Trial.device(shape: shape).makeKey()
+            let answer = await desk.enrol(desk.document(key, challenge: try desk.challenge()))
+            #expect(answer.status == 201, "\(shape): \(answer.reason)")
+        }
+        let key = Trial.device(shape: mac).makeKey()
+        let document = desk.document(
+            key,
+            challenge: try desk.challenge(),
+            damage: .accessControl
+        )
+        #expect(await desk.enrol(document).reason == "access-control-mismatch")
+    }
+
     @Test func `a revoked key does not come back by enrolling again`() async throws {
         let desk = try Desk()
         let key = Trial.device().makeKey()

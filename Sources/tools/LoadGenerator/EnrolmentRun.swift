@@ -20,6 +20,9 @@ package struct EnrolmentRun: Sendable {
     private let now: UnixTime
     private let hashing: AppPolicy.ClientDataHash
 
+    /// Seconds between two reports of the progress.
+    private static let progressSeconds = 5.0
+
     /// Milliseconds for a connection and for an answer.
     static let timeout: UInt64 = 10_000
 
@@ -92,7 +95,7 @@ package struct EnrolmentRun: Sendable {
         let queue = DispatchQueue(label: "portcullis-load.enrolment")
         let beat = DispatchSource.makeTimerSource(queue: queue)
         beat.setEventHandler { stream.yield(nil) }
-        beat.schedule(deadline: .now() + 1, repeating: 1)
+        beat.schedule(deadline: .now() + Self.progressSeconds, repeating: Self.progressSeconds)
         beat.activate()
         defer { beat.cancel() }
         for await event in events {
