@@ -1,6 +1,7 @@
 import AppAttest
 import ByteCoding
 import Foundation
+import LoopbackKit
 import SoftwareAuthenticator
 import Testing
 

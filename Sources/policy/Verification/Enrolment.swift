@@ -48,7 +48,7 @@ package final class Enrolment: Sendable {
         let expected: ExpectedApp
     }
 
-    private let issuer: ChallengeIssuer
+    package let issuer: ChallengeIssuer
     private let keys: KeyTable
     private let admission: EnrolmentAdmission
     private let apps: [App]

@@ -21,7 +21,7 @@ extension ServiceTable {
             challenges: ChallengeService(enrolment: enrolment),
             keys: KeyService(enrolment: enrolment, store: { keys.enrol($0, completion: $1) }),
             sessions: sessions.map {
-                (SessionService(sessions: $0.table, enrolment: enrolment), $0.rule)
+                (SessionService(sessions: $0.table, issuer: enrolment.issuer), $0.rule)
             }
         )
     }

@@ -9,7 +9,7 @@ import Verification
 /// `POST …/sessions`: opens a session for the key that has signed the request.
 struct SessionService: Service {
     let sessions: SessionTable
-    let enrolment: Enrolment
+    let issuer: ChallengeIssuer
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
         guard let grant = request.grant else {
@@ -29,7 +29,7 @@ struct SessionService: Service {
                 .created,
                 "application/json",
                 document.line,
-                challenge: enrolment.challenge(.assertion, now: now)
+                challenge: String(decoding: issuer.issue(.assertion, now: now), as: UTF8.self)
             )
         )
         result.counter = .sessionsOpened
