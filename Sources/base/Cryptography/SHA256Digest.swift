@@ -35,9 +35,16 @@ public struct SHA256Digest: Hashable, Sendable {
 
     /// The bytes, inline: `digest.bytes.span` is what hashing functions take.
     public var bytes: InlineArray<32, UInt8> {
-        InlineArray { index in
-            UInt8(truncatingIfNeeded: word(at: index / 8) >> UInt64(56 - index % 8 * 8))
+        var bytes = InlineArray<32, UInt8>(repeating: 0)
+        var span = bytes.mutableSpan
+        span.withUnsafeMutableBytes { buffer in
+            // Four words of eight bytes are the 32 of the buffer.
+            buffer.storeBytes(of: word0.bigEndian, toByteOffset: 0, as: UInt64.self)
+            buffer.storeBytes(of: word1.bigEndian, toByteOffset: 8, as: UInt64.self)
+            buffer.storeBytes(of: word2.bigEndian, toByteOffset: 16, as: UInt64.self)
+            buffer.storeBytes(of: word3.bigEndian, toByteOffset: 24, as: UInt64.self)
         }
+        return bytes
     }
 
     /// The bytes as an array.
@@ -49,22 +56,19 @@ public struct SHA256Digest: Hashable, Sendable {
     /// Whether these are the same bytes, decided in a time that depends on their number only.
     public func isEqual(constantTime octets: Span<UInt8>) -> Bool {
         guard let other = SHA256Digest(octets) else { return false }
-        return (word0 ^ other.word0) | (word1 ^ other.word1) | (word2 ^ other.word2)
+        return isEqual(constantTime: other)
+    }
+
+    /// Whether it is the same digest, decided in a time that does not depend on where they differ.
+    public func isEqual(constantTime other: SHA256Digest) -> Bool {
+        (word0 ^ other.word0) | (word1 ^ other.word1) | (word2 ^ other.word2)
             | (word3 ^ other.word3) == 0
     }
 
-    private func word(at index: Int) -> UInt64 {
-        switch index {
-        case 0: word0
-        case 1: word1
-        case 2: word2
-        default: word3
-        }
-    }
-
     private static func word(_ octets: Span<UInt8>, _ offset: Int) -> UInt64 {
-        var word: UInt64 = 0
-        for index in offset..<(offset + 8) { word = word << 8 | UInt64(octets[index]) }
-        return word
+        octets.extracting(offset..<offset + 8).withUnsafeBytes { bytes in
+            // The span has eight bytes, which is what is loaded.
+            UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))
+        }
     }
 }

@@ -183,8 +183,7 @@ extension Judge {
         _ code: SHA256Digest,
         _ ruling: inout Ruling
     ) -> VerifiedAssertion? {
-        let signature = evidence.signature.bytes
-        guard code.isEqual(constantTime: signature.span) else {
+        guard code.isEqual(constantTime: evidence.signature) else {
             ruling.verdict = .refuse(.sessionMismatch)
             return nil
         }
