@@ -372,6 +372,46 @@ import Testing
         #expect(good.statusCode == 200)
         #expect(try await bench.session.signAgain(again, after: good) == nil)
     }
+
+    @Test func `a file and a stream are signed for others`() async throws {
+        let bench = try Bench()
+        let content = Data(repeating: 3, count: 300_000)
+        let file = FileManager.default.temporaryDirectory
+            .appending(path: "portcullis-test-\(UUID().uuidString)")
+        try content.write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let upload = try await bench.session.sign(Bench.request("/a", "PUT"), fromFile: file)
+        #expect(upload.request.httpBody == nil && upload.request.httpBodyStream == nil)
+        _ = try await bench.gateway.send(upload.request, content: .file(file))
+        var request = try Bench.request("/a", "PUT")
+        request.httpBodyStream = InputStream(data: content)
+        let streamed = try await bench.session.sign(request)
+        #expect(streamed.request.httpBodyStream != nil)
+        _ = try await bench.gateway.send(streamed.request, content: .data(content))
+        #expect(await bench.verdicts == ["pass", "pass"])
+    }
+
+    @Test func `what happens is told to all who listen, and a closed session proves nothing`()
+        async throws
+    {
+        let bench = try Bench()
+        let (one, other) = (bench.session.events, bench.session.events)
+        _ = try await bench.session.data(for: Bench.request("/a"))
+        await bench.session.close()
+        let keyID = await bench.service.keysMade[0]
+        let expected: [PortcullisEvent] = [
+            .keyGenerated(keyID: keyID), .attestationRequested(keyID: keyID),
+            .enrolled(keyID: keyID),
+        ]
+        for stream in [one, other] {
+            #expect(await stream.reduce(into: []) { $0.append($1) } == expected)
+        }
+        // A stream that is asked for later ends at once.
+        #expect(await bench.session.events.reduce(into: []) { $0.append($1) } == [])
+        await bench.gateway.change { $0.enforces = false }
+        let answer = try await bench.session.data(for: Bench.request("/a")).1
+        #expect(answer.proof == .none(.enrolling))
+    }
 }
 
 /// A service that makes and attests keys, and never answers when it is asked to sign.

@@ -56,8 +56,8 @@ actor Enroller {
 
     /// The enrolled key. Without one, an enrolment begins or goes on, and is waited for.
     func keyID(within seconds: Double) async -> KeyOutcome {
-        if let key { return .key(key) }
         guard !isClosed else { return .none(.enrolling) }
+        if let key { return .key(key) }
         guard service.service.isSupported else { return .none(.unsupported) }
         if let hold, hold.until > now { return .none(.enrolmentHeld(hold)) }
         let time = now.addingTimeInterval(seconds)
