@@ -49,7 +49,8 @@ let policy: [Target.Dependency] =
 let verdict: [Target.Dependency] = ["Challenges", "Sessions", "Verification", "KeyStore"]
 let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "Lanes"]
 let device: [Target.Dependency] = [
-    "AppAttest", "StrictCBOR", "Cryptography", "ByteCoding", "JSONText", "RequestBinding",
+    "AppAttest", "StrictCBOR", "StrictDER", "Cryptography", "ByteCoding", "JSONText",
+    "RequestBinding",
 ]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Lanes"]
 let process: [Target.Dependency] = [
@@ -212,15 +213,16 @@ let package = Package(
         .part("ByteCoding", in: "base"),
         .part("JSONText", in: "base"),
         .part("StrictCBOR", in: "base"),
+        .part("StrictDER", in: "base"),
         .part("Telemetry", in: "base"),
-        .part("Cryptography", in: "base", uses: ["ByteCoding", "COpenSSL", crypto]),
+        .part("Cryptography", in: "base", uses: ["ByteCoding", "COpenSSL", "StrictDER", crypto]),
 
         // Sources/attestation: what a device proves. Pure.
         .part("DeviceKey", in: "attestation", uses: ["ByteCoding", "Cryptography"]),
         .part(
             "AppAttest",
             in: "attestation",
-            uses: ["ByteCoding", "Cryptography", "DeviceKey", "StrictCBOR"]
+            uses: ["ByteCoding", "Cryptography", "DeviceKey", "StrictCBOR", "StrictDER"]
         ),
 
         // Sources/http: messages and their parts. Pure.
@@ -309,13 +311,15 @@ let package = Package(
         .tests("ByteCoding"),
         .tests("JSONText"),
         .tests("StrictCBOR", uses: ["ByteCoding"]),
+        .tests("StrictDER", uses: ["ByteCoding"]),
         .tests("Telemetry"),
         .tests("HTTPWire", uses: ["ByteCoding", "FuzzTargets", "Services", "TestSupport"]),
         .tests("RequestBinding"),
         .tests("Cryptography", uses: ["ByteCoding"]),
         .tests(
             "AppAttest",
-            uses: ["StrictCBOR", "Cryptography", "ByteCoding", "TestSupport", "AppAttestServer"]
+            uses: ["StrictCBOR", "StrictDER", "Cryptography", "ByteCoding", "TestSupport"]
+                + ["AppAttestServer"]
                 + stand
         ),
         .tests(

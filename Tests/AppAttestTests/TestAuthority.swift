@@ -1,5 +1,6 @@
 import Cryptography
 import StrictCBOR
+import StrictDER
 
 @testable import AppAttest
 

@@ -3,6 +3,7 @@ import Cryptography
 import Inspection
 import SoftwareAuthenticator
 import StrictCBOR
+import StrictDER
 
 extension FuzzTarget {
     /// One CBOR item: the tree and the cursor agree, and what is read is its only spelling.

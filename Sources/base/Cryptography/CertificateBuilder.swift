@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import StrictDER
 
 /// What is to stand in a certificate of a test authority or a software authenticator.
 public struct CertificateBuilder: Sendable {

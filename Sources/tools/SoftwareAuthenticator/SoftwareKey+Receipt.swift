@@ -1,5 +1,6 @@
 internal import AppAttest
 public import Cryptography
+internal import StrictDER
 
 extension SoftwareKey {
     /// A receipt of this key: a CMS message in BER, as Apple's server gives it.

@@ -1,4 +1,5 @@
 public import Cryptography
+internal import StrictDER
 
 /// What Apple writes about a device and an app into the certificate of a key.
 ///

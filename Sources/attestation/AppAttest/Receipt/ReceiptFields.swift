@@ -1,4 +1,5 @@
 public import Cryptography
+internal import StrictDER
 
 /// What is in a receipt.
 ///

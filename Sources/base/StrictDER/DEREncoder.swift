@@ -28,15 +28,37 @@ package enum DEREncoder {
         return element(.integer, octets)
     }
 
-    private static func identifier(_ tag: DERTag) -> [UInt8] {
-        guard tag.number > 30 else { return [tag.bits | UInt8(tag.number)] }
+    /// A BIT STRING of whole bytes.
+    package static func bitString(_ octets: [UInt8]) -> [UInt8] {
+        element(.bitString, [0] + octets)
+    }
+
+    /// An OBJECT IDENTIFIER of two arcs and more (X.690 §8.19).
+    package static func objectIdentifier(_ arcs: [UInt32]) -> [UInt8] {
+        precondition(
+            arcs.count >= 2 && arcs[0] <= 2 && arcs[1] < 40,
+            "DEREncoder: not an object identifier"
+        )
+        return element(
+            .objectIdentifier,
+            digits(arcs[0] * 40 + arcs[1]) + arcs[2...].flatMap(digits)
+        )
+    }
+
+    /// A number in base 128, high digit first, all but the last digit marked.
+    private static func digits(_ number: UInt32) -> [UInt8] {
         var digits: [UInt8] = []
-        var rest = tag.number
+        var rest = number
         repeat {
             digits.insert(UInt8(rest & 0x7F) | (digits.isEmpty ? 0 : 0x80), at: 0)
             rest >>= 7
         } while rest > 0
-        return [tag.bits | 0x1F] + digits
+        return digits
+    }
+
+    private static func identifier(_ tag: DERTag) -> [UInt8] {
+        guard tag.number > 30 else { return [tag.bits | UInt8(tag.number)] }
+        return [tag.bits | 0x1F] + digits(tag.number)
     }
 
     private static func length(_ count: Int) -> [UInt8] {

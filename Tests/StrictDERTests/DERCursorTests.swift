@@ -1,5 +1,5 @@
 import ByteCoding
-import Cryptography
+import StrictDER
 import Testing
 
 @Suite struct DERCursorTests {

@@ -1,0 +1,29 @@
+/// A tag of ASN.1: class, form and number.
+package struct DERTag: Hashable, Sendable {
+    /// The class and form bits of the identifier byte: 0xE0 of it.
+    package let bits: UInt8
+    /// The tag number.
+    package let number: UInt32
+
+    /// A tag of these class and form bits.
+    package init(bits: UInt8, number: UInt32) {
+        self.bits = bits
+        self.number = number
+    }
+
+    package static let boolean = DERTag(bits: 0x00, number: 1)
+    package static let integer = DERTag(bits: 0x00, number: 2)
+    package static let bitString = DERTag(bits: 0x00, number: 3)
+    package static let octetString = DERTag(bits: 0x00, number: 4)
+    package static let objectIdentifier = DERTag(bits: 0x00, number: 6)
+    package static let utf8String = DERTag(bits: 0x00, number: 12)
+    package static let utcTime = DERTag(bits: 0x00, number: 23)
+    package static let generalizedTime = DERTag(bits: 0x00, number: 24)
+    package static let sequence = DERTag(bits: 0x20, number: 16)
+    package static let set = DERTag(bits: 0x20, number: 17)
+
+    /// A context-specific tag around another element: `[number] EXPLICIT`.
+    package static func explicit(_ number: UInt32) -> DERTag {
+        DERTag(bits: 0xA0, number: number)
+    }
+}
