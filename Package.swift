@@ -182,6 +182,7 @@ let package = Package(
         .library(name: "AppAttest", targets: ["AppAttest"]),
         .library(name: "DeviceKey", targets: ["DeviceKey"]),
         .library(name: "PortcullisClient", targets: ["PortcullisClient"]),
+        .library(name: "PortcullisClientTesting", targets: ["PortcullisClientTesting"]),
         .library(name: "RequestBinding", targets: ["RequestBinding"]),
         .library(name: "SoftwareAuthenticator", targets: ["SoftwareAuthenticator"]),
         // For Tests/Benchmarks, a package of its own: it sees the products of this one, and what
@@ -292,6 +293,11 @@ let package = Package(
 
         // Sources/client: the app's half.
         .part("PortcullisClient", in: "client", uses: ["RequestBinding", crypto]),
+        .part(
+            "PortcullisClientTesting",
+            in: "client",
+            uses: ["PortcullisClient", "StrictCBOR", "StrictDER", crypto]
+        ),
 
         // Sources/tools: for tests, demonstration and load. Never linked into the gateway.
         .part("SoftwareAuthenticator", in: "tools", uses: device),
@@ -353,6 +359,7 @@ let package = Package(
         .tests("PortcullisClient", uses: ["RequestBinding", "LoopbackKit", crypto]),
         .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
         .tests("LoadGenerator", uses: policy + load),
+        .tests("PortcullisClientTesting", uses: object + ["PortcullisClient"]),
         .scenarios(
             "HTTPScenarios",
             uses: policy + commands + wires

@@ -76,7 +76,7 @@ enum Held {
     ]
 
     /// What `portcullis` is made of never contains these.
-    static let neverShipped: Set<String> = ["SoftwareAuthenticator"]
+    static let neverShipped: Set<String> = ["PortcullisClientTesting", "SoftwareAuthenticator"]
 
     /// Modules of the toolchain, which no target declares.
     static let toolchainModules: Set<String> = [

@@ -1,0 +1,156 @@
+import AppAttest
+import Cryptography
+import Foundation
+import PortcullisClient
+import PortcullisClientTesting
+import Testing
+
+/// What the service makes is judged by the gateway's own verifier.
+@Suite struct SoftwareAttestationServiceTests {
+    private static let appID = "ABCDE12345.com.example.shop"
+    private static let app = ExpectedApp(
+        id: appID,
+        environments: [.production],
+        isMacOS: false,
+        builds: .any
+    )
+    private let authority: TestAuthority
+    private let hash = Data(SHA256.digest(of: Array("challenge".utf8)).octets)
+
+    init() throws { authority = try TestAuthority() }
+
+    private func service(
+        folder: URL? = nil,
+        build: SoftwareAttestationService.Build? = nil
+    ) throws -> SoftwareAttestationService {
+        try SoftwareAttestationService(
+            appID: Self.appID,
+            authority: authority,
+            folder: folder,
+            build: build
+        )
+    }
+
+    private func verified(
+        _ object: Data,
+        _ keyID: String,
+        roots: [X509Certificate]
+    ) throws -> VerifiedAttestation {
+        try UnverifiedAttestation(bytes: object).verified(
+            clientDataHash: hash,
+            keyID: try #require(KeyID(base64: keyID)),
+            apps: [Self.app],
+            roots: roots,
+            at: UnixTime(seconds: Int64(Date().timeIntervalSince1970))
+        )
+    }
+
+    private func verified(
+        _ assertion: Data,
+        _ key: VerifiedAttestation,
+        after counter: UInt32
+    ) throws -> VerifiedAssertion {
+        let proof = try UnverifiedAssertion(bytes: assertion).verified(
+            clientDataHash: hash,
+            key: key.publicKey,
+            app: key.app.hash
+        )
+        try proof.checkCounter(after: SignCounter(rawValue: counter))
+        return proof
+    }
+
+    private func temporaryFolder() -> URL {
+        FileManager.default.temporaryDirectory.appending(path: "portcullis-keys-\(UUID())")
+    }
+
+    @Test func `attestation and assertions verify under the root of the test authority`()
+        async throws
+    {
+        let service = try service()
+        let keyID = try await service.generateKey()
+        let object = try await service.attestKey(keyID, clientDataHash: hash)
+        let roots = try X509Certificate.certificates(pem: authority.rootPEM)
+        let key = try verified(object, keyID, roots: roots)
+        #expect(key.details.appID == Self.appID)
+        #expect(key.extensions.bundleVersion == nil)
+        for counter in UInt32(1)...3 {
+            let assertion = try await service.generateAssertion(keyID, clientDataHash: hash)
+            let proof = try verified(assertion, key, after: counter - 1)
+            #expect(proof.counter == SignCounter(rawValue: counter))
+        }
+    }
+
+    @Test func `a verifier that trusts Apple alone refuses what software made`() async throws {
+        let service = try service()
+        let keyID = try await service.generateKey()
+        let object = try await service.attestKey(keyID, clientDataHash: hash)
+        let refusal = #expect(throws: AttestationRefusal.self) {
+            try verified(object, keyID, roots: [AppleRoots.appAttestation])
+        }
+        #expect(refusal?.reason == .certificateUntrusted)
+    }
+
+    @Test func `a build stands in every object`() async throws {
+        let service = try service(build: .init(validationCategory: 2, bundleVersion: "1314"))
+        let keyID = try await service.generateKey()
+        let object = try await service.attestKey(keyID, clientDataHash: hash)
+        let roots = try X509Certificate.certificates(pem: authority.rootPEM)
+        let key = try verified(object, keyID, roots: roots)
+        #expect(key.extensions.validationCategory == .testFlight)
+        #expect(key.extensions.bundleVersion == "1314")
+        let assertion = try await service.generateAssertion(keyID, clientDataHash: hash)
+        #expect(try verified(assertion, key, after: 0).extensions == key.extensions)
+    }
+
+    @Test func `a key is attested once, signs only then, and is unknown when it was lost`()
+        async throws
+    {
+        let folder = temporaryFolder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let service = try service(folder: folder)
+        let keyID = try await service.generateKey()
+        await #expect(throws: AttestationServiceError.invalidKey) {
+            try await service.generateAssertion(keyID, clientDataHash: hash)
+        }
+        _ = try await service.attestKey(keyID, clientDataHash: hash)
+        await #expect(throws: AttestationServiceError.invalidKey) {
+            try await service.attestKey(keyID, clientDataHash: hash)
+        }
+        for file in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+            try FileManager.default.removeItem(at: folder.appending(path: file))
+        }
+        await #expect(throws: AttestationServiceError.invalidKey) {
+            try await service.generateAssertion(keyID, clientDataHash: hash)
+        }
+        await #expect(throws: AttestationServiceError.invalidKey) {
+            try await service.attestKey("../../etc/passwd", clientDataHash: hash)
+        }
+    }
+
+    @Test func `keys in a folder outlive the process, and no counter is given twice`()
+        async throws
+    {
+        let folder = temporaryFolder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let first = try service(folder: folder)
+        let keyID = try await first.generateKey()
+        let object = try await first.attestKey(keyID, clientDataHash: hash)
+        let roots = try X509Certificate.certificates(pem: authority.rootPEM)
+        let key = try verified(object, keyID, roots: roots)
+        let services = [first, try service(folder: folder), try service(folder: folder)]
+        let hash = self.hash
+        let assertions = try await withThrowingTaskGroup(of: Data.self) { group in
+            for number in 0..<60 {
+                group.addTask {
+                    let service = services[number % services.count]
+                    return try await service.generateAssertion(keyID, clientDataHash: hash)
+                }
+            }
+            return try await group.reduce(into: [Data]()) { $0.append($1) }
+        }
+        let counters = try assertions.map { try verified($0, key, after: 0).counter.rawValue }
+        #expect(counters.sorted() == Array(1...60))
+        let mode = try FileManager.default.attributesOfItem(atPath: folder.path)[.posixPermissions]
+        #expect(mode as? Int == 0o700)
+    }
+}
