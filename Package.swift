@@ -68,6 +68,7 @@ let load: [Target.Dependency] = [
 let client: [Target.Dependency] = [
     "ConfigurationReading", "LoadGenerator", "SoftwareAuthenticator", "Verification", arguments,
 ]
+let app: [Target.Dependency] = ["PortcullisClient", "PortcullisClientTesting"]
 let fuzzed: [Target.Dependency] = [
     "Challenges", "ConfigurationReading", "HTTPWire", "Inspection", "KeyCatalog", "Rules",
     "Sessions", "SoftwareAuthenticator",
@@ -128,8 +129,8 @@ extension Target {
         )
     }
 
-    /// A program of the tests: the gateway on a disk that fails.
-    static func faulty(_ name: String, uses: [Target.Dependency]) -> Target {
+    /// A program of the tests.
+    static func testProgram(_ name: String, uses: [Target.Dependency]) -> Target {
         .executableTarget(
             name: name,
             dependencies: uses,
@@ -309,7 +310,10 @@ let package = Package(
         .sample("AppAttestServer", uses: ["AppAttest", crypto]),
         .support("TestSupport", uses: policy + verdict),
         .support("LoopbackKit", uses: ["CLinux", "ConfigurationReading", "Gateway", "TLSSession"]),
-        .faulty("portcullis-faulty", uses: commands + [grdb, sqlite]),
+        .support("ClientKit", uses: app),
+        // The gateway on a disk that fails, and an app in a process of its own.
+        .testProgram("portcullis-faulty", uses: commands + [grdb, sqlite]),
+        .testProgram("portcullis-app", uses: app + ["ClientKit"]),
         .support("FuzzTargets", uses: device + fuzzed),
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
         .testTarget(name: "TidyTests", swiftSettings: settings),
@@ -360,6 +364,7 @@ let package = Package(
         .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
         .tests("LoadGenerator", uses: policy + load),
         .tests("PortcullisClientTesting", uses: object + ["PortcullisClient"]),
+        .scenarios("ClientScenarios", uses: app + commands + ["ClientKit", "LoopbackKit"]),
         .scenarios(
             "HTTPScenarios",
             uses: policy + commands + wires

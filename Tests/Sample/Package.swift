@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own that uses this one as any server would: from outside, by its products alone.
-// It is there to be built beside packages that servers have, which shows that no name collides, and
-// to be run. Tests/Sample/run does both.
+// A package of its own that uses this one as any server or app would: from outside, by its products
+// alone. It is there to be built beside packages that servers have, which shows that no name
+// collides, and to be run. Tests/Sample/run does both.
 //
 // `traits: []` leaves out what only the gateway needs.
 let settings: [SwiftSetting] = [
@@ -14,6 +14,8 @@ let settings: [SwiftSetting] = [
 
 let attest: Target.Dependency = .product(name: "AppAttest", package: "portcullis")
 let device: Target.Dependency = .product(name: "SoftwareAuthenticator", package: "portcullis")
+let client: Target.Dependency = .product(name: "PortcullisClient", package: "portcullis")
+let testing: Target.Dependency = .product(name: "PortcullisClientTesting", package: "portcullis")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 
 let package = Package(
@@ -28,6 +30,12 @@ let package = Package(
         .target(
             name: "AppAttestServer",
             dependencies: [attest, crypto],
+            swiftSettings: settings
+        ),
+        // An app, as the client's documentation says it, on Linux.
+        .executableTarget(
+            name: "SampleClient",
+            dependencies: [client, testing],
             swiftSettings: settings
         ),
         .executableTarget(

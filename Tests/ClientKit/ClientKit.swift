@@ -1,0 +1,9 @@
+// What the tests of the app's half share: a device that fails as a script says, a network that
+// does, and a clock that tests move.
+//
+//   ScriptedAttestationService   counts keys made, attestations requested and assertions
+//   ScriptedTransport            fails, loses answers, and writes down what passes
+//   ShiftedClock                 the time of day, moved forward at will
+//   Latch                        holds tasks until a test lets them go
+//
+// Tests/portcullis-app is an app in a process of its own, made from the same parts.

@@ -1,0 +1,105 @@
+package import PortcullisClient
+import Synchronization
+
+#if canImport(FoundationNetworking)
+    import Foundation
+    package import FoundationNetworking
+#else
+    package import Foundation
+#endif
+
+/// A transport that fails as a script says, and writes down what passes.
+package final class ScriptedTransport: HTTPTransport {
+    /// What becomes of one request.
+    package enum Step: Sendable {
+        /// It is sent, and its answer comes.
+        case pass
+        /// It is not sent.
+        case fail
+        /// It is sent, and its answer is lost.
+        case loseAnswer
+        /// It waits for a latch, then is sent.
+        case wait(Latch)
+        /// It is sent once this has run.
+        case run(@Sendable () throws -> Void)
+        /// It is sent, and this is run before its answer comes.
+        case runAfter(@Sendable () -> Void)
+    }
+
+    /// A request that was sent, and the status of its answer.
+    package struct Exchange: Sendable {
+        package let method: String
+        package let path: String
+        /// By name in lower case.
+        package let fields: [String: String]
+        package let status: Int?
+    }
+
+    private struct State {
+        var steps: [String: [Step]] = [:]
+        var exchanges: [Exchange] = []
+    }
+
+    private let transport: any HTTPTransport
+    private let state = Mutex(State())
+
+    package init(_ transport: any HTTPTransport) { self.transport = transport }
+
+    /// What was sent so far.
+    package var exchanges: [Exchange] { state.withLock(\.exchanges) }
+
+    /// What was sent to a path.
+    package func exchanges(_ path: String) -> [Exchange] {
+        exchanges.filter { $0.path == path }
+    }
+
+    /// Sets what becomes of the next requests to a path.
+    package func next(_ path: String, _ steps: Step...) {
+        state.withLock { $0.steps[path] = steps }
+    }
+
+    package func prepared(_ request: URLRequest) -> URLRequest { transport.prepared(request) }
+
+    package func send(
+        _ request: URLRequest,
+        content: RequestContent
+    ) async throws -> TransportAnswer {
+        let path = request.url?.path ?? ""
+        let step = state.withLock { state -> Step in
+            guard var steps = state.steps[path], !steps.isEmpty else { return .pass }
+            let step = steps.removeFirst()
+            state.steps[path] = steps
+            return step
+        }
+        switch step {
+        case .pass, .loseAnswer, .runAfter: break
+        case .fail: throw URLError(.cannotConnectToHost)
+        case .wait(let latch): await latch.pass()
+        case .run(let body): try body()
+        }
+        do {
+            let answer = try await transport.send(request, content: content)
+            note(request, path, status: answer.response.statusCode)
+            if case .runAfter(let body) = step { body() }
+            guard case .loseAnswer = step else { return answer }
+        } catch {
+            note(request, path, status: nil)
+            throw error
+        }
+        throw URLError(.networkConnectionLost)
+    }
+
+    private func note(_ request: URLRequest, _ path: String, status: Int?) {
+        var fields: [String: String] = [:]
+        for (name, value) in request.allHTTPHeaderFields ?? [:] {
+            fields[name.lowercased()] = value
+        }
+        let exchange = Exchange(
+            method: request.httpMethod ?? "GET",
+            path: path,
+            fields: fields,
+            status: status
+        )
+        state.withLock { $0.exchanges.append(exchange) }
+    }
+}

@@ -1,0 +1,104 @@
+import ClientKit
+import Foundation
+import LoopbackKit
+import PortcullisClient
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+extension ClientScenarios {
+    /// How an app comes to know what a route signs: from the plan, or from an answer.
+    @Suite struct Lessons {
+        private static let rules = """
+            - { id: fields, match: { path: /fields/** }, mode: enforce, headers: [idempotency-key, content-type] }
+            - { id: partial, match: { path: /partial/** }, mode: enforce, sign: [method, target] }
+            - { id: quiet, match: { path: /quiet/** }, mode: enforce, challenge: none, sign: [method, target, body] }
+            - { id: whole, match: { path: /whole/** }, mode: enforce, sign: content }
+            - { id: named, match: { path: /named/** }, mode: enforce, sign: challenge }
+            - { id: open, match: { path: /open/** }, mode: off }
+            """
+        private static let paths = ["fields", "partial", "quiet", "whole", "named", "open"]
+
+        private func order(_ stand: ClientStand, _ path: String) throws -> URLRequest {
+            var request = try stand.request("POST", "/\(path)/1", #"{"item":"lamp"}"#)
+            request.setValue("8e03978e", forHTTPHeaderField: "Idempotency-Key")
+            return request
+        }
+
+        /// `headers`, a partial `sign` and `challenge: none` gave 403 with the sample. So did a
+        /// Content-Type that URLSession adds by itself behind a signature.
+        @Test(arguments: paths)
+        func `a route teaches what it signs by its first answer`(path: String) async throws {
+            let stand = try ClientStand(rules: Self.rules)
+            defer { stand.end() }
+            let app = try stand.app { $0.assumed = nil }
+            let first = try await app.send(order(stand, path))
+            #expect(first.statusCode == 200)
+            #expect(first.tries == (path == "open" ? 1 : 2))
+            let second = try await app.send(order(stand, path))
+            #expect(second.statusCode == 200)
+            #expect(second.tries == 1)
+            #expect(stand.verdicts == Array(repeating: path == "open" ? "none" : "pass", count: 2))
+            let cost = path == "open" ? 0 : 1
+            #expect(stand.cost == Cost(keys: cost, attestations: cost))
+        }
+
+        @Test(arguments: paths)
+        func `a plan that portcullis wrote saves the first refusal`(path: String) async throws {
+            let stand = try ClientStand(rules: Self.rules)
+            defer { stand.end() }
+            let plan = try SigningPlan(json: stand.gateway.plan())
+            let app = try stand.app {
+                $0.assumed = nil
+                $0.plan = plan
+            }
+            let answer = try await app.send(order(stand, path))
+            #expect(answer.statusCode == 200)
+            #expect(answer.tries == 1)
+            #expect(stand.verdicts == [path == "open" ? "none" : "pass"])
+        }
+
+        @Test func `an outdated plan is corrected by the gateway's answer`() async throws {
+            let old = try ClientStand(
+                rules: "- { id: a, match: { path: /** }, mode: enforce, sign: [method] }"
+            )
+            let plan = try SigningPlan(json: old.gateway.plan())
+            old.end()
+            let stand = try ClientStand(rules: Self.rules)
+            defer { stand.end() }
+            let app = try stand.app {
+                $0.assumed = nil
+                $0.plan = plan
+            }
+            let first = try await app.send(order(stand, "fields"))
+            #expect(first.statusCode == 200)
+            let second = try await app.send(order(stand, "fields"))
+            #expect(second.statusCode == 200)
+            #expect(second.tries == 1)
+            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+        }
+
+        /// `observe` never told that a key was unknown, so all enrolled at once when it enforced.
+        @Test func `where a rule observes, the app enrols before it enforces`() async throws {
+            let stand = try ClientStand(
+                rules: "- { id: all, match: { path: /orders/** }, mode: observe }"
+            )
+            defer { stand.end() }
+            let app = try stand.app { $0.assumed = nil }
+            let first = try await app.send(stand.request("GET", "/orders/1"))
+            #expect(first.statusCode == 200)
+            let second = try await app.send(stand.request("GET", "/orders/1"))
+            #expect(second.statusCode == 200)
+            #expect(stand.verdicts == ["refuse", "pass"])
+            try stand.gateway.restart(wipingStore: true)
+            // The gateway says that the key is unknown; the app enrols another.
+            _ = try await app.send(stand.request("GET", "/orders/1"))
+            let last = try await app.send(stand.request("GET", "/orders/1"))
+            #expect(last.statusCode == 200)
+            #expect(stand.verdicts.last == "pass")
+            #expect(stand.cost == Cost(keys: 2, attestations: 2))
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import LoopbackKit
+import Testing
+
+extension ClientScenarios {
+    /// Apps that are processes: killed in the middle, and sharing a store with another.
+    @Suite struct Processes {
+        /// What an app printed.
+        private struct Report: Equatable, CustomStringConvertible {
+            var keys = 0
+            var attestations = 0
+            var proven: Int?
+
+            init(keys: Int, attestations: Int, proven: Int?) {
+                (self.keys, self.attestations, self.proven) = (keys, attestations, proven)
+            }
+
+            init(_ line: String) {
+                for word in line.split(whereSeparator: { $0 == " " || $0.isNewline }) {
+                    let parts = word.split(separator: "=")
+                    guard parts.count == 2, let number = Int(parts[1]) else { continue }
+                    switch parts[0] {
+                    case "keys": keys = number
+                    case "attestations": attestations = number
+                    case "proven": proven = number
+                    default: break
+                    }
+                }
+            }
+
+            var description: String {
+                "\(keys) keys, \(attestations) attestations, \(proven.map(String.init) ?? "none") proven"
+            }
+        }
+
+        private func start(
+            _ stand: ClientStand,
+            _ count: Int,
+            dyingAt place: String? = nil
+        ) throws -> ChildProcess {
+            let program = try #require(ClientStand.appProgram)
+            let arguments = [
+                "http://127.0.0.1:\(stand.gateway.port)/.well-known/app-attest", ClientStand.appID,
+                stand.folder.appending(path: "authority.pem").path,
+                stand.folder.appending(path: "device").path,
+                stand.folder.appending(path: "record").path,
+                "http://127.0.0.1:\(stand.gateway.port)/orders/1", String(count),
+            ]
+            return try ChildProcess(program, arguments + (place.map { [$0] } ?? []))
+        }
+
+        private func report(_ app: ChildProcess) throws -> Report {
+            _ = try app.waitForEnd()
+            let report = Report(app.printed)
+            if app.printed.isEmpty { Issue.record("\(app.complained)") }
+            app.end()
+            return report
+        }
+
+        /// Killed at each step, then started again. What Apple was asked for is asked again only
+        /// where the kill came before the app could write down the answer.
+        @Test(arguments: [
+            ("key-made", 1, 0, 1, 1), ("challenge-asked", 1, 0, 0, 1),
+            ("attestation-asked", 1, 1, 0, 1), ("attestation-made", 1, 1, 1, 2),
+            ("registration-asked", 1, 1, 0, 0), ("registration-made", 1, 1, 0, 0),
+            ("enrolled", 1, 1, 0, 0),
+        ])
+        func `an app that was killed goes on where it was`(
+            place: String,
+            keys: Int,
+            attestations: Int,
+            keysAfter: Int,
+            attestationsAfter: Int
+        ) throws {
+            let stand = try ClientStand()
+            defer { stand.end() }
+            let killed = try report(start(stand, 1, dyingAt: place))
+            #expect(killed == Report(keys: keys, attestations: attestations, proven: nil))
+            let after = try report(start(stand, 3))
+            #expect(
+                after == Report(keys: keysAfter, attestations: attestationsAfter, proven: 3)
+            )
+        }
+
+        @Test(arguments: [
+            "key-made", "challenge-asked", "attestation-asked", "attestation-made",
+            "registration-asked", "registration-made", "enrolled",
+        ])
+        func `an app that was killed goes on before a gateway that was killed as well`(
+            place: String
+        ) throws {
+            let stand = try ClientStand()
+            defer { stand.end() }
+            let killed = try report(start(stand, 1, dyingAt: place))
+            try stand.gateway.restart()
+            let after = try report(start(stand, 3))
+            let isLost = ["key-made", "attestation-made"].contains(place)
+            #expect(after.proven == 3)
+            #expect(killed.keys + after.keys == (isLost ? 2 : 1))
+        }
+
+        @Test func `processes that share a store and a device share one key`() throws {
+            let stand = try ClientStand()
+            defer { stand.end() }
+            let apps = try (0..<4).map { _ in try start(stand, 25) }
+            let reports = try apps.map(report)
+            #expect(reports.map(\.proven) == [25, 25, 25, 25])
+            #expect(reports.map(\.keys).reduce(0, +) == 1)
+            #expect(reports.map(\.attestations).reduce(0, +) == 1)
+            #expect(stand.verdicts == Array(repeating: "pass", count: 100))
+        }
+    }
+}

@@ -1,0 +1,239 @@
+import ClientKit
+import Foundation
+import LoopbackKit
+import PortcullisClient
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+extension ClientScenarios {
+    /// What is sent, and what the origin gets of it.
+    @Suite struct Requests {
+        private static let content = String(repeating: #"{"item":"lamp"}"#, count: 20_000)
+
+        /// The last request that reached the origin.
+        private func last(_ stand: ClientStand) throws -> WireRequest {
+            try #require(stand.origin.requests.last)
+        }
+
+        /// The sample dropped the caller's content, sent an empty one, and got verdict pass for it.
+        @Test(arguments: ["data", "stream", "file", "empty", "none", "pieces"])
+        func `content of each kind reaches the origin as it was given`(kind: String) async throws {
+            let stand = try ClientStand()
+            defer { stand.end() }
+            let app = try stand.app()
+            var request = try stand.request("POST", "/orders/1")
+            let bytes = Data(Self.content.utf8)
+            let file = stand.folder.appending(path: "content")
+            try bytes.write(to: file)
+            let answer: ProvenResponse
+            switch kind {
+            case "data":
+                request.httpBody = bytes
+                answer = try await app.send(request)
+            case "stream":
+                request.httpBodyStream = InputStream(data: bytes)
+                answer = try await app.send(request)
+            case "file":
+                answer = try await app.upload(for: request, fromFile: file).1
+            case "empty":
+                request.httpBody = Data()
+                answer = try await app.send(request)
+            case "pieces":
+                request.httpBody = bytes
+                let (pieces, response) = try await app.bytes(for: request)
+                var text = Data()
+                for try await piece in pieces { text.append(piece) }
+                #expect(String(decoding: text, as: UTF8.self) == "ok")
+                answer = response
+            default:
+                answer = try await app.send(request)
+            }
+            #expect(answer.statusCode == 200)
+            let seen = try last(stand)
+            #expect(seen.body == (["empty", "none"].contains(kind) ? [] : Array(bytes)))
+            #expect(seen.head.value("App-Attest-Verdict") == "pass")
+            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+        }
+
+        /// Content is sent again after a refusal, whatever it comes from.
+        @Test(arguments: ["data", "stream", "file"])
+        func `content is sent again with a new proof when its challenge has died`(
+            kind: String
+        ) async throws {
+            let stand = try ClientStand()
+            defer { stand.end() }
+            let app = try stand.app()
+            #expect(try await app.send(stand.request("GET", "/orders/1")).statusCode == 200)
+            // Challenges of the process before are unknown to the next one.
+            try stand.gateway.restart()
+            var request = try stand.request("POST", "/orders/2")
+            let bytes = Data(Self.content.utf8)
+            let file = stand.folder.appending(path: "content")
+            try bytes.write(to: file)
+            let answer: ProvenResponse
+            switch kind {
+            case "data":
+                request.httpBody = bytes
+                answer = try await app.send(request)
+            case "stream":
+                request.httpBodyStream = InputStream(data: bytes)
+                answer = try await app.send(request)
+            default:
+                answer = try await app.upload(for: request, fromFile: file).1
+            }
+            #expect(answer.statusCode == 200)
+            #expect(answer.tries == 2)
+            #expect(try last(stand).body == Array(bytes))
+            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+        }
+
+        @Test func `a large file is signed and sent without being read into memory whole`()
+            async throws
+        {
+            let stand = try ClientStand(
+                rules: """
+                    - { id: photo, match: { path: /photos/** }, mode: enforce, body: { digest: streamed, limit: 64MiB } }
+                    """
+            )
+            defer { stand.end() }
+            var requirement = SigningRequirement()
+            requirement.needsContentDigest = true
+            let app = try stand.app { [requirement] in $0.assumed = requirement }
+            let file = stand.folder.appending(path: "photo")
+            let size = 48 << 20
+            try Data((0..<size).lazy.map { UInt8(truncatingIfNeeded: $0 &* 31 >> 7) })
+                .write(to: file)
+            let request = try stand.request("PUT", "/photos/1")
+            let answer = try await app.upload(for: request, fromFile: file).1
+            #expect(answer.statusCode == 200)
+            let seen = try last(stand)
+            #expect(seen.body.count == size)
+            #expect(seen.head.value("App-Attest-Verdict") == "pass")
+        }
+
+        @Test func `an unsupported device goes on where a rule observes, and says so`() async throws
+        {
+            let stand = try ClientStand(
+                rules: "- { id: all, match: { path: /** }, mode: observe }"
+            )
+            defer { stand.end() }
+            stand.service.isSupported = false
+            let app = try stand.app()
+            let answer = try await app.send(stand.request("GET", "/orders/1"))
+            #expect(answer.statusCode == 200)
+            #expect(answer.proof == .none(.unsupported))
+            let seen = try last(stand)
+            #expect(seen.head.value("App-Attest-Verdict") == "refuse")
+            #expect(seen.head.value("App-Attest-Reason") == "unsupported")
+            #expect(stand.cost == Cost(keys: 0, attestations: 0))
+        }
+
+        @Test func `requests of a strict rule are sent one at a time, and all are admitted`()
+            async throws
+        {
+            let stand = try ClientStand(
+                rules: """
+                    - { id: money, match: { path: /money/** }, mode: enforce, counter: strict }
+                    - { id: other, match: { path: /other/** }, mode: enforce, counter: { window: 64 } }
+                    """
+            )
+            defer { stand.end() }
+            var requirement = SigningRequirement()
+            requirement.counter = .strict
+            let app = try stand.app { [requirement] in $0.assumed = requirement }
+            let answers = try await app.sendAtOnce(40, stand.request("POST", "/money/1", "5"))
+            #expect(answers.allSatisfy { $0.statusCode == 200 })
+            #expect(answers.map(\.tries) == Array(repeating: 1, count: 40))
+            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+        }
+
+        /// The sample sent the proof of one target to another.
+        @Test func `a redirect is signed anew at the gateway, and carries no proof elsewhere`()
+            async throws
+        {
+            let elsewhere = try TestOrigin()
+            defer { elsewhere.stop() }
+            let foreign = "http://localhost:\(elsewhere.port)/orders/3"
+            let stand = try ClientStand { connection in
+                while let request = try connection.nextRequest() {
+                    switch request.target {
+                    case "/orders/1":
+                        try connection.answer(307, fields: "Location: /orders/2\r\n", to: request)
+                    case "/orders/9":
+                        try connection.answer(307, fields: "Location: \(foreign)\r\n", to: request)
+                    default: try connection.answer(200, body: "ok", to: request)
+                    }
+                }
+            }
+            defer { stand.end() }
+            let app = try stand.app()
+            let answer = try await app.send(stand.request("POST", "/orders/1", "lamp"))
+            #expect(answer.statusCode == 200)
+            let seen = try last(stand)
+            #expect(seen.target == "/orders/2")
+            #expect(seen.body == Array("lamp".utf8))
+            #expect(seen.head.value("App-Attest-Verdict") == "pass")
+
+            let away = try await app.send(stand.request("POST", "/orders/9", "lamp"))
+            #expect(away.statusCode == 200)
+            #expect(away.proof == .none(.otherOrigin))
+            let strange = try #require(elsewhere.requests.last)
+            #expect(!strange.head.fields.contains { $0.name.lowercased().hasPrefix("app-attest") })
+            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+        }
+
+        /// The sample obeyed every 401 with such a document.
+        @Test(arguments: ["enrol", "sign-again"])
+        func `a 401 of the origin's own is an answer, and no key is forgotten for it`(
+            next: String
+        ) async throws {
+            let document = #"{"status":401,"reason":"key-unknown","next":"\#(next)"}"#
+            let stand = try ClientStand { connection in
+                while let request = try connection.nextRequest() {
+                    try connection.answer(
+                        401,
+                        body: document,
+                        fields: "Content-Type: application/problem+json\r\n"
+                            + "WWW-Authenticate: Bearer realm=\"shop\"\r\n",
+                        to: request
+                    )
+                }
+            }
+            defer { stand.end() }
+            let app = try stand.app()
+            for _ in 0..<3 {
+                let (data, answer) = try await app.data(for: stand.request("GET", "/orders/1"))
+                #expect(answer.statusCode == 401)
+                #expect(answer.tries == 1)
+                #expect(String(decoding: data, as: UTF8.self) == document)
+            }
+            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+        }
+
+        /// A proof is good once: what URLSession repeats by itself in the background is refused.
+        @Test func `a signed request that was spent is signed again for the background`()
+            async throws
+        {
+            let stand = try ClientStand()
+            defer { stand.end() }
+            let app = try stand.app()
+            let file = stand.folder.appending(path: "content")
+            try Data(Self.content.utf8).write(to: file)
+            let plain = URLSession(configuration: .ephemeral)
+            let signed = try await app.sign(stand.request("POST", "/orders/1"), fromFile: file)
+            let first = try await plain.upload(for: signed.request, fromFile: file).1
+            #expect((first as? HTTPURLResponse)?.statusCode == 200)
+            let second = try await plain.upload(for: signed.request, fromFile: file).1
+            let refused = try #require(second as? HTTPURLResponse)
+            #expect(refused.statusCode == 401)
+            let again = try #require(try await app.signAgain(signed, after: refused))
+            let third = try await plain.upload(for: again.request, fromFile: file).1
+            #expect((third as? HTTPURLResponse)?.statusCode == 200)
+            #expect(stand.verdicts == ["pass", "pass"])
+            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+        }
+    }
+}

@@ -1,0 +1,186 @@
+import ClientKit
+import Foundation
+import LoopbackKit
+import PortcullisClient
+import PortcullisClientTesting
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// A gateway as a process, an origin behind it, and what an app is made of. All of it is gone after
+/// ``end()``.
+///
+/// The gateway trusts the stand's ``authority``. It may end and come back: at the port that the
+/// system chose for it first.
+final class ClientStand {
+    static let appID = "TEAM123456.com.example.shop"
+    static let endpoints = "/.well-known/app-attest"
+    /// The app in a process of its own.
+    static let appProgram = ClientGateway.built("portcullis-app")
+
+    static var isPossible: Bool { ClientGateway.program != nil && appProgram != nil }
+
+    let folder: URL
+    let authority: TestAuthority
+    let origin: TestOrigin
+    let clock: ShiftedClock
+    let transport = ScriptedTransport(URLSessionTransport())
+    /// The device.
+    let service: ScriptedAttestationService
+    /// Where the app keeps its record.
+    var store: any EnrolmentStore = MemoryEnrolmentStore()
+    let gateway: ClientGateway
+
+    /// Starts origin and gateway.
+    ///
+    /// - `rules`: the list of rules, in YAML without indentation. Each that judges gets the app.
+    /// - `more`: further sections of the configuration.
+    /// - `script`: what the origin does.
+    init(
+        rules: String = ClientStand.orders,
+        more: String = "",
+        clock: ShiftedClock = ShiftedClock(),
+        script: @escaping TestOrigin.Script = TestOrigin.friendly
+    ) throws {
+        self.clock = clock
+        folder = FileManager.default.temporaryDirectory
+            .appending(path: "portcullis-client-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        authority = try TestAuthority()
+        let files = ["root.pem": authority.rootPEM, "authority.pem": authority.pem]
+        for (name, text) in files {
+            let file = folder.appending(path: name)
+            try text.write(to: file, atomically: true, encoding: .utf8)
+        }
+        origin = try TestOrigin(script: script)
+        service = ScriptedAttestationService(
+            try SoftwareAttestationService(
+                appID: Self.appID,
+                authority: authority,
+                folder: folder.appending(path: "device")
+            )
+        )
+        gateway = try ClientGateway(
+            in: folder,
+            Self.configuration(origin: origin.address, rules: rules, more: more)
+        )
+    }
+
+    /// Where challenges are asked for.
+    static let challenges = endpoints + "/challenges"
+    /// Where attestations are sent.
+    static let keys = endpoints + "/keys"
+
+    /// One rule that enforces all defaults, and one that asks for nothing.
+    static let orders = """
+        - { id: orders, match: { path: /orders/** }, mode: enforce, counter: { window: 64 } }
+        - { id: open, match: { path: /open/** }, mode: off }
+        """
+
+    private static func configuration(origin: String, rules: String, more: String) -> String {
+        let indented = rules.split(separator: "\n").map { line in
+            let mode = ["mode: enforce", "mode: observe"].first { line.contains($0) }
+            guard let mode else { return "  \(line)" }
+            return "  " + line.replacing(mode, with: "\(mode), apps: [\(appID)]")
+        }
+        return """
+            listen: [{ address: "127.0.0.1:0" }]
+            admin: { address: "127.0.0.1:0" }
+            lanes: 2
+            origins: { shop: { servers: ["\(origin)"] } }
+            apps: [{ id: \(appID), environments: [test], test_root: root.pem }]
+            store: { sqlite: portcullis.db }
+            default: { origin: shop, mode: off }
+            timeouts: { drain_idle: 100ms }
+            \(more)
+            rules:
+            \(indented.joined(separator: "\n"))
+
+            """
+    }
+
+    func end() {
+        gateway.kill()
+        origin.stop()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    // MARK: The app
+
+    /// A URL at the gateway.
+    func url(_ target: String) throws -> URL {
+        guard let url = URL(string: "http://127.0.0.1:\(gateway.port)\(target)") else {
+            throw URLError(.badURL)
+        }
+        return url
+    }
+
+    func request(_ method: String, _ target: String, _ content: String? = nil) throws -> URLRequest
+    {
+        var request = URLRequest(url: try url(target))
+        request.httpMethod = method
+        request.httpBody = content.map { Data($0.utf8) }
+        return request
+    }
+
+    /// The app, started anew: a session on the same store and the same device.
+    ///
+    /// It takes for granted that a route signs everything, unless `change` says otherwise.
+    func app(
+        _ change: (inout PortcullisConfiguration) throws -> Void = { _ in }
+    ) throws -> PortcullisSession {
+        var configuration = PortcullisConfiguration(endpoints: try url(Self.endpoints))
+        configuration.assumed = SigningRequirement()
+        configuration.clock = clock
+        // Delays in the middle of their ranges.
+        configuration.random = { 0.5 }
+        try change(&configuration)
+        return PortcullisSession(
+            configuration,
+            service: service,
+            store: store,
+            transport: transport
+        )
+    }
+
+    // MARK: What came of it
+
+    /// The verdicts on the requests that reached the origin, in the order of its connections.
+    var verdicts: [String] {
+        origin.requests.map { $0.head.value("App-Attest-Verdict") ?? "none" }
+    }
+
+    /// Keys made and attestations requested so far.
+    var cost: Cost {
+        let counts = service.counts
+        return Cost(keys: counts.keysMade, attestations: counts.attestationsRequested)
+    }
+}
+
+/// What an app has cost: keys on the device, and calls of Apple.
+struct Cost: Hashable, CustomStringConvertible {
+    var keys: Int
+    var attestations: Int
+
+    init(keys: Int, attestations: Int) { (self.keys, self.attestations) = (keys, attestations) }
+
+    var description: String { "\(keys) keys, \(attestations) attestations" }
+}
+
+extension PortcullisSession {
+    /// Sends a request and collects its answer.
+    func send(_ request: URLRequest) async throws -> ProvenResponse {
+        try await data(for: request).1
+    }
+
+    /// Sends many requests at once.
+    func sendAtOnce(_ count: Int, _ request: URLRequest) async throws -> [ProvenResponse] {
+        try await withThrowingTaskGroup(of: ProvenResponse.self) { group in
+            for _ in 0..<count { group.addTask { try await self.send(request) } }
+            var answers: [ProvenResponse] = []
+            for try await answer in group { answers.append(answer) }
+            return answers
+        }
+    }
+}

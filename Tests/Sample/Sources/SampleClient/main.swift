@@ -1,0 +1,19 @@
+import Foundation
+import FoundationNetworking
+import PortcullisClient
+import PortcullisClientTesting
+
+let (gateway, folder) = (URL(string: CommandLine.arguments[1])!, CommandLine.arguments[2])
+let pem = try String(contentsOfFile: folder + "/test-authority.pem", encoding: .utf8)
+let session = PortcullisSession(
+    PortcullisConfiguration(endpoints: gateway.appending(path: ".well-known/app-attest")),
+    service: try SoftwareAttestationService(
+        appID: "ABCDE12345.com.example.shop",
+        authority: TestAuthority(pem: pem),
+        folder: URL(filePath: folder + "/device")
+    ),
+    store: FileEnrolmentStore(file: URL(filePath: folder + "/record"))
+)
+let orders = URLRequest(url: gateway.appending(path: "v1/orders"))
+let (content, answer) = try await session.data(for: orders)
+print(answer.statusCode, String(decoding: content, as: UTF8.self))

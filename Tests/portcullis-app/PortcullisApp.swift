@@ -1,0 +1,67 @@
+import ClientKit
+import Foundation
+import PortcullisClient
+import PortcullisClientTesting
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// An app in a process of its own: it sends requests at once, says what it cost, and may end in the
+/// middle of an enrolment as if it were killed.
+@main enum PortcullisApp {
+    /// How it is to be called.
+    private static let usage =
+        "usage: portcullis-app ENDPOINTS APP-ID AUTHORITY.pem DEVICE-FOLDER STORE-FILE URL COUNT [PLACE]"
+
+    static func main() async throws {
+        let words = Array(CommandLine.arguments.dropFirst())
+        guard words.count >= 7, let endpoints = URL(string: words[0]),
+            let url = URL(string: words[5]), let count = Int(words[6])
+        else {
+            print(usage)
+            exit(2)
+        }
+        let place = words.count > 7 ? DeathPlace(rawValue: words[7]) : nil
+        let authority = try TestAuthority(pem: String(contentsOfFile: words[2], encoding: .utf8))
+        let service = ScriptedAttestationService(
+            try SoftwareAttestationService(
+                appID: words[1],
+                authority: authority,
+                folder: URL(filePath: words[3])
+            )
+        )
+        let transport = ScriptedTransport(URLSessionTransport())
+        place?.arm(service, transport)
+        var configuration = PortcullisConfiguration(endpoints: endpoints)
+        configuration.assumed = SigningRequirement()
+        let session = PortcullisSession(
+            configuration,
+            service: service,
+            store: FileEnrolmentStore(file: URL(filePath: words[4])),
+            transport: transport
+        )
+        let proven = await withTaskGroup(of: Bool.self) { group -> Int in
+            for _ in 0..<count {
+                group.addTask {
+                    guard let answer = try? await session.data(for: URLRequest(url: url)).1 else {
+                        return false
+                    }
+                    return answer.statusCode == 200 && answer.proof != .none(.notAsked)
+                }
+            }
+            var proven = 0
+            for await isProven in group where isProven { proven += 1 }
+            return proven
+        }
+        await session.close()
+        report(service, "proven=\(proven)")
+    }
+
+    /// Prints a line for the test.
+    static func report(_ service: ScriptedAttestationService, _ end: String) {
+        let counts = service.counts
+        print("keys=\(counts.keysMade) attestations=\(counts.attestationsRequested) \(end)")
+        fflush(nil)
+    }
+}
