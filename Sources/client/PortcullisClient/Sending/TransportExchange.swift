@@ -71,7 +71,13 @@ final class TransportExchange: Sendable {
     }
 
     func cancel() {
+        let hasEnded = state.withLock { $0.ending != nil }
         end(.failure(CancellationError()))
+        #if canImport(FoundationNetworking)
+            // It ends the process when a task is cancelled that was just told not to follow a
+            // redirect ("Received callback for HTTP redirection, but we're not waiting for it").
+            guard !hasEnded else { return }
+        #endif
         task.cancel()
     }
 
