@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// The catalog AppAttest.docc: its code is code that is compiled and run, and its links lead
-/// somewhere.
+/// The catalogs of the products: the code of AppAttest.docc is code that is compiled and run, and
+/// all links lead somewhere.
 @Suite struct DocumentationTests {
     private static let root = URL(filePath: #filePath).resolvingSymlinksInPath()
         .deletingLastPathComponent().appending(path: "../..").standardized
@@ -98,16 +98,19 @@ import Testing
         try body(folder)
     }
 
-    @Test func `the catalog is compiled without a warning, and every link leads somewhere`()
-        throws
-    {
+    @Test(arguments: ["attestation/AppAttest", "client/PortcullisClient"])
+    func `a catalog is compiled without a warning, and every link leads somewhere`(
+        target: String
+    ) throws {
+        let module = try #require(target.split(separator: "/").last).description
+        let catalog = Self.root.appending(path: "Sources/\(target)/\(module).docc")
         try Self.withFolder { folder in
-            _ = try Self.symbols(of: "AppAttest", in: folder)
+            _ = try Self.symbols(of: module, in: folder)
             let (status, printed) = try Self.run([
-                "docc", "convert", Self.catalog.path, "--additional-symbol-graph-dir", folder.path,
+                "docc", "convert", catalog.path, "--additional-symbol-graph-dir", folder.path,
                 "--output-path", folder.appending(path: "output").path,
-                "--fallback-display-name", "AppAttest",
-                "--fallback-bundle-identifier", "AppAttest", "--warnings-as-errors",
+                "--fallback-display-name", module,
+                "--fallback-bundle-identifier", module, "--warnings-as-errors",
             ])
             #expect(status == 0, "\(printed)")
         }

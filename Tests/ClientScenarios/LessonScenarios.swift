@@ -12,9 +12,11 @@ extension ClientScenarios {
     /// How an app comes to know what a route signs: from the plan, or from an answer.
     @Suite struct Lessons {
         private static let rules = """
-            - { id: fields, match: { path: /fields/** }, mode: enforce, headers: [idempotency-key, content-type] }
+            - { id: fields, match: { path: /fields/** }, mode: enforce,
+                headers: [idempotency-key, content-type] }
             - { id: partial, match: { path: /partial/** }, mode: enforce, sign: [method, target] }
-            - { id: quiet, match: { path: /quiet/** }, mode: enforce, challenge: none, sign: [method, target, body] }
+            - { id: quiet, match: { path: /quiet/** }, mode: enforce,
+                challenge: none, sign: [method, target, body] }
             - { id: whole, match: { path: /whole/** }, mode: enforce, sign: content }
             - { id: named, match: { path: /named/** }, mode: enforce, sign: challenge }
             - { id: open, match: { path: /open/** }, mode: off }

@@ -29,7 +29,8 @@ extension ClientScenarios {
             }
 
             var description: String {
-                "\(keys) keys, \(attestations) attestations, \(proven.map(String.init) ?? "none") proven"
+                let proven = proven.map(String.init) ?? "none"
+                return "\(keys) keys, \(attestations) attestations, \(proven) proven"
             }
         }
 

@@ -95,7 +95,8 @@ extension ClientScenarios {
         {
             let stand = try ClientStand(
                 rules: """
-                    - { id: photo, match: { path: /photos/** }, mode: enforce, body: { digest: streamed, limit: 64MiB } }
+                    - { id: photo, match: { path: /photos/** }, mode: enforce,
+                        body: { digest: streamed, limit: 64MiB } }
                     """
             )
             defer { stand.end() }
@@ -137,7 +138,8 @@ extension ClientScenarios {
             let stand = try ClientStand(
                 rules: """
                     - { id: money, match: { path: /money/** }, mode: enforce, counter: strict }
-                    - { id: other, match: { path: /other/** }, mode: enforce, counter: { window: 64 } }
+                    - { id: other, match: { path: /other/** }, mode: enforce,
+                        counter: { window: 64 } }
                     """
             )
             defer { stand.end() }

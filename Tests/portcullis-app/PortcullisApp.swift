@@ -12,7 +12,8 @@ import PortcullisClientTesting
 @main enum PortcullisApp {
     /// How it is to be called.
     private static let usage =
-        "usage: portcullis-app ENDPOINTS APP-ID AUTHORITY.pem DEVICE-FOLDER STORE-FILE URL COUNT [PLACE]"
+        "usage: portcullis-app ENDPOINTS APP-ID AUTHORITY.pem DEVICE-FOLDER STORE-FILE URL COUNT "
+        + "[PLACE]"
 
     static func main() async throws {
         let words = Array(CommandLine.arguments.dropFirst())

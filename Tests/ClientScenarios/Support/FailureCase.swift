@@ -50,9 +50,6 @@ struct FailureCase: Sendable {
             FailureCase("`attestKey`: the answer is lost") { stand in
                 stand.service.next(.attestKey, .workButFail(.serverUnavailable))
             },
-            FailureCase("`attestKey`: `invalidKey`, always") { stand in
-                stand.service.always(.attestKey, .fail(.invalidKey))
-            },
         ]
 
     private static let assertions =

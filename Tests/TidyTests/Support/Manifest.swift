@@ -13,7 +13,7 @@ struct Manifest {
     private let byName: [String: Target]
 
     /// Reads the entries of the target list: `.part("Name", in: "group", uses: ["Other"] + list)`,
-    /// `.program(…)`, `.faulty(…)`, `.bridge(…)`, `.tests(…)`, `.scenarios(…)`, `.support(…)`,
+    /// `.program(…)`, `.testProgram(…)`, `.bridge(…)`, `.tests(…)`, `.scenarios(…)`, `.support(…)`,
     /// `.sample(…)` and the package manager's own forms.
     init(source: SwiftSource) {
         var reader = Reader(source: source)
@@ -82,7 +82,7 @@ extension Manifest {
         private static func kind(_ word: String) -> Target.Kind? {
             switch word {
             case "part", "target": .part
-            case "program", "faulty", "executableTarget": .program
+            case "program", "testProgram", "executableTarget": .program
             case "bridge": .cLibrary
             case "tests", "testTarget", "scenarios", "support", "sample": .tests
             default: nil

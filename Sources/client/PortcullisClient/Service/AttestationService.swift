@@ -3,7 +3,7 @@ public import Foundation
 /// What makes keys, has them attested, and signs with them: the device, or software in its place.
 ///
 /// The three calls are those of Apple's `DCAppAttestService`, and so is what they may throw. Use
-/// ``AppAttestService`` on devices. Simulators, tests and Linux bring a service of their own, and
+/// `AppAttestService` on devices. Simulators, tests and Linux bring a service of their own, and
 /// the gateway admits its keys only where its configuration trusts their authority.
 ///
 /// ``PortcullisSession`` never attests two keys at a time, and never calls a key's
