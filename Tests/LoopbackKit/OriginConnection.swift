@@ -55,7 +55,7 @@ package final class OriginConnection: Sendable {
     ) throws {
         let length = "Content-Length: \(body.utf8.count)\r\n"
         let content = request.method == "HEAD" ? "" : body
-        try wire.send("HTTP/1.1 \(status) Fine\r\n\(length)\(fields)\r\n\(content)")
+        try wire.send("HTTP/1.1 \(status) OK\r\n\(length)\(fields)\r\n\(content)")
     }
 
     /// Waits for the gateway to end the connection; what it sent before is dropped.

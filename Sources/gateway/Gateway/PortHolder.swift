@@ -9,19 +9,15 @@ struct PortHolder {
     /// As a message shows it: `portcullis (process 1234)`.
     var text: String { "\(name) (process \(process))" }
 
-    /// How often /proc is read, and milliseconds between two readings: it is no snapshot, and may
-    /// miss what is there while other sockets and descriptors come and go. The start has failed by
-    /// then, so that the wait of half a second at most costs nobody anything.
-    private static let attempts = 25
-    private static let pause: Duration = .milliseconds(20)
+    /// How often /proc is read: it is no snapshot, and may miss what is there while other sockets
+    /// and descriptors come and go. The start has failed by then, so that some more readings cost
+    /// nobody anything.
+    private static let attempts = 50
 
     /// `nil` when no process is found, or the one that listens belongs to another user.
     init?(listeningOn port: UInt16) {
         for _ in 0..<Self.attempts {
-            guard let found = Self.holder(of: port) else {
-                Thread.sleep(forTimeInterval: Self.pause / .seconds(1))
-                continue
-            }
+            guard let found = Self.holder(of: port) else { continue }
             process = found
             name = Self.lines("/proc/\(found)/comm").first ?? "a process"
             return
