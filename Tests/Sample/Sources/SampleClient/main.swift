@@ -3,7 +3,8 @@ import FoundationNetworking
 import PortcullisClient
 import PortcullisClientTesting
 
-let (gateway, folder) = (URL(string: CommandLine.arguments[1])!, CommandLine.arguments[2])
+guard let gateway = URL(string: CommandLine.arguments[1]) else { fatalError("no address") }
+let folder = CommandLine.arguments[2]
 let pem = try String(contentsOfFile: folder + "/test-authority.pem", encoding: .utf8)
 let session = PortcullisSession(
     PortcullisConfiguration(endpoints: gateway.appending(path: ".well-known/app-attest")),
