@@ -303,7 +303,7 @@ let package = Package(
         // Sources/tools: for tests, demonstration and load. Never linked into the gateway.
         .part("SoftwareAuthenticator", in: "tools", uses: device),
         .part("LoadGenerator", in: "tools", uses: policy + sockets + load),
-        .program("portcullis-demo", in: "tools", uses: policy + commands + stand),
+        .program("portcullis-demo", in: "tools", uses: policy + commands + stand + app),
         .program("portcullis-load", in: "tools", uses: policy + sockets + client),
 
         // Tests.

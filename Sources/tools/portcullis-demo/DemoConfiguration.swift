@@ -10,6 +10,9 @@ enum DemoConfiguration {
           - id: \(Phone.appID)
             environments: [test]                 # devices made of software, and their root
             test_root: software-root.pem
+          - id: \(PackagedApp.appID)
+            environments: [test]                 # the keys of the client package's stand-in
+            test_root: package-root.pem
         store: { sqlite: portcullis.db }
         log: { access: ./access.log, level: error }
         default: { origin: shop, mode: deny }    # what no rule is for does not exist
@@ -37,6 +40,17 @@ enum DemoConfiguration {
             apps: [\(Phone.appID)]
             rollout: { percent: 50%, by: key, salt: checkout }
             sign: [method, target]
+          - id: cart
+            match: { method: [GET], path: /v1/cart }
+            mode: enforce
+            apps: [\(PackagedApp.appID)]
+            counter: { window: 64 }
+          - id: timeline
+            match: { method: [GET], path: /v1/timeline }
+            mode: enforce
+            apps: [\(PackagedApp.appID)]
+            accept: [assertion, session]         # an assertion for a while
+            counter: { window: 64 }
 
         """
     }

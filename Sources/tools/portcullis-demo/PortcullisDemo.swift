@@ -10,6 +10,8 @@ import ArgumentParser
 //   Origin           a small blocking server that records what it saw, complete or aborted
 //   Sighting         one request as the origin saw it
 //   Phone            the app's side: a software key that asks for challenges and signs requests
+//   PackagedApp      another app's side: the client package, on a device that counts
+//   CountedService   a device that counts what Apple would count
 //   Call, Answer     a request as it is sent, and what came back
 //   MessageReader    heads and contents off a blocking socket, for origin and phone alike
 //   DemoFolder       the temporary folder with configuration, store, log and test root

@@ -12,6 +12,8 @@ final class Stage {
     let origin: Origin
     /// Makes devices that the gateway's configuration trusts.
     let authority: SoftwareAuthority
+    /// Another phone, whose app has the client package.
+    let app: PackagedApp
     /// Where clients connect, on 127.0.0.1.
     let port: UInt16
     /// Where operators connect, on 127.0.0.1.
@@ -34,6 +36,8 @@ final class Stage {
         do throws(DemoError) {
             authority = SoftwareAuthority(madeAt: Self.now)
             _ = try folder.write("software-root.pem", authority.rootPEM)
+            app = try PackagedApp(folder)
+            _ = try folder.write("package-root.pem", app.rootPEM)
             origin = try Origin()
             let text = DemoConfiguration.text(origin: origin.port)
             let file = try folder.write("portcullis.yaml", text)

@@ -11,6 +11,7 @@ protocol Step: Sendable {
 enum Story {
     static let steps: [any Step] = [
         UnprovenRequest(), FirstEnrolment(), AdmittedRequest(), ReplayedRequest(),
-        TamperedRequest(), StreamedUpload(), RevokedKey(), PartialRollout(), CountedVerdicts(),
+        TamperedRequest(), StreamedUpload(), RevokedKey(), PartialRollout(), ClientPackage(),
+        CountedVerdicts(),
     ]
 }

@@ -1,0 +1,93 @@
+import Dispatch
+import Foundation
+import FoundationNetworking
+import PortcullisClient
+import PortcullisClientTesting
+import Synchronization
+
+/// An app with the client package in it, on a phone whose keys are files of the story's folder.
+final class PackagedApp: Sendable {
+    static let appID = "DEMO123456.com.example.reader"
+
+    /// The root that the gateway trusts for it, in PEM.
+    let rootPEM: String
+    private let service: CountedService
+    private let keys: URL
+    private let session = Mutex<PortcullisSession?>(nil)
+
+    init(_ folder: DemoFolder) throws(DemoError) {
+        keys = URL(filePath: folder.file("phone-keys"))
+        do {
+            let authority = try TestAuthority()
+            rootPEM = authority.rootPEM
+            service = CountedService(
+                try SoftwareAttestationService(
+                    appID: Self.appID,
+                    authority: authority,
+                    folder: keys
+                )
+            )
+        } catch {
+            throw DemoError("no software device: \(error)")
+        }
+    }
+
+    /// How many keys the phone made, and how often Apple would have been asked to attest one.
+    var counts: CountedService.Counts { service.counts }
+
+    /// What an app writes: `try await session.data(for: request)`.
+    func get(_ path: String, gateway port: UInt16) throws(DemoError) -> ProvenResponse {
+        let session = try open(port)
+        guard let url = URL(string: "http://127.0.0.1:\(port)\(path)") else {
+            throw DemoError("\(path) makes no URL")
+        }
+        let outcome = Outcome()
+        let done = DispatchSemaphore(value: 0)
+        Task {
+            let answer: Result<ProvenResponse, DemoError>
+            do {
+                answer = .success(try await session.data(for: URLRequest(url: url)).1)
+            } catch {
+                answer = .failure(DemoError("the package sent nothing: \(error)"))
+            }
+            outcome.answer.withLock { $0 = answer }
+            done.signal()
+        }
+        guard done.wait(timeout: .now() + .seconds(30)) == .success,
+            let answer = outcome.answer.withLock({ $0 })
+        else { throw DemoError("the package did not answer in 30 s") }
+        return try answer.get()
+    }
+
+    /// The phone forgets its keys, as after a restored backup. The app's record of them stays.
+    func loseKeys() throws(DemoError) {
+        do {
+            for file in try FileManager.default.contentsOfDirectory(atPath: keys.path) {
+                try FileManager.default.removeItem(at: keys.appending(path: file))
+            }
+        } catch {
+            throw DemoError("the phone's keys can't be removed: \(error)")
+        }
+    }
+
+    private func open(_ port: UInt16) throws(DemoError) -> PortcullisSession {
+        guard let endpoints = URL(string: "http://127.0.0.1:\(port)\(Phone.endpoints)") else {
+            throw DemoError("port \(port) makes no URL")
+        }
+        return session.withLock { session in
+            if let session { return session }
+            let opened = PortcullisSession(
+                PortcullisConfiguration(endpoints: endpoints),
+                service: service,
+                store: MemoryEnrolmentStore()
+            )
+            session = opened
+            return opened
+        }
+    }
+
+    /// Where the answer is put for the thread that tells the story.
+    private final class Outcome: Sendable {
+        let answer = Mutex<Result<ProvenResponse, DemoError>?>(nil)
+    }
+}
