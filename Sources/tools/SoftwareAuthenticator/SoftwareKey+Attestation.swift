@@ -5,7 +5,7 @@ internal import StrictCBOR
 
 extension SoftwareKey {
     /// An attestation of this key for a challenge of the gateway, as an app makes it that hands
-    /// SHA-256 of the client data to `attestKey` (``EnrolmentLines``).
+    /// SHA-256 of the client data to `attestKey` (`EnrolmentLines` of RequestBinding).
     ///
     /// - Parameters:
     ///   - challenge: the text of the enrolment challenge.
