@@ -13,7 +13,7 @@ import Testing
         ("public", true), ("PUBLIC", true), ("max-age=60", true), ("max-age=0", true),
         ("s-maxage=1", true), ("must-revalidate", true), ("proxy-revalidate", true),
         ("no-transform", true), ("immutable", true), ("max-age=60, public", true),
-        ("no-store", false), ("No-Store", false), ("private", false), ("no-cache", false),
+        ("no-store", false), ("No-Store", false), ("private", false), ("no-cache", true),
         ("private, max-age=60", false), ("max-age=60,private", false),
         ("max-age=0, private, must-revalidate", false),
         ("no-cache, no-store, max-age=0, must-revalidate", false), ("no-cache, private", false),
@@ -40,6 +40,12 @@ import Testing
     ) throws {
         #expect(try mayBeShared(["Cache-Control: \(value)"]) == isShared)
         #expect(try mayBeShared(["cache-control: \(value)"], answering: .post) == isShared)
+    }
+
+    @Test func `a 304 goes into a response that is kept`() throws {
+        let text = "HTTP/1.1 304 Not Modified\r\nCache-Control: private\r\n\r\n"
+        let octets = Array(text.utf8)
+        #expect(try ResponseHead.reading(text).mayBeShared(octets.span, answering: .get))
     }
 
     @Test(arguments: [

@@ -20,6 +20,7 @@ import Testing
 
     @Test(arguments: [
         "", "Basic realm=\"AppAttest\"", "AppAttest", "AppAttestation error=\"x\"",
+        "Basic AppAttest error=x", "Basic realm=x AppAttest error=x",
         "Bearer error=\"key-unknown\", next=\"enrol\"", "AppAttest next=\"enrol\"", ",,,", "\"",
         "AppAttest error=\"x",
     ])

@@ -56,7 +56,7 @@ package struct Explanation: Sendable {
     /// - key: the client's key. Without it, the rule's key id field names the key.
     /// - client: the address by which a request without a key id is put into a bucket.
     /// - now: the moment for which a schedule is worked out.
-    /// - lookUp: asks the store about a key; `nil` when nobody wants to know.
+    /// - lookUp: asks the store about a key; `nil` for not to ask.
     package init(
         _ sketch: RequestSketch,
         _ configuration: GatewayConfiguration,

@@ -10,8 +10,8 @@ struct PortHolder {
     var text: String { "\(name) (process \(process))" }
 
     /// How often /proc is read: it is no snapshot, and may miss what is there while other sockets
-    /// and descriptors come and go. The start has failed by then, so that some more readings cost
-    /// nobody anything.
+    /// and descriptors come and go. The start has failed by then, so the readings delay
+    /// no request.
     private static let attempts = 50
 
     /// `nil` when no process is found, or the one that listens belongs to another user.

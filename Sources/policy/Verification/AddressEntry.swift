@@ -27,7 +27,7 @@ package struct AddressEntry: Sendable {
         rate.take(from: row.slots[way].enrolments, now: now)
     }
 
-    /// Gives the queue of those of this address who are over its share.
+    /// The queue of the callers of this address that are over its share.
     func enqueueEnrolment(_ body: (borrowing Atomic<UInt64>) -> UInt64) -> UInt64 {
         body(row.slots[way].enrolmentQueue)
     }

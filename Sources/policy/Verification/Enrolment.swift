@@ -23,7 +23,7 @@ package final class Enrolment: Sendable {
     package enum Action: Sendable {
         /// Answer with these challenges, which are good for so many seconds.
         case challenges(ChallengePurpose, [String], lifetimeSeconds: Int64)
-        /// Answer that the key is enrolled: now, or since long.
+        /// Answer that the key is enrolled: by this call or an earlier one.
         case enrolled(KeyID, isNew: Bool)
         case refuse(EnrolmentRefusal)
         /// Store this key, then say how it went to ``stored(_:spending:)``.

@@ -1,6 +1,6 @@
 /// Why a call of the enrolment endpoints is turned away, and what its answer carries.
 ///
-/// It never carries a challenge: that would be one that nobody has admitted.
+/// It never carries a challenge: a new one has to be admitted first.
 package struct EnrolmentRefusal: Error, Sendable {
     package let refusal: Refusal
     /// Seconds to wait, where there is too much now.

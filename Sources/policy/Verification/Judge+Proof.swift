@@ -37,7 +37,7 @@ extension Judge {
         guard let keyText = fields.keyID, let assertionText = fields.assertion else {
             return .unproven(Self.unproven(rule, fields, named(fields, octets)))
         }
-        // Where the challenge is part of the content, a copy in the head is nobody's business.
+        // Where the challenge is part of the content, a copy in the head is not looked at.
         let isInHead = rule.challenge != .none && rule.challengeSource == .field
         let challenge = isInHead ? fields.challenge : nil
         func refused(_ refusal: Refusal) -> ProofReading {
@@ -60,7 +60,7 @@ extension Judge {
     }
 
     /// Reads the fields of a session: each once, and nothing of an assertion beside them. Which of
-    /// two proofs counts would be a matter of taste.
+    /// two proofs counts, no specification says.
     private func readSession(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,

@@ -7,7 +7,7 @@ struct ProofFields {
     var assertion: Range<Int>?
     var challenge: Range<Int>?
     var isUnsupported = false
-    /// One of them occurs twice: which one counts would be a matter of taste.
+    /// One of them occurs twice: no specification says which one counts.
     var isAmbiguous = false
 
     /// Whether none of an assertion's fields is there.

@@ -33,7 +33,9 @@ extension ProxyLane {
     private func alarmRang(_ alarm: Alarm) {
         commitWatch = .off(alarm)
         let now = MonotonicClock.nanoseconds
-        while let waiting = commitQueue.next(since: now &- commitNanoseconds) {
+        // The time may be longer than the machine is up, after a reload.
+        let latest = now > commitNanoseconds ? now - commitNanoseconds : 0
+        while let waiting = commitQueue.next(since: latest) {
             tally.add(.commitWait, nanoseconds: now &- waiting.since)
             waiting.exchange.commitTimedOut()
         }

@@ -33,18 +33,28 @@ struct AuthenticateField: Hashable, Sendable {
     private static func parameters(_ text: String) -> [String: String]? {
         var reader = FieldReader(text)
         var found: [String: String]?
+        // A scheme begins an element of the list; a word elsewhere is none.
+        var beginsElement = true
         while !reader.isAtEnd {
             reader.skipSpace()
-            if reader.take(",") { continue }
+            if reader.take(",") {
+                beginsElement = true
+                continue
+            }
             guard let scheme = reader.token() else { break }
             reader.skipSpace()
-            let isOurs = scheme.lowercased() == "appattest" && found == nil
+            let isOurs = beginsElement && scheme.lowercased() == "appattest" && found == nil
+            beginsElement = false
             if isOurs { found = [:] }
             // A scheme has parameters, or one text of 68 characters that never begins one.
             while true {
                 reader.skipSpace()
-                while reader.take(",") { reader.skipSpace() }
+                while reader.take(",") {
+                    beginsElement = true
+                    reader.skipSpace()
+                }
                 guard let (name, value) = reader.parameter() else { break }
+                beginsElement = false
                 if isOurs, found?[name] == nil { found?[name] = value }
             }
             while reader.take("=") || reader.take("/") {}

@@ -32,7 +32,8 @@ extension FieldSection {
             var list = ListElements(field.value)
             while let element = list.next(octets) {
                 // A scheme is never followed by "=": behind it is a space and a parameter.
-                if !element.hasValue { isOwn = Self.isOwnScheme(octets, element.name) }
+                if !element.hasValue { isOwn = false }
+                if Self.hasOwnScheme(octets, element.range) { isOwn = true }
                 guard !isOwn else { continue }
                 out.append(separator)
                 out.append(octets, element.range)
@@ -40,12 +41,51 @@ extension FieldSection {
             }
             if list.isMalformed {
                 out.removeLast(out.count - start)
-                // Nobody can say to what the next line's parameters belong.
+                // It is not known to what the next line's parameters belong.
                 isOwn = true
             } else if out.count > start {
                 out.appendLineEnd()
             }
         }
+    }
+
+    /// Whether the scheme stands in an element as a word that is no parameter's value. It may stand
+    /// behind other words, as in `Basic realm="x" AppAttest error="y"`: some readers take each word
+    /// for a new scheme.
+    private static func hasOwnScheme(_ octets: Span<UInt8>, _ element: Range<Int>) -> Bool {
+        var index = element.lowerBound
+        var isValue = false
+        while index < element.upperBound {
+            let octet = octets[index]
+            if octet == UInt8(ascii: "\"") {
+                index = endOfQuoted(octets, index..<element.upperBound)
+                isValue = false
+                continue
+            }
+            let start = index
+            while index < element.upperBound, OctetSet.token.contains(octets[index]) { index += 1 }
+            guard index > start else {
+                if !Octet.isBlank(octet) { isValue = octet == UInt8(ascii: "=") }
+                index += 1
+                continue
+            }
+            if !isValue, isOwnScheme(octets, start..<index) { return true }
+            isValue = false
+        }
+        return false
+    }
+
+    /// The place behind the quoted string at the beginning of a range.
+    private static func endOfQuoted(_ octets: Span<UInt8>, _ range: Range<Int>) -> Int {
+        var index = range.lowerBound + 1
+        while index < range.upperBound {
+            switch octets[index] {
+            case UInt8(ascii: "\""): return index + 1
+            case UInt8(ascii: "\\"): index += 2
+            default: index += 1
+            }
+        }
+        return range.upperBound
     }
 
     private static func isOwnScheme(_ octets: Span<UInt8>, _ word: Range<Int>) -> Bool {

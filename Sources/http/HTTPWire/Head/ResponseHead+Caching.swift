@@ -4,8 +4,11 @@ extension ResponseHead {
     ///
     /// What is for one client does not belong into such a response. In doubt the answer is yes:
     ///
-    /// - Cache-Control says it, unless it has `no-store`, `private` or `no-cache` for the whole
-    ///   response and neither `public` nor `s-maxage`. What can't be read says it too.
+    /// - A 304 does, whatever it says: a cache updates the response that it keeps with its fields
+    ///   (§4.3.4).
+    /// - Cache-Control says it, unless it has `no-store` or `private` for the whole response and
+    ///   neither `public` nor `s-maxage`. What can't be read says it too, and so does `no-cache`: a
+    ///   cache may keep the response, and asks before it answers another client with it (§5.2.2.4).
     /// - A field for certain caches (RFC 9213) says it in the same way; such caches read nothing
     ///   else.
     /// - Without Cache-Control: Expires, unless it has expired by its form (`0`, `-1`); else
@@ -17,6 +20,7 @@ extension ResponseHead {
     ///
     /// - method: of the request that it answers.
     package func mayBeShared(_ octets: Span<UInt8>, answering method: Method) -> Bool {
+        if status == 304 { return true }
         let said = fields.kinds.intersection(.caching)
         guard !said.isEmpty else { return false }
         if losesCachingField { return true }
@@ -58,7 +62,7 @@ private struct CacheDirectives {
     private var hasNoStore = false
     /// RFC 9111 §5.2.2.3: caches that understand the response disregard `no-store` beside it.
     private var hasMustUnderstand = false
-    /// `private` or `no-cache`. With names of fields, they are about these fields alone.
+    /// `private`. With names of fields, it is about these fields alone.
     private var keepsAll = false
     /// `public` or `s-maxage`.
     private var invites = false
@@ -85,7 +89,7 @@ private struct CacheDirectives {
         }
         if isNamed("no-store") {
             hasNoStore = true
-        } else if isNamed("private") || isNamed("no-cache") {
+        } else if isNamed("private") {
             if !directive.hasValue { keepsAll = true }
         } else if isNamed("must-understand") {
             hasMustUnderstand = true

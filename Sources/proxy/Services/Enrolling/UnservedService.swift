@@ -1,4 +1,4 @@
-/// Stands in a table that is only searched: it answers as a path that nobody serves.
+/// Stands in a table that is only searched: it answers as an unknown path does.
 struct UnservedService: Service {
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
         .now(ServiceResult(.fault(.endpointUnknown)))
