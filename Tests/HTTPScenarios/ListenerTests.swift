@@ -54,7 +54,9 @@ extension Scenarios {
             }
             let what = try #require(error?.what)
             #expect(what.hasPrefix("can't listen on \(taken): address in use by "))
-            #expect(what.hasSuffix("(process \(getpid()))"))
+            // While other suites hold thousands of sockets, /proc may not show the holder.
+            let isNamed = what.hasSuffix("(process \(getpid()))")
+            #expect(isNamed || what.hasSuffix("another process (ss -ltnp shows which)"))
             // All clients are still the first one's, on both of its lanes.
             for _ in 0..<20 { #expect(try first.ask(Self.get).status == 200) }
         }
