@@ -10,9 +10,8 @@ struct PortHolder {
     var text: String { "\(name) (process \(process))" }
 
     /// How often /proc is read: it is no snapshot, and may miss what is there while other sockets
-    /// and descriptors come and go. The start has failed by then, so the readings delay
-    /// no request.
-    private static let attempts = 50
+    /// and descriptors come and go.
+    private static let attempts = 5
 
     /// `nil` when no process is found, or the one that listens belongs to another user.
     init?(listeningOn port: UInt16) {
@@ -51,8 +50,11 @@ struct PortHolder {
     // only mean that the holder's name is not known.
 
     private static func lines(_ file: String) -> [String] {
-        guard let text = try? String(contentsOfFile: file, encoding: .utf8) else { return [] }
-        return text.split(separator: "\n").map(String.init)
+        // A file of /proc gives a page at a time and says that its size is 0. String(contentsOfFile:)
+        // stops behind the first page, which has some 26 sockets.
+        guard let handle = FileHandle(forReadingAtPath: file), let data = try? handle.readToEnd()
+        else { return [] }
+        return String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
     }
 
     private static func entries(_ folder: String) -> [String] {
