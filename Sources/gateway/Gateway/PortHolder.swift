@@ -50,8 +50,8 @@ struct PortHolder {
     // only mean that the holder's name is not known.
 
     private static func lines(_ file: String) -> [String] {
-        // A file of /proc gives a page at a time and says that its size is 0. String(contentsOfFile:)
-        // stops behind the first page, which has some 26 sockets.
+        // A file of /proc gives a page at a time and says that its size is 0.
+        // String(contentsOfFile:) stops behind the first page, which has some 26 sockets.
         guard let handle = FileHandle(forReadingAtPath: file), let data = try? handle.readToEnd()
         else { return [] }
         return String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
