@@ -98,7 +98,21 @@ import Testing
         try body(folder)
     }
 
-    @Test(arguments: ["attestation/AppAttest", "client/PortcullisClient"])
+    /// The targets that have a catalog, as `group/target`.
+    private static let documented = [
+        "attestation/AppAttest", "client/PortcullisClient", "policy/RequestBinding",
+        "tools/SoftwareAuthenticator",
+    ]
+
+    @Test func `every catalog below Sources is compiled by a test`() throws {
+        let sources = Self.root.appending(path: "Sources")
+        let names = try FileManager.default.subpathsOfDirectory(atPath: sources.path)
+        let targets = names.filter { $0.hasSuffix(".docc") }
+            .map { $0.split(separator: "/").dropLast().joined(separator: "/") }
+        #expect(targets.sorted() == Self.documented)
+    }
+
+    @Test(arguments: documented)
     func `a catalog is compiled without a warning, and every link leads somewhere`(
         target: String
     ) throws {
