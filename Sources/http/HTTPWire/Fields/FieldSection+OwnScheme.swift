@@ -58,7 +58,8 @@ extension FieldSection {
         while index < element.upperBound {
             let octet = octets[index]
             if octet == UInt8(ascii: "\"") {
-                index = endOfQuoted(octets, index..<element.upperBound)
+                let quoted = index..<element.upperBound
+                index = ListElements.endOfQuoted(octets, quoted) ?? element.upperBound
                 isValue = false
                 continue
             }
@@ -73,19 +74,6 @@ extension FieldSection {
             isValue = false
         }
         return false
-    }
-
-    /// The place behind the quoted string at the beginning of a range.
-    private static func endOfQuoted(_ octets: Span<UInt8>, _ range: Range<Int>) -> Int {
-        var index = range.lowerBound + 1
-        while index < range.upperBound {
-            switch octets[index] {
-            case UInt8(ascii: "\""): return index + 1
-            case UInt8(ascii: "\\"): index += 2
-            default: index += 1
-            }
-        }
-        return range.upperBound
     }
 
     private static func isOwnScheme(_ octets: Span<UInt8>, _ word: Range<Int>) -> Bool {

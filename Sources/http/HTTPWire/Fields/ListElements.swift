@@ -65,18 +65,22 @@ struct ListElements {
     }
 
     private mutating func skipQuoted(_ octets: Span<UInt8>) -> Bool {
-        position += 1
-        while position < end {
-            switch octets[position] {
-            case UInt8(ascii: "\""):
-                position += 1
-                return true
-            case UInt8(ascii: "\\"): position += 2
-            default: position += 1
+        let behind = Self.endOfQuoted(octets, position..<end)
+        position = behind ?? end
+        return behind != nil
+    }
+
+    /// The place behind the quoted string (RFC 9110 §5.6.4) at the beginning of a range; `nil` when
+    /// it has no end there.
+    static func endOfQuoted(_ octets: Span<UInt8>, _ range: Range<Int>) -> Int? {
+        var index = range.lowerBound + 1
+        while index < range.upperBound {
+            switch octets[index] {
+            case UInt8(ascii: "\""): return index + 1
+            case UInt8(ascii: "\\"): index += 2
+            default: index += 1
             }
         }
-        // An escape at the very end led one byte too far.
-        position = end
-        return false
+        return nil
     }
 }
