@@ -18,6 +18,26 @@ extension ClientScenarios {
             try #require(stand.origin.requests.last)
         }
 
+        /// Sends a request with its content as `data`, as a `stream`, or from a file.
+        private static func send(
+            _ bytes: Data,
+            as kind: String,
+            _ request: URLRequest,
+            _ app: PortcullisSession,
+            _ stand: ClientStand
+        ) async throws -> ProvenResponse {
+            var request = request
+            switch kind {
+            case "data": request.httpBody = bytes
+            case "stream": request.httpBodyStream = InputStream(data: bytes)
+            default:
+                let file = stand.folder.appending(path: "content")
+                try bytes.write(to: file)
+                return try await app.upload(for: request, fromFile: file).1
+            }
+            return try await app.send(request)
+        }
+
         /// The sample dropped the caller's content, sent an empty one, and got verdict pass for it.
         @Test(arguments: ["data", "stream", "file", "empty", "none", "pieces"])
         func `content of each kind reaches the origin as it was given`(kind: String) async throws {
@@ -26,18 +46,10 @@ extension ClientScenarios {
             let app = try stand.app()
             var request = try stand.request("POST", "/orders/1")
             let bytes = Data(Self.content.utf8)
-            let file = stand.folder.appending(path: "content")
-            try bytes.write(to: file)
             let answer: ProvenResponse
             switch kind {
-            case "data":
-                request.httpBody = bytes
-                answer = try await app.send(request)
-            case "stream":
-                request.httpBodyStream = InputStream(data: bytes)
-                answer = try await app.send(request)
-            case "file":
-                answer = try await app.upload(for: request, fromFile: file).1
+            case "data", "stream", "file":
+                answer = try await Self.send(bytes, as: kind, request, app, stand)
             case "empty":
                 request.httpBody = Data()
                 answer = try await app.send(request)
@@ -69,21 +81,9 @@ extension ClientScenarios {
             #expect(try await app.send(stand.request("GET", "/orders/1")).statusCode == 200)
             // Challenges of the process before are unknown to the next one.
             try stand.gateway.restart()
-            var request = try stand.request("POST", "/orders/2")
+            let request = try stand.request("POST", "/orders/2")
             let bytes = Data(Self.content.utf8)
-            let file = stand.folder.appending(path: "content")
-            try bytes.write(to: file)
-            let answer: ProvenResponse
-            switch kind {
-            case "data":
-                request.httpBody = bytes
-                answer = try await app.send(request)
-            case "stream":
-                request.httpBodyStream = InputStream(data: bytes)
-                answer = try await app.send(request)
-            default:
-                answer = try await app.upload(for: request, fromFile: file).1
-            }
+            let answer = try await Self.send(bytes, as: kind, request, app, stand)
             #expect(answer.statusCode == 200)
             #expect(answer.tries == 2)
             #expect(try last(stand).body == Array(bytes))

@@ -1,34 +1,13 @@
-import Foundation
+import TestSupport
 import Testing
 
 @testable import PortcullisClient
 
 /// The gateway's own matching, in vectors that its tests read too.
 @Suite struct PlanVectorTests {
-    private struct Vectors: Decodable {
-        struct Path: Decodable {
-            let pattern: String
-            let path: String
-            let matches: Bool
-        }
+    private let vectors: MatchingVectors
 
-        struct Host: Decodable {
-            let pattern: String
-            let host: String
-            let matches: Bool
-        }
-
-        let paths: [Path]
-        let hosts: [Host]
-    }
-
-    private let vectors: Vectors
-
-    init() throws {
-        let file = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../Vectors/plan/matching.json").standardized
-        vectors = try JSONDecoder().decode(Vectors.self, from: Data(contentsOf: file))
-    }
+    init() throws { vectors = try .load() }
 
     @Test func `paths match as the gateway matches them`() {
         #expect(vectors.paths.count > 20)

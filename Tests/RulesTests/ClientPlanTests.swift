@@ -8,33 +8,6 @@ import Testing
 
 /// The plan that apps are shipped with.
 @Suite struct ClientPlanTests {
-    /// The vectors that apps and gateway share.
-    private struct Vectors: Decodable {
-        struct Path: Decodable {
-            let pattern: String
-            let path: String
-            let matches: Bool
-        }
-        struct Host: Decodable {
-            let pattern: String
-            let host: String
-            let matches: Bool
-        }
-        struct Method: Decodable {
-            let pattern: [String]
-            let method: String
-            let matches: Bool
-        }
-        let paths: [Path]
-        let hosts: [Host]
-        let methods: [Method]
-
-        static func load() throws -> Vectors {
-            let file = SoftwareVectorFiles.folder.appendingPathComponent("plan/matching.json")
-            return try JSONDecoder().decode(Vectors.self, from: Data(contentsOf: file))
-        }
-    }
-
     private struct Plan: Decodable {
         struct Entry: Decodable {
             let name: String?
@@ -91,7 +64,7 @@ import Testing
     // MARK: Matching
 
     @Test func `the gateway matches paths, hosts and methods as the shared vectors say`() throws {
-        let vectors = try Vectors.load()
+        let vectors = try MatchingVectors.load()
         for one in vectors.paths {
             let set = try Self.set([
                 Self.rule(0, RouteMatch(path: try PathPattern(one.pattern)))
@@ -152,7 +125,7 @@ import Testing
     }
 
     @Test func `an app's matching agrees with the shared vectors`() throws {
-        for one in try Vectors.load().paths {
+        for one in try MatchingVectors.load().paths {
             #expect(
                 AppMatching.matches(path: one.path, one.pattern) == one.matches,
                 "\(one.pattern) \(one.path)"

@@ -100,13 +100,7 @@ final class Prover: Sendable {
                 }
             }
             var settled = settled(request, content, requirement)
-            let signed = SignedBytes(
-                method: request.method,
-                target: request.target,
-                digest: content.digest,
-                content: content.content,
-                request: settled
-            )
+            let signed = SignedBytes(request, content, settled: settled)
             guard let data = signed.clientData(requirement.form, challenge: challenge) else {
                 return bare(request, .requestUnfit, fields)
             }
@@ -191,13 +185,7 @@ final class Prover: Sendable {
         guard let ticket = await sessions.ticket(opener: opener) else { return nil }
         let lease = ProofLease { [sessions] in await sessions.ended(ticket) }
         var settled = settled(request, content, requirement)
-        let signed = SignedBytes(
-            method: request.method,
-            target: request.target,
-            digest: content.digest,
-            content: content.content,
-            request: settled
-        )
+        let signed = SignedBytes(request, content, settled: settled)
         guard let data = signed.clientData(requirement.form, sequence: ticket.sequence) else {
             return nil
         }

@@ -14,6 +14,15 @@ struct SignedBytes: Sendable {
     /// All fields that are sent.
     let request: URLRequest
 
+    /// - settled: the request as it will be sent, but for the proof.
+    init(_ request: CanonicalRequest, _ content: ReplayableContent, settled: URLRequest) {
+        method = request.method
+        target = request.target
+        digest = content.digest
+        self.content = content.content
+        self.request = settled
+    }
+
     /// The client data of an assertion; `nil` where the request lacks what the form signs.
     func clientData(_ form: SigningForm, challenge: String?) -> ClientData? {
         switch form {
