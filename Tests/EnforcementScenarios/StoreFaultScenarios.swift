@@ -128,7 +128,7 @@ extension Scenarios {
             let lenient = keys[1].get("/v1/lenient")
             #expect(try client.send(raw: lenient).status == 200)
             #expect(try origin.seen(3).last?.head.all("App-Attest-Verdict") == ["error"])
-            let line = try gateway.line(about: "/v1/bare")
+            let line = try gateway.line(about: "/v1/bare", after: 1)
             #expect(line["verdict"] as? String == "error")
             #expect(line["reason"] as? String == "store-unavailable")
             if fault != .locked {

@@ -13,12 +13,13 @@ extension GatewayProcess {
         return HTTPClient(port: port)
     }
 
-    /// The line of the access log about a path, once it is there.
-    func line(about path: String) throws -> [String: Any] {
+    /// The last line of the access log about a path, once it has more than `earlier` of them.
+    func line(about path: String, after earlier: Int = 0) throws -> [String: Any] {
         let text: Substring = try child.wait(for: "line about \(path)") { printed, _ in
             let lines = printed.split(separator: "\n", omittingEmptySubsequences: false)
             // The last one may be half a line.
-            return lines.dropLast().last { $0.contains(#""path":"\#(path)""#) }
+            return lines.dropLast().filter { $0.contains(#""path":"\#(path)""#) }
+                .dropFirst(earlier).last
         }
         let object = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
         return try #require(object)
