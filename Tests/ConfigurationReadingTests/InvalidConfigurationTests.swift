@@ -226,6 +226,16 @@ import Testing
             each address once
             """
         ),
+        .line(
+            1,
+            "listen: [{ address: \"0.0.0.0:80\" }, { address: \"127.0.0.1:80\" }]",
+            "p.yaml:1: listen[1].address: found 127.0.0.1:80, which 0.0.0.0:80 at p.yaml:1 includes"
+        ),
+        .line(
+            1,
+            "listen: [{ address: \"1.1.1.1:80\" }, { address: \"[::]:80\" }]",
+            "p.yaml:1: listen[1].address: found [::]:80, which includes 1.1.1.1:80 at p.yaml:1"
+        ),
         .more(
             "admin: { address: \"127.0.0.1:8080\" }",
             "p.yaml:6: admin.address: found 127.0.0.1:8080, which is already at p.yaml:1"

@@ -50,16 +50,20 @@ extension Scenarios {
             let origin = try scenario.origin()
             try scenario.configure(origin: "127.0.0.1:\(origin.port)", rules: "[]", lanes: 4)
             let program = try #require(Scenario.program)
-            let result = try scenario.run(
-                "/bin/sh",
-                [
-                    "-c", "ulimit -n \(limit); exec \"$@\"", "sh", program, "serve",
-                    scenario.path("portcullis.yaml"),
-                ]
-            )
+            func run(_ command: String) throws -> Scenario.Result {
+                let file = scenario.path("portcullis.yaml")
+                let words = ["ulimit -n \(limit); exec \"$@\"", "sh", program, command, file]
+                return try scenario.run("/bin/sh", ["-c"] + words)
+            }
+            let result = try run("serve")
+            let found = "only \(limit) descriptors may be open"
             #expect(result.status == 1)
-            #expect(result.complained.contains("only \(limit) descriptors may be open"))
+            #expect(result.complained.contains(found))
             #expect(result.complained.contains("Raise the limit (ulimit -n 1024, LimitNOFILE="))
+            // The gateway may be started with another limit.
+            let checked = try run("check")
+            #expect(checked.status == 0)
+            #expect(checked.printed.contains("warning: lanes: found \(found)"))
         }
 
         /// Who is connected finds the descriptors that clients could not take. When all who are

@@ -1,6 +1,9 @@
 import Cryptography
+import DeviceKey
 import Foundation
+import GRDB
 import LoopbackKit
+import SoftwareAuthenticator
 import Testing
 
 extension Scenarios {
@@ -169,6 +172,154 @@ extension Scenarios {
             #expect(checked.status == 1)
             #expect(checked.printed.contains("store.sqlite: found "))
             #expect(checked.printed.contains("which is no SQLite database"))
+        }
+
+        /// What may have become of a store while no gateway runs.
+        enum StoreFault: String, CaseIterable, Sendable {
+            case foreign = "is a database of another program"
+            case newer = "has tables of version 99"
+            case damaged = "is damaged"
+            case missing = "is missing or empty"
+            case older = "is an older copy"
+
+            func make(_ scenario: Scenario, _ database: String) throws {
+                let files = FileManager.default
+                switch self {
+                case .foreign:
+                    try files.removeItem(atPath: database)
+                    let other = try DatabaseQueue(path: database)
+                    try other.write { try $0.execute(sql: "CREATE TABLE notes (text TEXT)") }
+                    try other.close()
+                    try files.setAttributes([.posixPermissions: 0o600], ofItemAtPath: database)
+                case .newer:
+                    let queue = try DatabaseQueue(path: database)
+                    try queue.write { try $0.execute(sql: "PRAGMA user_version = 99") }
+                    try queue.close()
+                case .damaged:
+                    let file = try FileHandle(forUpdating: URL(filePath: database))
+                    try file.seek(toOffset: 20 * 4_096)
+                    try file.write(contentsOf: [UInt8](repeating: 0xA5, count: 4_096))
+                    try file.close()
+                case .missing: try files.removeItem(atPath: database)
+                case .older:
+                    let copy = scenario.path("copy")
+                    try files.copyItem(atPath: database, toPath: copy)
+                    _ = try scenario.imported(401)
+                    try files.removeItem(atPath: database)
+                    try files.moveItem(atPath: copy, toPath: database)
+                }
+            }
+        }
+
+        @Test(arguments: StoreFault.allCases)
+        func `check refuses the stores that serve refuses, and touches none`(
+            fault: StoreFault
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.configure(try scenario.origin(), rules: Self.rules)
+            let file = scenario.path("portcullis.yaml")
+            let database = scenario.path("portcullis.db")
+            _ = try scenario.imported(400)
+            #expect(try scenario.serve().stop() == 0)
+            #expect(try scenario.portcullis("check", file).status == 0)
+            try fault.make(scenario, database)
+            let names = try FileManager.default.contentsOfDirectory(atPath: scenario.folder.path)
+            let checked = try scenario.portcullis("check", file)
+            #expect(checked.status == 1)
+            let problem = "store.sqlite: found \(database), which \(fault.rawValue)"
+            #expect(checked.printed.contains(problem), "\(checked.printed)")
+            let after = try FileManager.default.contentsOfDirectory(atPath: scenario.folder.path)
+            #expect(Set(after) == Set(names))
+            let served = try scenario.portcullis("serve", file)
+            #expect(served.status == 1)
+            #expect(served.complained.contains(fault.rawValue), "\(served.complained)")
+            guard [.missing, .older].contains(fault) else { return }
+            let option = "--accept-older-store"
+            #expect(try scenario.portcullis("check", option, file).status == 0)
+            #expect(try scenario.serve(arguments: [option]).stop() == 0)
+            #expect(try scenario.portcullis("check", file).status == 0)
+        }
+
+        @Test func `check beside a running gateway finds nothing wrong with its store`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let (gateway, _, key) = try scenario.start(rules: Self.rules)
+            let file = scenario.path("portcullis.yaml")
+            #expect(try scenario.portcullis("check", file).status == 0)
+            let id = key.keyID.base64
+            #expect(try scenario.portcullis("keys", "revoke", "--config", file, id).status == 0)
+            #expect(try scenario.portcullis("check", file).status == 0)
+            try gateway.crash()
+            #expect(try scenario.portcullis("check", file).status == 0)
+        }
+
+        @Test(.enabled(if: geteuid() == 0), arguments: ["store.sqlite", "log"])
+        func `check run by root refuses what the user of the configuration can't write`(
+            option: String
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let more = "process: { user: nobody }\nlog: { access: closed/access.log }"
+            try scenario.configure(try scenario.origin(), rules: Self.rules, more: more)
+            let files = FileManager.default
+            let closed = option == "log" ? scenario.path("closed") : scenario.folder.path
+            try files.createDirectory(
+                atPath: scenario.path("closed"),
+                withIntermediateDirectories: false,
+                attributes: option == "log" ? [:] : [.posixPermissions: 0o777]
+            )
+            if option == "log" {
+                let nobody = try #require(getpwnam("nobody")?.pointee.pw_uid)
+                #expect(chown(scenario.folder.path, nobody, 0) == 0)
+            }
+            let file = scenario.path("portcullis.yaml")
+            let found =
+                "\(option): found \(closed), which user 65534 can't write (Permission denied)"
+            let checked = try scenario.portcullis("check", file)
+            #expect(checked.status == 1)
+            #expect(checked.printed.contains(found), "\(checked.printed)")
+            let served = try scenario.portcullis("serve", file)
+            #expect(served.status == 1)
+            #expect(served.complained.contains(found), "\(served.complained)")
+            #expect(!served.complained.contains("listening"))
+        }
+
+        @Test(arguments: ["portcullis.yaml", "nowhere/public.sock"])
+        func `check refuses a Unix socket that serve can't make`(name: String) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let (file, socket) = (scenario.path("portcullis.yaml"), scenario.path(name))
+            try scenario.write(
+                "portcullis.yaml",
+                """
+                listen:
+                  - address: unix:\(socket)
+                origins: { shop: { servers: ["127.0.0.1:9"] } }
+                default: { origin: shop, mode: off }
+
+                """
+            )
+            let checked = try scenario.portcullis("check", file)
+            #expect(checked.status == 1)
+            let found = "\(file):2: listen[0].address: found "
+            #expect(checked.printed.contains(found), "\(checked.printed)")
+            let served = try scenario.portcullis("serve", file)
+            #expect(served.status == 1)
+            #expect(served.complained.contains("can't listen on unix:\(socket): "))
+        }
+
+        @Test(arguments: ["check", "serve"])
+        func `a folder in place of the access log is refused`(command: String) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let more = "log: { access: \(scenario.folder.path)/ }"
+            try scenario.configure(try scenario.origin(), rules: Self.rules, more: more)
+            let result = try scenario.portcullis(command, scenario.path("portcullis.yaml"))
+            #expect(result.status == 1)
+            let said = result.printed + result.complained
+            #expect(said.contains("log: found \(scenario.folder.path)"), "\(said)")
+            #expect(said.contains("which is a folder"), "\(said)")
         }
     }
 }

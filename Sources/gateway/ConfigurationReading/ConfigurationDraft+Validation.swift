@@ -66,6 +66,9 @@ extension ConfigurationDraft {
             }
         }
         for server in origins.flatMap(\.servers) { places[server.keyPath] = server.place }
+        for address in listeners.compactMap(\.address) + [admin].compactMap(\.self) {
+            places[address.keyPath] = address.place
+        }
         return places
     }
 
@@ -134,18 +137,18 @@ extension ConfigurationDraft {
 
     /// Listeners and the admin address share one space of addresses.
     private func validatedListeners(files: some ConfigurationFiles) -> [ListenSettings] {
-        var seen: [ServerAddress: Problem.Place] = [:]
+        var seen: [Located<ServerAddress>] = []
         func claim(_ address: Located<ServerAddress>) {
             if case .ip(_, port: 0) = address.value { return }
-            if let first = seen[address.value] {
+            if let taken = seen.lazy.compactMap({ Self.conflict(of: address, with: $0) }).first {
                 reader.log.error(
                     address.place,
                     address.keyPath,
-                    found: "\(address.value.text), which is already at \(first.text)",
+                    found: "\(address.value.text), which \(taken)",
                     use: "each address once"
                 )
             }
-            seen[address.value] = seen[address.value] ?? address.place
+            seen.append(address)
         }
         let settings = listeners.compactMap { draft -> ListenSettings? in
             guard let address = draft.address else { return nil }
@@ -166,6 +169,20 @@ extension ConfigurationDraft {
             }
         }
         return settings
+    }
+
+    /// Why two addresses can't both be listened on; `nil` when they can.
+    private static func conflict(
+        of address: Located<ServerAddress>,
+        with first: Located<ServerAddress>
+    ) -> String? {
+        let place = first.place.text
+        if address.value == first.value { return "is already at \(place)" }
+        if first.value.includes(address.value) {
+            return "\(first.value.text) at \(place) includes"
+        }
+        guard address.value.includes(first.value) else { return nil }
+        return "includes \(first.value.text) at \(place)"
     }
 
     private func validated(

@@ -54,8 +54,20 @@ package enum ServerAddress: Hashable, Sendable {
         }
     }
 
+    /// Whether a socket that listens here has the port of another address, too: one that stands for
+    /// all addresses. That of IPv6 includes IPv4 (ipv6(7), `IPV6_V6ONLY` is off).
+    func includes(_ other: ServerAddress) -> Bool {
+        guard case .ip(let mine, let port) = self, case .ip(let theirs, port) = other else {
+            return false
+        }
+        return switch (mine, theirs) {
+        case (.v6(high: 0, low: 0), _), (.v4(0), .v4): true
+        case (.v4, _), (.v6, _): false
+        }
+    }
+
     /// Whether it is a socket in the file system.
-    var isUnix: Bool { if case .unix = self { true } else { false } }
+    package var isUnix: Bool { if case .unix = self { true } else { false } }
 
     /// Whether only processes of this host can reach it.
     package var isLocal: Bool {

@@ -4,12 +4,12 @@ import Glibc
 enum DescriptorLimit {
     private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
 
-    /// What the process opens besides lanes and listeners: the standard streams, Dispatch's own
+    /// What the process opens besides lanes and listeners: the standard streams, those of Dispatch
     /// (counted: 6), the store with its journal (8), logs, and files while they are read.
     private static let own = 24
     /// Of each lane: what wakes it and what it watches with.
     private static let ofLane = 2
-    /// For a client with its origin, and whoever asks the admin listener.
+    /// For one client with its origin, and for callers of the admin listener.
     private static let ofService = 8
 
     /// Raises the soft limit to the hard one.
@@ -21,17 +21,29 @@ enum DescriptorLimit {
         guard getrlimit(resource, &limit) == 0 else { return }
         limit.rlim_cur = limit.rlim_max
         _ = setrlimit(resource, &limit)
+        if let shortage = shortage(of: current, lanes: lanes, listeners: listeners) {
+            throw shortage
+        }
+    }
+
+    /// What ``raise(lanes:listeners:)`` would throw; nothing is raised.
+    static func shortage(lanes: Int, listeners: Int) -> GatewayError? {
+        var limit = rlimit()
+        guard getrlimit(resource, &limit) == 0 else { return nil }
+        return shortage(of: UInt64(limit.rlim_max), lanes: lanes, listeners: listeners)
+    }
+
+    private static func shortage(of all: UInt64, lanes: Int, listeners: Int) -> GatewayError? {
         // The admin listener has a lane of its own.
         let needed = own + ofService + (lanes + 1) * ofLane + lanes * listeners + 1
-        guard current >= UInt64(needed) else {
-            throw GatewayError(
-                """
-                only \(current) descriptors may be open; lanes: \(lanes), listeners: \(listeners) \
-                need \(needed), and two more for each request under way
-                """,
-                hint: "Raise the limit (ulimit -n 1024, LimitNOFILE= in a unit), or lower lanes."
-            )
-        }
+        guard all < UInt64(needed) else { return nil }
+        return GatewayError(
+            """
+            only \(all) descriptors may be open; lanes: \(lanes), listeners: \(listeners) need \
+            \(needed), and two more for each request under way
+            """,
+            hint: "Raise the limit (ulimit -n 1024, LimitNOFILE= in a unit), or lower lanes."
+        )
     }
 
     /// How many of them clients may take with all else; an eighth is kept for connections to

@@ -223,7 +223,7 @@ package final class GatewayServer: @unchecked Sendable {
         )
     }
 
-    private static func count(_ lanes: LaneCount) -> Int {
+    static func count(_ lanes: LaneCount) -> Int {
         switch lanes {
         case .perCore: max(Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), 1)
         case .fixed(let count): count
@@ -272,7 +272,7 @@ package final class GatewayServer: @unchecked Sendable {
         startAdmin()
         control.async { self.scheduleLookUp() }
         guard surroundings.watchesSignals else { return announce() }
-        // Who has read that it serves may tell it to reload or to stop.
+        // Signals are watched before the gateway says that it serves: they may follow at once.
         signals = SignalWatch(on: control) { [self] in
             announce()
         } handle: { [self] request in

@@ -5,8 +5,8 @@ import TLSSession
 
 /// One address, bound once for each lane.
 ///
-/// Binding may need root and comes first; clients are turned away until ``listen()``, when all that
-/// could stop the start is behind it.
+/// Binding may need root and comes first. Clients are turned away until ``listen()``, which is
+/// called when nothing can stop the start any more.
 struct ListenerSet {
     let address: ServerAddress
     let tls: TLSContext?
@@ -54,12 +54,22 @@ struct ListenerSet {
     /// Makes a Unix socket's file the user's, so that it can be reached and removed as that user.
     func give(to user: ProcessUser) {
         guard case .unix(let path) = address else { return }
-        // When it fails the file stays root's, and whoever can't connect says so.
+        // When it fails the file stays root's, and clients that can't connect say so.
         _ = lchown(path, user.uid, user.gid)
     }
 
     private static func refusal(_ server: ServerAddress, _ error: SocketError) -> GatewayError {
         switch error.code {
+        case EADDRINUSE where server.isUnix:
+            return GatewayError(
+                "can't listen on \(server.text): it exists",
+                hint: "Stop the process that listens on it, or move the file away."
+            )
+        case ENOENT, ENOTDIR:
+            return GatewayError(
+                "can't listen on \(server.text): there is no such folder",
+                hint: "Make the folder, or choose another path."
+            )
         case EADDRINUSE:
             let holder = port(of: server).flatMap(PortHolder.init(listeningOn:))
             return GatewayError(

@@ -1,9 +1,10 @@
 package import ConfigurationReading
 import Glibc
 import Rules
+package import SQLiteKeyStore
 package import TLSSession
 
-/// What a configuration needs of this machine: certificates, folders, a user, descriptors.
+/// What a configuration needs of this machine: certificates, folders, a user.
 ///
 /// A start, a reload and `check` all make one, so that none of them takes what another one
 /// refuses. Nothing is bound and nothing written here.
@@ -52,20 +53,29 @@ package struct Preparation: Sendable {
                 loadCertificate(listener.tls, keyPath, resuming: replaced, configuration, now)
             )
         }
-        examineUser(configuration)
-        examineStore(configuration, store)
-        examineLog(configuration)
-        examineSpilling(configuration)
+        let user = userToBecome(configuration)
+        examineStore(configuration, store, user)
+        examineLog(configuration, user)
+        examineSpilling(configuration, user)
     }
 
     var errors: [Problem] { problems.filter { $0.severity == .error } }
     var warnings: [Problem] { problems.filter { $0.severity == .warning } }
 
     /// Reads a file and does all that a start does, but for binding and writing: `check`.
-    package static func load(_ file: String) -> ConfigurationReading.LoadedConfiguration {
+    ///
+    /// - age: what the start would be told to do with a store that is older.
+    package static func load(
+        _ file: String,
+        age: StoreAge.Demand = .newest
+    ) -> ConfigurationReading.LoadedConfiguration {
         let loaded = readable(file)
         guard let configuration = loaded.configuration else { return loaded }
-        return loaded.adding(ServerBook(configuration, Resolver()).problems(configuration))
+        let names = ServerBook(configuration, Resolver()).problems(configuration)
+        return loaded.adding(
+            names + storeProblems(configuration, age) + socketProblems(configuration)
+                + descriptorProblems(configuration)
+        )
     }
 
     /// The same, for a start or a reload.
@@ -166,11 +176,12 @@ package struct Preparation: Sendable {
 
     // MARK: The process
 
-    private mutating func examineUser(_ configuration: GatewayConfiguration) {
+    /// The user that root will become before anything is written; `nil` for the one that it is.
+    private mutating func userToBecome(_ configuration: GatewayConfiguration) -> ProcessUser? {
         do throws(GatewayError) {
-            _ = try ProcessUser(configuration.process)
+            return try ProcessUser(configuration.process)
         } catch {
-            // Who runs `check` need not be who starts the gateway.
+            // Another user may start the gateway than runs `check`.
             let isOther = error.isAboutWhoStarts
             add(
                 isOther ? .warning : .error,
@@ -179,19 +190,24 @@ package struct Preparation: Sendable {
                 found: error.what,
                 use: "another user, or do this: \(error.hint)"
             )
+            return nil
         }
     }
 
     // MARK: What will be written
 
-    private mutating func examineStore(_ configuration: GatewayConfiguration, _ use: StoreUse) {
+    private mutating func examineStore(
+        _ configuration: GatewayConfiguration,
+        _ use: StoreUse,
+        _ user: ProcessUser?
+    ) {
         guard let file = configuration.storeFile else { return }
         let allowed = """
             an absolute path in a folder that the gateway may write, such as \
             /var/lib/portcullis/portcullis.db; a relative one counts from the configuration's folder
             """
         // Journal, lock and generation are files beside it.
-        let access = WriteAccess(toFile: file, makesOthers: true)
+        let access = WriteAccess(toFile: file, makesOthers: true, as: user)
         examine(access, configuration, "store.sqlite", allowed)
         if case .notYet = use, Self.isNoDatabase(file) {
             add(
@@ -204,18 +220,21 @@ package struct Preparation: Sendable {
         }
     }
 
-    private mutating func examineLog(_ configuration: GatewayConfiguration) {
+    private mutating func examineLog(_ configuration: GatewayConfiguration, _ user: ProcessUser?) {
         guard case .file(let file) = configuration.log.access else { return }
         let use = "on, or a file in a folder that exists and that the gateway may write"
-        examine(WriteAccess(toFile: file), configuration, "log", use)
+        examine(WriteAccess(toFile: file, as: user), configuration, "log", use)
     }
 
-    private mutating func examineSpilling(_ configuration: GatewayConfiguration) {
+    private mutating func examineSpilling(
+        _ configuration: GatewayConfiguration,
+        _ user: ProcessUser?
+    ) {
         let spills = configuration.rules.rules.contains { rule in
             if case .held(let limit, let memory) = rule.body { memory < limit } else { false }
         }
         guard spills else { return }
-        switch WriteAccess(toFolder: configuration.spillFolder) {
+        switch WriteAccess(toFolder: configuration.spillFolder, as: user) {
         case .granted: break
         case .refused(let found):
             add(

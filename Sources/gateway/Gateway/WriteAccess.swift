@@ -1,32 +1,45 @@
+import CLinux
 import Glibc
 
-/// Whether this process can write a file or into a folder, asked without writing anything.
+/// Whether the gateway can write a file or into a folder, asked without writing anything.
 enum WriteAccess {
     case granted
     /// The text says what can't be written, and why.
     case refused(String)
 
     /// A file that exists or can be made. `makesOthers`: files are made beside it, too.
-    init(toFile path: String, makesOthers: Bool = false) {
-        if Glibc.access(path, F_OK) == 0 {
-            self.init(path, isFolder: false)
+    ///
+    /// - user: the one that root changes to before it writes; `nil` for the user of this process.
+    init(toFile path: String, makesOthers: Bool = false, as user: ProcessUser?) {
+        var status = stat()
+        if stat(path, &status) == 0 {
+            guard status.st_mode & S_IFMT != S_IFDIR else {
+                self = .refused("\(path), which is a folder")
+                return
+            }
+            self.init(path, mode: W_OK, as: user)
             guard makesOthers, case .granted = self else { return }
         }
         let slash = path.lastIndex(of: "/")
         let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-        self.init(toFolder: folder)
+        self.init(toFolder: folder, as: user)
     }
 
     /// A folder in which files are made.
-    init(toFolder path: String) { self.init(path.isEmpty ? "." : path, isFolder: true) }
+    init(toFolder path: String, as user: ProcessUser?) {
+        self.init(path.isEmpty ? "." : path, mode: W_OK | X_OK, as: user)
+    }
 
-    private init(_ path: String, isFolder: Bool) {
+    private init(_ path: String, mode: Int32, as user: ProcessUser?) {
         // As the effective user: access(2) asks for the real one.
-        guard faccessat(AT_FDCWD, path, isFolder ? W_OK | X_OK : W_OK, AT_EACCESS) != 0 else {
+        let result =
+            user.map { clinux_access_as($0.name, $0.uid, $0.gid, path, mode) }
+            ?? faccessat(AT_FDCWD, path, mode, AT_EACCESS)
+        guard result != 0 else {
             self = .granted
             return
         }
         let reason = String(cString: strerror(errno))
-        self = .refused("\(path), which user \(geteuid()) can't write (\(reason))")
+        self = .refused("\(path), which user \(user?.uid ?? geteuid()) can't write (\(reason))")
     }
 }

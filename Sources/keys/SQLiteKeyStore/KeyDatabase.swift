@@ -78,10 +78,22 @@ struct KeyDatabase: Sendable {
         guard mode == "wal" else {
             return StoreProblem(.unusable, path, "the folder does not allow SQLite's WAL mode")
         }
-        let application = try Int.fetchOne(db, sql: "PRAGMA application_id") ?? 0
-        let version = try version(db)
+        return problem(
+            application: try Int.fetchOne(db, sql: "PRAGMA application_id") ?? 0,
+            tables: try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") ?? 0,
+            version: try version(db),
+            path
+        )
+    }
+
+    /// What tells that a database is not ours, or of a newer version; `nil` when it can be used.
+    static func problem(
+        application: Int,
+        tables: Int,
+        version: Int,
+        _ path: String
+    ) -> StoreProblem? {
         if application != KeySchema.applicationID {
-            let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
             guard application == 0, tables == 0 else {
                 return StoreProblem(.foreign, path, "is a database of another program")
             }
@@ -151,7 +163,7 @@ struct KeyDatabase: Sendable {
         }
     }
 
-    /// Does something in a transaction as ``write(_:)``, for who opens a store.
+    /// Does something in a transaction as ``write(_:)``, for code that opens a store.
     func attempt<Value>(_ body: (Database) throws -> Value) throws(StoreProblem) -> Value {
         do throws(JournalError) {
             return try write(body)

@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/filter.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
@@ -11,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -153,4 +156,22 @@ int64_t clinux_wall_milliseconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME_COARSE, &t);
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+int clinux_access_as(const char *user, uint32_t uid, uint32_t gid, const char *path, int mode) {
+    gid_t groups[64], before[64];
+    int count = 64;
+    if (getgrouplist(user, gid, groups, &count) < 0) count = 64;
+    int held = getgroups(64, before);
+    // As system calls they change this thread alone; glibc's functions change all threads.
+    if (held < 0 || syscall(SYS_setgroups, count, groups) != 0) return 0;
+    syscall(SYS_setfsgid, gid);
+    syscall(SYS_setfsuid, uid);
+    int result = (int)syscall(SYS_faccessat2, AT_FDCWD, path, mode, AT_EACCESS);
+    int why = errno;
+    syscall(SYS_setfsuid, geteuid());
+    syscall(SYS_setfsgid, getegid());
+    syscall(SYS_setgroups, held, before);
+    errno = why;
+    return why == ENOSYS ? 0 : result;
 }

@@ -58,6 +58,10 @@ int clinux_forbid_new_privileges(void);
 // Whether there may be a core file, and other processes of the same user look into the memory.
 int clinux_set_dumpable(int allowed);
 
+// faccessat2 with AT_EACCESS as another user with all its groups: 0, or -1 and errno. For root; 0
+// where it can't be asked. Of all threads, only the calling one has other rights meanwhile.
+int clinux_access_as(const char *user, uint32_t uid, uint32_t gid, const char *path, int mode);
+
 // The coarse clocks cost a few nanoseconds and move in steps of some milliseconds.
 uint64_t clinux_coarse_milliseconds(void);
 uint64_t clinux_monotonic_nanoseconds(void);

@@ -1,0 +1,62 @@
+import ConfigurationReading
+import Glibc
+import KeyCatalog
+import SQLiteKeyStore
+
+// What a start finds only when it opens or binds: looked at for `check`, which does neither.
+extension Preparation {
+    /// What the start would say of the store.
+    static func storeProblems(
+        _ configuration: GatewayConfiguration,
+        _ age: StoreAge.Demand
+    ) -> [Problem] {
+        guard let file = configuration.storeFile,
+            let problem = StorePreview.problem(of: file, age: age)
+        else { return [] }
+        let keyPath = "store.sqlite"
+        let found = "\(problem.path), which \(problem.detail)"
+        let place = configuration.place(of: keyPath)
+        return [Problem(.error, place, keyPath, found: found, use: problem.hint)]
+    }
+
+    /// Sockets in the file system that can't be made. Whether a port is free is not asked: a
+    /// gateway that runs has it.
+    static func socketProblems(_ configuration: GatewayConfiguration) -> [Problem] {
+        let listeners = configuration.listeners.enumerated().map { index, listener in
+            ("listen[\(index)].address", listener.address)
+        }
+        let admin = configuration.admin.map { [("admin.address", $0)] } ?? []
+        return (listeners + admin).compactMap { keyPath, address in
+            guard case .unix(let path) = address, let found = obstacle(path) else { return nil }
+            return Problem(
+                .error,
+                configuration.place(of: keyPath),
+                keyPath,
+                found: found,
+                use: "a path in a folder that exists and that the gateway may write"
+            )
+        }
+    }
+
+    /// Too few descriptors: a warning, since another limit may hold where the gateway is started.
+    static func descriptorProblems(_ configuration: GatewayConfiguration) -> [Problem] {
+        let shortage = DescriptorLimit.shortage(
+            lanes: GatewayServer.count(configuration.lanes),
+            listeners: configuration.listeners.count
+        )
+        guard let shortage else { return [] }
+        let place = configuration.place(of: "lanes")
+        let use = "a higher limit (ulimit -n 1024, LimitNOFILE= in a unit), or fewer lanes"
+        return [Problem(.warning, place, "lanes", found: shortage.what, use: use)]
+    }
+
+    private static func obstacle(_ path: String) -> String? {
+        var status = stat()
+        if lstat(path, &status) == 0 {
+            return status.st_mode & S_IFMT == S_IFSOCK ? nil : "\(path), which is no socket"
+        }
+        // It is bound by the user that starts the gateway, and handed over.
+        guard case .refused(let found) = WriteAccess(toFile: path, as: nil) else { return nil }
+        return found
+    }
+}
