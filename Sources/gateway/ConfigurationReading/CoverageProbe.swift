@@ -1,5 +1,6 @@
 import HTTPWire
 import Rules
+import Services
 
 /// Asks a configuration's rules which of them take requests that look like another rule's.
 struct CoverageProbe {
@@ -18,6 +19,7 @@ struct CoverageProbe {
     }
 
     private let configuration: GatewayConfiguration
+    private let services: ServiceTable
     /// By origin, the open rules with their paths.
     private var open: [Int: OverlapIndex] = [:]
     /// By the address of a server, the origins that have it.
@@ -25,6 +27,7 @@ struct CoverageProbe {
 
     init(_ configuration: GatewayConfiguration) {
         self.configuration = configuration
+        services = configuration.ownServices
         for rule in configuration.rules.rules.dropLast() where rule.mode.isOpen {
             guard let origin = rule.origin?.rawValue else { continue }
             open[origin, default: OverlapIndex()].add(rule.match.path, number: rule.index)
@@ -175,7 +178,7 @@ struct CoverageProbe {
 
     private func decides(_ rule: Rule, _ method: String, _ host: String, _ path: String) -> Bool {
         let sketch = RequestSketch(method: method, url: "http://\(host)\(path)")
-        guard case .rule(let found) = RequestTrial(sketch, configuration).outcome else {
+        guard case .rule(let found) = RequestTrial(sketch, configuration, services).outcome else {
             return false
         }
         return found === rule

@@ -77,6 +77,16 @@ struct RequestTrial: ~Copyable {
     let rivals: [RuleSet.Reading]
 
     init(_ sketch: RequestSketch, _ configuration: GatewayConfiguration) {
+        self.init(sketch, configuration, configuration.ownServices)
+    }
+
+    /// The same for many requests: `services` is ``GatewayConfiguration/ownServices``, for which
+    /// all rules are looked at.
+    init(
+        _ sketch: RequestSketch,
+        _ configuration: GatewayConfiguration,
+        _ services: ServiceTable
+    ) {
         let (octets, isSecure) = sketch.head
         var head = RequestHead()
         var view = TargetView()
@@ -96,7 +106,7 @@ struct RequestTrial: ~Copyable {
             return
         }
         self.head = head
-        if let answered = Self.answered(self.head, octets.span, configuration) {
+        if let answered = Self.answered(self.head, octets.span, services) {
             self.view = view
             outcome = answered
             rule = nil
@@ -127,13 +137,9 @@ struct RequestTrial: ~Copyable {
     private static func answered(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
-        _ configuration: GatewayConfiguration
+        _ services: ServiceTable
     ) -> Outcome? {
-        let services = ServiceTable.unserved(
-            below: configuration.endpointsPath,
-            sessions: configuration.sessionOpening
-        )
-        return switch services.find(head, octets) {
+        switch services.find(head, octets) {
         case .none: nil
         case .loop: .answered(.fault(.loopDetected))
         case .lastHop: .lastHop
@@ -176,5 +182,12 @@ struct RequestTrial: ~Copyable {
             return "method \(method) is not \(methods)"
         case .path: return "path \(text(head.path)) is not \(rule.match.path.text)"
         }
+    }
+}
+
+extension GatewayConfiguration {
+    /// Which paths the gateway answers itself; nothing is served by this table.
+    var ownServices: ServiceTable {
+        .unserved(below: endpointsPath, sessions: sessionOpening)
     }
 }
