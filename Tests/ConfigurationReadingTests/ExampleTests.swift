@@ -22,6 +22,31 @@ import Testing
         #expect(Check(loaded, file: "portcullis.yaml").exitStatus == 0)
     }
 
+    /// Such lines were once joined into prose.
+    @Test func `what the complete configuration has in comments loads as well`() throws {
+        let text = try String(contentsOfFile: Self.examples + "/portcullis.yaml", encoding: .utf8)
+        var count = 0
+        let lines = text.split(separator: "\n").map { line in
+            let options = line.hasPrefix("#  ") ? line.dropFirst() : line
+            let inner = options.replacing("    # bundle_versions", with: "    bundle_versions")
+            if inner != line { count += 1 }
+            return String(inner).replacing("rules: ..", with: "rules: []")
+        }
+        #expect(count == 11)
+        let loaded = load(
+            lines.joined(separator: "\n"),
+            files: [
+                "tls/fullchain.pem": "-", "tls/key.pem": "-",
+                "test-ca.pem": X509Certificate.testAuthority().pem,
+            ]
+        )
+        #expect(loaded.errors.map(\.text) == [])
+        let configuration = try #require(loaded.configuration)
+        #expect(configuration.listeners.count == 2)
+        #expect(configuration.apps.count == 2)
+        #expect(configuration.process.user == "portcullis")
+    }
+
     @Test func `the cases pass against it`() throws {
         let configuration = try #require(
             ConfigurationLoader.load(Self.examples + "/portcullis.yaml").configuration

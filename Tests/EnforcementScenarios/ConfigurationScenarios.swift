@@ -151,6 +151,28 @@ extension Scenarios {
             #expect(unreadable.status == 2)
         }
 
+        private static let commands = [
+            "serve", "check", "explain", "test", "plan", "keys list", "keys show", "keys import",
+            "keys export", "keys revoke", "verify attestation", "verify assertion",
+            "verify receipt", "inspect attestation", "inspect assertion", "inspect receipt",
+            "inspect challenge",
+        ]
+
+        /// `keys revoke --help` asked for `<key-i-ds>`.
+        @Test(arguments: commands)
+        func `help names what a command takes in whole words`(command: String) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let words = command.split(separator: " ").map(String.init) + ["--help"]
+            let help = try scenario.portcullis(words)
+            #expect(help.status == 0)
+            let names = help.printed.matches(of: /<([^>]*)>/).map(\.output.1)
+            #expect(!names.isEmpty)
+            for name in names {
+                #expect(name.split(separator: "-").allSatisfy { $0.count > 1 }, "<\(name)>")
+            }
+        }
+
         /// What the gateway does is what `explain` says it does.
         @Test func `a request that explain refuses is refused with the same reason`() throws {
             let scenario = try Scenario()
