@@ -52,24 +52,16 @@ extension OriginStream {
         var start = 0
         let heads = host.heads
         do throws(Malformed) {
-            while true {
-                let rest = bytes.extracting(droppingFirst: start)
-                guard case .complete(let range) = try scanner.scan(rest, limits: limits.head)
-                else {
-                    if start > 0 || inbox.isEmpty {
-                        inbox = rest.withUnsafeBufferPointer { Array($0) }
-                    }
-                    return .some
-                }
-                let head = rest.extracting(range)
-                try heads.response.read(
-                    head,
-                    to: method,
-                    upgradeSent: asksUpgrade,
-                    limits: limits.head
-                )
-                start += range.upperBound
-                scanner = HeadScanner(.response)
+            while let range = try scanner.nextResponse(
+                in: bytes,
+                from: &start,
+                into: &heads.response,
+                to: method,
+                upgradeSent: asksUpgrade,
+                limits: limits.head,
+                keeping: &inbox
+            ) {
+                let head = bytes.extracting(range)
                 guard heads.response.isInterim else {
                     inbox = []
                     let rest = bytes.extracting(droppingFirst: start)
@@ -79,6 +71,7 @@ extension OriginStream {
                 guard interimCount <= limits.interimMax else { return .tooManyInterim }
                 guard owner.originInterim(heads.response, head) else { return .stopped }
             }
+            return .some
         } catch {
             progress = .broken
             return .malformed(error.reason)

@@ -163,27 +163,18 @@ final class LoadConnection: Connection {
         let scratch = owner.scratch
         var start = 0
         do throws(Malformed) {
-            while true {
-                let rest = octets.extracting(droppingFirst: start)
-                guard case .complete(let range) = try scanner.scan(rest, limits: scratch.limits)
-                else {
-                    if start > 0 || inbox.isEmpty {
-                        inbox = rest.withUnsafeBufferPointer { Array($0) }
-                    }
-                    return
-                }
-                let head = rest.extracting(range)
-                try scratch.head.read(
-                    head,
-                    to: scratch.method,
-                    upgradeSent: false,
-                    limits: scratch.limits
-                )
-                start += range.upperBound
-                scanner = HeadScanner(.response)
+            while let range = try scanner.nextResponse(
+                in: octets,
+                from: &start,
+                into: &scratch.head,
+                to: scratch.method,
+                upgradeSent: false,
+                limits: scratch.limits,
+                keeping: &inbox
+            ) {
                 guard scratch.head.isInterim else {
                     inbox.removeAll(keepingCapacity: true)
-                    return begin(scratch, head, octets, start)
+                    return begin(scratch, octets.extracting(range), octets, start)
                 }
             }
         } catch {
