@@ -50,8 +50,11 @@ extension Scenarios {
         }
 
         /// A gateway, and a fleet of which it knows nothing but the root.
+        ///
+        /// - `app`: further settings of the app's entry.
         private func start(
             _ scenario: Scenario,
+            app: String = "",
             more: String = "limits: { address_failures: off }",
             devices: Int = 200
         ) throws -> GatewayProcess {
@@ -65,7 +68,13 @@ extension Scenarios {
                 ]
             )
             #expect(made.status == 0, "\(made)")
-            try scenario.configure(origin, rules: Self.rules, more: more)
+            let id = "id: \(Scenario.appID), environments: [test], test_root: root.pem"
+            try scenario.configure(
+                origin: "127.0.0.1:\(origin.port)",
+                apps: "  - { \(id)\(app) }",
+                rules: Scenario.naming(Scenario.appID, in: Self.rules),
+                more: more
+            )
             return try scenario.serve()
         }
 
@@ -193,6 +202,21 @@ extension Scenarios {
             let again = try load(scenario, arguments)
             #expect(again.printed.hasPrefix("enrolled: 0, enrolled already: 40\n"))
             let result = try run(scenario, gateway, "/v1/orders", count: 400)
+            #expect(result.status == 0, "\(result)")
+        }
+
+        @Test func `a fleet's receipts are good enough for an app that requires them`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let gateway = try start(scenario, app: ", receipt: required", devices: 20)
+            let arguments = [
+                "enrol", scenario.path("fleet.json"), "http://127.0.0.1:\(gateway.port)",
+                "--config", scenario.path("portcullis.yaml"),
+            ]
+            let enrolled = try load(scenario, arguments)
+            #expect(enrolled.status == 0, "\(enrolled)")
+            #expect(enrolled.printed.hasPrefix("enrolled: 20, enrolled already: 0\n"))
+            let result = try run(scenario, gateway, "/v1/orders", count: 200)
             #expect(result.status == 0, "\(result)")
         }
 

@@ -21,12 +21,14 @@ import Testing
 
     private func service(
         folder: URL? = nil,
+        device: SoftwareAttestationService.Device = .iPhone,
         build: SoftwareAttestationService.Build? = nil
     ) throws -> SoftwareAttestationService {
         try SoftwareAttestationService(
             appID: Self.appID,
             authority: authority,
             folder: folder,
+            device: device,
             build: build
         )
     }
@@ -34,12 +36,13 @@ import Testing
     private func verified(
         _ object: Data,
         _ keyID: String,
-        roots: [X509Certificate]
+        roots: [X509Certificate],
+        apps: [ExpectedApp] = [app]
     ) throws -> VerifiedAttestation {
         try UnverifiedAttestation(bytes: object).verified(
             clientDataHash: hash,
             keyID: try #require(KeyID(base64: keyID)),
-            apps: [Self.app],
+            apps: apps,
             roots: roots,
             at: UnixTime(seconds: Int64(Date().timeIntervalSince1970))
         )
@@ -100,6 +103,56 @@ import Testing
         #expect(key.extensions.bundleVersion == "1314")
         let assertion = try await service.generateAssertion(keyID, clientDataHash: hash)
         #expect(try verified(assertion, key, after: 0).extensions == key.extensions)
+    }
+
+    /// Apple's six checks of a receipt. The receipts of software were empty.
+    @Test func `the receipt in an attestation verifies, and is of the attested key`() async throws {
+        let service = try service()
+        let keyID = try await service.generateKey()
+        let object = try await service.attestKey(keyID, clientDataHash: hash)
+        let roots = try X509Certificate.certificates(pem: authority.rootPEM)
+        let key = try verified(object, keyID, roots: roots)
+        let now = UnixTime(seconds: Int64(Date().timeIntervalSince1970))
+        let receipt = try UnverifiedReceipt(bytes: key.receipt).verified(
+            appIDs: [Self.appID],
+            key: key.publicKey,
+            roots: roots,
+            freshness: UnverifiedReceipt.Freshness(now: now, secondsMax: 300)
+        )
+        #expect(receipt.fields.kind == .attest)
+        #expect(receipt.fields.environment == "production")
+        #expect(receipt.fields.clientHash == Array(hash))
+        let lifetime = receipt.fields.expirationTime.map { $0.seconds - now.seconds }
+        #expect(abs((lifetime ?? 0) - 90 * 86_400) < 300)
+        let refusal = #expect(throws: ReceiptRefusal.self) {
+            try UnverifiedReceipt(bytes: key.receipt).verified(
+                appIDs: [Self.appID],
+                key: key.publicKey,
+                roots: [AppleRoots.rootG3],
+                freshness: nil
+            )
+        }
+        #expect(refusal?.reason == .certificateUntrusted)
+    }
+
+    @Test(arguments: [(SoftwareAttestationService.Device.iPhone, "iphoneos"), (.mac, "macosx")])
+    func `a verifier that expects Macs takes both kinds of device, each with its own rules`(
+        device: SoftwareAttestationService.Device,
+        platform: String
+    ) async throws {
+        let service = try service(device: device)
+        let keyID = try await service.generateKey()
+        let object = try await service.attestKey(keyID, clientDataHash: hash)
+        let roots = try X509Certificate.certificates(pem: authority.rootPEM)
+        let universal = ExpectedApp(
+            id: Self.appID,
+            environments: [.production],
+            isMacOS: true,
+            builds: .any
+        )
+        let key = try verified(object, keyID, roots: roots, apps: [universal])
+        #expect(key.details.platform == platform)
+        #expect((key.details.accessControl != nil) == (device == .mac))
     }
 
     @Test func `a key is attested once, signs only then, and is unknown when it was lost`()

@@ -4,7 +4,7 @@
 //   TestAuthority                stands where Apple's certificate authority stands
 //
 //     let authority = try TestAuthority(pem: text)
-//     let service = SoftwareAttestationService(
+//     let service = try SoftwareAttestationService(
 //         appID: "ABCDE12345.com.example.shop.ci", authority: authority, folder: folder)
 //
 // What is made here is never taken for genuine. The certificates end in the root of the test
@@ -17,4 +17,5 @@
 //
 //   TestCertificate, TestSigningKey   X.509 for root, issuer and the leaf of a key
 //   SimulatedKey                      one key and how far it is: generated, attested, its counter
+//   SimulatedReceipt                  what stands in the receipt of an attestation
 //   SimulatedKeyFolder                the keys in files, shared by processes

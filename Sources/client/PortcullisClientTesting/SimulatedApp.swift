@@ -6,12 +6,18 @@ internal import StrictCBOR
 struct SimulatedApp: Sendable {
     /// Prefix, full stop, bundle identifier.
     let appID: String
+    /// What the leaf says of the device.
+    let device: SoftwareAttestationService.Device
     /// What iOS 27 and later add to each object, in CBOR; nothing for older systems.
     let extensionMap: [UInt8]
 
     /// An app without extensions, or with those of a build.
-    init(appID: String, build: SoftwareAttestationService.Build?) {
-        self.appID = appID
+    init(
+        appID: String,
+        device: SoftwareAttestationService.Device,
+        build: SoftwareAttestationService.Build?
+    ) {
+        (self.appID, self.device) = (appID, device)
         guard let build else {
             extensionMap = []
             return

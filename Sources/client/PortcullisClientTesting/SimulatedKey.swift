@@ -37,8 +37,6 @@ struct SimulatedKey: Codable, Sendable {
     // MARK: The objects
 
     /// The object of `attestKey`: `{fmt, attStmt: {x5c, receipt}, authData}`.
-    ///
-    /// The receipt is empty: an app entry of the gateway that says `receipt: required` refuses it.
     func attestation(
         for app: SimulatedApp,
         clientDataHash: Data,
@@ -56,15 +54,20 @@ struct SimulatedKey: Codable, Sendable {
         let certificates = try authority.certificates(
             identifier.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(),
             publicKeyInfo: Array(key.publicKey.derRepresentation),
-            extensions: [
-                Self.appleExtension(5, tag: 1204, Array(app.appID.utf8)),
-                Self.appleExtension(2, tag: 1, nonce),
-            ],
+            extensions: [Self.appleExtension(5, [(1204, Array(app.appID.utf8))])]
+                + app.device.extensions.map(Self.appleExtension)
+                + [Self.appleExtension(2, [(1, nonce)])],
             now: now
+        )
+        let receipt = SimulatedReceipt(
+            appID: app.appID,
+            leaf: certificates[0],
+            clientDataHash: clientDataHash,
+            madeAt: now
         )
         let statement = CBORValue.map([
             .init(.text("x5c"), .array(certificates.map { .bytes($0) })),
-            .init(.text("receipt"), .bytes([])),
+            .init(.text("receipt"), .bytes(try authority.receipt(receipt.encoded, now: now))),
         ])
         return Data(
             CBORValue.map([
@@ -102,15 +105,14 @@ struct SimulatedKey: Codable, Sendable {
         ]).encoded
     }
 
-    /// 1.2.840.113635.100.8.`number`: `SEQUENCE { [tag] EXPLICIT OCTET STRING }`.
+    /// 1.2.840.113635.100.8.`number`: `SEQUENCE { [tag] EXPLICIT OCTET STRING, … }`.
     private static func appleExtension(
         _ number: UInt32,
-        tag: UInt32,
-        _ value: [UInt8]
+        _ values: [(tag: UInt32, value: [UInt8])]
     ) -> TestCertificate.Extension {
-        let tagged = DEREncoder.element(.explicit(tag), DEREncoder.octetString(value))
-        return (
-            [1, 2, 840, 113_635, 100, 8, number], false, DEREncoder.sequence([tagged])
-        )
+        let tagged = values.map {
+            DEREncoder.element(.explicit($0.tag), DEREncoder.octetString($0.value))
+        }
+        return ([1, 2, 840, 113_635, 100, 8, number], false, DEREncoder.sequence(tagged))
     }
 }

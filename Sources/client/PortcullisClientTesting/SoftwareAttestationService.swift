@@ -43,6 +43,7 @@ public actor SoftwareAttestationService: AttestationService {
     ///   - authority: whose root the gateway trusts.
     ///   - folder: where keys are kept, made if need be; `nil` for keys that end with the process.
     ///     The files hold private keys.
+    ///   - device: what kind of device the keys are of.
     ///   - build: what is said of the build; `nil` is a system before iOS 27.
     ///   - now: the wall clock, for the validity of certificates.
     /// - Throws: when the folder can't be made.
@@ -50,10 +51,11 @@ public actor SoftwareAttestationService: AttestationService {
         appID: String,
         authority: TestAuthority,
         folder: URL? = nil,
+        device: Device = .iPhone,
         build: Build? = nil,
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws {
-        app = SimulatedApp(appID: appID, build: build)
+        app = SimulatedApp(appID: appID, device: device, build: build)
         self.authority = authority
         self.folder = try folder.map { try SimulatedKeyFolder($0) }
         self.now = now

@@ -7,6 +7,7 @@ internal import StrictDER
 /// ``rootPEM`` in `test_root`.
 ///
 ///     root ── issuer ── leaf of a key
+///      └───── signer of the key's receipt
 ///
 /// The private key is as secret as what the test gateway protects: it makes keys at will.
 public struct TestAuthority: Sendable {
@@ -35,8 +36,9 @@ public struct TestAuthority: Sendable {
 
     /// The root's certificate in PEM: the content of the file that `test_root` names.
     public let rootPEM: String
-    private let subject: [UInt8]
-    private let key: TestSigningKey
+    /// The root's name, in DER.
+    let subject: [UInt8]
+    let key: TestSigningKey
 
     /// The organization in the names of all certificates that are made here.
     static let organization = "Portcullis test authority"

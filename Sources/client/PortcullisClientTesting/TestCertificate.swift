@@ -18,6 +18,8 @@ struct TestCertificate {
     var notAfter: Date
     /// Whether the subject may issue certificates.
     var isAuthority: Bool
+    /// The serial number, by which a message names its signer (RFC 5652 §5.3).
+    var serial = UInt32.random(in: 1...UInt32.max)
     /// Extensions beside basicConstraints and keyUsage.
     var extensions: [Extension] = []
 
@@ -39,7 +41,6 @@ struct TestCertificate {
     /// The certificate in DER, signed by a key.
     func signed(by key: TestSigningKey) throws -> [UInt8] {
         let version = DEREncoder.element(.explicit(0), DEREncoder.integer(2))
-        let serial = UInt32.random(in: 1...UInt32.max)
         let content = DEREncoder.sequence([
             version, DEREncoder.integer(serial), key.algorithm, issuer,
             DEREncoder.sequence([Self.time(notBefore), Self.time(notAfter)]), subject,
