@@ -20,9 +20,11 @@ struct Document {
     /// The lines outside fenced blocks.
     let prose: [String]
 
+    /// A text of the repository. Of Swift code, it is what the documentation comments say.
     init(_ path: String) throws {
         self.path = path
-        let text = try String(contentsOf: Repository.folder.appending(path: path), encoding: .utf8)
+        var text = try String(contentsOf: Repository.folder.appending(path: path), encoding: .utf8)
+        if path.hasSuffix(".swift") { text = Self.comments(in: text) }
         lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         var blocks: [Block] = []
         var prose: [String] = []
@@ -49,6 +51,16 @@ struct Document {
         }
         self.blocks = blocks
         self.prose = prose
+    }
+
+    /// The documentation comments of Swift code, each in its line.
+    private static func comments(in code: String) -> String {
+        code.split(separator: "\n", omittingEmptySubsequences: false)
+            .map { line in
+                let bare = line.drop { $0 == " " }
+                return bare.hasPrefix("///") ? bare.dropFirst(bare.hasPrefix("/// ") ? 4 : 3) : ""
+            }
+            .joined(separator: "\n")
     }
 
     /// What GitHub makes of the headings for links to them.
