@@ -3,6 +3,7 @@
 //
 //   ScriptedAttestationService   counts keys made, attestations requested and assertions
 //   ScriptedTransport            fails, loses answers, and writes down what passes
+//   ScriptedStore                fails, and says wrong things about what it did
 //   ShiftedClock                 the time of day, moved forward at will
 //   Latch                        holds tasks until a test lets them go
 //

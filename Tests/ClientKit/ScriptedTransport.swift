@@ -18,6 +18,8 @@ package final class ScriptedTransport: HTTPTransport {
         case fail
         /// It is sent, and its answer is lost.
         case loseAnswer
+        /// It is sent twice, as systems do whose connection has ended; the second answer comes.
+        case sendTwice
         /// It waits for a latch, then is sent.
         case wait(Latch)
         /// It is sent once this has run.
@@ -73,6 +75,10 @@ package final class ScriptedTransport: HTTPTransport {
         }
         switch step {
         case .pass, .loseAnswer, .runAfter: break
+        case .sendTwice:
+            let answer = try await transport.send(request, content: content)
+            for try await _ in answer.content {}
+            note(request, path, status: answer.response.statusCode)
         case .fail: throw URLError(.cannotConnectToHost)
         case .wait(let latch): await latch.pass()
         case .run(let body): try body()

@@ -77,13 +77,34 @@ final class ClientGateway: Sendable {
         try start(wipingStore: wipingStore)
     }
 
+    /// Changes its configuration, which it reads when it starts again.
+    func edit(_ text: String, into other: String) throws {
+        let old = try String(contentsOf: configuration, encoding: .utf8)
+        guard old.contains(text) else {
+            throw ChildProcess.Failure(description: "no “\(text)” in the configuration")
+        }
+        try old.replacing(text, with: other)
+            .write(to: configuration, atomically: true, encoding: .utf8)
+    }
+
+    /// Revokes a key, as an operator does.
+    func revoke(_ keyID: String) throws {
+        let command = try ChildProcess.run(
+            program,
+            ["keys", "revoke", "--config", configuration.path, keyID],
+            folder: folder
+        )
+        guard command.status == 0 else {
+            throw ChildProcess.Failure(description: "revoke: \(command.complained)")
+        }
+    }
+
     /// What `portcullis plan` writes of the configuration.
     func plan() throws -> Data {
-        let command = try ChildProcess(program, ["plan", configuration.path], folder: folder)
-        defer { command.end() }
-        guard try command.waitForEnd() == 0 else {
+        let command = try ChildProcess.run(program, ["plan", configuration.path], folder: folder)
+        guard command.status == 0 else {
             throw ChildProcess.Failure(description: "plan: \(command.complained)")
         }
-        return Data(command.printed.utf8)
+        return Data(command.output)
     }
 }

@@ -35,11 +35,15 @@ final class ClientStand {
     /// Starts origin and gateway.
     ///
     /// - `rules`: the list of rules, in YAML without indentation. Each that judges gets the app.
+    /// - `app`: further settings of the app's entry, as `, receipt: required`.
     /// - `more`: further sections of the configuration.
+    /// - `device`: what kind of device the keys are of.
     /// - `script`: what the origin does.
     init(
         rules: String = ClientStand.orders,
+        app: String = "",
         more: String = "",
+        device: SoftwareAttestationService.Device = .iPhone,
         clock: ShiftedClock = ShiftedClock(),
         script: @escaping TestOrigin.Script = TestOrigin.friendly
     ) throws {
@@ -58,12 +62,13 @@ final class ClientStand {
             try SoftwareAttestationService(
                 appID: Self.appID,
                 authority: authority,
-                folder: folder.appending(path: "device")
+                folder: folder.appending(path: "device"),
+                device: device
             )
         )
         gateway = try ClientGateway(
             in: folder,
-            Self.configuration(origin: origin.address, rules: rules, more: more)
+            Self.configuration(origin: origin.address, app: app, rules: rules, more: more)
         )
     }
 
@@ -71,6 +76,8 @@ final class ClientStand {
     static let challenges = endpoints + "/challenges"
     /// Where attestations are sent.
     static let keys = endpoints + "/keys"
+    /// Where sessions are opened.
+    static let sessions = endpoints + "/sessions"
 
     /// One rule that enforces all defaults, and one that asks for nothing.
     static let orders = """
@@ -78,7 +85,12 @@ final class ClientStand {
         - { id: open, match: { path: /open/** }, mode: off }
         """
 
-    private static func configuration(origin: String, rules: String, more: String) -> String {
+    private static func configuration(
+        origin: String,
+        app: String,
+        rules: String,
+        more: String
+    ) -> String {
         let indented = rules.split(separator: "\n").map { line in
             let mode = ["mode: enforce", "mode: observe"].first { line.contains($0) }
             guard let mode else { return "  \(line)" }
@@ -89,7 +101,7 @@ final class ClientStand {
             admin: { address: "127.0.0.1:0" }
             lanes: 2
             origins: { shop: { servers: ["\(origin)"] } }
-            apps: [{ id: \(appID), environments: [test], test_root: root.pem }]
+            apps: [{ id: \(appID), environments: [test], test_root: root.pem\(app) }]
             store: { sqlite: portcullis.db }
             default: { origin: shop, mode: off }
             timeouts: { drain_idle: 100ms }
@@ -147,8 +159,18 @@ final class ClientStand {
     // MARK: What came of it
 
     /// The verdicts on the requests that reached the origin, in the order of its connections.
-    var verdicts: [String] {
-        origin.requests.map { $0.head.value("App-Attest-Verdict") ?? "none" }
+    var verdicts: [String] { told("Verdict") }
+
+    /// What the origin was told about each request, in the order of its connections.
+    ///
+    /// - `name`: the field's, without `App-Attest-`.
+    func told(_ name: String) -> [String] {
+        origin.requests.map { $0.head.value("App-Attest-\(name)") ?? "none" }
+    }
+
+    /// The statuses of the answers to calls of an endpoint; 0 for a lost one.
+    func statuses(_ endpoint: String) -> [Int] {
+        transport.exchanges(endpoint).map { $0.status ?? 0 }
     }
 
     /// Keys made and attestations requested so far.
@@ -166,6 +188,15 @@ struct Cost: Hashable, CustomStringConvertible {
     init(keys: Int, attestations: Int) { (self.keys, self.attestations) = (keys, attestations) }
 
     var description: String { "\(keys) keys, \(attestations) attestations" }
+}
+
+extension AsyncStream<PortcullisEvent> {
+    /// The reasons of all refusals, once the session was closed.
+    func reasons() async -> [String] {
+        await reduce(into: []) { reasons, event in
+            if case .refused(let refusal) = event { reasons.append(refusal.reason) }
+        }
+    }
 }
 
 extension PortcullisSession {
