@@ -1,0 +1,125 @@
+import ClientKit
+import Foundation
+import LoopbackKit
+import PortcullisClient
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+extension ClientScenarios {
+    /// Requests that are signed here and sent by something else.
+    @Suite struct Signings {
+        private static let content = Data(
+            String(repeating: #"{"item":"lamp"}"#, count: 20_000).utf8
+        )
+
+        /// Sends a signed request as it stands.
+        private func send(
+            _ signed: SignedRequest,
+            file: URL? = nil
+        ) async throws -> HTTPURLResponse {
+            let plain = URLSession(configuration: .ephemeral)
+            defer { plain.finishTasksAndInvalidate() }
+            let response =
+                if let file {
+                    try await plain.upload(for: signed.request, fromFile: file).1
+                } else {
+                    try await plain.data(for: signed.request).1
+                }
+            return try #require(response as? HTTPURLResponse)
+        }
+
+        /// A gateway with one rule, and an app whose plan is from the time when that said something
+        /// else.
+        private func outdated(_ old: String) throws -> (ClientStand, PortcullisSession) {
+            let rule = "- { id: orders, match: { path: /orders/** }, mode: enforce"
+            let stand = try ClientStand(rules: "\(rule), \(old) }")
+            let plan = try SigningPlan(json: stand.gateway.plan())
+            try stand.gateway.edit(", \(old) }", into: " }")
+            try stand.gateway.restart()
+            let app = try stand.app {
+                $0.assumed = nil
+                $0.plan = plan
+            }
+            return (stand, app)
+        }
+
+        @Test(arguments: ["none", "data", "stream", "file"])
+        func `a signed request is admitted as it stands, with content of each kind`(
+            kind: String
+        ) async throws {
+            let stand = try ClientStand()
+            defer { stand.end() }
+            let app = try stand.app()
+            var request = try stand.request(kind == "none" ? "GET" : "POST", "/orders/1")
+            var file: URL?
+            switch kind {
+            case "data": request.httpBody = Self.content
+            case "stream": request.httpBodyStream = InputStream(data: Self.content)
+            case "file":
+                let path = stand.folder.appending(path: "content")
+                try Self.content.write(to: path)
+                file = path
+            default: break
+            }
+            let signed =
+                if let file {
+                    try await app.sign(request, fromFile: file)
+                } else {
+                    try await app.sign(request)
+                }
+            #expect(try await send(signed, file: file).statusCode == 200)
+            let seen = try #require(stand.origin.requests.last)
+            #expect(seen.body == (kind == "none" ? [] : Array(Self.content)))
+            #expect(stand.verdicts == ["pass"])
+            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+        }
+
+        @Test func `a request that was signed by an outdated plan learns from the 401`()
+            async throws
+        {
+            let (stand, app) = try outdated("challenge: none, sign: [method, target]")
+            defer { stand.end() }
+            let signed = try await app.sign(stand.request("POST", "/orders/1", "lamp"))
+            let refused = try await send(signed)
+            #expect(refused.statusCode == 401)
+            let again = try #require(try await app.signAgain(signed, after: refused))
+            #expect(try await send(again).statusCode == 200)
+            // What was learned is used for the next one.
+            let next = try await app.sign(stand.request("POST", "/orders/2", "lamp"))
+            #expect(try await send(next).statusCode == 200)
+            #expect(stand.verdicts == ["pass", "pass"])
+            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+        }
+
+        @Test
+        func `a request that was signed in a session which the rule refuses gets an assertion`()
+            async throws
+        {
+            let stand = try ClientStand(
+                rules: """
+                    - { id: orders, match: { path: /orders/** }, mode: enforce }
+                    - { id: chat, match: { path: /chat/** }, mode: enforce,
+                        accept: [assertion, session] }
+                    """
+            )
+            defer { stand.end() }
+            let app = try stand.app {
+                $0.assumed = SigningRequirement(accepts: [.assertion, .session])
+            }
+            let signed = try await app.sign(stand.request("POST", "/orders/1", "lamp"))
+            guard case .session(let keyID) = signed.proof else {
+                Issue.record("\(signed.proof)")
+                return
+            }
+            let refused = try await send(signed)
+            #expect(refused.statusCode == 401)
+            let again = try #require(try await app.signAgain(signed, after: refused))
+            #expect(again.proof == .assertion(keyID: keyID))
+            #expect(try await send(again).statusCode == 200)
+            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+        }
+    }
+}
