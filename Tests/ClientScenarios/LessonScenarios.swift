@@ -29,8 +29,7 @@ extension ClientScenarios {
             return request
         }
 
-        /// `headers`, a partial `sign` and `challenge: none` gave 403 with the sample. So did a
-        /// Content-Type that URLSession adds by itself behind a signature.
+        /// `headers`, a partial `sign` and `challenge: none` gave 403 with the sample.
         @Test(arguments: paths)
         func `a route teaches what it signs by its first answer`(path: String) async throws {
             let stand = try ClientStand(rules: Self.rules)
@@ -60,6 +59,44 @@ extension ClientScenarios {
             #expect(answer.statusCode == 200)
             #expect(answer.tries == 1)
             #expect(stand.verdicts == [path == "open" ? "none" : "pass"])
+        }
+
+        /// The field of a 401 says what is signed, not how counters are compared.
+        @Test func `a strict route that no plan names admits all requests of a crowd`() async throws
+        {
+            let stand = try ClientStand(
+                rules: """
+                    - { id: money, match: { path: /money/** }, mode: enforce, counter: strict }
+                    """
+            )
+            defer { stand.end() }
+            let app = try stand.app { $0.assumed = nil }
+            let request = try stand.request("POST", "/money/1", "5")
+            for _ in 0..<2 {
+                let answers = try await app.sendAtOnce(40, request)
+                #expect(answers.allSatisfy { $0.statusCode == 200 })
+            }
+            #expect(stand.verdicts == Array(repeating: "pass", count: 80))
+            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+        }
+
+        /// URLSession writes a Content-Type by itself behind the signature, so that a rule that
+        /// signs the field refused such a request.
+        @Test func `a Content-Type that URLSession adds by itself is signed`() async throws {
+            let stand = try ClientStand(
+                rules: """
+                    - { id: typed, match: { path: /typed/** }, mode: enforce,
+                        headers: [content-type] }
+                    """
+            )
+            defer { stand.end() }
+            let plan = try SigningPlan(json: stand.gateway.plan())
+            let app = try stand.app { $0.plan = plan }
+            let answer = try await app.send(stand.request("POST", "/typed/1", "a=1"))
+            #expect((answer.statusCode, answer.tries) == (200, 1))
+            let type = stand.origin.requests.last?.head.value("Content-Type")
+            #expect(type == "application/x-www-form-urlencoded")
+            #expect(stand.cost == Cost(keys: 1, attestations: 1))
         }
 
         @Test func `an outdated plan is corrected by the gateway's answer`() async throws {

@@ -37,7 +37,9 @@ extension ClientScenarios {
         private func start(
             _ stand: ClientStand,
             _ count: Int,
-            dyingAt place: String? = nil
+            path: String = "/orders/1",
+            dyingAt place: String? = nil,
+            options: [String] = []
         ) throws -> ChildProcess {
             let program = try #require(ClientStand.appProgram)
             let arguments = [
@@ -45,9 +47,9 @@ extension ClientScenarios {
                 stand.folder.appending(path: "authority.pem").path,
                 stand.folder.appending(path: "device").path,
                 stand.folder.appending(path: "record").path,
-                "http://127.0.0.1:\(stand.gateway.port)/orders/1", String(count),
+                "http://127.0.0.1:\(stand.gateway.port)\(path)", String(count),
             ]
-            return try ChildProcess(program, arguments + (place.map { [$0] } ?? []))
+            return try ChildProcess(program, arguments + (place.map { [$0] } ?? []) + options)
         }
 
         private func report(_ app: ChildProcess) throws -> Report {
@@ -100,15 +102,40 @@ extension ClientScenarios {
             #expect(killed.keys + after.keys == (isLost ? 2 : 1))
         }
 
-        @Test func `processes that share a store and a device share one key`() throws {
+        @Test(arguments: [(4, 25), (2, 100)])
+        func `processes that share a store and a device share one key`(
+            count: Int,
+            requests: Int
+        ) throws {
             let stand = try ClientStand()
             defer { stand.end() }
-            let apps = try (0..<4).map { _ in try start(stand, 25) }
+            let apps = try (0..<count).map { _ in try start(stand, requests) }
             let reports = try apps.map(report)
-            #expect(reports.map(\.proven) == [25, 25, 25, 25])
+            #expect(reports.map(\.proven) == Array(repeating: requests, count: count))
             #expect(reports.map(\.keys).reduce(0, +) == 1)
             #expect(reports.map(\.attestations).reduce(0, +) == 1)
-            #expect(stand.verdicts == Array(repeating: "pass", count: 100))
+            #expect(stand.verdicts == Array(repeating: "pass", count: count * requests))
+        }
+
+        /// Each process sends one request at a time. One that another process has overtaken is
+        /// signed again, and no key is lost for it.
+        @Test func `processes that share a key on a strict route sign again what was overtaken`()
+            throws
+        {
+            let stand = try ClientStand(
+                rules: """
+                    - { id: money, match: { path: /money/** }, mode: enforce, counter: strict }
+                    """
+            )
+            defer { stand.end() }
+            let apps = try (0..<2).map { _ in
+                try start(stand, 30, path: "/money/1", options: ["--unplanned", "--tries=50"])
+            }
+            let reports = try apps.map(report)
+            #expect(reports.map(\.proven) == [30, 30])
+            #expect(reports.map(\.keys).reduce(0, +) == 1)
+            #expect(reports.map(\.attestations).reduce(0, +) == 1)
+            #expect(stand.verdicts == Array(repeating: "pass", count: 60))
         }
     }
 }

@@ -13,10 +13,11 @@ import PortcullisClientTesting
     /// How it is to be called.
     private static let usage =
         "usage: portcullis-app ENDPOINTS APP-ID AUTHORITY.pem DEVICE-FOLDER STORE-FILE URL COUNT "
-        + "[PLACE]"
+        + "[PLACE] [--unplanned] [--tries=COUNT]"
 
     static func main() async throws {
-        let words = Array(CommandLine.arguments.dropFirst())
+        let arguments = CommandLine.arguments.dropFirst()
+        let words = arguments.filter { !$0.hasPrefix("--") }
         guard words.count >= 7, let endpoints = URL(string: words[0]),
             let url = URL(string: words[5]), let count = Int(words[6])
         else {
@@ -35,7 +36,11 @@ import PortcullisClientTesting
         let transport = ScriptedTransport(URLSessionTransport())
         place?.arm(service, transport)
         var configuration = PortcullisConfiguration(endpoints: endpoints)
-        configuration.assumed = SigningRequirement()
+        // Without a plan, it learns from answers what the route signs.
+        if !arguments.contains("--unplanned") { configuration.assumed = SigningRequirement() }
+        for option in arguments where option.hasPrefix("--tries=") {
+            configuration.limits.tries = Int(option.dropFirst("--tries=".count)) ?? 3
+        }
         let session = PortcullisSession(
             configuration,
             service: service,
