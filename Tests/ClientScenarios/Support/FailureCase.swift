@@ -18,12 +18,20 @@ struct FailureCase: Sendable {
         (self.name, self.script) = (name, script)
     }
 
+    private init(
+        _ name: String,
+        script: @escaping @Sendable (ClientStand) throws -> Void,
+        later: @escaping @Sendable (ClientStand) throws -> Void
+    ) {
+        (self.name, self.script, self.later) = (name, script, later)
+    }
+
     private init(_ name: String, later: @escaping @Sendable (ClientStand) throws -> Void) {
         (self.name, script, self.later) = (name, { _ in }, later)
     }
 
     static let all: [FailureCase] =
-        [FailureCase("nothing")] + device + apple + assertions + gateway
+        [FailureCase("nothing")] + device + apple + assertions + gateway + stores
 
     private static let device =
         AttestationServiceError.allCases.map { error in
@@ -104,4 +112,25 @@ struct FailureCase: Sendable {
             later: { $0.store = MemoryEnrolmentStore() }
         ),
     ]
+    private static let stores = [
+        FailureCase("the app's store can't be written") { stand in
+            let store = ScriptedStore()
+            store.always(.fail)
+            stand.store = store
+        },
+        FailureCase("the app's store can't be written after `attestKey`") {
+            failAfterAttesting($0)
+        },
+        FailureCase(
+            "the app's store can't be written after `attestKey`; the app starts again later",
+            script: { failAfterAttesting($0) },
+            later: { ($0.store as? ScriptedStore)?.always(.work) }
+        ),
+    ]
+
+    private static func failAfterAttesting(_ stand: ClientStand) {
+        let store = ScriptedStore()
+        stand.store = store
+        stand.service.next(.attestKey, .runAfter { store.always(.fail) })
+    }
 }
