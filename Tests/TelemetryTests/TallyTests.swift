@@ -25,6 +25,16 @@ import Testing
         #expect(tally.verdicts(rule: 7, slot: 0) == 0)
     }
 
+    @Test(arguments: [Int.max, .max / 2 + 1, -1, .min])
+    func `the number of a rule that is in no rule set stops nothing`(number: Int) {
+        var tally = Tally(ruleCount: 2, verdictSlots: 3)
+        tally.addVerdict(rule: number, slot: 1)
+        tally.addCutShort(rule: number, isPassed: true)
+        #expect(tally.verdicts(rule: number, slot: 1) == 0)
+        #expect(tally.cutShort(rule: number, isPassed: true) == 0)
+        for rule in 0..<2 { #expect(tally.verdicts(rule: rule, slot: 1) == 0) }
+    }
+
     @Test func `verdicts stay with their rule when a reload renumbers it`() {
         var tally = Tally(ruleCount: 2, verdictSlots: 2)
         tally.addVerdict(rule: 0, slot: 1)

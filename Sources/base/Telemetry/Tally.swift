@@ -33,19 +33,29 @@ package struct Tally: Sendable {
         distributions[distribution.rawValue].add(UInt64(clamping: size))
     }
 
-    /// Counts a verdict; a rule or slot that does not exist (after a reload) is not counted.
+    /// Counts a verdict. A rule or slot that does not exist is not counted: after a reload, or for
+    /// a rule that is in no rule set.
     package mutating func addVerdict(rule: Int, slot: Int) {
-        let index = rule * verdictSlots + slot
-        guard slot < verdictSlots, verdicts.indices.contains(index) else { return }
+        guard let index = Self.place(rule, slot, of: verdictSlots, in: verdicts) else { return }
         verdicts[index] &+= 1
     }
 
     /// Counts a request whose origin was given the head and not all of the content. `isPassed` says
     /// whose head said `pass` to the origin.
     package mutating func addCutShort(rule: Int, isPassed: Bool) {
-        let index = rule * 2 + (isPassed ? 0 : 1)
-        guard cutShort.indices.contains(index) else { return }
+        guard let index = Self.place(rule, isPassed ? 0 : 1, of: 2, in: cutShort) else { return }
         cutShort[index] &+= 1
+    }
+
+    /// Where a rule's column is in a table with so many columns for each rule; `nil` for none. The
+    /// number of a rule may be any number, so it is compared before it is multiplied.
+    private static func place(_ rule: Int, _ column: Int, of columns: Int, in table: [UInt64])
+        -> Int?
+    {
+        guard column >= 0, column < columns, rule >= 0, rule < table.count / columns else {
+            return nil
+        }
+        return rule * columns + column
     }
 
     /// Counts a response to a client by its status code.
@@ -94,13 +104,11 @@ package struct Tally: Sendable {
     }
 
     package func verdicts(rule: Int, slot: Int) -> UInt64 {
-        let index = rule * verdictSlots + slot
-        return verdicts.indices.contains(index) ? verdicts[index] : 0
+        Self.place(rule, slot, of: verdictSlots, in: verdicts).map { verdicts[$0] } ?? 0
     }
 
     package func cutShort(rule: Int, isPassed: Bool) -> UInt64 {
-        let index = rule * 2 + (isPassed ? 0 : 1)
-        return cutShort.indices.contains(index) ? cutShort[index] : 0
+        Self.place(rule, isPassed ? 0 : 1, of: 2, in: cutShort).map { cutShort[$0] } ?? 0
     }
 
     /// Responses by status code; codes that never occurred are left out.
