@@ -278,4 +278,13 @@ import Testing
         #expect(rule.notice.enrol == "enrol;" + parts.joined(separator: ";"))
         #expect(rule.notice.signAgain == "sign-again;" + parts.joined(separator: ";"))
     }
+
+    @Test func `a client is told how many requests of a key may overtake each other`() {
+        let notice = Rule.openingSessions(apps: []).notice
+        #expect(
+            notice.challengeParameters == #"sign="method target body challenge", counter="64""#
+        )
+        #expect(notice.enrol == #"enrol;sign="method target body challenge";counter=64"#)
+        #expect(notice.signAgain == #"sign-again;sign="method target body challenge";counter=64"#)
+    }
 }

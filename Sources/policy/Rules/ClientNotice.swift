@@ -2,13 +2,17 @@ import RequestBinding
 
 /// What a client is told of a rule: what its requests have to sign. Written once, with the rule.
 ///
-/// Every value is a list of words separated by spaces: tokens, which a quoted string (RFC 9110
-/// §5.6.4) and a string of structured fields (RFC 8941 §3.3.3) hold without escapes.
+/// A value is a list of words separated by spaces: tokens, which a quoted string (RFC 9110 §5.6.4)
+/// and a string of structured fields (RFC 8941 §3.3.3) hold without escapes. The width of the
+/// counter's window is a number: an integer in structured fields. Without it, the counter is strict
+/// and a client has to send one request at a time.
 package struct ClientNotice: Sendable {
-    /// The parameters of a 401's challenge: `sign="method target", headers="idempotency-key"`.
+    /// The parameters of a 401's challenge:
+    /// `sign="method target", headers="idempotency-key", counter="64"`.
     package let challengeParameters: String
-    /// `App-Attest-Next` for a client that has to enrol a key: an item with parameters
-    /// (RFC 8941 §3.3), as `enrol;sign="method target";headers="idempotency-key"`.
+    /// `App-Attest-Next` for a client that has to enrol a key, without its id: an item with
+    /// parameters
+    /// (RFC 8941 §3.3), as `enrol;sign="method target";headers="idempotency-key";counter=64`.
     package let enrol: String
     /// `App-Attest-Next` for a client that has to sign again.
     package let signAgain: String
@@ -22,9 +26,16 @@ package struct ClientNotice: Sendable {
         let texts = parameters.map { name, words in
             "\(name)=\"\(words.joined(separator: " "))\""
         }
-        challengeParameters = texts.joined(separator: ", ")
-        enrol = (["enrol"] + texts).joined(separator: ";")
-        signAgain = (["sign-again"] + texts).joined(separator: ";")
+        var (challenge, next) = (texts, texts)
+        switch demands.counter {
+        case .strict: break
+        case .window(let width):
+            challenge.append("counter=\"\(width)\"")
+            next.append("counter=\(width)")
+        }
+        challengeParameters = challenge.joined(separator: ", ")
+        enrol = (["enrol"] + next).joined(separator: ";")
+        signAgain = (["sign-again"] + next).joined(separator: ";")
     }
 }
 
