@@ -61,6 +61,20 @@ import Verification
         #expect(fields["WWW-Authenticate"] == expected)
     }
 
+    /// An origin can answer 403 with the gateway's own JSON. What it can't send is the field.
+    @Test func `every problem of the gateway says that it is the gateway's, and nothing else does`()
+        throws
+    {
+        for outcome in LocalRowTests.all where outcome.row.blame != .nobody {
+            let response = LocalResponse(outcome)
+            let next = try document(response)["next"] as? String
+            let expected = outcome.reason + (next.map { ";next=\($0)" } ?? "")
+            #expect(fields(response)["App-Attest-Error"] == expected)
+        }
+        #expect(fields(LocalResponse(.created, "text/plain", [], challenge: "AQEA")).count == 1)
+        #expect(fields(LocalResponse(empty: .lastHop)).isEmpty)
+    }
+
     @Test func `an unknown key is sent to enrol, not to sign again`() throws {
         let response = LocalResponse(
             .refused(.keyUnknown),

@@ -5,7 +5,8 @@ import JSONText
 /// answers.
 ///
 /// It is made from an outcome, whose row decides status and fields. A problem tells the client what
-/// to do next and nothing about the policy.
+/// to do next and nothing about the policy. Every problem has `App-Attest-Error`, by which a client
+/// tells it from an origin's response of the same status and content.
 package struct LocalResponse: Sendable {
     /// What a problem says beside its row.
     package struct Details: Sendable {
@@ -77,6 +78,10 @@ package struct LocalResponse: Sendable {
     }
 
     private mutating func addFields(_ row: LocalRow, _ details: Details) {
+        // An item with a parameter (RFC 8941 §3.3). Fields of this family are deleted from what
+        // origins send, so that a client knows the gateway by it.
+        let next = row.nextStep == .unsaid ? "" : ";next=\(row.nextStep.rawValue)"
+        fields.append(("App-Attest-Error", outcome.reason + next))
         switch row.companion {
         case .none: break
         case .authenticate:
