@@ -92,7 +92,7 @@ import Testing
 
     @Test func `an id of another start is unknown, also when it has expired`() throws {
         let opened = try Opening().open(Opening.makeKey())
-        let restarted = SessionTable()
+        let restarted = SessionTable(SessionTable.Limits())
         for now: Int64 in [1_000, 1_600] {
             guard case .unknown = restarted.find(opened.id.span, now: now) else {
                 Issue.record("known at \(now)")
@@ -130,6 +130,28 @@ import Testing
             #expect(opening.table.count(now: 1_000) == limit)
             #expect(opening.table.evicted == UInt64(limit * 2))
         }
+    }
+
+    @Test func `the session that was opened first is evicted first, whatever its key`() throws {
+        let opening = Opening(sessionsMax: 40)
+        var opened = try (0..<40).map { _ in try opening.open(Opening.makeKey()) }
+        for number in 1...40 {
+            opened.append(try opening.open(Opening.makeKey()))
+            let isOpen = opened.map { opening.session($0) != nil }
+            #expect(isOpen.firstIndex(of: true) == number)
+            #expect(!isOpen.suffix(40).contains(false))
+        }
+        #expect(opening.table.evicted == 40)
+    }
+
+    @Test func `a session that has expired is not counted as evicted, whatever key it is of`()
+        throws
+    {
+        let opening = Opening(sessionsMax: 40)
+        for _ in 0..<40 { _ = try opening.open(Opening.makeKey(), now: 1_000) }
+        for _ in 0..<40 { _ = try opening.open(Opening.makeKey(), now: 1_600) }
+        #expect(opening.table.evicted == 0)
+        #expect(opening.table.count(now: 1_600) == 40)
     }
 
     @Test func `what has expired makes room before anything is evicted`() throws {

@@ -21,7 +21,7 @@ struct SessionShard: Sendable {
     /// whether one did.
     mutating func insert(_ session: Session, perKeyMax: Int) -> Bool {
         let own = serials[session.keyID] ?? []
-        let isReplacing = own.count >= perKeyMax && own.first.map { remove($0) } ?? false
+        let isReplacing = own.count >= perKeyMax && own.first.map { remove($0) != nil } ?? false
         sessions[session.id.serial] = session
         serials[session.keyID, default: []].append(session.id.serial)
         compact()
@@ -29,22 +29,22 @@ struct SessionShard: Sendable {
         return isReplacing
     }
 
-    /// Ends a session; answers whether it was there.
+    /// Ends a session, and hands it out; `nil` when it was not there.
     @discardableResult
-    mutating func remove(_ serial: UInt64) -> Bool {
-        guard let session = sessions.removeValue(forKey: serial) else { return false }
+    mutating func remove(_ serial: UInt64) -> Session? {
+        guard let session = sessions.removeValue(forKey: serial) else { return nil }
         serials[session.keyID]?.removeAll { $0 == serial }
         if serials[session.keyID]?.isEmpty == true { serials[session.keyID] = nil }
-        return true
+        return session
     }
 
-    /// Ends the oldest session; answers whether there was one.
-    mutating func removeOldest() -> Bool {
+    /// The serial number of the session that was opened first; `nil` without one.
+    mutating func oldestSerial() -> UInt64? {
         while oldest < order.count {
+            if sessions[order[oldest]] != nil { return order[oldest] }
             oldest += 1
-            if remove(order[oldest - 1]) { return true }
         }
-        return false
+        return nil
     }
 
     /// Ends the sessions at the front that are over; answers how many.
