@@ -40,8 +40,10 @@ package final class ChallengeIssuer: Sendable {
     /// between any two of them, and 1.5 million a second if all that is issued is spent.
     package static let capacityDefault = 1 << 20
 
-    /// How many challenges are remembered whose first try was in vain.
-    package static let triedMax = 65_536
+    /// How much is remembered of enrolment challenges besides: which were tried, and which of
+    /// another start were spent. In blocks of 448 neighbours, so that it holds for 29 million
+    /// challenges that are issued within one lifetime, and for 65,536 that are far apart.
+    package static let rememberedBlocksMax = 65_536
 
     /// Whether challenges of another start are good.
     private enum Reach {
@@ -59,8 +61,8 @@ package final class ChallengeIssuer: Sendable {
     private let assertion: SpentChallenges
     /// Enrolment challenges of other starts that were spent in this one.
     private let earlier: RememberedChallenges
-    /// Enrolment challenges that were tried, and not spent so far.
-    private let tried = RememberedChallenges(capacity: triedMax)
+    /// Enrolment challenges that were tried.
+    private let tried = RememberedChallenges(capacity: rememberedBlocksMax)
 
     /// - `capacity`: how many spent challenges of each purpose are remembered at the least.
     /// - `secret`: the key of the codes. Without one it is drawn here, never leaves memory and dies
@@ -81,7 +83,7 @@ package final class ChallengeIssuer: Sendable {
         enrolmentKey = enrolmentSecret.map { HMACSHA256.Key($0.span) } ?? key
         enrolmentReach = enrolmentSecret == nil ? .thisStart : .allStarts
         self.epoch = epoch
-        earlier = RememberedChallenges(capacity: capacity)
+        earlier = RememberedChallenges(capacity: min(capacity, Self.rememberedBlocksMax))
         enrolment = SpentChallenges(capacity: capacity, lifetime: lifetimes.enrolment)
         assertion = SpentChallenges(capacity: capacity, lifetime: lifetimes.assertion)
     }
@@ -131,9 +133,11 @@ package final class ChallengeIssuer: Sendable {
             number: challenge.serial,
             expiry: challenge.expiry
         )
-        if purpose == .enrolment { tried.makeRoom(now: now) }
+        if purpose == .enrolment {
+            tried.forgetExpired(now: now)
+            earlier.forgetExpired(now: now)
+        }
         guard challenge.epoch == epoch else {
-            earlier.makeRoom(now: now)
             return earlier.contains(serial) ? .spent : .valid(serial)
         }
         set.makeRoom(now: now)
@@ -175,11 +179,8 @@ package final class ChallengeIssuer: Sendable {
     // MARK: First tries
 
     /// Whether nobody has tried this challenge before: `true` for exactly one of all callers, and
-    /// for nobody when too many are remembered.
+    /// for nobody when ``rememberedBlocksMax`` is reached.
     package func isFirstTry(of serial: ChallengeSerial) -> Bool { tried.add(serial) == .added }
-
-    /// Forgets that a challenge was tried. It is spent, so nobody tries it again.
-    package func forgetTry(of serial: ChallengeSerial) { tried.remove(serial) }
 
     /// Seconds that a challenge of this purpose is good.
     package func lifetime(of purpose: ChallengePurpose) -> Int64 { set(of: purpose).lifetime }
@@ -193,7 +194,7 @@ package final class ChallengeIssuer: Sendable {
     /// The most bytes that they take with such a capacity.
     package static func spentBytesMax(capacity: Int) -> Int {
         2 * SpentChallenges.bytesMax(capacity: capacity)
-            + (capacity + triedMax) * RememberedChallenges.bytesMax
+            + 2 * RememberedChallenges.bytesMax(capacity: rememberedBlocksMax)
     }
 
     /// Far enough from the ends of the numbers to be added and subtracted.

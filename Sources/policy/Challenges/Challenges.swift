@@ -36,5 +36,8 @@
 // in blocks, so that it holds for challenges that are far apart; a block takes at most 170 bytes of
 // a table. The default of 1,048,576 blocks is 178 MB for each purpose at the very most, which takes
 // as many signatures and 470 million challenges issued within one lifetime. 1,000 verified requests
-// a second for five minutes take some 150 KB. Enrolment challenges of another start that were spent
-// take up to 64 bytes each, and so do those of which a first try was in vain (65,536 at the most).
+// a second for five minutes take some 150 KB. Which enrolment challenges were tried, and which of
+// another start were spent, is kept in the same way (`RememberedChallenges`): 17 MB each at the
+// very most, for 29 million that are issued within a lifetime. 100 a second for an hour take some
+// 200 KB. Where that is not enough, a challenge of another start can't be spent (`noRoom`), and no
+// try counts as a first one.

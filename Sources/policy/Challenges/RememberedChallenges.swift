@@ -1,71 +1,136 @@
+internal import Cryptography
 internal import Synchronization
 
-/// Single challenges that are remembered until they expire: a bounded set.
+/// Challenges of which something is remembered until they expire: that they were tried, or that
+/// they were spent in another start than the one that issued them.
 ///
-/// For the few that ``SpentChallenges`` can't hold, since their serial numbers are of another
-/// start, or for which another fact is kept than that they were spent.
+/// As ``SpentChallenges``, but for serial numbers of any start, and without issuing them: a table
+/// for each start and period, in blocks of neighbours. A table is forgotten as a whole, when the
+/// last of its challenges has expired.
+///
+/// Shared by all lanes. A call takes the lock of one of 64 shards, for some ten nanoseconds or,
+/// where a table grows, for a copy of a 64th of the set. To forget takes each lock in turn, for a
+/// time that depends on the number of tables and not on that of challenges.
 final class RememberedChallenges: Sendable {
-    enum Addition { case added, present, noRoom }
-
-    /// A challenge, without what its serial number is taken for.
-    private struct Place: Hashable {
+    private struct Table: Sendable {
         let epoch: UInt64
-        let number: UInt64
+        let period: UInt64
+        /// When the last of its challenges expires, in seconds since 1970.
+        var expiry: Int64
+        var blocks: SpentBlocks
     }
 
-    private struct State: Sendable {
-        /// When each expires, in seconds since 1970.
-        var expiries: [Place: Int64] = [:]
-        /// When what has expired was last looked for.
-        var lookedAt: Int64 = .min
+    /// A mutex in a class of its own, so that an array can hold it.
+    private final class Shard: Sendable {
+        let tables = Mutex<[Table]>([])
     }
 
-    /// Seconds between two looks for what has expired, while there is no room.
+    private static let shardCount: UInt64 = 64
+    /// Seconds between two looks for what has expired.
     private static let lookSeconds: Int64 = 10
-    /// Bytes of one challenge in the dictionary, at its least load.
-    static let bytesMax = 64
 
-    /// The most challenges.
+    /// The most blocks of neighbours.
     let capacity: Int
-    private let state = Mutex(State())
+    private let multiplier = RandomOctets.word() | 1
+    private let shards = (0..<shardCount).map { _ in Shard() }
+    /// Blocks in all tables.
+    private let blockCount = Atomic<Int>(0)
+    /// When what has expired was last looked for. What expired before may be forgotten, and counts
+    /// as present, also when the clock has stepped back.
+    private let lookedAt = Atomic<Int64>(-1 << 60)
 
     init(capacity: Int) { self.capacity = capacity }
 
+    /// The most bytes that such a set takes: each block alone in its table.
+    static func bytesMax(capacity: Int) -> Int { capacity * SpentBlocks.bytesMin }
+
     /// Bytes that the set takes now.
-    var bytes: Int { state.withLock { $0.expiries.capacity * 32 } }
+    var bytes: Int { tables { $0.blocks.bytes }.reduce(0, +) }
+
+    /// The most blocks of one table: what a call copies where the table grows.
+    var copiedBlocksMax: Int { tables { $0.blocks.count }.max() ?? 0 }
+
+    private func tables(_ number: (Table) -> Int) -> [Int] {
+        shards.flatMap { shard in shard.tables.withLock { $0.map(number) } }
+    }
 
     func contains(_ challenge: ChallengeSerial) -> Bool {
-        state.withLock { $0.expiries[Self.place(challenge)] != nil }
+        let (period, count) = SpentChallenges.parts(challenge.number)
+        return shard(of: count).tables.withLock { tables in
+            if isForgotten(challenge) { return true }
+            guard let index = Self.index(in: tables, challenge.epoch, period) else { return false }
+            return tables[index].blocks.contains(count)
+        }
     }
 
     /// Remembers a challenge: `added` for exactly one of all callers.
-    func add(_ challenge: ChallengeSerial) -> Addition {
-        state.withLock { state in
-            let place = Self.place(challenge)
-            guard state.expiries[place] == nil else { return .present }
-            guard state.expiries.count < capacity else { return .noRoom }
-            state.expiries[place] = challenge.expiry
-            return .added
+    func add(_ challenge: ChallengeSerial) -> SpentBlocks.Addition {
+        let (period, count) = SpentChallenges.parts(challenge.number)
+        return shard(of: count).tables.withLock { tables in
+            if isForgotten(challenge) { return .present }
+            if let index = Self.index(in: tables, challenge.epoch, period) {
+                let addition = tables[index].blocks.add(count, reserve: reserve)
+                if case .added = addition {
+                    tables[index].expiry = max(tables[index].expiry, challenge.expiry)
+                }
+                return addition
+            }
+            var table = Table(
+                epoch: challenge.epoch,
+                period: period,
+                expiry: challenge.expiry,
+                blocks: SpentBlocks(multiplier: multiplier)
+            )
+            let addition = table.blocks.add(count, reserve: reserve)
+            if case .added = addition { tables.append(table) }
+            return addition
         }
     }
 
     func remove(_ challenge: ChallengeSerial) {
-        state.withLock { $0.expiries[Self.place(challenge)] = nil }
-    }
-
-    /// Forgets what has expired, if there is no room.
-    func makeRoom(now: Int64) {
-        state.withLock { state in
-            guard state.expiries.count >= capacity else { return }
-            // Also where the clock has stepped back.
-            let next = state.lookedAt.addingReportingOverflow(Self.lookSeconds)
-            guard next.overflow || now >= next.partialValue || now < state.lookedAt else { return }
-            state.lookedAt = now
-            state.expiries = state.expiries.filter { $0.value > now }
+        let (period, count) = SpentChallenges.parts(challenge.number)
+        shard(of: count).tables.withLock { tables in
+            guard let index = Self.index(in: tables, challenge.epoch, period) else { return }
+            tables[index].blocks.remove(count)
         }
     }
 
-    private static func place(_ challenge: ChallengeSerial) -> Place {
-        Place(epoch: challenge.epoch, number: challenge.number)
+    /// Forgets what has expired, from time to time. `now` is 0…2⁶⁰.
+    func forgetExpired(now: Int64) {
+        let last = lookedAt.load(ordering: .relaxed)
+        guard now - last >= Self.lookSeconds,
+            lookedAt.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
+        else { return }
+        // From here on they count as present: a caller that takes a shard's lock after its tables
+        // went sees the new time.
+        for shard in shards {
+            let gone = shard.tables.withLock { tables in
+                let gone = tables.reduce(0) { $1.expiry <= now ? $0 + $1.blocks.count : $0 }
+                if gone > 0 { tables.removeAll { $0.expiry <= now } }
+                return gone
+            }
+            blockCount.wrappingSubtract(gone, ordering: .relaxed)
+        }
+    }
+
+    private func isForgotten(_ challenge: ChallengeSerial) -> Bool {
+        challenge.expiry <= lookedAt.load(ordering: .relaxed)
+    }
+
+    private static func index(in tables: [Table], _ epoch: UInt64, _ period: UInt64) -> Int? {
+        tables.lastIndex { $0.epoch == epoch && $0.period == period }
+    }
+
+    private func reserve() -> Bool {
+        guard blockCount.wrappingAdd(1, ordering: .relaxed).oldValue < capacity else {
+            blockCount.wrappingSubtract(1, ordering: .relaxed)
+            return false
+        }
+        return true
+    }
+
+    /// Neighbouring blocks are in different shards.
+    private func shard(of count: UInt64) -> Shard {
+        shards[Int(count / SpentBlocks.blockCount % Self.shardCount)]
     }
 }

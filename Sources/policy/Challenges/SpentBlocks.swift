@@ -20,6 +20,8 @@ struct SpentBlocks: Sendable {
     }
 
     private static let placesMin = 4
+    /// Bytes of a table with one block.
+    static let bytesMin = placesMin * blockBytes
 
     /// Open addressing with linear probing; a power of two, at most 3/4 full.
     private var places = [Block](repeating: Block(), count: placesMin)

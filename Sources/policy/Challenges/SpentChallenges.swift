@@ -70,7 +70,7 @@ final class SpentChallenges: Sendable {
     /// in each shard and period.
     static func bytesMax(capacity: Int) -> Int {
         capacity * SpentBlocks.bytesPerBlockMax
-            + Int(shardCount) * ChallengeCalendar.periodsMax * 4 * SpentBlocks.blockBytes
+            + Int(shardCount) * ChallengeCalendar.periodsMax * SpentBlocks.bytesMin
     }
 
     // MARK: Issuing
@@ -109,8 +109,8 @@ final class SpentChallenges: Sendable {
         }
     }
 
-    /// Closes the periods before one. First their numbers are refused, then their bits go: whoever
-    /// takes a shard's lock after its tables went sees the new ``oldest``.
+    /// Closes the periods before one. First their numbers are refused, then their bits go: a caller
+    /// that takes a shard's lock after its tables went sees the new ``oldest``.
     private func forget(before period: UInt64) {
         oldest.store(period, ordering: .relaxed)
         for shard in shards {
@@ -191,7 +191,8 @@ final class SpentChallenges: Sendable {
         return true
     }
 
-    private static func parts(_ number: UInt64) -> (period: UInt64, count: UInt64) {
+    /// The period of a serial number, and the count within it.
+    static func parts(_ number: UInt64) -> (period: UInt64, count: UInt64) {
         (number >> countBits, number & countMask)
     }
 

@@ -17,7 +17,9 @@ package import Rules
 /// that is not spent, and that costs three signatures. The first try of a challenge is free of
 /// limits, so that a neighbour behind the same address, or a flood of bad attestations from many,
 /// keeps no admitted client out; there are as many first tries as admitted challenges. Each further
-/// try counts against the address's failures and the rate of all examinations.
+/// try counts against the address's failures and the rate of all examinations. The memory for which
+/// challenges were tried is bounded (``ChallengeIssuer/rememberedBlocksMax``); beyond it every try
+/// counts.
 package final class Enrolment: Sendable {
     /// What the caller does next.
     package enum Action: Sendable {
@@ -334,12 +336,8 @@ package final class Enrolment: Sendable {
     /// same attestation once more, since Apple attests a key only once.
     package func stored(_ outcome: EnrolOutcome, spending serial: ChallengeSerial) -> Action {
         switch outcome {
-        case .inserted(let keyID):
-            issuer.forgetTry(of: serial)
-            return .enrolled(keyID, isNew: true)
-        case .existing(let keyID):
-            issuer.forgetTry(of: serial)
-            return .enrolled(keyID, isNew: false)
+        case .inserted(let keyID): return .enrolled(keyID, isNew: true)
+        case .existing(let keyID): return .enrolled(keyID, isNew: false)
         case .revoked: return .refuse(EnrolmentRefusal(.keyRevoked))
         case .failed:
             issuer.takeBack(serial)
