@@ -59,7 +59,7 @@ let process: [Target.Dependency] = [
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
     "AppAttest", "Challenges", "Cryptography", "Verification", "HTTPWire", "ByteCoding",
-    "RequestBinding", "Rules", "KeyStore",
+    "RequestBinding", "Rules", "KeyStore", "Sessions",
 ]
 let load: [Target.Dependency] = [
     "Challenges", "ConfigurationReading", "Services", "Verification", "SoftwareAuthenticator",

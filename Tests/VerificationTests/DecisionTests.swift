@@ -170,7 +170,12 @@ final class UnreadableJournal: KeyJournal {
         let journal = UnreadableJournal()
         let keys = try KeyTable(journal: journal)
         var trial = try Trial()
-        trial.judge = Judge(apps: trial.policies, keys: keys, challenges: trial.issuer)
+        trial.judge = Judge(
+            apps: trial.policies,
+            keys: keys,
+            challenges: trial.issuer,
+            sessions: trial.sessions
+        )
         var key = Trial.device().makeKey()
         #expect(try trial.send(try trial.request(), by: &key).verdict == .refuse(.keyUnknown))
         journal.breakDown()
@@ -184,7 +189,12 @@ final class UnreadableJournal: KeyJournal {
         let journal = UnreadableJournal(trial.journal)
         let keys = try KeyTable(journal: journal)
         journal.breakDown()
-        trial.judge = Judge(apps: trial.policies, keys: keys, challenges: trial.issuer)
+        trial.judge = Judge(
+            apps: trial.policies,
+            keys: keys,
+            challenges: trial.issuer,
+            sessions: trial.sessions
+        )
         return (trial, key)
     }
 
@@ -252,7 +262,12 @@ final class UnreadableJournal: KeyJournal {
         for rule in [Trial.rule()] + Self.forwarding {
             var trial = try Trial()
             let issuer = ChallengeIssuer(capacity: 1)
-            trial.judge = Judge(apps: trial.policies, keys: trial.keys, challenges: issuer)
+            trial.judge = Judge(
+                apps: trial.policies,
+                keys: trial.keys,
+                challenges: issuer,
+                sessions: trial.sessions
+            )
             var key = trial.enrolledKey()
             var requests: [SoftwareKey.Request] = []
             for _ in 0..<2 {

@@ -327,7 +327,8 @@ extension BuildPolicy {
                 apps: trial.policies,
                 rules: known,
                 keys: trial.keys,
-                challenges: trial.issuer
+                challenges: trial.issuer,
+                sessions: trial.sessions
             )
             let open = try trial.send(try trial.request(), by: &key, rules[0])
             #expect(open.verdict == (isAdmitted ? .pass : .refuse(.appMismatch)))

@@ -223,7 +223,12 @@ import Verification
         trial.now = Trial.start.advanced(bySeconds: 600)
         #expect(refusal(try trial.send(trial.request(), by: &session)) == .sessionExpired)
         trial.now = Trial.start
-        trial.judge = Judge(apps: trial.policies, keys: trial.keys, challenges: trial.issuer)
+        trial.judge = Judge(
+            apps: trial.policies,
+            keys: trial.keys,
+            challenges: trial.issuer,
+            sessions: SessionTable()
+        )
         #expect(refusal(try trial.send(trial.request(), by: &session)) == .sessionUnknown)
     }
 
@@ -297,6 +302,36 @@ import Verification
         // A request that was not forwarded has used no number.
         let again = try trial.judge(Wire(request, proof), rule)
         #expect((refusal(again) == .sessionReplayed) == isForwarded)
+    }
+
+    @Test(arguments: [DependencyErrorRule.refuse, .forward])
+    func `no content is held of a session whose key may have been revoked, where that refuses`(
+        onError: DependencyErrorRule
+    ) throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        let session = try trial.openSession(&key)
+        let journal = UnreadableJournal(trial.journal)
+        let keys = try KeyTable(journal: journal)
+        journal.breakDown()
+        trial.judge = Judge(
+            apps: trial.policies,
+            keys: keys,
+            challenges: trial.issuer,
+            sessions: trial.sessions
+        )
+        let rule = Trial.sessionRule {
+            $0.body = .held(limit: .mebibytes(1), memory: .kibibytes(1))
+            $0.onError = onError
+        }
+        let request = try trial.request()
+        let proof = try #require(session.proof(of: request, signing: rule.signing, as: .first))
+        switch try trial.open(Wire(request, proof), rule) {
+        case .ruled(let ruling):
+            #expect(onError == .refuse)
+            #expect(ruling.verdict == .failure(.store))
+        case .hold: #expect(onError == .forward)
+        }
     }
 
     @Test func `a client that waits to be asked is told beforehand that its number is used`() throws

@@ -50,7 +50,9 @@ extension Judge {
         guard let claim else { return .refused(ruling) }
         let serial = check(claim, proof, rule: rule, now: now, &ruling)
         guard ruling.verdict == .pass else { return .refused(ruling) }
-        guard let fault = useFault(proof, serial, rule) else { return .good(claim.verified) }
+        guard let fault = useFault(proof, serial, rule, isOutdated: claim.isOutdated) else {
+            return .good(claim.verified)
+        }
         ruling.verdict = fault
         return .refused(ruling)
     }
@@ -60,17 +62,20 @@ extension Judge {
     private func useFault(
         _ proof: Proof,
         _ serial: ChallengeSerial?,
-        _ rule: Rule
+        _ rule: Rule,
+        isOutdated: Bool
     ) -> Verdict? {
-        let fault = peek(proof, serial, rule)
+        let fault = peek(proof, serial, rule, isOutdated: isOutdated)
         if case .failure = fault, rule.onError == .forward { return nil }
         return fault
     }
 
+    /// - isOutdated: whether the store may know more of the key, as that it was revoked.
     private func peek(
         _ proof: Proof,
         _ serial: ChallengeSerial?,
-        _ rule: Rule
+        _ rule: Rule,
+        isOutdated: Bool
     ) -> Verdict? {
         switch proof.evidence {
         case .assertion(let assertion):
@@ -84,7 +89,11 @@ extension Judge {
                 )
             )
         case .session(let evidence):
-            evidence.session.admits(evidence.sequence) ? nil : .refuse(.sessionReplayed)
+            if !evidence.session.admits(evidence.sequence) {
+                .refuse(.sessionReplayed)
+            } else {
+                isOutdated ? .failure(.store) : nil
+            }
         }
     }
 
@@ -222,7 +231,7 @@ extension Judge {
         let challenge = examine(proof, rule: rule, now: now)
         let serial: ChallengeSerial? =
             if case .success(let serial) = challenge { serial } else { nil }
-        if let fault = useFault(proof, serial, rule) {
+        if let fault = useFault(proof, serial, rule, isOutdated: key.isOutdated) {
             ruling.verdict = fault
             return ruling
         }
@@ -272,7 +281,7 @@ extension Judge {
         }
         if case .failure(let earlier) = challenge { fault = earlier.refusal }
         if let fault {
-            let earlier = peek(proof, serial, rule)
+            let earlier = peek(proof, serial, rule, isOutdated: claim.isOutdated)
             if case .refuse = earlier, let earlier {
                 ruling.verdict = earlier
             } else {
@@ -310,7 +319,7 @@ extension Judge {
         _ rule: Rule,
         _ ruling: inout Ruling
     ) {
-        guard !claim.isOutdated || rule.onError == .forward else {
+        if claim.isOutdated, rule.onError == .refuse, evidence.session.admits(evidence.sequence) {
             ruling.verdict = .failure(.store)
             return
         }

@@ -29,7 +29,7 @@ package struct Judge {
         rules: [Rule] = [],
         keys: KeyTable,
         challenges: ChallengeIssuer,
-        sessions: SessionTable = SessionTable()
+        sessions: SessionTable
     ) {
         self.keys = keys
         self.challenges = challenges
@@ -47,13 +47,25 @@ package struct Judge {
 
     /// Judges what a head shows, for a rule that observes or enforces.
     ///
-    /// Checked in this order: presence of assertion, key id and challenge; their syntax; or, of a
-    /// session, its fields' syntax, whether the rule takes sessions, and the session; that no
-    /// signed field is repeated; the syntax of Content-Digest; the key; then, as far as the content
-    /// is here or its digest is stated, all that ``rule(_:_:rule:now:length:)`` checks. Content to
-    /// hold is asked for only when nothing speaks against it: with a stated digest that includes
-    /// the signature, so that a worthless assertion holds nothing. A client that keeps its content
-    /// back until it is asked for it is told beforehand when counter or challenge are of no use.
+    /// Checked in this order:
+    ///
+    /// 1. Of an assertion: presence of key id and assertion; of the challenge, where that is a
+    ///    field; their syntax. Of a session: that nothing of an assertion is beside it; the syntax
+    ///    of its fields; whether the rule takes sessions; whether the session is open.
+    /// 2. That no signed field is repeated, and that the method does not read as one that is not
+    ///    signed.
+    /// 3. The syntax of Content-Digest; that the challenge, where it is in the content, and the
+    ///    digest, where content streams, are there at all; that the digest is that of no bytes
+    ///    where there are none.
+    /// 4. Of content that came with the head: its digest, whether it reads as another form's client
+    ///    data, and the challenge in it.
+    /// 5. As far as the content is here or its digest is stated: the key and all else that
+    ///    ``rule(_:_:rule:now:length:)`` checks.
+    ///
+    /// Content to hold is asked for only when nothing speaks against it: with a stated digest that
+    /// includes the signature, so that a worthless assertion holds nothing. A client that keeps its
+    /// content back until it is asked for it is told beforehand when counter or challenge are of no
+    /// use.
     ///
     /// - `octets`: the head's bytes.
     /// - `now`: the wall clock.

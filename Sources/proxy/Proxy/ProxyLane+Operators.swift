@@ -5,6 +5,7 @@ package import KeyStore
 package import Lanes
 import Rules
 package import Services
+import Sessions
 import Verification
 
 // The operators' listener: metrics, status and probes, on a lane that serves no clients, so that
@@ -24,7 +25,7 @@ extension ProxyLane {
         ProxyLane(
             lane: lane,
             settings: .operators(timeouts, limits),
-            judge: Judge(apps: [], keys: keys, challenges: issuer),
+            judge: Judge(apps: [], keys: keys, challenges: issuer, sessions: SessionTable()),
             services: .operators(source),
             issuer: issuer,
             keys: keys,

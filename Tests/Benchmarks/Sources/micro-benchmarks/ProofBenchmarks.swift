@@ -5,6 +5,7 @@ import HTTPWire
 import KeyStore
 import RequestBinding
 import Rules
+import Sessions
 import SoftwareAuthenticator
 import Verification
 
@@ -83,7 +84,12 @@ enum ProofBenchmarks {
         let issuer = ChallengeIssuer()
         let keys = StoreBenchmarks.table(of: 1_000, with: key, appID)
         let policy = AppPolicy(id: appID, environments: [.production])
-        var judge = Judge(apps: [policy], keys: keys, challenges: issuer)
+        var judge = Judge(
+            apps: [policy],
+            keys: keys,
+            challenges: issuer,
+            sessions: SessionTable()
+        )
         var requests: [[UInt8]] = []
         var head = RequestHead()
         return [
