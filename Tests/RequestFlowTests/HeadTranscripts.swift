@@ -200,6 +200,16 @@ extension Transcript {
             on(.clientBroke, closesClient: true)
             on(.clientClosed, .end(.none))
             on(.served, .none)
+            on(.storingTimedOut, .none)
+        },
+        Transcript("a service does not wait for ever for the store", .post, ends: .nothing) {
+            on(.headRead, .countRequest)
+            on(.requestCounted, .locate)
+            on(.located(.service(.free)), .collect)
+            on(.received(100, isLast: true), takes: .collect)
+            on(.contentRead(isLast: true), .serve)
+            on(.storingTimedOut, .answer(.declined(.storeUnavailable), .none, .goesOn))
+            on(.served, .none)
         },
     ]
 }

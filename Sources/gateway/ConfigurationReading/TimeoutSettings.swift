@@ -11,7 +11,8 @@ package struct TimeoutSettings: Hashable, Sendable {
     /// 0B/s for no minimum. Default 64B/s. Others: Kestrel 240, Apache 500.
     package var bodyMinimumRate = ByteCount(64)
     /// `commit`: for the disk, where a request waits until its counter is on it; then as the rule's
-    /// `on_error` says. Default 10s: longer than another process may hold up a transaction.
+    /// `on_error` says. Where an enrolment waits until its key is on it; then 503. Default 10s:
+    /// longer than another process may hold up a transaction.
     package var commit: Duration = .seconds(10)
     /// `connect`: for a connection to a server; then the next one, at last 504. Default 3s.
     package var connect: Duration = .seconds(3)

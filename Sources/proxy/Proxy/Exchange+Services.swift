@@ -53,6 +53,10 @@ extension Exchange {
         case .later(let pending):
             wait(for: pending)
             return .none
+        case .afterCommit(let pending):
+            proxy.waitToStore(self)
+            wait(for: pending)
+            return .none
         }
     }
 
@@ -62,16 +66,21 @@ extension Exchange {
         pending { result in
             lane.perform {
                 let exchange = waiting.value
-                guard exchange.isUnderWay else { return }
                 exchange.perform(exchange.served(result))
+                exchange.proxy.commitQueue.letGoOfStored()
             }
         }
     }
 
+    /// What the service stores is not stored in time. A key whose commit ends later is enrolled.
+    func storingTimedOut() { perform(flow.storingTimedOut()) }
+
+    /// The request may have ended meanwhile. What was done is counted all the same.
     private func served(_ result: ServiceResult) -> RequestFlow.Action {
         oweCalls(result.callsOwed)
         if result.verifiedInVain { addFailure(now: MonotonicClock.nanoseconds) }
         if let counter = result.counter { proxy.tally.add(counter, result.countedTimes) }
+        guard isUnderWay else { return flow.served() }
         if case .notEnrolled(.addressThrottled) = result.response.outcome { pauseAddress() }
         content = .answered(result.response)
         return flow.served()

@@ -9,6 +9,18 @@ extension ProxyLane {
         let now = MonotonicClock.nanoseconds
         tally.add(.commitWaits)
         commitQueue.wait(for: ticket, exchange, now: now)
+        watch(since: now)
+    }
+
+    /// Lets a request wait as long for a service that stores something.
+    func waitToStore(_ exchange: Exchange) {
+        let now = MonotonicClock.nanoseconds
+        commitQueue.wait(exchange, now: now)
+        watch(since: now)
+    }
+
+    /// Lets the alarm ring when a request that waits from now on has waited too long, or earlier.
+    private func watch(since now: UInt64) {
         switch commitWatch {
         case .on: break
         case .off(let alarm): setAlarm(alarm, since: now)
@@ -39,6 +51,14 @@ extension ProxyLane {
             tally.add(.commitWait, nanoseconds: now &- waiting.since)
             waiting.exchange.commitTimedOut()
         }
+        while let exchange = commitQueue.nextStoring(since: latest) { exchange.storingTimedOut() }
+        if let since = commitQueue.since { setAlarm(alarm, since: since) }
+    }
+
+    /// The time to wait may have changed.
+    func commitTimeChanged() {
+        guard case .on(let alarm) = commitWatch else { return }
+        commitWatch = .off(alarm)
         if let since = commitQueue.since { setAlarm(alarm, since: since) }
     }
 

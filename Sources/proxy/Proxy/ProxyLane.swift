@@ -103,6 +103,7 @@ package final class ProxyLane {
         self.services = services
         for pool in pools { pool.closeIdle() }
         pools = settings.origins.map { OriginPool($0, on: lane, host: self) }
+        commitTimeChanged()
     }
 
     /// Takes other addresses of the servers of some origins. Requests under way keep theirs, and
@@ -280,6 +281,8 @@ package final class ProxyLane {
         // Both hold this one.
         lane.turnEnded = nil
         commitWatch.end()
+        // Requests that have ended, and hold this one too.
+        commitQueue = CommitQueue()
         emptied()
     }
 }

@@ -12,7 +12,7 @@ package struct Timeouts: Sendable {
     package var connect: UInt64 = 3_000
     /// From the end of a request to the head of its response. Then 504.
     package var firstByte: UInt64 = 60_000
-    /// For a commit that a request waits for. Then the store counts as failed.
+    /// For a commit that a request waits for, or an enrolment. Then the store counts as failed.
     package var commit: UInt64 = 10_000
     /// For the next byte of a response, and for a client or origin to take what waits for it.
     package var responseIdle: UInt64 = 60_000

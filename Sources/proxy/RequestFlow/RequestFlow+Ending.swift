@@ -1,13 +1,26 @@
+import Verification
+
 // The ends of a request.
 extension RequestFlow {
     /// The service has its answer.
     package mutating func served() -> Action {
         switch state {
         case .serving: return answer(.service)
-        case .over: return .none  // Late: the client has gone.
+        case .over: return .none  // Late: the client has gone, or the time was over.
         case .arriving, .locating, .calling, .collecting, .routing, .taking, .judging, .holding,
             .awaitingCommit, .connecting, .sending, .responding, .skipping:
             impossible("served")
+        }
+    }
+
+    /// What the service stores is not stored in time.
+    package mutating func storingTimedOut() -> Action {
+        switch state {
+        case .serving: return answer(.declined(.storeUnavailable))
+        case .over: return .none  // Late: the client has gone, or the answer came.
+        case .arriving, .locating, .calling, .collecting, .routing, .taking, .judging, .holding,
+            .awaitingCommit, .connecting, .sending, .responding, .skipping:
+            impossible("storingTimedOut")
         }
     }
 

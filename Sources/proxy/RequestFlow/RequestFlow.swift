@@ -3,7 +3,8 @@ package import Rules
 /// One request, from its head to the end of its response, as a pure state machine.
 ///
 ///     arriving → locating ─┬→ calling → collecting → serving ───────────────┐
-///                          │    └→ judging → serving ───────────────────────┤
+///                          │    └→ judging ─┬──────→ serving ───────────────┤
+///                          │                └→ awaitingCommit → serving ────┤
 ///                          └→ routing → taking → judging ⇄ holding          │
 ///                                          │        ├→ awaitingCommit       │
 ///                                          ▼        ▼        │              │
@@ -36,7 +37,7 @@ package struct RequestFlow: ~Copyable {
         case calling(ServiceDemands)
         /// The service's content is on its way. Leaves to `serving`, `over`.
         case collecting(ServiceDemands)
-        /// The service is at work on its answer. Leaves to `over`.
+        /// The service is at work on its answer, for a bounded time. Leaves to `over`.
         case serving
         /// The rule is looked for. Leaves to `taking`, `judging`, `connecting`, `skipping`, `over`.
         case routing
@@ -49,7 +50,7 @@ package struct RequestFlow: ~Copyable {
         /// Content is read and held until all of it can be judged, or released unjudged.
         /// Leaves to `judging`, `connecting`, `over`.
         case holding(Holding)
-        /// The verdict allows the request, if the commit does that it waits for.
+        /// The verdict allows the request, if the commit that it waits for does.
         /// Leaves to `connecting`, `serving`, `skipping`, `over`.
         case awaitingCommit(Content)
         /// A server is being found. Leaves to `sending`, `skipping`, `over`.
@@ -71,7 +72,8 @@ package struct RequestFlow: ~Copyable {
 
     /// What the request is and asks, taken from its head once.
     package let facts: RequestFacts
-    /// Its rule; the fallback for a request that was not routed, as one of a service is.
+    /// Its rule: the fallback until one was found, and for a service that judges nothing; for a
+    /// service that judges its requests, its own.
     package internal(set) var rule: Rule
     /// What was found out about it.
     package internal(set) var judgement = Judgement.none

@@ -3,7 +3,7 @@
 //   LocalOutcome    why the gateway answers itself: refused, notEnrolled, malformed, failed, fault,
 //                   done
 //   LocalRow        the table: one row for each outcome, with its status and all that follows
-//   LocalResponse   the message that an outcome becomes
+//   LocalResponse   the message that an outcome becomes; App-Attest-Error says that it is ours
 //   ServiceTable    which paths the gateway answers itself, and by which service
 //   Service         answers a request, at once or later
 //
@@ -14,5 +14,5 @@
 // No call site chooses a status: it names an outcome, and the table says the rest. Nothing decides
 // by reading a status back.
 //
-// Pure: no socket, no clock, no lock. A service that has to wait says so (``ServiceAnswer/later``),
-// and its caller waits.
+// Pure: no socket, no clock, no lock. A service that has to wait says so (``ServiceAnswer``), and
+// its caller waits.

@@ -1,8 +1,9 @@
 import Foundation
-import Gateway
 import KeyStore
 import LoopbackKit
 import Synchronization
+
+@testable import Gateway
 
 /// A gateway in the tests' process whose wall clock the test steps, and whose store it may bring.
 final class SteppedGateway: ServedGateway, Sendable {
@@ -39,6 +40,12 @@ final class SteppedGateway: ServedGateway, Sendable {
     /// Steps the clock; backwards for less than none.
     func step(hours: Int64) {
         clock.milliseconds.wrappingAdd(hours * 3_600_000, ordering: .relaxed)
+    }
+
+    /// Has it read its configuration again, as HUP does.
+    func reload() {
+        let server = hosted.server
+        server.control.async { server.reload() }
     }
 
     /// Ends it, and waits for that.

@@ -49,6 +49,7 @@ enum Event {
     case responseEnded
     case responseMalformed(OriginFault)
     case served
+    case storingTimedOut
     case clientBroke
     case clientClosed
 }
@@ -129,6 +130,7 @@ extension Event {
         case .responseEnded: flow.responseEnded()
         case .responseMalformed(let fault): flow.responseMalformed(fault)
         case .served: flow.served()
+        case .storingTimedOut: flow.storingTimedOut()
         case .clientClosed: flow.clientClosed()
         default: preconditionFailure("Event: \(self) has no action")
         }

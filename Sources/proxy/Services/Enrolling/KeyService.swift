@@ -19,7 +19,7 @@ struct KeyService: Service {
         guard case .store(let record, let serial) = action else {
             return .now(ServiceResult(action))
         }
-        return .later { [enrolment, store] completion in
+        return .afterCommit { [enrolment, store] completion in
             store(record) { outcome in
                 completion(ServiceResult(enrolment.stored(outcome, spending: serial)))
             }

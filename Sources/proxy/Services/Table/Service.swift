@@ -44,8 +44,11 @@ package struct ServiceRequest: Sendable {
 /// The answer of a service.
 package enum ServiceAnswer: Sendable {
     case now(ServiceResult)
-    /// Somebody has to be asked first.
+    /// Somebody has to be asked first, for a time that the service bounds.
     case later(PendingAnswer)
+    /// Something has to be stored first. The caller bounds the time: an answer that comes later is
+    /// dropped, and what was stored stands.
+    case afterCommit(PendingAnswer)
 }
 
 /// A response, and what it costs.
@@ -64,6 +67,5 @@ package struct ServiceResult: Sendable {
     package init(_ outcome: LocalOutcome) { self.init(LocalResponse(outcome)) }
 }
 
-/// Begins to make an answer. It is handed over once, on any thread, and within a time that the
-/// service bounds.
+/// Begins to make an answer, which is handed over once, on any thread.
 package typealias PendingAnswer = @Sendable (@escaping @Sendable (ServiceResult) -> Void) -> Void
