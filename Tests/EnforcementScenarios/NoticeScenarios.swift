@@ -12,6 +12,12 @@ extension Scenarios {
         private static let signing = SigningForm.lines([.method, .target], headers: ["x-a"])
         private static let parameters = #";sign="method target";headers="x-a""#
 
+        /// What is said of a key that is not known. It names that key: an app that keeps the
+        /// response in a cache of its own reads it again when it has another key.
+        private static func enrol(_ key: SoftwareKey) -> String {
+            "enrol\(parameters);key=\"\(key.keyID.base64)\""
+        }
+
         private static func rules(_ mode: String, _ more: String = "") -> String {
             """
             - id: orders
@@ -82,7 +88,7 @@ extension Scenarios {
                 return fields.first
             }
             var stranger = Scenario.device.makeKey()
-            #expect(try next(&stranger) == "enrol" + Self.parameters)
+            #expect(try next(&stranger) == Self.enrol(stranger))
             #expect(try next(&known) == nil)
             #expect(try next(&known, .counterRepeated) == "sign-again" + Self.parameters)
             // No key and no signature helps against that.
@@ -107,7 +113,7 @@ extension Scenarios {
                 stranger.proof(of: request, signing: Self.signing)
             )
             #expect(answer.status == 200)
-            #expect(answer.value("App-Attest-Next") == "enrol" + Self.parameters)
+            #expect(answer.value("App-Attest-Next") == Self.enrol(stranger))
         }
 
         @Test func `an origin can't tell a client what to do with its key`() throws {
@@ -129,6 +135,70 @@ extension Scenarios {
                 answer.head.all("WWW-Authenticate") == [#"Basic realm="a, b""#, "Bearer"]
             )
             #expect(answer.value("App-Attest-Next") == nil)
+        }
+
+        @Test func `a client learns how many of its requests may overtake each other`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            let window = "  counter: { window: 7 }"
+            for (mode, name) in [("enforce", "WWW-Authenticate"), ("observe", "App-Attest-Next")] {
+                try scenario.configure(origin, rules: Self.rules(mode, window))
+                let gateway = try scenario.serve()
+                let answer = try gateway.client().send("GET", "/v1/orders")
+                let field = try #require(answer.value(name))
+                let counter = mode == "enforce" ? #", counter="7""# : ";counter=7"
+                #expect(field.hasSuffix(#"headers="x-a""# + counter), "\(field)")
+                #expect(try gateway.stop() == 0)
+            }
+        }
+
+        // MARK: Whose answer it is
+
+        @Test func `a refusal is recognised as the gateway's own, whatever the origin answers`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let mark = "App-Attest-Error"
+            let origin = try scenario.origin(
+                fields: "\(mark): signature-mismatch;next=none\r\napp-attest-error: key-unknown\r\n"
+            )
+            let observed = """
+                - id: observed
+                  match: { path: /v1/observed }
+                  mode: observe
+                - id: nowhere
+                  match: { path: /v1/nowhere }
+                  mode: deny
+                """
+            try scenario.configure(origin, rules: Self.rules("enforce") + observed)
+            var key = try scenario.imported()[0]
+            let client = try scenario.serve().client()
+            for path in ["/open", "/v1/observed"] {
+                let answer = try client.send("GET", path)
+                #expect(answer.status == 200)
+                #expect(answer.head.all(mark) == [], "\(path)")
+            }
+            let missing = try client.send("GET", "/v1/orders")
+            #expect(missing.head.all(mark) == ["assertion-missing;next=sign-again"])
+            let request = Self.request()
+            let proof = key.proof(of: request, signing: Self.signing, damage: .signature)
+            let forbidden = try client.send(request, proof)
+            #expect(forbidden.status == 403)
+            #expect(forbidden.head.all(mark) == ["signature-mismatch;next=none"])
+            let malformed = try client.send("GET", "/v1/%zz")
+            #expect(malformed.status == 400)
+            #expect(malformed.head.all(mark) == [malformed.reason + ";next=fix-client"])
+            #expect(
+                try client.send("GET", "/v1/nowhere").head.all(mark) == ["no-rule;next=fix-client"]
+            )
+            let endpoints = "/.well-known/app-attest"
+            let called = try client.send("POST", endpoints + "/keys", content: [])
+            #expect(called.head.all(mark) == ["request-malformed;next=fix-client"])
+            let served = try client.send("POST", endpoints + "/challenges", content: [])
+            #expect(served.status == 200)
+            #expect(served.head.all(mark) == [])
         }
 
         // MARK: Caches

@@ -1,3 +1,4 @@
+import AppAttest
 import ClientStreams
 import HTTPWire
 import Lanes
@@ -85,7 +86,10 @@ extension Exchange {
     ) -> [(name: StaticString, value: String)] {
         let rule = flow.rule
         guard rule.mode != .off else { return [] }
-        let next = flow.judgement.refusal.flatMap { rule.notice.nextStep(after: $0) }
+        let next = flow.judgement.refusal.flatMap { refusal in
+            let keyID = flow.judgement.verdict?.ruling.keyID
+            return rule.notice.nextStep(after: refusal, of: keyID)
+        }
         let sendsChallenge = rule.sendsNextChallenge && !isProvenBySession
         guard sendsChallenge || next != nil,
             !head.mayBeShared(octets, answering: flow.facts.method)
@@ -131,9 +135,12 @@ extension Exchange {
 extension ClientNotice {
     /// What a client has to do whose request was forwarded although it would be refused, where it
     /// can do anything.
-    fileprivate func nextStep(after refusal: Refusal) -> String? {
+    ///
+    /// The key that is to be enrolled anew is named: the client's own cache may answer a later
+    /// request, of another key, with the same field.
+    fileprivate func nextStep(after refusal: Refusal, of keyID: KeyID?) -> String? {
         switch LocalOutcome.refused(refusal).row.nextStep {
-        case .enrol: enrol
+        case .enrol: enrol + (keyID.map { ";key=\"\($0.base64)\"" } ?? "")
         case .signAgain: signAgain
         case .fixClient, .none, .retryLater, .unsaid: nil
         }
