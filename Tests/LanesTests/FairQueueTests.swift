@@ -29,7 +29,7 @@ import Testing
         #expect(queue.next() == nil)
     }
 
-    @Test func `one that is served may come again, behind the others`() {
+    @Test func `a member that is served may wait again, behind the others`() {
         var queue = FairQueue(flows: 1)
         for member in 0..<3 { queue.append(member, 1, to: 0) }
         var again = 2
@@ -53,7 +53,7 @@ import Testing
         #expect(order == [0, 1, 10, 11, 2, 3, 12, 13, 4, 5, 14, 15])
     }
 
-    @Test func `a flow whose members are dear gets as much time as one whose members are cheap`() {
+    @Test func `a flow of expensive members gets as much time as one of cheap members`() {
         var queue = FairQueue(flows: 2)
         for member in 0..<3 { queue.append(member, 1, to: 0) }
         for member in 10..<22 { queue.append(member, 1, to: 1) }
@@ -61,7 +61,7 @@ import Testing
         #expect(order.prefix(15) == [0, 10, 11, 12, 13, 1, 14, 15, 16, 17, 2, 18, 19, 20, 21])
     }
 
-    @Test func `who owes waits until the others have had as much`() {
+    @Test func `a flow in debt waits until the others have had as much time`() {
         var queue = FairQueue(flows: 2)
         for member in 0..<2 { queue.append(member, 1, to: 0) }
         for member in 10..<14 { queue.append(member, 1, to: 1) }
@@ -69,7 +69,7 @@ import Testing
         #expect(order == [0, 10, 11, 12, 1, 13])
     }
 
-    @Test func `a turn held up by the system is not paid for without end`() {
+    @Test func `a turn that the system held up costs no more than the most debt`() {
         var queue = FairQueue(flows: 2)
         for member in 0..<2 { queue.append(member, 1, to: 0) }
         for member in 10..<40 { queue.append(member, 1, to: 1) }
@@ -77,7 +77,7 @@ import Testing
         #expect(order.firstIndex(of: 1) == 10)
     }
 
-    @Test func `who asks for little goes before those who wait`() {
+    @Test func `a flow with little work goes before those that wait`() {
         var queue = FairQueue(flows: 3)
         for member in 0..<20 { queue.append(member, 1, to: 0) }
         for member in 20..<40 { queue.append(member, 1, to: 1) }
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `who comes anew and anew does not keep those who wait from being served`() {
+    @Test func `a flow that begins to wait again and again does not starve the others`() {
         var queue = FairQueue(flows: 2)
         for member in 0..<5 { queue.append(member, 1, to: 0) }
         let order = served(&queue, cost: { _ in Self.quantum / 10 }) { member, queue in
@@ -101,7 +101,7 @@ import Testing
         #expect(order.prefix(40).contains(4))
     }
 
-    @Test func `one that waits already keeps its place, and hears all its news at once`() {
+    @Test func `a member that waits already keeps its place, and gets all its news at once`() {
         var queue = FairQueue(flows: 1)
         queue.append(0, 1, to: 0)
         queue.append(1, 1, to: 0)
@@ -122,7 +122,7 @@ import Testing
 
     /// What a flow reads at once after a turn of so many nanoseconds and bytes.
     @Test(arguments: readings)
-    func `who sends what is dear to read is read in smaller pieces`(
+    func `input that is expensive to read is read in smaller pieces`(
         nanoseconds: UInt64,
         octets: Int,
         inputMax: Int

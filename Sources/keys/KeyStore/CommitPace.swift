@@ -1,11 +1,11 @@
-/// How long the writer rests between batches, so that a busy gateway commits less often and more at
-/// a time.
+/// How long the writer waits between batches, so that a busy gateway commits larger batches less
+/// often.
 ///
 /// A transaction costs as much CPU time for one change as for forty. While changes are few, no
 /// change waits for others. Above 7,000 changes a second, when the lanes are likely to be busy, the
 /// next batch begins once about 40 changes wait, or after 4 ms.
 struct CommitPace {
-    /// Changes a second below which the writer never rests.
+    /// Changes a second below which the writer never waits.
     static let rateMin: UInt64 = 7_000
     /// Changes for which the writer waits.
     static let crowd: UInt64 = 40

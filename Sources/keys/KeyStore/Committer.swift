@@ -166,8 +166,8 @@ package final class Committer: Sendable {
 
     // MARK: Writing
 
-    /// Commits until nothing is left that should not wait, with rests in which a crowd gathers. The
-    /// phase stays `running` in a rest, so that no lane starts the writer anew.
+    /// Commits until nothing is left that should not wait. Between batches it pauses, so that
+    /// changes gather. The phase stays `running` then, so that no lane starts the writer again.
     private func drain() {
         dispatchPrecondition(condition: .onQueue(queue))
         while true {

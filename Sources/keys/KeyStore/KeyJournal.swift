@@ -1,7 +1,7 @@
 /// Where keys and counters are durable.
 ///
 /// `load` is called first and once, then `follow`, once. Then `commit` and `settle` are called on
-/// the writer's queue only, and `changes` by who follows, never twice at once.
+/// the writer's queue only, and `changes` by the body of `follow`, never twice at once.
 package protocol KeyJournal: AnyObject, Sendable {
     /// Who decides whether a counter and a challenge are free: the table, or ``commit(_:)``.
     var decides: DecisionMoment { get }

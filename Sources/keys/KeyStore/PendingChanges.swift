@@ -18,7 +18,7 @@ struct PendingChanges {
         case running
     }
 
-    /// What one transaction takes, and for whom.
+    /// What one transaction writes, and the tickets that wait for it.
     struct Batch {
         var changes: [CounterChange] = []
         /// What the journal is to decide, in the order of the tickets.

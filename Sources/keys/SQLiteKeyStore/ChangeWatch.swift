@@ -4,7 +4,7 @@ internal import KeyCatalog
 internal import KeyStore
 internal import Synchronization
 
-/// The gateway's ear for changes by commands: a socket, and a look at the store once a second.
+/// Hears of changes by commands: through a socket, and by a look at the store once a second.
 ///
 /// `@unchecked Sendable`: `timer` and `calls` are set once, by the thread that makes the store, and
 /// Dispatch's sources may be cancelled on any; everything else is constant or atomic.
@@ -16,8 +16,8 @@ final class ChangeWatch: @unchecked Sendable {
     private static let messageSeconds = 1
     /// Commands that wait to be heard.
     private static let backlog: Int32 = 64
-    /// How long the ear rests when no descriptor is left for a caller, who would wake it again and
-    /// again.
+    /// How long the socket is left alone when there is no descriptor for a caller, which would
+    /// wake the queue again and again.
     private static let shortageMilliseconds: Int32 = 100
 
     private let path: String

@@ -120,7 +120,7 @@ struct FairQueue {
             let member = flows[flow].members.first
             if member == Self.nobody {
                 leave(flow)
-                // For one round of the busy, or it could come anew and anew before them.
+                // For one round of the busy flows, or it could go before them again and again.
                 if isSparse, busy.first != Self.nobody { enter(flow, as: .busy) }
             } else if flows[flow].deficit <= 0 {
                 flows[flow].deficit += Self.quantum

@@ -17,7 +17,7 @@ package final class TLSContext: @unchecked Sendable {
         case tls13 = "1.3"
     }
 
-    /// Whom a client believes.
+    /// The authorities that a client trusts.
     package enum Trust: Equatable, Sendable {
         /// The authorities that the machine trusts.
         case system

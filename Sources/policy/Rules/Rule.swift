@@ -23,7 +23,7 @@ package final class Rule: Sendable {
         package var accept = AcceptRule.assertion
         package var body = BodyRule.none
         package var onError = DependencyErrorRule.refuse
-        /// What a request gets that says that its device can't attest.
+        /// What happens to a request that says that its device can't attest.
         package var unsupported = UnsupportedRule.refuse
         package var preflight = PreflightRule.judge
         package var fields = FieldNames.standard

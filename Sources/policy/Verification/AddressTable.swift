@@ -4,15 +4,15 @@ import Synchronization
 /// What each client address has used of its limits: a table of fixed size for all lanes at once.
 ///
 /// Shared, since the kernel spreads the connections of one address over the lanes; without a lock,
-/// since it lies on the way of every request. An address is looked up once, when its connection is
+/// since every request uses it. An address is looked up once, when its connection is
 /// accepted (or a trusted proxy names it); from then on its holder has the place.
 ///
 /// An IPv6 address counts as its /64, which is what one subscriber is given.
 ///
 /// Full. An address has its place in one row of eight, chosen by a hash under a key that nobody
-/// outside knows, so that nobody can aim at a row. In a full row the address gives way that nobody
-/// holds and that was used longest ago; one with open connections never does. Where all eight are
-/// held, the newcomer goes without limits: to refuse it would let eight addresses shut out others.
+/// outside knows, so that nobody can aim at a row. A full row evicts the least recently used
+/// address that nobody holds; one with open connections is never evicted. Where all eight are held,
+/// a new address has no limits: to refuse it would let eight addresses shut out others.
 ///
 /// A slot's `holder` is the address's tag, 40 bits of its hash, above the number of its holders, 24
 /// bits. So to hold and to evict are each one compare-and-exchange on one word, and what is held is
