@@ -23,7 +23,7 @@ extension ConfigurationDraft {
         }
     }
 
-    /// An origin is told by a reset that a request is incomplete, which a Unix socket doesn't have.
+    /// A reset tells an origin that a request is incomplete, and a Unix socket has no reset.
     func validateStreamed(_ rules: some Sequence<(RuleDraft, Rule)>) {
         for (draft, rule) in rules {
             guard case .streamed = rule.body, let digest = draft.body?.value.digest,

@@ -112,7 +112,7 @@ package enum ConfigurationLoader {
         }
         let visible = names.filter { !$0.hasPrefix(".") }
         for name in visible.sorted() where name.hasSuffix(".yml") {
-            // Passed over in silence it would leave its routes open.
+            // If it were ignored in silence, its routes would stay open.
             log.error(
                 folder.place,
                 folder.keyPath,

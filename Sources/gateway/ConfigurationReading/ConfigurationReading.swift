@@ -14,7 +14,7 @@
 //
 // A file is refused as a whole or taken as a whole. All problems are reported at once, each with
 // file, line, key, what was found and what may stand there. An option that would have no effect
-// where it stands is an error too: whoever wrote it believes that it protects something.
+// where it stands is an error too: its author believes that it protects something.
 //
 // Everything is text until its key says what it is: `off`, `on`, `yes` and `1.2` are what they look
 // like, and no value changes its type by YAML's rules. Durations, sizes, rates and percentages

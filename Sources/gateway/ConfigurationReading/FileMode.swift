@@ -14,8 +14,8 @@ struct FileMode {
     var isWritableByGroup: Bool { bits & 0o020 != 0 }
 }
 
-// What a verdict rests on is looked at before anything is served. The group is the operator's
-// choice (Debian's ssl-cert reads keys); others of the host have no business with any of it.
+// The files that verdicts depend on are checked before anything is served. The group is the
+// operator's choice (Debian's ssl-cert reads keys); other users of the host need none of them.
 extension ProblemLog {
     /// A private key that strangers can read is no secret any more: refused, as OpenSSH does.
     func check(key file: Located<String>, at path: String, _ mode: FileMode) {
@@ -28,7 +28,7 @@ extension ProblemLog {
         }
     }
 
-    /// Who can write to the store admits keys of his own; who reads it learns who uses the app.
+    /// A user who can write the store can admit keys; one who can read it learns who uses the app.
     func check(store file: Located<String>, at path: String, _ mode: FileMode) {
         if mode.isWritableByStrangers {
             let found = "\(path) with mode \(mode.text), so that every user here can admit keys"
@@ -39,7 +39,7 @@ extension ProblemLog {
         }
     }
 
-    /// Who can write rules switches them off.
+    /// A user who can write rules can switch them off.
     func check(rules path: String, _ mode: FileMode) {
         guard mode.isWritableByStrangers else { return }
         let found = "mode \(mode.text), so that every user here decides what is enforced"

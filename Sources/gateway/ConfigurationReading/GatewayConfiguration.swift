@@ -7,7 +7,7 @@ package import Rules
 package struct GatewayConfiguration: Sendable {
     /// `listen`, mandatory: at least one, no address twice.
     package let listeners: [ListenSettings]
-    /// `admin.address`: metrics, status and control; `nil` for none.
+    /// `admin.address`: metrics, status and probes; `nil` for none.
     package let admin: ServerAddress?
     /// `lanes`: default `auto`.
     package let lanes: LaneCount

@@ -4,8 +4,8 @@ package struct ProcessSettings: Hashable, Sendable {
         case on, off
     }
 
-    /// `user`: whom a process that was started as root becomes, once its addresses are bound and
-    /// its keys are read. `nil`: it stays who it is.
+    /// `user`: the user that a process changes to after root has started it, its addresses are
+    /// bound and its keys are read. `nil`: it keeps the user that has started it.
     package var user: String?
     /// `group`: default the user's own, with those that it is a member of.
     package var group: String?

@@ -9,8 +9,8 @@ extension RuleValidation {
     /// The bytes of one held content in memory where a rule does not say: 256KiB.
     static let heldMemory = ByteCount.kibibytes(256)
 
-    /// Whether a challenge is asked for. One that is not signed would protect nothing: whoever
-    /// replays an assertion could put a fresh challenge beside it.
+    /// Whether a challenge is asked for. One that is not signed would protect nothing: a
+    /// replayed assertion could have a fresh challenge beside it.
     func challenge(of draft: RuleDraft, signing: SigningForm) -> ChallengeRule {
         let stated = draft.challenge
         switch signing {

@@ -1,7 +1,7 @@
 import Lanes
 
-/// Which of the listeners' shortages the operator is told: the first one and its end, and not more
-/// than one in ``quietNanoseconds``, since they may come and go many times a second.
+/// Decides which shortages of the listeners are logged: the first one and its end, and at most one
+/// in ``quietNanoseconds``, since they may come and go many times a second.
 struct AcceptShortage {
     enum Notice: Equatable {
         case none
@@ -9,7 +9,7 @@ struct AcceptShortage {
         case ended
     }
 
-    /// How long nothing is said of another shortage: ten seconds.
+    /// How long no other shortage is logged: ten seconds.
     static let quietNanoseconds: UInt64 = 10_000_000_000
 
     /// Listeners that pause.
@@ -17,7 +17,7 @@ struct AcceptShortage {
     private var toldAt: UInt64?
     private var isTold = false
 
-    /// A listener began to pause, with why; or, `nil`, has taken all who waited.
+    /// A listener began to pause, with why; or, `nil`, has accepted all clients that waited.
     mutating func changed(_ error: SocketError?, now: UInt64) -> Notice {
         guard let error else {
             count = max(count - 1, 0)

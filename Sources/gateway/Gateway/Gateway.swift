@@ -10,7 +10,7 @@
 //   StandardStreams          descriptors 0 to 2, safe to use
 //   SignalWatch              TERM, INT and QUIT drain, HUP reloads, USR1 opens the log again
 //   PortHolder               which process has a port that is to be listened on
-//   ProcessUser              whom a process becomes that root has started
+//   ProcessUser              the user that a process changes to after root has started it
 //   ProcessMemory            no core files, no looks into the memory
 //
 // Order of a start: configuration, descriptors, certificates and keys, addresses bound; root given

@@ -18,8 +18,8 @@ extension GatewayServer {
         case runningBeforeNext
     }
 
-    /// Reads the configuration again; keeps the running one when anything is wrong. One at a time;
-    /// what is asked for meanwhile is made once, behind it.
+    /// Reads the configuration again; keeps the running one when anything is wrong. Reloads that
+    /// are asked for while one runs are made as one, after it.
     func reload() {
         dispatchPrecondition(condition: .onQueue(control))
         guard !isDraining else { return }

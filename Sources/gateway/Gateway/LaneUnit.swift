@@ -90,7 +90,7 @@ final class LaneUnit: Sendable {
         lane.perform {
             let residents = bound.value
             let proxy = residents.proxy
-            // First, so that who is accepted from now on is told to go elsewhere.
+            // First, so that clients accepted from now on are told that the connection ends.
             proxy.drain()
             var left = residents.listeners.count
             guard left > 0 else { return proxy.whenEmptied(emptied) }
@@ -110,7 +110,7 @@ final class LaneUnit: Sendable {
         let (lane, bound) = (lane, bound)
         lane.perform {
             let residents = bound.value
-            // Those that still take what has begun to connect end at once.
+            // Listeners that still accept handshakes under way end at once.
             for listener in residents.listeners { listener.deadlinePassed() }
             residents.proxy.abort()
         }

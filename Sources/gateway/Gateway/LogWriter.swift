@@ -55,8 +55,9 @@ package final class LogWriter: Sendable {
         )
     }
 
-    /// Goes on in the file that has the name now, behind all lines that were taken so far. `ended`
-    /// is called on any thread; with an error, lines go on into the file of before.
+    /// Changes to the file that has the name now, once all lines that were taken so far are
+    /// written. `ended` is called on any thread; with an error, lines still go to the previous
+    /// file.
     func reopen(_ file: String, ended: @escaping @Sendable (GatewayError?) -> Void) {
         queue.async { [self] in
             let opened = Self.open(file)

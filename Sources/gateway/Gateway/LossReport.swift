@@ -1,5 +1,5 @@
-/// Which losses of a log the operator is told: that they begin, and how many there were. A reader
-/// that is a little too slow causes many; they are told together.
+/// Decides which losses of a log are reported: that they begin, and how many there were. A reader
+/// that is a little too slow causes many, which are reported together.
 struct LossReport {
     enum Notice: Equatable {
         case none
@@ -7,10 +7,10 @@ struct LossReport {
         case ended(lines: UInt64)
     }
 
-    /// How long nothing is said after a notice: ten seconds.
+    /// How long nothing is reported after a notice: ten seconds.
     static let quietNanoseconds: UInt64 = 10_000_000_000
 
-    /// Lines that were dropped and not told of.
+    /// Lines that were dropped and not reported.
     private var untold: UInt64 = 0
     private var isBeginTold = false
     private var toldAt: UInt64?

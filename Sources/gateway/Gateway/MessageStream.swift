@@ -1,6 +1,6 @@
 import Logging
 
-/// The gateway's own messages on their way to standard error. Whoever logs never waits for it.
+/// The gateway's own messages on their way to standard error. Code that logs never waits.
 struct MessageStream: TextOutputStream, Sendable {
     let writer: LogWriter
 

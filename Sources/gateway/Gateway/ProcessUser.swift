@@ -1,7 +1,7 @@
 import ConfigurationReading
 import Glibc
 
-/// Whom a process becomes that root has started.
+/// The user that a process changes to after root has started it.
 struct ProcessUser {
     let name: String
     let uid: uid_t

@@ -1,4 +1,4 @@
-/// Something in a command line that cannot be meant: which option, what was found, what to do.
+/// Why a command line can't be used: which option, what was found, what to do.
 package struct UsageError: Error, Hashable, Sendable {
     /// The option or argument, as it is written.
     package let place: String

@@ -2,14 +2,14 @@ import Glibc
 
 /// Messages for people.
 enum StandardError {
-    /// How long a start waits for somebody to read what it says: 2 s. Whoever starts a service may
-    /// hold a full pipe.
+    /// How long a start waits for its messages to be read: 2 s. The pipe may be full, and its
+    /// reader stuck.
     static let startPatienceMillis: Int32 = 2_000
     /// A pipe that is ready takes so many bytes at once (pipe(7), PIPE_BUF).
     private static let pieceBytes = 4_096
 
-    /// Writes a text and ends the line. A reader that takes nothing is waited for so long before
-    /// the rest is dropped; -1 for ever, as programs do that people run.
+    /// Writes a text and ends the line. Drops the rest when nothing is read for so many
+    /// milliseconds; -1 waits for ever, as is usual for commands that people run.
     static func write(_ text: String, patienceMillis: Int32 = -1) {
         let bytes = Array((text.hasSuffix("\n") ? text : text + "\n").utf8)
         var written = 0

@@ -5,7 +5,7 @@ import Glibc
 /// A reader may stop before the end, as in `portcullis check FILE | head`. That is no fault, and
 /// nothing is said of it. A command whose status is its answer (check, test, verify) ends with that
 /// status all the same; one that prints a list ends at once with 1, since the list is incomplete. A
-/// full disk is told of.
+/// full disk is reported.
 enum StandardOutput {
     /// Writes a text.
     ///

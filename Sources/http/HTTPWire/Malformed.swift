@@ -1,8 +1,8 @@
 /// Input that is not a well-formed message, and where.
 ///
-/// Whoever throws one has no use for the connection any more: its framing is unknown. A request is
-/// answered with ``Reason/status`` and `Connection: close`; a response is discarded, its connection
-/// closed, and the client told 502 (or cut off, when the head was forwarded already).
+/// The connection can't be used any more: its framing is unknown. A request is answered by the
+/// table in `Services`, with `Connection: close`. A response is discarded, its connection closed,
+/// and the client told 502 (or cut off, when the head was forwarded already).
 package struct Malformed: Error, Sendable {
     package let reason: Reason
     /// Index of the byte, counted from the start of the span that was read. For people; not

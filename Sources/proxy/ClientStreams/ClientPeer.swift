@@ -1,7 +1,7 @@
 package import HTTPWire
 package import Verification
 
-/// Who is at the other end of a connection, as the settings of the day see it.
+/// Who is at the other end of a connection, as the current settings see it.
 package struct ClientPeer {
     package let address: IPAddress
     /// The other end is a Unix socket, which has no address.
@@ -11,7 +11,7 @@ package struct ClientPeer {
     package var entry: AddressEntry?
     /// Tells origins who the client is.
     package var provenance: ProvenanceWriter
-    /// Of the settings by which it was decided whether the peer is trusted.
+    /// The number of the settings by which it was decided whether the peer is trusted.
     package var settingsNumber: UInt32
 
     package init(

@@ -16,7 +16,7 @@ package final class HTTP1Connection: Connection {
         case tunnel(any ByteStreamOwner)
     }
 
-    // In an order that leaves no gaps: there are many idle connections.
+    // The order leaves no padding: there are many idle connections.
 
     let host: any ClientHost
     private var phase = Phase.head
@@ -32,7 +32,7 @@ package final class HTTP1Connection: Connection {
     /// Bytes that were read and not used: a partial head, or what followed a message.
     @exclusivity(unchecked) var inbox: [UInt8] = []
     @exclusivity(unchecked) private var scanner: HeadScanner
-    /// As long as `Retry-After` says at least.
+    /// How long a connection over its limit is not read: the least that `Retry-After` says.
     private static let pauseMilliseconds: UInt64 = 1_000
 
     package init(

@@ -37,8 +37,8 @@ package final class ServerHealth: Sendable {
     private static let pauseMilliseconds: UInt64 = 5_000
     /// It doubles with each timeout, up to this.
     private static let pauseMillisecondsMax: UInt64 = 40_000
-    /// How exactly the last response's time is kept. Lanes that all wrote it for each response
-    /// would wait for each other.
+    /// The precision of the last response's time: if all lanes wrote it for each response, they
+    /// would contend for its cache line.
     private static let responseMilliseconds: UInt64 = 100
 
     /// When the pause is over; 0 for none. All times are milliseconds of ``Lane/now``.

@@ -78,8 +78,8 @@ package final class ProxyLane {
         tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
         pools = []
         pools = settings.origins.map { OriginPool($0, on: lane, host: self) }
-        // Lane and proxy hold each other until the end: references to an object that was ever
-        // referred to weakly are counted the slow way.
+        // Lane and proxy hold each other until the end. A weak reference would make Swift count all
+        // references to the object in a slower way.
         lane.turnEnded = { [self] in turnEnded() }
     }
 
@@ -90,7 +90,7 @@ package final class ProxyLane {
         services: ServiceTable,
         writeLog: @escaping LogSink
     ) {
-        // Lines of before go where they were meant to go.
+        // Lines that were gathered before the reload go where they were meant to go.
         passLog()
         self.writeLog = writeLog
         let before = Dictionary(

@@ -4,8 +4,8 @@ import Synchronization
 
 /// Gives snapshots to all who ask, by one gathering at a time, and within a bounded time.
 ///
-/// Lanes that are busy are a fact that operators must see, so no page waits for them without end,
-/// and requests that come meanwhile add nothing to what the lanes have to do.
+/// Operators must see that lanes are busy. So no page waits for them without end, and requests that
+/// come meanwhile give the lanes no more to do.
 package final class SnapshotDesk: SnapshotSource {
     /// Calls the closure when a request has waited long enough.
     package typealias Timer = @Sendable (@escaping @Sendable () -> Void) -> Void

@@ -10,7 +10,7 @@ package import SoftwareAuthenticator
 /// be kept is a counter: a gateway remembers the highest of each key, so the next run begins above
 /// all counters of this one.
 package struct Fleet: Sendable {
-    /// Whoever knows it can sign for all devices.
+    /// Anybody who knows it can sign for all devices.
     package let seed: String
     package let appID: String
     package let count: Int

@@ -43,7 +43,7 @@ final class LoadLane {
     var reopenAt: UInt64 = 0
     var caller: LoadConnection?
     var isCalling = false
-    /// No calls before.
+    /// No calls are made before this moment.
     var callAt: UInt64 = 0
     /// The lane says when it has so many challenges.
     var challengesWanted = 0

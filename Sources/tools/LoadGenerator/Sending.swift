@@ -68,6 +68,6 @@ package enum Sending: Int, CaseIterable, Sendable {
         }
     }
 
-    /// Whether admitting it would admit an assertion a second time, or behind its back.
+    /// Whether to admit this would be to admit an assertion twice, or an overtaken one.
     package var isReplay: Bool { self == .replayed || self == .staleCounter }
 }

@@ -1,4 +1,4 @@
-/// Devices that come again later, the first in time last.
+/// Devices that try again later, sorted by time; the next one is the last element.
 struct WaitingDevices {
     private var waiting: [(at: UInt64, device: Int)] = []
 

@@ -1,8 +1,8 @@
 import Glibc
 import Synchronization
 
-/// A blocking TCP socket on the loopback interface. Whoever waits longer than ``patience`` has met
-/// a bug.
+/// A blocking TCP socket on the loopback interface. A wait of more than ``patience`` is a
+/// bug.
 final class Socket: Sendable {
     /// Seconds.
     private static let patience = 10
