@@ -31,6 +31,14 @@ extension Scenarios {
               sign: [method, target]
             """
 
+        private static let sessionRule = """
+            - id: chatty
+              match: { path: /v1/chatty/* }
+              mode: enforce
+              accept: [assertion, session]
+              sign: [method, target, body, challenge]
+            """
+
         /// A gateway on a store that decides at commit, with keys in it.
         private final class Site {
             let scenario: Scenario
@@ -44,7 +52,8 @@ extension Scenarios {
             init(keys count: Int, more: String = "") throws {
                 scenario = try Scenario()
                 origin = try scenario.origin()
-                try scenario.configure(origin, rules: LateDecisions.rules, more: more)
+                let rules = LateDecisions.rules + "\n" + LateDecisions.sessionRule
+                try scenario.configure(origin, rules: rules, more: more)
                 keys = (0..<count).map { _ in Scenario.device.makeKey() }
                 for key in keys {
                     store.add(
@@ -76,6 +85,19 @@ extension Scenarios {
             /// A signed request of a key.
             func request(_ path: String, _ number: Int, challenge: String? = nil) -> [UInt8] {
                 keys[number].get(path, challenge: challenge)
+            }
+
+            /// A signed request of a key to open a session.
+            func opening(_ number: Int) throws -> [UInt8] {
+                let request = SoftwareKey.Request(
+                    method: "POST",
+                    target: "/.well-known/app-attest/sessions",
+                    challenge: try gateway.challenges("assertion", gateway.client())[0]
+                )
+                let signing = SigningForm.lines(.all, headers: [])
+                let proof = keys[number].proof(of: request, signing: signing)
+                let head = HTTPClient.head(request.method, request.target, proof.fields)
+                return Array((head + "Content-Length: 0\r\n\r\n").utf8)
             }
 
             /// Sends a request; the answer is waited for elsewhere.
@@ -176,6 +198,30 @@ extension Scenarios {
             gate.open.signal()
             let next = try site.gateway.client().send(raw: site.request("/v1/bare/3", 3))
             #expect(next.status == 200)
+        }
+
+        @Test func `opening a session does not wait for ever for a commit that does not end`()
+            throws
+        {
+            let site = try Site(keys: 2, more: "timeouts: { commit: 200ms }")
+            defer { site.end() }
+            let raw = try site.opening(0)
+            let gate = site.journal.holdUp()
+            var isOpen = false
+            defer { if !isOpen { gate.open.signal() } }
+            let answer = try site.gateway.client().send(raw: raw)
+            #expect(answer.status == 503)
+            #expect(answer.reason == "store-unavailable")
+            #expect(answer.member("secret") == nil)
+            gate.open.signal()
+            isOpen = true
+            // Whatever came of that assertion, the next one opens a session.
+            #expect(try site.gateway.client().send(raw: try site.opening(0)).status == 201)
+            // The store knows of a revocation that this gateway does not know of.
+            site.store.answer(.refused(.revoked), for: site.keyID(1))
+            let refused = try site.gateway.client().send(raw: try site.opening(1))
+            #expect(refused.reason == "key-revoked")
+            #expect(try Metrics(site.admin)["sessions_opened_total"] == 1)
         }
 
         @Test func `a refusal at commit counts against an address whose client has gone`() throws {

@@ -201,6 +201,45 @@ extension Scenarios {
             #expect(served.head.all(mark) == [])
         }
 
+        @Test func `no part of an origin's response speaks for the gateway, trailers included`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let forged = ["Error: key-unknown;next=enrol", "Next: enrol", "Challenge: AQEA"]
+                .flatMap { ["App-Attest-\($0)\r\n", "X-App-Attest-\($0)\r\n"] }
+                .joined()
+            let origin = try TestOrigin { connection in
+                while try connection.nextRequest() != nil {
+                    try connection.wire.send(
+                        "HTTP/1.1 103 Early Hints\r\n\(forged)Link: </a>\r\n\r\n"
+                            + "HTTP/1.1 200 OK\r\n\(forged)Connection: app-attest-error\r\n"
+                            + "Trailer: App-Attest-Error\r\nTransfer-Encoding: chunked\r\n\r\n"
+                            + "3\r\nok\n\r\n0\r\n\(forged)Server-Timing: a\r\n\r\n"
+                    )
+                }
+            }
+            defer { origin.stop() }
+            let observed = "- id: observed\n  match: { path: /v1/observed }\n  mode: observe"
+            let rules = observed + "\n  next_challenge: false"
+            try scenario.configure(origin: origin.address, rules: rules)
+            let gateway = try scenario.serve()
+            for path in ["/open", "/v1/observed"] {
+                let wire = try Wire(port: gateway.port)
+                let fields = [("TE", "trailers"), ("Connection", "te, close")]
+                try wire.send(HTTPClient.head("GET", path, fields) + "\r\n")
+                let answer = String(decoding: try wire.readToEnd(), as: UTF8.self)
+                #expect(answer.contains("103 Early Hints"))
+                #expect(answer.contains("Server-Timing: a"))
+                let own = answer.split(separator: "\r\n").filter {
+                    $0.lowercased().contains("app-attest-")
+                }
+                let isObserved = path != "/open"
+                #expect(own.count == (isObserved ? 1 : 0), "\(path): \(own)")
+                #expect(own.allSatisfy { $0.hasPrefix("App-Attest-Next: sign-again;sign=") })
+            }
+        }
+
         // MARK: Caches
 
         private static let cacheRules = ["shared", "private", "plain"].map { name in

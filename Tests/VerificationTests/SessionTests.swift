@@ -120,7 +120,7 @@ import Verification
         #expect(refusal(try trial.judge(Wire(request, proof), rule)) == .sessionReplayed)
     }
 
-    @Test func `who knows an id and not its secret moves no window`() throws {
+    @Test func `a client that knows an id and not its secret moves no window`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
         var session = try trial.openSession(&key)
@@ -271,6 +271,48 @@ import Verification
         #expect(try trial.send(trial.request(), by: &session).verdict == .pass)
         #expect(trial.journal.revoke(key.keyID, at: trial.now.seconds))
         #expect(refusal(try trial.send(trial.request(), by: &session)) == .keyRevoked)
+    }
+
+    @Test func `a key that is revoked while content arrives has no session, stated digest or not`()
+        throws
+    {
+        for stated in [true, false] {
+            var trial = try Trial()
+            var key = trial.enrolledKey()
+            let session = try trial.openSession(&key)
+            let rule = Trial.sessionRule {
+                $0.body = .held(limit: .mebibytes(1), memory: .kibibytes(1))
+            }
+            let request = try trial.request()
+            let proof = try #require(session.proof(of: request, signing: rule.signing, as: .first))
+            var wire = Wire(request, proof)
+            if !stated { wire.remove("Content-Digest") }
+            guard case .hold(let held) = try trial.open(wire, rule) else {
+                Issue.record("nothing to hold")
+                return
+            }
+            #expect(trial.journal.revoke(key.keyID, at: trial.now.seconds))
+            #expect(refusal(trial.close(held, wire, rule)) == .keyRevoked)
+        }
+    }
+
+    @Test func `a session is good for no rule that does not admit the app of its key`() throws {
+        let policies = [Trial.policy(), Trial.policy(Trial.otherAppID)]
+        var trial = try Trial(policies)
+        var key = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        let other = Trial.sessionRule { $0.apps = .named([Trial.otherAppID]) }
+        let own = Trial.sessionRule { $0.apps = .named([Trial.appID]) }
+        #expect(refusal(try trial.send(trial.request(), by: &session, other)) == .appMismatch)
+        #expect(try trial.send(trial.request(), by: &session, own).verdict == .pass)
+        // Nor after a reload without the app.
+        trial.judge = Judge(
+            apps: [policies[1]],
+            keys: trial.keys,
+            challenges: trial.issuer,
+            sessions: trial.sessions
+        )
+        #expect(refusal(try trial.send(trial.request(), by: &session, own)) == .appMismatch)
     }
 
     @Test(arguments: [DependencyErrorRule.refuse, .forward])
