@@ -58,7 +58,7 @@ extension Scenarios {
             #expect(origin.seen.count == 64)
         }
 
-        @Test func `whoever can't attest is forwarded where a rule says so, and marked`() throws {
+        @Test func `a client that can't attest is forwarded where a rule says so, marked`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
             let (gateway, origin, _) = try scenario.start(rules: Self.rules)

@@ -382,7 +382,7 @@ extension BuildPolicy {
         #expect(found.verdict == .pass)
     }
 
-    @Test func `whoever can't attest passes under a rule that says so, without a verdict of pass`()
+    @Test func `a client that can't attest passes under a rule that says so, without a pass`()
         throws
     {
         var trial = try Trial()
@@ -407,7 +407,7 @@ extension BuildPolicy {
         #expect(ruling.appID == "")
     }
 
-    @Test func `whoever says so and sends an assertion is judged by the assertion`() throws {
+    @Test func `a client that says so and sends an assertion is judged by the assertion`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
         let rule = Trial.rule { $0.unsupported = .forward }

@@ -230,8 +230,8 @@ package final class Enrolment: Sendable {
     }
 
     /// A call whose challenge is no good: its client may have lost the answer to an earlier one,
-    /// and then needs no other key. Nothing is verified, since nothing is changed: who knows the id
-    /// of another's key learns what a request with it would tell as well.
+    /// and then needs no other key. Nothing is changed, so nothing is verified. A client that knows
+    /// the id of another's key learns no more than a request with that id would tell.
     private func repeated(_ keyID: KeyID, _ refusal: Refusal) -> Action {
         // Before the table: a key leaves the one for the other.
         let isEnrolling = keys.isEnrolling(keyID)
