@@ -47,6 +47,17 @@ extension Scenarios {
             #expect(notices.all.withLock { $0 } == [.began, .ended(lines: losses.count)])
         }
 
+        @Test func `lines that a lane has dropped count with those of the writer`() {
+            let losses = LogLosses()
+            let notices = Notices()
+            losses.watch { notice in notices.all.withLock { $0.append(notice) } }
+            let writer = LogWriter(descriptor: -1, pendingMax: 0, losses: losses)
+            writer.write([], dropped: 3)
+            writer.write(Array("beyond the limit\n".utf8), dropped: 2)
+            #expect(losses.count == 6)
+            #expect(notices.all.withLock { $0 } == [.began])
+        }
+
         @Test func `losses that come and go are told of once in ten seconds`() {
             var report = LossReport()
             let second: UInt64 = 1_000_000_000
