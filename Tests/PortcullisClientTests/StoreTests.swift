@@ -52,6 +52,63 @@ import Testing
         #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
 
+    @Test func `no other user can open a file at any moment`() async throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appending(path: "portcullis-store-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let store = FileEnrolmentStore(file: folder.appending(path: "record"))
+        let writing = Guarded(true)
+        let seen = Guarded<Set<Int>>([])
+        let watch = Thread {
+            while writing.withLock({ $0 }) {
+                let path = folder.path + "/record"
+                // What is there now, under both names that it has in its life.
+                for path in [path, path + ".new"] {
+                    let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+                    guard let mode = attributes?[.posixPermissions] as? Int else { continue }
+                    seen.withLock { _ = $0.insert(mode) }
+                }
+            }
+        }
+        watch.start()
+        var last: Data?
+        for number in 0..<300 {
+            let next = Data("record \(number)".utf8)
+            #expect(try await store.replace(last, with: next))
+            last = next
+        }
+        writing.withLock { $0 = false }
+        #expect(seen.withLock { $0 }.isSubset(of: [0o600]))
+    }
+
+    @Test func `of many processes that start for the first time all read one mark`() async throws {
+        for _ in 0..<10 {
+            let file = FileManager.default.temporaryDirectory
+                .appending(path: "portcullis-mark-\(UUID().uuidString)/Library/mark")
+            let marks = try await withThrowingTaskGroup(of: String.self) { group in
+                for _ in 0..<20 {
+                    group.addTask { try await InstallMark(file: file).text() }
+                }
+                return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+            }
+            #expect(marks.count == 1)
+            #expect(try await InstallMark(file: file).text() == marks.first)
+        }
+    }
+
+    @Test func `a mark that can't be read is an error, and none of another install`() async throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appending(path: "portcullis-mark-\(UUID().uuidString)")
+        // A folder in its place can't be read, as a file before the first unlock.
+        try FileManager.default.createDirectory(
+            at: folder.appending(path: "mark"),
+            withIntermediateDirectories: true
+        )
+        await #expect(throws: (any Error).self) {
+            try await InstallMark(file: folder.appending(path: "mark")).text()
+        }
+    }
+
     @Test func `a lease keeps others out until it ends or its holder is gone`() throws {
         let now = Date(timeIntervalSince1970: 1_800_000_000)
         let (one, other) = (LeaseHolder(), LeaseHolder())

@@ -14,61 +14,24 @@ public struct FileEnrolmentStore: EnrolmentStore {
         case system(Int32)
     }
 
-    private let file: URL
+    private let file: PrivateFile
 
-    /// The most looks at a lock that another process holds.
-    private static let looksMax = 200
-    /// The time between two of them, in seconds.
-    private static let look: Double = 0.01
-
-    /// A store in this file. The folder must exist.
-    public init(file: URL) { self.file = file }
+    /// A store in this file, which only its owner can read. The folder must exist.
+    public init(file: URL) { self.file = PrivateFile(url: file) }
 
     /// What is kept.
-    public func read() async throws -> Data? {
-        do {
-            return try Data(contentsOf: file)
-        } catch {
-            // A file that is replaced is replaced whole, so that it is there or was never.
-            guard !FileManager.default.fileExists(atPath: file.path) else { throw error }
-            return nil
-        }
-    }
+    public func read() async throws -> Data? { try file.read() }
 
     /// Keeps a new record if the file holds the expected one.
     public func replace(_ expected: Data?, with record: Data?) async throws -> Bool {
-        let lock = try await locked()
-        // Closing the file gives the lock up.
-        defer { close(lock) }
-        guard try await read() == expected else { return false }
-        if let record {
-            try record.write(to: file, options: .atomic)
-            try FileManager.default.setAttributes(
-                [.posixPermissions: 0o600],
-                ofItemAtPath: file.path
-            )
-        } else if expected != nil {
-            try FileManager.default.removeItem(at: file)
-        }
-        return true
-    }
-
-    private func locked() async throws -> Int32 {
-        let path = file.path + ".lock"
-        let descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw Failure.system(errno) }
-        let clock = SystemClock()
-        for _ in 0..<Self.looksMax {
-            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return descriptor }
-            guard errno == EWOULDBLOCK || errno == EINTR else { break }
-            do {
-                try await clock.wait(until: clock.now.addingTimeInterval(Self.look))
-            } catch {
-                close(descriptor)
-                throw error
+        try await file.locked {
+            guard try file.read() == expected else { return false }
+            if let record {
+                try file.write(record)
+            } else if expected != nil {
+                try file.remove()
             }
+            return true
         }
-        close(descriptor)
-        throw Failure.locked
     }
 }

@@ -7,7 +7,7 @@
     /// device can read.
     ///
     /// The Keychain survives when an app is deleted, its App Attest keys don't. So the record
-    /// carries a mark of the install, which is also kept in the app's defaults. Where they differ,
+    /// carries a mark of the install, which is also kept in a file of the app. Where they differ,
     /// the record is from an earlier install and counts as none.
     ///
     /// An App Clip or extension shares the key when it uses the same access group and the same
@@ -24,7 +24,6 @@
         private let accessGroup: String?
         private let suite: String?
 
-        private static let mark = "portcullis.install"
         private static let separator = UInt8(ascii: "\n")
 
         /// A store in one item of the Keychain.
@@ -33,7 +32,7 @@
         ///   - account: the item's account. Give each gateway of an app its own.
         ///   - accessGroup: a Keychain group or app group that processes share; `nil` for the app
         ///     alone.
-        ///   - suite: the app group whose defaults hold the mark; `nil` for the app's own defaults.
+        ///   - suite: the app group whose container holds the mark; `nil` for the app's own.
         public init(
             account: String = "gateway",
             accessGroup: String? = nil,
@@ -48,15 +47,13 @@
         /// What is kept, unless it is from an earlier install.
         public func read() async throws -> Data? {
             guard let stored = try item() else { return nil }
-            // Asked for after the Keychain: before the first unlock both are closed, and defaults
-            // that are closed look empty.
-            return Self.record(in: stored, of: try installMark())
+            return Self.record(in: stored, of: try await installMark())
         }
 
         /// Keeps a new record if the item holds the expected one.
         public func replace(_ expected: Data?, with record: Data?) async throws -> Bool {
             let stored = try item()
-            let mark = try installMark()
+            let mark = try await installMark()
             guard stored.flatMap({ Self.record(in: $0, of: mark) }) == expected else {
                 return false
             }
@@ -139,18 +136,26 @@
 
         // MARK: The mark of the install
 
-        private func installMark() throws -> String {
-            var defaults = UserDefaults.standard
+        private func installMark() async throws -> String {
+            var folder = URL(filePath: NSHomeDirectory(), directoryHint: .isDirectory)
+            var name = "portcullis.install"
             if let suite {
-                guard let shared = UserDefaults(suiteName: suite) else {
-                    throw Failure(status: errSecParam)
-                }
-                defaults = shared
+                let manager = FileManager.default
+                guard
+                    let shared = manager.containerURL(forSecurityApplicationGroupIdentifier: suite)
+                else { throw Failure(status: errSecParam) }
+                folder = shared
+            } else if let identifier = Bundle.main.bundleIdentifier {
+                // Apps of a Mac without a sandbox have one home.
+                name += "." + identifier
             }
-            if let mark = defaults.string(forKey: Self.mark) { return mark }
-            let mark = UUID().uuidString
-            defaults.set(mark, forKey: Self.mark)
-            return mark
+            #if os(tvOS)
+                // All that can be written there. When the system empties it, a key is lost.
+                folder.append(path: "Library/Caches")
+            #else
+                folder.append(path: "Library/Application Support")
+            #endif
+            return try await InstallMark(file: folder.appending(path: name)).text()
         }
 
         /// The mark, a line feed, the record.
