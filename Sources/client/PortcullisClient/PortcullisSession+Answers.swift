@@ -83,7 +83,7 @@ extension PortcullisSession {
         case .learn(let lesson):
             guard let route = routes.learn(lesson, method: method, url: url) else { return }
             hub.send(.routeLearned(route: route.description))
-        case .expectStrict: routes.amend(method: method, url: url) { $0.counter = .strict }
+        case .expectStrict: routes.expectStrict(method: method, url: url)
         case .expectAssertions:
             routes.amend(method: method, url: url) { $0.accepts = [.assertion] }
         case .forgetKey(let keyID, let reason):

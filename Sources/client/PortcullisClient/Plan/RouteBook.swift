@@ -12,15 +12,59 @@ final class RouteBook: Sendable {
     private let plan: SigningPlan?
     private let assumed: SigningRequirement?
     private let learned: Guarded<LearnedRoutes>
+    /// Routes where a counter came too late, and until when they count as strict.
+    private let strict = Guarded<[LearnedRoutes.Route: Date]>([:])
+    private let clock: any ClientClock
+    private let limit: Int
+
+    /// How long that is, in seconds. A window that was overrun once, or an assertion that came
+    /// twice, says nothing about the rule.
+    private static let strictTime: Double = 600
 
     init(_ configuration: PortcullisConfiguration) {
         plan = configuration.plan
         assumed = configuration.assumed
-        learned = Guarded(LearnedRoutes(limit: configuration.limits.routesLearned))
+        clock = configuration.clock
+        limit = configuration.limits.routesLearned
+        learned = Guarded(LearnedRoutes(limit: limit))
     }
 
     func knowledge(method: String, url: URL) -> Knowledge {
         guard let place = RequestPlace(url) else { return .unknown }
+        let knowledge = lasting(method, place)
+        guard case .asks(var requirement) = knowledge,
+            isStrict(LearnedRoutes.Route(method: method, place: place))
+        else { return knowledge }
+        requirement.counter = .strict
+        return .asks(requirement)
+    }
+
+    /// Counts a route as strict for a while.
+    func expectStrict(method: String, url: URL) {
+        guard limit > 0, let place = RequestPlace(url) else { return }
+        let now = clock.now
+        strict.withLock { strict in
+            strict = strict.filter { Self.isOpen($0.value, now) }
+            if strict.count >= limit, let first = strict.min(by: { $0.value < $1.value }) {
+                strict[first.key] = nil
+            }
+            let route = LearnedRoutes.Route(method: method, place: place)
+            strict[route] = now.addingTimeInterval(Self.strictTime)
+        }
+    }
+
+    private func isStrict(_ route: LearnedRoutes.Route) -> Bool {
+        let now = clock.now
+        return strict.withLock { $0[route].map { Self.isOpen($0, now) } ?? false }
+    }
+
+    /// One that ends later than any was made before the clock was set back.
+    private static func isOpen(_ end: Date, _ now: Date) -> Bool {
+        end > now && end.timeIntervalSince(now) <= strictTime
+    }
+
+    /// What is known but for what passes.
+    private func lasting(_ method: String, _ place: RequestPlace) -> Knowledge {
         let route = LearnedRoutes.Route(method: method, place: place)
         if let entry = learned.withLock({ $0.entry(for: route) }) {
             return entry.requirement.map(Knowledge.asks) ?? .asksNothing
@@ -33,7 +77,7 @@ final class RouteBook: Sendable {
     /// - Returns: the route, when this was news.
     func learn(_ lesson: RouteLesson, method: String, url: URL) -> LearnedRoutes.Route? {
         guard let place = RequestPlace(url) else { return nil }
-        let known = requirement(method: method, url: url)
+        let known = requirement(method, place)
         let requirement = lesson.requirement(over: known)
         guard requirement != known else { return nil }
         let route = LearnedRoutes.Route(method: method, place: place)
@@ -44,7 +88,7 @@ final class RouteBook: Sendable {
     /// Changes what is known of a route.
     func amend(method: String, url: URL, _ body: (inout SigningRequirement) -> Void) {
         guard let place = RequestPlace(url),
-            var requirement = requirement(method: method, url: url)
+            var requirement = requirement(method, place)
         else { return }
         body(&requirement)
         let route = LearnedRoutes.Route(method: method, place: place)
@@ -56,8 +100,8 @@ final class RouteBook: Sendable {
         plan?.rules.contains { $0.requirement?.accepts.contains(.session) ?? false } ?? false
     }
 
-    private func requirement(method: String, url: URL) -> SigningRequirement? {
-        guard case .asks(let requirement) = knowledge(method: method, url: url) else { return nil }
+    private func requirement(_ method: String, _ place: RequestPlace) -> SigningRequirement? {
+        guard case .asks(let requirement) = lasting(method, place) else { return nil }
         return requirement
     }
 
