@@ -360,7 +360,10 @@ let package = Package(
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
         .tests("Inspection", uses: policy + stand + ["Challenges", "TestSupport"]),
-        .tests("PortcullisClient", uses: ["RequestBinding", "LoopbackKit", "TestSupport", crypto]),
+        .tests(
+            "PortcullisClient",
+            uses: ["ClientKit", "RequestBinding", "LoopbackKit", "TestSupport", crypto]
+        ),
         .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
         .tests("LoadGenerator", uses: policy + load),
         .tests("PortcullisClientTesting", uses: object + ["PortcullisClient"]),

@@ -145,6 +145,19 @@ import Testing
         #expect(machine.began(now: after(86_401)) == .generateKey)
     }
 
+    @Test func `a clock that is set back by years makes no room for more keys, and holds a day`() {
+        var machine = machine()
+        for number in 0..<3 {
+            _ = machine.keyGenerated("\(number)")
+            _ = machine.challengeReceived(Self.grant, now: after(Double(number)))
+            _ = machine.attestFailed(.unknownSystemFailure, now: after(Double(number)), jitter: 0)
+        }
+        let back = after(-1e8)
+        #expect(machine.began(now: back) == hold(.dailyCap, -1e8 + 86_400))
+        #expect(machine.began(now: after(-1e8 + 80_000)) == hold(.dailyCap, -1e8 + 86_400))
+        #expect(machine.began(now: after(-1e8 + 86_401)) == .generateKey)
+    }
+
     @Test func `only the key that was refused is forgotten`() {
         var machine = machine(.enrolled(keyID: "new"))
         #expect(machine.forgot(keyID: "old", now: Self.start, jitter: 0) == false)

@@ -7,7 +7,7 @@ import Testing
     private static let grant = EnrolmentGrant(challenge: "c", context: Data([0, 255]), until: 9)
     private static let causes: [EnrolmentHold.Cause] = [
         .appleUnavailable, .serviceFailed(.invalidInput), .throttled, .gatewayUnavailable,
-        .keysLost, .dailyCap, .refused(reason: "app-mismatch"),
+        .keysLost, .dailyCap, .contextUnfit, .refused(reason: "app-mismatch"),
     ]
 
     @Test(arguments: [
@@ -41,6 +41,34 @@ import Testing
             """
         let record = EnrolmentRecord(Data(text.utf8), gateway: "g")
         #expect(record.phase == .enrolled(keyID: "k"))
+    }
+
+    /// What is stored is input: another build, another app of the group or a fault may have made
+    /// it.
+    @Test(arguments: [Int.max, Int.min])
+    func `a record with absurd numbers goes on, and ends no process`(failures: Int) {
+        let text = """
+            {"version":1,"gateway":"g","phase":"generated","key_id":"k",
+            "failures":\(failures),
+            "attestations":[1e308,-1e308],
+            "losses":[\(String(repeating: "1,", count: 999))1],
+            "lease":{"holder":"x","process":1,"until":1e308},
+            "hold":{"cause":"throttled","until":1e308}}
+            """
+        let now = Date(timeIntervalSince1970: 1_800_000_000)
+        let record = EnrolmentRecord(Data(text.utf8), gateway: "g")
+        #expect(record.losses.count < 100)
+        #expect(!LeaseHolder().isKept(out: record.lease, now: now))
+        var machine = EnrolmentMachine(record, limits: PortcullisLimits())
+        #expect(machine.began(now: now) == .askChallenge(keyID: "k"))
+        for _ in 0..<2 {
+            let down = CallFailure.unreachable(retryAfter: nil)
+            _ = machine.challengeFailed(down, now: now, jitter: 0.5)
+            let later = CallFailure.unreachable(retryAfter: 7)
+            _ = machine.challengeFailed(later, now: now, jitter: 0.5)
+        }
+        let bytes = machine.record.bytes
+        #expect(EnrolmentRecord(bytes, gateway: "g").phase == record.phase)
     }
 
     @Test func `another gateway's key is not used, but Apple's count goes on`() throws {

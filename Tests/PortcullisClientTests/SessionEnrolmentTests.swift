@@ -214,7 +214,7 @@ import Testing
     @Test func `a context is attested with the key`() async throws {
         let bench = try Bench { $0.context = Data("account 7".utf8) }
         #expect(try await bench.session.data(for: Bench.request("/a")).1.statusCode == 200)
-        await bench.session.reset(context: Data("account 8".utf8))
+        try await bench.session.reset(context: Data("account 8".utf8))
         #expect(try await bench.session.data(for: Bench.request("/a")).1.statusCode == 200)
         #expect(await bench.counts == [2, 2])
     }

@@ -112,14 +112,15 @@ import Testing
     @Test func `a lease keeps others out until it ends or its holder is gone`() throws {
         let now = Date(timeIntervalSince1970: 1_800_000_000)
         let (one, other) = (LeaseHolder(), LeaseHolder())
-        let lease = one.lease(until: now.addingTimeInterval(30))
-        #expect(other.isKept(out: lease, now: now, longest: 30))
-        #expect(!one.isKept(out: lease, now: now, longest: 30))
-        #expect(!other.isKept(out: lease, now: now.addingTimeInterval(30), longest: 30))
-        #expect(!other.isKept(out: lease, now: now.addingTimeInterval(-60), longest: 30))
-        #expect(!other.isKept(out: nil, now: now, longest: 30))
+        let lease = one.lease(from: now, PortcullisLimits())
+        #expect(other.isKept(out: lease, now: now))
+        #expect(!one.isKept(out: lease, now: now))
+        #expect(!other.isKept(out: lease, now: now.addingTimeInterval(90)))
+        // Made before the clock was set back.
+        #expect(!other.isKept(out: lease, now: now.addingTimeInterval(-4000)))
+        #expect(!other.isKept(out: nil, now: now))
         one.retire()
-        #expect(!other.isKept(out: lease, now: now, longest: 30))
+        #expect(!other.isKept(out: lease, now: now))
         // A process that has ended: this one's child.
         let child = try Process.run(URL(filePath: "/bin/true"), arguments: [])
         child.waitUntilExit()
@@ -128,12 +129,12 @@ import Testing
             process: child.processIdentifier,
             until: now.timeIntervalSince1970 + 20
         )
-        #expect(!other.isKept(out: dead, now: now, longest: 30))
+        #expect(!other.isKept(out: dead, now: now))
         let parent = EnrolmentRecord.Lease(
             holder: "x",
             process: getppid(),
             until: now.timeIntervalSince1970 + 20
         )
-        #expect(other.isKept(out: parent, now: now, longest: 30))
+        #expect(other.isKept(out: parent, now: now))
     }
 }

@@ -15,6 +15,7 @@ public struct PortcullisConfiguration: Sendable {
     public var assumed: SigningRequirement?
     /// Bytes that the gateway keeps with the key and gives to its origins: 1 to 256, such as a hash
     /// of an account. They are bound to the key when it is attested.
+    /// With another number of bytes no key is enrolled: ``EnrolmentHold/Cause/contextUnfit``.
     public var context: Data?
     /// Whether sessions are opened for routes that accept them.
     public var usesSessions = true

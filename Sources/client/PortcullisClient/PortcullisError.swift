@@ -11,6 +11,8 @@ public enum PortcullisError: Error, Hashable, Sendable {
     case answerUnfit
     /// The answer is longer than ``PortcullisLimits/answerBytes``.
     case answerTooLarge
+    /// The context of an enrolment has no byte, or more than 256.
+    case contextUnfit
     /// The session was closed.
     case closed
 }

@@ -1,3 +1,5 @@
+public import Foundation
+
 /// What happens in a session, for logs and metrics. No event holds a secret or an assertion.
 public enum PortcullisEvent: Hashable, Sendable {
     /// The service made a key.
@@ -10,6 +12,8 @@ public enum PortcullisEvent: Hashable, Sendable {
     case enrolmentHeld(EnrolmentHold)
     /// A key was forgotten, because the gateway or the device refused it.
     case keyForgotten(keyID: String, reason: String)
+    /// The service can't sign now. It is asked again at a time, for the same key and hash.
+    case signingDelayed(until: Date)
     /// A session was opened.
     case sessionOpened
     /// The gateway refused a request.
@@ -20,4 +24,8 @@ public enum PortcullisEvent: Hashable, Sendable {
     case routeLearned(route: String)
     /// The store could not be read or written.
     case storeFailed
+    /// The store did not take a record, again and again, because it held another one each time. The
+    /// enrolment is given up until the next request that needs a key. Something else writes into
+    /// the store all the time, or ``EnrolmentStore/replace(_:with:)`` always returns `false`.
+    case storeContended
 }

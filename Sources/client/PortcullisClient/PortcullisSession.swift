@@ -1,4 +1,5 @@
 public import Foundation
+import RequestBinding
 
 /// Sends requests through a gateway, each with the proof that its route asks.
 ///
@@ -71,11 +72,25 @@ public final class PortcullisSession: Sendable {
         return nil
     }
 
-    /// Forgets key, session and challenges, as when a user signs out. The next proof enrols a new
-    /// key.
+    /// Forgets key, session and challenges, as when a user signs out. An enrolment and a session
+    /// that are under way end, and nothing of them is kept. The next proof enrols a new key.
+    public func reset() async { await forget(context: nil) }
+
+    /// The same, with what the gateway keeps with the next key.
     ///
-    /// - Parameter context: what the gateway keeps with the next key, 1 to 256 bytes.
-    public func reset(context: Data? = nil) async {
+    /// - Parameter context: 1 to 256 bytes.
+    /// - Throws: ``PortcullisError/contextUnfit`` for another number of bytes. Nothing is forgotten
+    ///   then.
+    public func reset(context: Data) async throws(PortcullisError) {
+        guard (1...EnrolmentLines.contextBytesMax).contains(context.count) else {
+            throw .contextUnfit
+        }
+        await forget(context: context)
+    }
+
+    private func forget(context: Data?) async {
+        // The session first, so that none is opened with the old key meanwhile.
+        await prover.sessions.reset()
         await prover.enroller.reset(context: context)
         await prover.sessions.reset()
         await prover.challenges.clear()

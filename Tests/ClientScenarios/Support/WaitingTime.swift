@@ -3,7 +3,8 @@ import Foundation
 import PortcullisClient
 import Synchronization
 
-/// Lets what holds an app's enrolments end at once, and adds up how long it would have held them.
+/// Lets what holds an app's enrolments and signatures end at once, and adds up how long it would
+/// have held them.
 final class WaitingTime: Sendable {
     private struct State {
         var seconds = 0.0
@@ -17,8 +18,14 @@ final class WaitingTime: Sendable {
         let events = app.events
         Task { [weak self] in
             for await event in events {
-                guard case .enrolmentHeld(let hold) = event, let self else { continue }
-                self.passed(hold, clock.advance(to: hold.until))
+                guard let self else { return }
+                switch event {
+                case .enrolmentHeld(let hold): passed(hold, clock.advance(to: hold.until))
+                case .signingDelayed(let until):
+                    let seconds = clock.advance(to: until)
+                    state.withLock { $0.seconds += seconds }
+                default: break
+                }
             }
         }
     }

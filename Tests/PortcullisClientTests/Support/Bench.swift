@@ -27,7 +27,7 @@ struct Bench {
     }
 
     static func session(
-        _ service: FakeService,
+        _ service: any AttestationService,
         _ store: any EnrolmentStore,
         _ clock: ManualClock,
         _ gateway: FakeGateway,

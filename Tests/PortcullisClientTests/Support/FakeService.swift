@@ -9,6 +9,8 @@ actor FakeService: AttestationService {
     private(set) var keysMade: [String] = []
     /// Each call, with its key and its hash.
     private(set) var attestations: [(keyID: String, hash: Data)] = []
+    /// The same for assertions.
+    private(set) var assertions: [(keyID: String, hash: Data)] = []
     private var attested: Set<String> = []
     private var lost: Set<String> = []
     private var attestErrors: [AttestationServiceError] = []
@@ -47,6 +49,7 @@ actor FakeService: AttestationService {
         _ keyID: String,
         clientDataHash: Data
     ) async throws(AttestationServiceError) -> Data {
+        assertions.append((keyID, clientDataHash))
         if !assertErrors.isEmpty { throw assertErrors.removeFirst() }
         guard !lost.contains(keyID), attested.contains(keyID) else { throw .invalidKey }
         return FakeGateway.assertion(keyID, clientDataHash)

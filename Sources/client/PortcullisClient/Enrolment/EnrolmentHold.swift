@@ -16,6 +16,9 @@ public struct EnrolmentHold: Hashable, Sendable {
         case keysLost
         /// So many keys as a day allows were attested: ``PortcullisLimits/keysPerDay``.
         case dailyCap
+        /// The context has no byte, or more than 256: ``PortcullisConfiguration/context``. No key
+        /// is enrolled until ``PortcullisSession/reset(context:)`` brings another one.
+        case contextUnfit
         /// The gateway does not admit this app or device, for this reason.
         case refused(reason: String)
     }

@@ -34,6 +34,8 @@ struct EnrolmentMachine: Sendable {
     private let limits: PortcullisLimits
 
     private static let day: Double = 86_400
+    /// The number of failures above which delays grow no more.
+    private static let failuresMax = 32
 
     init(_ record: EnrolmentRecord, limits: PortcullisLimits) {
         (self.record, self.limits) = (record, limits)
@@ -48,14 +50,8 @@ struct EnrolmentMachine: Sendable {
         case .enrolled(let keyID): return .done(keyID: keyID)
         case .none, .generated, .attested: break
         }
-        if let hold = record.hold {
-            // A hold that lies further ahead than any is made was made by another clock.
-            let longest = max(limits.retryAfterMax, limits.enrolmentDelayMax, Self.day) * 1.25
-            if hold.until > now, hold.until.timeIntervalSince(now) <= longest {
-                return .stop(hold)
-            }
-            record.hold = nil
-        }
+        if let hold = hold(now: now) { return .stop(hold) }
+        record.hold = nil
         // The hash of a challenge that has ended is of no use. Apple gave nothing for it yet.
         if case .generated(let keyID, let grant?) = record.phase,
             grant.until <= now.timeIntervalSince1970
@@ -162,6 +158,20 @@ struct EnrolmentMachine: Sendable {
         return stop(failure, now: now, jitter: jitter)
     }
 
+    /// Until when nothing is tried; `nil` for a hold that is over.
+    func hold(now: Date) -> EnrolmentHold? {
+        guard let hold = record.hold, hold.until > now, Self.isPlausible(hold, now: now, limits)
+        else { return nil }
+        return hold
+    }
+
+    /// Whether a hold was made by this clock. One that ends later than any was made before the
+    /// clock was set back, and would last for as long.
+    static func isPlausible(_ hold: EnrolmentHold, now: Date, _ limits: PortcullisLimits) -> Bool {
+        let longest = max(limits.retryAfterMax, limits.enrolmentDelayMax, day) * 1.25
+        return hold.until.timeIntervalSince(now) <= longest
+    }
+
     /// Forgets a key that the gateway or the device refused, if it is still the one.
     ///
     /// - Returns: whether it was.
@@ -203,7 +213,7 @@ struct EnrolmentMachine: Sendable {
         case .unreachable(let seconds): (cause, retryAfter) = (.gatewayUnavailable, seconds)
         }
         guard let retryAfter else { return stop(cause, now: now, jitter: jitter) }
-        record.failures += 1
+        record.failures = min(record.failures, Self.failuresMax) + 1
         // Up to a tenth more, so that a crowd that was told the same does not come back at once.
         let seconds = min(max(retryAfter, 0), limits.retryAfterMax) * (1 + jitter / 10)
         return held(cause, now.addingTimeInterval(max(seconds, 0.5 + jitter / 2)))
@@ -215,7 +225,7 @@ struct EnrolmentMachine: Sendable {
         jitter: Double
     ) -> Action {
         let delay = delay(after: record.failures, jitter)
-        record.failures += 1
+        record.failures = min(record.failures, Self.failuresMax) + 1
         return held(cause, now.addingTimeInterval(delay))
     }
 
@@ -227,21 +237,24 @@ struct EnrolmentMachine: Sendable {
 
     /// Doubles with each failure, between half of it and the whole.
     private func delay(after failures: Int, _ jitter: Double) -> Double {
-        let doubled = limits.enrolmentDelay * Double(1 << min(failures, 20))
+        let doubled = limits.enrolmentDelay * Double(1 << min(max(failures, 0), 20))
         return min(doubled, limits.enrolmentDelayMax) * (0.5 + jitter / 2)
     }
 
     private mutating func withinCap(_ now: Date) -> Action? {
         guard record.attestations.count >= limits.keysPerDay else { return nil }
-        let oldest = record.attestations.first ?? now.timeIntervalSince1970
+        let oldest = record.attestations.min() ?? now.timeIntervalSince1970
         return held(.dailyCap, Date(timeIntervalSince1970: oldest + Self.day))
     }
 
-    /// Forgets what is older than a day, and what a clock that was set back put into the future.
+    /// Forgets what is older than a day. What is in the future was counted before the clock was set
+    /// back: it counts as of now, so that it neither holds for ever nor makes room for more keys.
     private mutating func forgetOld(_ now: Date) {
         let now = now.timeIntervalSince1970
-        let isRecent: (Double) -> Bool = { $0 > now - Self.day && $0 <= now + Self.day }
-        record.attestations = record.attestations.filter(isRecent)
-        record.losses = record.losses.filter(isRecent)
+        let recent: ([Double]) -> [Double] = { times in
+            times.map { min($0, now) }.filter { $0 > now - Self.day }
+        }
+        record.attestations = recent(record.attestations)
+        record.losses = recent(record.losses)
     }
 }

@@ -4,6 +4,10 @@ import Foundation
 // that an older build of the app goes on with the key that a newer one enrolled.
 extension EnrolmentRecord {
     private static let version = 1
+    /// The most times that are read, of attestations and of losses. A day brings fewer.
+    private static let timesMax = 64
+    /// The most failures that are read. Delays stop growing far below.
+    private static let failuresMax = 1000
 
     private struct Stored: Codable {
         struct Hold: Codable {
@@ -35,12 +39,12 @@ extension EnrolmentRecord {
             return
         }
         // What Apple counts, it counts for the device, whatever the gateway.
-        attestations = stored.attestations ?? []
+        attestations = Array((stored.attestations ?? []).suffix(Self.timesMax))
         countedKey = stored.counted_key
         lease = stored.lease
         guard stored.gateway == gateway else { return }
-        losses = stored.losses ?? []
-        failures = max(0, stored.failures ?? 0)
+        losses = Array((stored.losses ?? []).suffix(Self.timesMax))
+        failures = min(max(stored.failures ?? 0, 0), Self.failuresMax)
         hold = stored.hold.flatMap(Self.hold)
         phase = Self.phase(stored)
     }
@@ -107,6 +111,7 @@ extension EnrolmentRecord {
             case .gatewayUnavailable: ("gateway-unavailable", nil)
             case .keysLost: ("keys-lost", nil)
             case .dailyCap: ("daily-cap", nil)
+            case .contextUnfit: ("context-unfit", nil)
             case .refused(let reason): ("refused", reason)
             }
         return Stored.Hold(
@@ -126,6 +131,7 @@ extension EnrolmentRecord {
         case "throttled": cause = .throttled
         case "keys-lost": cause = .keysLost
         case "daily-cap": cause = .dailyCap
+        case "context-unfit": cause = .contextUnfit
         case "refused": cause = .refused(reason: stored.detail ?? "")
         default: cause = .gatewayUnavailable
         }

@@ -17,17 +17,24 @@ final class LeaseHolder: Sendable {
     /// Gives up all leases. Nothing else is needed for the last session of an app.
     func retire() { Self.living.withLock { [name] in _ = $0.remove(name) } }
 
-    /// A lease of this holder.
-    func lease(until time: Date) -> EnrolmentRecord.Lease {
-        EnrolmentRecord.Lease(holder: name, process: process, until: time.timeIntervalSince1970)
+    /// The longest lease, in seconds, whatever the limits of the process that made it.
+    static let longest: Double = 3600
+    /// How much longer a lease is at least than the longest step of an enrolment, in seconds.
+    private static let margin: Double = 30
+
+    /// A lease of this holder that covers one step of an enrolment.
+    func lease(from now: Date, _ limits: PortcullisLimits) -> EnrolmentRecord.Lease {
+        let seconds = min(max(limits.lease, limits.serviceWait + Self.margin), Self.longest)
+        let until = now.timeIntervalSince1970 + (seconds.isFinite ? seconds : Self.longest)
+        return EnrolmentRecord.Lease(holder: name, process: process, until: until)
     }
 
     /// Whether a lease keeps this holder from enrolling, now. One that ends later than the longest
-    /// does was made by another clock.
-    func isKept(out lease: EnrolmentRecord.Lease?, now: Date, longest: Double) -> Bool {
+    /// does was made before the clock was set back.
+    func isKept(out lease: EnrolmentRecord.Lease?, now: Date) -> Bool {
         guard let lease, lease.holder != name else { return false }
         let rest = lease.until - now.timeIntervalSince1970
-        guard rest > 0, rest <= longest else { return false }
+        guard rest > 0, rest <= Self.longest else { return false }
         guard lease.process == process else { return !Self.hasEnded(lease.process) }
         return Self.living.withLock { $0.contains(lease.holder) }
     }

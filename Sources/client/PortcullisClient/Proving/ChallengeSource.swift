@@ -28,10 +28,16 @@ actor ChallengeSource {
 
     private var now: Date { configuration.clock.now }
 
+    /// A hold that ends later than any was made before the clock was set back.
+    private var isHeld: Bool {
+        let rest = holdUntil.timeIntervalSince(now)
+        return rest > 0 && rest <= Self.holdMax
+    }
+
     /// A challenge; `nil` when there is none in time.
     func challenge() async -> String? {
         if let text = pool.take(now: now) { return text }
-        guard now >= holdUntil else { return nil }
+        guard !isHeld else { return nil }
         let work = SharedWork<String?>()
         waiting.append(work)
         ask()
@@ -49,7 +55,7 @@ actor ChallengeSource {
 
     /// Fetches challenges ahead.
     func fill() async {
-        guard pool.count == 0, now >= holdUntil else { return }
+        guard pool.count == 0, !isHeld else { return }
         callCount += 1
         await call(count: min(max(configuration.limits.challengesAsked, 1), Self.countMax))
     }

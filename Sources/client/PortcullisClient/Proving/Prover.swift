@@ -31,11 +31,7 @@ final class Prover: Sendable {
     ) {
         limits = configuration.limits
         self.transport = transport
-        self.service = TimedService(
-            service: service,
-            clock: configuration.clock,
-            wait: configuration.limits.serviceWait
-        )
+        self.service = TimedService(service, configuration, events)
         calls = GatewayCalls(endpoints: configuration.endpoints, transport: transport)
         enroller = Enroller(
             configuration,
@@ -124,7 +120,7 @@ final class Prover: Sendable {
                 if error == .invalidKey {
                     await enroller.forget(keyID, reason: error.rawValue)
                 }
-                // It took too long already.
+                // It was tried several times, or took too long.
                 if error == .serverUnavailable {
                     return bare(request, .serviceFailed(error), fields)
                 }

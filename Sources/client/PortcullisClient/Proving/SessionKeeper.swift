@@ -33,6 +33,8 @@ actor SessionKeeper {
     private let events: EventHub
     private var open: Open?
     private var opening: SharedWork<Bool>?
+    /// The key that was refused last. A session that it still opens is not used.
+    private var refusedKey: String?
     /// Until when no session is asked for.
     private var holdUntil = Date.distantPast
 
@@ -74,12 +76,16 @@ actor SessionKeeper {
 
     /// Forgets the session of a key that was refused.
     func forget(keyID: String) {
+        refusedKey = keyID
         if open?.opened.keyID == keyID { open = nil }
     }
 
+    /// Forgets the session. One that is being opened is not used.
     func reset() {
         open = nil
         holdUntil = .distantPast
+        opening?.end(with: false)
+        opening = nil
     }
 
     private func place() -> Ticket? {
@@ -100,11 +106,16 @@ actor SessionKeeper {
 
     private func begin(_ opener: @escaping Opener) -> SharedWork<Bool>? {
         if let opening { return opening }
-        guard now >= holdUntil else { return nil }
+        // A hold that ends later than any was made before the clock was set back.
+        guard now >= holdUntil || holdUntil.timeIntervalSince(now) > Self.longHold else {
+            return nil
+        }
         let work = SharedWork<Bool>()
         opening = work
         Task {
             let result = await opener()
+            // A reset has ended it.
+            guard opening === work else { return }
             opening = nil
             work.end(with: opened(result))
         }
@@ -115,7 +126,7 @@ actor SessionKeeper {
         switch result {
         case .success(let opened):
             let life = opened.opening.expires_in
-            guard life.isFinite, life > 0 else { return false }
+            guard life.isFinite, life > 0, opened.keyID != refusedKey else { return false }
             open = Open(
                 opened: opened,
                 // Shorter than it lives, so that no request ends on its way.

@@ -9,6 +9,28 @@ struct TimedService: Sendable {
     let clock: any ClientClock
     /// How long a key or an attestation may take, in seconds.
     let wait: Double
+    /// A number from 0 up to 1, for jitter.
+    let random: @Sendable () -> Double
+    let events: EventHub
+    /// When a request tries more than once again to be signed; `nil` for now.
+    private let lull = Guarded<Date?>(nil)
+
+    /// How often the service is asked for one assertion that it can't make now.
+    private static let signingTriesMax = 4
+    /// Half of the first delay between two of them, in seconds.
+    private static let retryDelay: Double = 0.125
+    /// How long requests try only once after one that tried in vain, in seconds.
+    private static let lullTime: Double = 10
+
+    init(
+        _ service: any AttestationService,
+        _ configuration: PortcullisConfiguration,
+        _ events: EventHub
+    ) {
+        (self.service, self.events) = (service, events)
+        (clock, random) = (configuration.clock, configuration.random)
+        wait = configuration.limits.serviceWait
+    }
 
     func generateKey() async -> Result<String, AttestationServiceError> {
         let time = clock.now.addingTimeInterval(wait)
@@ -37,12 +59,53 @@ struct TimedService: Sendable {
         return work
     }
 
+    /// Has a request signed. Where the service says `serverUnavailable`, it is asked again for the
+    /// same key and the same hash, later and later, as Apple advises; a few times, since a request
+    /// waits for it.
     func assertion(
         _ keyID: String,
         _ hash: Data,
         within seconds: Double
     ) async -> Result<Data, AttestationServiceError> {
         let time = clock.now.addingTimeInterval(seconds)
+        var tries = 0
+        while true {
+            let result = await oneAssertion(keyID, hash, until: time)
+            tries += 1
+            guard case .failure(.serverUnavailable) = result else {
+                lull.withLock { $0 = nil }
+                return result
+            }
+            let delay = Self.retryDelay * Double(1 << tries) * (0.5 + random() / 2)
+            let next = clock.now.addingTimeInterval(delay)
+            guard tries < Self.signingTriesMax, next < time, !isInLull else {
+                // Requests that come soon try once, so that they don't queue up for the others.
+                let end = clock.now.addingTimeInterval(Self.lullTime)
+                lull.withLock { if $0 == nil { $0 = end } }
+                return result
+            }
+            events.send(.signingDelayed(until: next))
+            guard (try? await clock.wait(until: next)) != nil else { return result }
+        }
+    }
+
+    /// Whether the service was unavailable a moment ago, for all tries of a request.
+    private var isInLull: Bool {
+        let now = clock.now
+        return lull.withLock { end in
+            // One that ends later than any was made before the clock was set back.
+            if let last = end, last <= now || last.timeIntervalSince(now) > Self.lullTime {
+                end = nil
+            }
+            return end != nil
+        }
+    }
+
+    private func oneAssertion(
+        _ keyID: String,
+        _ hash: Data,
+        until time: Date
+    ) async -> Result<Data, AttestationServiceError> {
         let work = Work<Data>()
         Task {
             do throws(AttestationServiceError) {
