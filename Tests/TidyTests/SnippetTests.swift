@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// The checks themselves: what has to be caught, and what has to pass.
@@ -246,6 +247,52 @@ import Testing
         let text = "[.part(\"Portcullis\"), .program(\"portcullis\", uses: [])]"
         let manifest = Manifest(source: SwiftSource(path: "Package.swift", text: text))
         #expect(NameCheck.findings(in: manifest, sources: []).count == 1)
+    }
+
+    private func platformFindings(_ text: String, _ path: String) -> Int {
+        let check = PlatformCheck(
+            manifest: Self.manifest,
+            package: SwiftSource(path: "Package.swift", text: "[.macOS(.v13), .iOS(.v16)]"),
+            client: ["SoftwareAuthenticator"]
+        )
+        return check.findings(in: source(text, path)).count
+    }
+
+    @Test(arguments: [
+        "let a = b.span", "f([1].span)", "let a: [UInt8]\nf(a.span)", "f(Array(a).span)",
+        "_ = try UTF8Span(validating: a)", "let a = Mutex(1)", "import Synchronization",
+        "let a = name.utf8Span",
+    ])
+    func `what only new systems have is caught in what an app links`(text: String) {
+        #expect(platformFindings(text, "Sources/client/SoftwareAuthenticator/A.swift") == 1)
+        #expect(platformFindings(text, "Sources/base/StrictCBOR/A.swift") == 1)
+        #expect(platformFindings(text, "Sources/base/ByteCoding/A.swift") == 0)
+    }
+
+    @Test(arguments: [
+        "let a = ContiguousArray(b)\nf(a.span)", "f(ContiguousArray(a.utf8).span)",
+        "func f(_ a: ContiguousArray<UInt8>) { g(a.span) }", "func f(_ a: Span<UInt8>) {}",
+        "// UTF8Span\nlet a = \"Mutex\"",
+    ])
+    func `what old systems have too passes`(text: String) {
+        #expect(platformFindings(text, "Sources/base/StrictCBOR/A.swift") == 0)
+    }
+
+    @Test func `an API without a reason in the privacy manifest is caught`() throws {
+        let list = """
+            <plist version="1.0"><dict><key>NSPrivacyTracking</key><false/>
+            <key>NSPrivacyTrackingDomains</key><array/>
+            <key>NSPrivacyCollectedDataTypes</key><array/>
+            <key>NSPrivacyAccessedAPITypes</key><array><dict>
+            <key>NSPrivacyAccessedAPIType</key>
+            <string>NSPrivacyAccessedAPICategoryFileTimestamp</string>
+            <key>NSPrivacyAccessedAPITypeReasons</key><array><string>C617.1</string></array>
+            </dict></array></dict></plist>
+            """
+        let check = try PrivacyCheck(propertyList: Data(list.utf8))
+        #expect(check.isQuiet)
+        let text = "let a = UserDefaults.standard\nlet b = c.modificationDate // UserDefaults"
+        #expect(check.findings(in: source(text)).map(\.line) == [1])
     }
 
     @Test(arguments: [

@@ -58,6 +58,27 @@ import Testing
         expectNone(NameCheck.findings(in: project.manifest, sources: project.sources))
     }
 
+    @Test func `what an app links is on the oldest systems that Package.swift names`() {
+        let check = PlatformCheck(project)
+        #expect(check.targets.isSuperset(of: ["PortcullisClient", "RequestBinding", "ByteCoding"]))
+        #expect(check.oldest >= 16)
+        expectNone(project.sources.flatMap(check.findings))
+    }
+
+    @Test func `the privacy manifest has a reason for each API of the client that needs one`()
+        throws
+    {
+        let path = "Sources/client/PortcullisClient/PrivacyInfo.xcprivacy"
+        let file = try Project.root().appending(path: path)
+        let check = try PrivacyCheck(propertyList: Data(contentsOf: file))
+        #expect(check.isQuiet)
+        let linked = PlatformCheck(project).targets
+        let sources = project.ownSources.filter { !$0.isTest && linked.contains($0.target) }
+        expectNone(sources.flatMap(check.findings))
+        // SwiftPM puts it into the app.
+        #expect(project.manifestSource.tokens.contains { $0.text == "PrivacyInfo.xcprivacy" })
+    }
+
     @Test func `every public name is documented`() {
         expectNone(project.sources.flatMap(DocumentationCheck.findings))
     }

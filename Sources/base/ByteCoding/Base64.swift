@@ -1,15 +1,18 @@
 /// Base64 as RFC 4648 defines it: section 4 (`+`, `/`, padded) and section 5 (`-`, `_`).
+///
+/// Tables and copies are `ContiguousArray`: Apple's systems have `Array.span` since 26 only, and
+/// the app's half runs on older ones.
 public enum Base64 {
-    private static let standard = Array(
+    private static let standard = ContiguousArray(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
     )
-    private static let urlSafe = Array(
+    private static let urlSafe = ContiguousArray(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8
     )
 
     /// The value of each byte as a digit of either alphabet; 0xFF for a byte that is none.
-    private static let values: [UInt8] = {
-        var table = [UInt8](repeating: 0xFF, count: 256)
+    private static let values: ContiguousArray<UInt8> = {
+        var table = ContiguousArray<UInt8>(repeating: 0xFF, count: 256)
         for (value, octet) in standard.enumerated() { table[Int(octet)] = UInt8(value) }
         for (value, octet) in urlSafe.enumerated() { table[Int(octet)] = UInt8(value) }
         return table
@@ -17,7 +20,7 @@ public enum Base64 {
 
     /// The padded text of section 4.
     public static func encode(_ octets: some Sequence<UInt8>) -> [UInt8] {
-        encode(Array(octets).span)
+        encode(ContiguousArray(octets).span)
     }
 
     /// The padded text of section 4.
@@ -29,7 +32,7 @@ public enum Base64 {
 
     /// The text of section 5 without padding, for URLs and challenges.
     public static func encodeURL(_ octets: some Sequence<UInt8>) -> [UInt8] {
-        encodeURL(Array(octets).span)
+        encodeURL(ContiguousArray(octets).span)
     }
 
     /// The text of section 5 without padding, for URLs and challenges.
@@ -53,7 +56,7 @@ public enum Base64 {
     /// iterator's box for each byte.
     private static func append(
         _ octets: Span<UInt8>,
-        alphabet: [UInt8],
+        alphabet: ContiguousArray<UInt8>,
         padded: Bool,
         to text: inout [UInt8]
     ) {
@@ -122,7 +125,6 @@ public enum Base64 {
     /// The bytes of a text in either alphabet; `nil` when it is not base64. See
     /// ``decode(_:)-span``.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
-        let utf8 = Array(text.utf8)
-        return decode(utf8.span)
+        decode(ContiguousArray(text.utf8).span)
     }
 }

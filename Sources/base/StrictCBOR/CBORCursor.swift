@@ -133,10 +133,21 @@ public struct CBORCursor: Sendable {
         of octets: Span<UInt8>,
         itemAt start: Int
     ) throws(CBORError) {
-        do {
-            _ = try UTF8Span(validating: octets.extracting(range))
-        } catch {
-            throw CBORError(.notUTF8, at: start)
+        let isText = octets.extracting(range).withUnsafeBufferPointer(Self.isUTF8)
+        guard isText else { throw CBORError(.notUTF8, at: start) }
+    }
+
+    /// `UTF8Span` says the same, but is only on Apple's systems since 26.
+    private static func isUTF8(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        if bytes.allSatisfy({ $0 < 0x80 }) { return true }
+        var parser = Unicode.UTF8.ForwardParser()
+        var rest = bytes.makeIterator()
+        while true {
+            switch parser.parseScalar(from: &rest) {
+            case .valid: continue
+            case .emptyInput: return true
+            case .error: return false
+            }
         }
     }
 

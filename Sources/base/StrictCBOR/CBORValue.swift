@@ -52,7 +52,7 @@ public indirect enum CBORValue: Hashable, Sendable {
 
     /// Decodes exactly one item. See ``init(decoding:budget:)-(Span<UInt8>,_)``.
     public init(decoding octets: [UInt8], budget: CBORBudget) throws(CBORError) {
-        try self.init(decoding: octets.span, budget: budget)
+        try self.init(decoding: ContiguousArray(octets).span, budget: budget)
     }
 
     /// The value of a text key of a map; `nil` for anything that is no map, or has no such key.

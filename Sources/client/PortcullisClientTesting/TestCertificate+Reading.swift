@@ -10,7 +10,8 @@ extension TestCertificate {
 
         /// Reads a certificate in DER. The signature is not checked: the gateway does that.
         init(der: [UInt8]) throws(DERError) {
-            let bytes = der.span
+            let copy = ContiguousArray(der)
+            let bytes = copy.span
             var outer = DERCursor(0..<bytes.count)
             var certificate = DERCursor(try outer.next(.sequence, in: bytes))
             try outer.finish()

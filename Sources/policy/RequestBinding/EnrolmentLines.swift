@@ -32,7 +32,7 @@ public enum EnrolmentLines {
         bytes += challenge
         bytes.append(lineFeed)
         bytes += digestStart
-        Base64.append(contextDigest.span, to: &bytes)
+        Base64.append(ContiguousArray(contextDigest).span, to: &bytes)
         return bytes + digestEnd
     }
 

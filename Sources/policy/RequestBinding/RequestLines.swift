@@ -41,7 +41,8 @@ public struct RequestLines: Sendable {
 
     private static let version = Array("portcullis-request-v1\n".utf8)
     private static let digestStart = Array("sha-256=:".utf8)
-    private static let digestEnd = Array(":".utf8)
+    /// Not an array: `Array.span` is only on Apple's systems since 26.
+    private static let digestEnd = ContiguousArray(":".utf8)
     private static let lineFeed = UInt8(ascii: "\n")
     private static let absent = UInt8(ascii: "-")
 
@@ -181,20 +182,18 @@ extension RequestLines {
         challenge: String?,
         headers: [(name: String, value: String?)] = []
     ) -> [UInt8] {
-        let (method, target) = (Array(method.utf8), Array(target.utf8))
         var lines = RequestLines()
-        lines.begin(parts, method: method.span)
-        lines.target(target.span)
-        lines.digest(digest.span)
-        if let challenge = challenge.map({ Array($0.utf8) }) {
-            lines.challenge(challenge.span)
+        lines.begin(parts, method: ContiguousArray(method.utf8).span)
+        lines.target(ContiguousArray(target.utf8).span)
+        lines.digest(ContiguousArray(digest).span)
+        if let challenge {
+            lines.challenge(ContiguousArray(challenge.utf8).span)
         } else {
             lines.challenge(nil)
         }
         for (name, value) in headers {
-            let name = Array(name.utf8)
-            lines.header(name.span)
-            if let value = value.map({ Array($0.utf8) }) { lines.value(value.span) }
+            lines.header(ContiguousArray(name.utf8).span)
+            if let value { lines.value(ContiguousArray(value.utf8).span) }
             lines.endHeader()
         }
         return lines.octets

@@ -56,7 +56,7 @@ struct Project {
     }
 
     /// The folder with Package.swift above this file.
-    private static func root() throws -> URL {
+    static func root() throws -> URL {
         var folder = URL(filePath: #filePath).resolvingSymlinksInPath()
         while folder.path != "/" {
             folder.deleteLastPathComponent()
