@@ -100,8 +100,8 @@ import Testing
 
     /// The targets that have a catalog, as `group/target`.
     private static let documented = [
-        "attestation/AppAttest", "client/PortcullisClient", "policy/RequestBinding",
-        "tools/SoftwareAuthenticator",
+        "attestation/AppAttest", "client/PortcullisClient", "client/PortcullisClientTesting",
+        "policy/RequestBinding", "tools/SoftwareAuthenticator",
     ]
 
     @Test func `every catalog below Sources is compiled by a test`() throws {

@@ -26,6 +26,12 @@ public struct PortcullisConfiguration: Sendable {
     /// A number from 0 up to 1, for jitter.
     public var random: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
-    /// A configuration with defaults for a gateway.
+    /// A configuration with defaults for a gateway whose endpoints are at another place than usual.
     public init(endpoints: URL) { self.endpoints = endpoints }
+
+    /// A configuration with defaults for a gateway: `https://api.example.com`. Its endpoints are
+    /// below `/.well-known/app-attest`.
+    public init(gateway: URL) { self.init(endpoints: gateway.appending(path: Self.usual)) }
+
+    private static let usual = ".well-known/app-attest"
 }

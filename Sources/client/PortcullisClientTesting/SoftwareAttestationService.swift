@@ -5,7 +5,7 @@ public import PortcullisClient
 /// Linux.
 ///
 /// It follows Apple's rules: a key is attested once, and signs only when it was attested; both are
-/// ``AttestationServiceError/invalidKey`` otherwise. With a folder, keys outlive the process, and
+/// `AttestationServiceError.invalidKey` otherwise. With a folder, keys outlive the process, and
 /// processes that use the same folder share them, as an app and its extensions share the keys of a
 /// device. Removing a file of the folder is a lost key.
 ///

@@ -1,0 +1,24 @@
+#if canImport(DeviceCheck) && canImport(Security)
+    public import Foundation
+
+    extension PortcullisSession {
+        /// A session of an app with its gateway, as most apps need it: Apple's service, and a
+        /// record in the Keychain.
+        ///
+        /// - Parameters:
+        ///   - gateway: as `https://api.example.com`.
+        ///   - plan: what routes ask, as `portcullis plan` wrote it; `nil` to learn it from
+        ///     answers.
+        public convenience init(gateway: URL, plan: SigningPlan? = nil) {
+            var configuration = PortcullisConfiguration(gateway: gateway)
+            configuration.plan = plan
+            // Each gateway of an app has a record of its own.
+            let account = configuration.endpoints.host(percentEncoded: true) ?? "gateway"
+            self.init(
+                configuration,
+                service: AppAttestService(),
+                store: KeychainEnrolmentStore(account: account)
+            )
+        }
+    }
+#endif
