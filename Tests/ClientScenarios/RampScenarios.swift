@@ -106,7 +106,7 @@ extension ClientScenarios {
             let request = try stand.request("GET", "/orders/1")
             #expect(try await app.send(request).statusCode == 200)
             #expect(try await app.send(request).statusCode == 200)
-            await app.reset(context: accounts[1])
+            try await app.reset(context: accounts[1])
             #expect(try await app.send(request).statusCode == 200)
             let texts = accounts.map { $0.base64EncodedString() }
             #expect(stand.told("Context") == [texts[0], texts[0], texts[1]])

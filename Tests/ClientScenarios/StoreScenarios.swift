@@ -93,7 +93,7 @@ extension ClientScenarios {
             let request = try stand.request("GET", "/orders/1")
             async let first = app.send(request)
             await latch.awaitArrivals(1)
-            await app.reset(context: Data("second".utf8))
+            try await app.reset(context: Data("second".utf8))
             latch.open()
             _ = try await first
             let answers = try await app.sendAtOnce(20, request)
