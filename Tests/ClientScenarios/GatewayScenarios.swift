@@ -13,7 +13,11 @@ extension ClientScenarios {
     @Suite struct Gateways {
         /// The rate was applied at `…/keys`: six devices asked Apple 21 times until one was in.
         @Test func `a device that is over the enrolment rate asks Apple nothing`() async throws {
-            let stand = try ClientStand(more: "enrolment: { rate: 1/s, burst: 1 }")
+            // A rule that enforces would have the request wait until the device is admitted.
+            let stand = try ClientStand(
+                rules: "- { id: all, match: { path: /orders/** }, mode: observe }",
+                more: "enrolment: { rate: 1/s, burst: 1 }"
+            )
             defer { stand.end() }
             let request = try stand.request("GET", "/orders/1")
             #expect(try await stand.app().send(request).statusCode == 200)
@@ -21,8 +25,7 @@ extension ClientScenarios {
             // Five more installs on the same device.
             for count in 2...6 {
                 stand.store = MemoryEnrolmentStore()
-                let app = try stand.app { $0.limits.tries = 1 }
-                let answer = try await app.send(request)
+                let answer = try await stand.app().send(request)
                 guard case .none(.enrolmentHeld(let hold)) = answer.proof else {
                     // A second has passed meanwhile: this one was admitted.
                     continue
