@@ -25,10 +25,13 @@ final class LoopbackServer: Sendable {
 
     /// Pieces of the answer, head included, written one after the other.
     typealias Script = @Sendable (Request) -> [Data]
+    /// Runs before the piece of this number is written.
+    typealias Before = @Sendable (Int) -> Void
 
     let port: UInt16
     private let descriptor: Int32
     private let script: Script
+    private let before: Before
     private let lock = NSLock()
     /// `nonisolated(unsafe)`: reached under the lock only.
     nonisolated(unsafe) private var requests: [Request] = []
@@ -36,9 +39,9 @@ final class LoopbackServer: Sendable {
     /// The most bytes of content that are kept.
     private static let keptMax = 1 << 20
 
-    init(_ script: @escaping Script) throws {
+    init(_ script: @escaping Script, before: @escaping Before = { _ in }) throws {
         (descriptor, port) = try LoopbackKit.listening()
-        self.script = script
+        (self.script, self.before) = (script, before)
         let descriptor = descriptor
         Thread.detachNewThread { [weak self] in
             while true {
@@ -100,7 +103,10 @@ final class LoopbackServer: Sendable {
             lock.lock()
             requests.append(request)
             lock.unlock()
-            for piece in script(request) where !Self.write(client, piece) { return }
+            for (place, piece) in script(request).enumerated() {
+                before(place)
+                if !Self.write(client, piece) { return }
+            }
         }
     }
 

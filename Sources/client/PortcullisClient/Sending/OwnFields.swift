@@ -10,6 +10,9 @@ enum OwnFields {
     static let sequence = "App-Attest-Sequence"
     static let signature = "App-Attest-Signature"
     static let next = "App-Attest-Next"
+    static let error = "App-Attest-Error"
+    /// The next challenge, in answers. Requests may have it in a field of another name.
+    static let challenge = "App-Attest-Challenge"
     static let contentDigest = "Content-Digest"
 
     /// Takes every proof off a request: each stands for one request to one target.

@@ -15,8 +15,8 @@ final class TransportDelegate: NSObject, URLSessionDataDelegate {
         (self.bytesMax, self.authentication) = (bytesMax, authentication)
     }
 
-    func add(_ exchange: TransportExchange) {
-        let number = exchange.task.taskIdentifier
+    func add(_ exchange: TransportExchange, of task: URLSessionTask) {
+        let number = task.taskIdentifier
         exchanges.withLock { $0[number] = exchange }
     }
 
@@ -55,6 +55,15 @@ final class TransportDelegate: NSObject, URLSessionDataDelegate {
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         exchange(dataTask)?.received(data)
+    }
+
+    func urlSession(
+        _ session: URLSession,
+        dataTask: URLSessionDataTask,
+        willCacheResponse proposedResponse: CachedURLResponse,
+        completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
+    ) {
+        completionHandler(CachedAnswer.kept(proposedResponse))
     }
 
     func urlSession(

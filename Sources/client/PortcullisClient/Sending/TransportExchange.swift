@@ -13,19 +13,19 @@ final class TransportExchange: Sendable {
         /// Pieces that came and were not read.
         var pieces: [Data] = []
         var bytes = 0
-        var isPaused = false
+        var pace = TaskPace()
         /// How it ended; `nil` while it has not.
         var ending: Result<Void, any Error>?
     }
 
-    let task: URLSessionTask
+    private let task: any TransportTask
     private let bytesMax: Int
     private let state = Guarded(State())
 
     /// Above this many unread bytes receiving pauses, and goes on at half of it.
     private static let pauseBytes = 1 << 20
 
-    init(task: URLSessionTask, bytesMax: Int) {
+    init(task: any TransportTask, bytesMax: Int) {
         (self.task, self.bytesMax) = (task, bytesMax)
     }
 
@@ -50,18 +50,17 @@ final class TransportExchange: Sendable {
             case end(Result<Void, any Error>)
         }
         return try await withCheckedThrowingContinuation { continuation in
-            let (ready, resumes): (Ready?, Bool) = state.withLock { state in
+            let (ready, pace): (Ready?, TaskPace.Pace?) = state.withLock { state in
                 guard !state.pieces.isEmpty else {
                     if state.ending == nil { state.awaitingPiece = continuation }
-                    return (state.ending.map(Ready.end), false)
+                    return (state.ending.map(Ready.end), nil)
                 }
                 let piece = state.pieces.removeFirst()
                 state.bytes -= piece.count
-                let resumes = state.isPaused && state.bytes <= Self.pauseBytes / 2
-                if resumes { state.isPaused = false }
-                return (.piece(piece), resumes)
+                let isShort = state.bytes <= Self.pauseBytes / 2
+                return (.piece(piece), isShort ? state.pace.want(.running) : nil)
             }
-            if resumes { task.resume() }
+            tell(pace)
             switch ready {
             case .piece(let piece): continuation.resume(returning: piece)
             case .end(let ending): continuation.resume(with: ending.map { nil })
@@ -96,7 +95,8 @@ final class TransportExchange: Sendable {
         guard !data.isEmpty else { return }
         enum Step {
             case hand(CheckedContinuation<Data?, any Error>)
-            case pause, fail, nothing
+            case tell(TaskPace.Pace?)
+            case fail, nothing
         }
         let step: Step = state.withLock { state in
             guard state.ending == nil else { return .nothing }
@@ -107,19 +107,28 @@ final class TransportExchange: Sendable {
             state.pieces.append(data)
             state.bytes += data.count
             if state.bytes > bytesMax { return .fail }
-            if state.bytes > Self.pauseBytes, !state.isPaused {
-                state.isPaused = true
-                return .pause
-            }
-            return .nothing
+            guard state.bytes > Self.pauseBytes, task.canPause else { return .nothing }
+            return .tell(state.pace.want(.suspended))
         }
         switch step {
         case .hand(let waiting): waiting.resume(returning: data)
-        case .pause: task.suspend()
+        case .tell(let pace): tell(pace)
         case .fail:
             end(.failure(PortcullisError.answerTooLarge))
             task.cancel()
         case .nothing: break
+        }
+    }
+
+    /// Tells the task its pace, and what is wanted meanwhile.
+    private func tell(_ pace: TaskPace.Pace?) {
+        var pace = pace
+        while let next = pace {
+            switch next {
+            case .running: task.resume()
+            case .suspended: task.suspend()
+            }
+            pace = state.withLock { $0.pace.wasTold() }
         }
     }
 

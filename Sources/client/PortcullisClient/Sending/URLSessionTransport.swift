@@ -65,14 +65,19 @@ public final class URLSessionTransport: HTTPTransport {
             case .file(let url): session.uploadTask(with: request, fromFile: url)
             }
         let exchange = TransportExchange(task: task, bytesMax: delegate.bytesMax)
-        delegate.add(exchange)
+        delegate.add(exchange, of: task)
         return try await withTaskCancellationHandler {
             let response = try await exchange.response()
             // The answer keeps the session alive until it was read.
             let reading = TransportReading(exchange, transport: self)
             return TransportAnswer(
                 response: response,
-                content: AnswerContent { try await reading.next() }
+                content: AnswerContent { try await reading.next() },
+                source: CachedAnswer.source(
+                    of: response,
+                    to: request,
+                    session.configuration.urlCache
+                )
             )
         } onCancel: {
             exchange.cancel()

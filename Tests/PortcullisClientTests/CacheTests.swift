@@ -1,0 +1,136 @@
+import Foundation
+import Testing
+
+@testable import PortcullisClient
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What URLSession's cache holds of the gateway's words.
+@Suite struct CacheTests {
+    private static let cacheable = "Cache-Control: private, max-age=600"
+    private static let next = "App-Attest-Next"
+
+    private func configuration() -> URLSessionConfiguration {
+        let configuration = URLSessionConfiguration.default
+        configuration.urlCache = URLCache(
+            memoryCapacity: 4 << 20,
+            diskCapacity: 0,
+            diskPath: nil
+        )
+        return configuration
+    }
+
+    private func now() -> String {
+        let formatter = DateFormatter()
+        formatter.locale = Locale(identifier: "en_US_POSIX")
+        formatter.timeZone = TimeZone(secondsFromGMT: 0)
+        formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        return "Date: " + formatter.string(from: Date())
+    }
+
+    private func read(
+        _ transport: URLSessionTransport,
+        _ request: URLRequest
+    ) async throws -> TransportAnswer {
+        let answer = try await transport.send(request, content: .none)
+        _ = try await answer.content.collected(atMost: 100)
+        return answer
+    }
+
+    @Test func `advice to enrol does not come out of the cache again`() async throws {
+        let fields = [
+            Self.cacheable, now(), "\(Self.next): enrol", "App-Attest-Challenge: AQ", "X-Own: 1",
+        ]
+        let server = try LoopbackServer("200 OK", fields, content: Data("fine".utf8))
+        let configuration = configuration()
+        let transport = URLSessionTransport(configuration: configuration)
+        let request = URLRequest(url: try Bench.url(server.url + "/a"))
+        let first = try await read(transport, request)
+        #expect(first.response.value(forHTTPHeaderField: Self.next) == "enrol")
+        #expect(first.source == .network)
+        // URLSession on Linux keeps nothing where it has a delegate. This is what the others do.
+        let session = URLSession(configuration: .ephemeral)
+        let delegate = TransportDelegate(bytesMax: 100, authentication: nil)
+        delegate.urlSession(
+            session,
+            dataTask: session.dataTask(with: request),
+            willCacheResponse: CachedURLResponse(response: first.response, data: Data("old".utf8))
+        ) { kept in
+            guard let kept else { return }
+            configuration.urlCache?.storeCachedResponse(kept, for: request)
+        }
+        session.invalidateAndCancel()
+        let count = server.seen.count
+        let again = try await read(URLSessionTransport(configuration: configuration), request)
+        #expect(server.seen.count == count)
+        #expect(again.response.value(forHTTPHeaderField: "X-Own") == "1")
+        #expect(again.response.value(forHTTPHeaderField: Self.next) == nil)
+        #expect(again.response.value(forHTTPHeaderField: "App-Attest-Challenge") == nil)
+    }
+
+    @Test func `what another session has put into the cache is known as the cache's`()
+        async throws
+    {
+        let server = try LoopbackServer(
+            "200 OK",
+            [Self.cacheable, now(), "\(Self.next): sign-again"],
+            content: Data("new".utf8)
+        )
+        let configuration = configuration()
+        let request = URLRequest(url: try Bench.url(server.url + "/a"))
+        let old = try #require(
+            HTTPURLResponse(
+                url: Bench.url(server.url + "/a"),
+                statusCode: 200,
+                httpVersion: "HTTP/1.1",
+                headerFields: [
+                    "Cache-Control": "private, max-age=600", Self.next: "enrol",
+                    "Date": String(now().dropFirst("Date: ".count)),
+                ]
+            )
+        )
+        configuration.urlCache?.storeCachedResponse(
+            CachedURLResponse(response: old, data: Data("old".utf8)),
+            for: request
+        )
+        let transport = URLSessionTransport(configuration: configuration)
+        let answer = try await read(transport, request)
+        #expect(server.seen.isEmpty)
+        #expect(answer.response.value(forHTTPHeaderField: Self.next) == "enrol")
+        #expect(answer.source == .cache)
+        // It is forgotten, so that the next one is the gateway's.
+        let second = try await read(transport, request)
+        #expect(server.seen.count == 1)
+        #expect(second.response.value(forHTTPHeaderField: Self.next) == "sign-again")
+        #expect(second.source == .network)
+    }
+
+    @Test(arguments: [
+        (200, ["X-Own": "1"], ["X-Own"]), (200, [next: "enrol", "X-Own": "1"], ["X-Own"]),
+        (200, ["App-Attest-Challenge": "AQ"], []), (403, ["App-Attest-Error": "a;next=none"], nil),
+        (401, ["WWW-Authenticate": "Basic realm=\"a\""], ["WWW-Authenticate"]),
+        (401, ["WWW-Authenticate": "AppAttest error=\"key-unknown\", next=\"enrol\""], nil),
+    ])
+    func `a cache keeps answers without what the gateway said in them`(
+        status: Int,
+        fields: [String: String],
+        kept: [String]?
+    ) throws {
+        let response = try #require(
+            HTTPURLResponse(
+                url: Bench.url(FakeGateway.origin),
+                statusCode: status,
+                httpVersion: "HTTP/1.1",
+                headerFields: fields
+            )
+        )
+        let proposed = CachedURLResponse(response: response, data: Data("a".utf8))
+        let answer = CachedAnswer.kept(proposed)
+        let names = (answer?.response as? HTTPURLResponse)?.allHeaderFields.keys
+            .compactMap { $0 as? String }
+        #expect(names?.map { $0.lowercased() }.sorted() == kept?.map { $0.lowercased() }.sorted())
+        #expect(answer.map(\.data) == (kept == nil ? nil : Data("a".utf8)))
+    }
+}
