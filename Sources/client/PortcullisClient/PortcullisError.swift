@@ -2,14 +2,17 @@
 public enum PortcullisError: Error, Hashable, Sendable {
     /// The request has no URL, or one that is not of HTTP.
     case urlUnfit
-    /// The file or stream with the content can't be read.
+    /// The file or stream with the content can't be read, or the file for it not written.
     case contentUnreadable
+    /// The file with the content was changed after it was signed. Sign it, or upload it, again.
+    case contentChanged
     /// The content is a stream longer than ``PortcullisLimits/spooledBytes``. Put it into a file
     /// and upload that.
     case contentTooLarge
     /// The answer is none of HTTP.
     case answerUnfit
-    /// The answer is longer than ``PortcullisLimits/answerBytes``.
+    /// The answer is longer than ``PortcullisLimits/answerBytes``, or for a download than
+    /// ``PortcullisLimits/downloadBytes``.
     case answerTooLarge
     /// The context of an enrolment has no byte, or more than 256.
     case contextUnfit

@@ -40,6 +40,8 @@ public struct PortcullisLimits: Hashable, Sendable {
     public var spooledBytes = 1 << 30
     /// The most bytes that ``PortcullisSession/data(for:)`` collects.
     public var answerBytes = 256 << 20
+    /// The most bytes that ``PortcullisSession/download(for:)`` writes.
+    public var downloadBytes = 8 << 30
     /// The most routes of which it is remembered what they sign.
     public var routesLearned = 128
 

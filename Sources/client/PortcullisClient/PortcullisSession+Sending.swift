@@ -19,7 +19,8 @@ extension PortcullisSession {
     ///
     /// - Parameters:
     ///   - request: everything but the content.
-    ///   - file: must not change until the answer is there.
+    ///   - file: must not change until the answer is there. A change between two tries is noticed:
+    ///     ``PortcullisError/contentChanged``.
     /// - Returns: the answer's content, at most ``PortcullisLimits/answerBytes``, and its head.
     /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
     public func upload(
@@ -28,6 +29,39 @@ extension PortcullisSession {
     ) async throws -> (Data, ProvenResponse) {
         let content = try await ReplayableContent(file: file)
         return try await collected(exchange(request, content))
+    }
+
+    /// Sends a request with content in memory.
+    ///
+    /// - Parameters:
+    ///   - request: everything but the content; what it has of that is not sent.
+    ///   - content: the content.
+    /// - Returns: the answer's content, at most ``PortcullisLimits/answerBytes``, and its head.
+    /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
+    public func upload(
+        for request: URLRequest,
+        from content: Data
+    ) async throws -> (Data, ProvenResponse) {
+        try await collected(exchange(request, ReplayableContent(content)))
+    }
+
+    /// Gets what a URL stands for.
+    ///
+    /// - Returns: the content, at most ``PortcullisLimits/answerBytes``, and the head.
+    /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
+    public func data(from url: URL) async throws -> (Data, ProvenResponse) {
+        try await data(for: URLRequest(url: url))
+    }
+
+    /// Sends a request and writes its answer to a file, piece by piece.
+    ///
+    /// - Parameter request: as for ``data(for:)``.
+    /// - Returns: a file in the temporary directory, which is the caller's to move or delete, and
+    ///   the head. The file has at most ``PortcullisLimits/downloadBytes``.
+    /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
+    public func download(for request: URLRequest) async throws -> (URL, ProvenResponse) {
+        let (content, response) = try await bytes(for: request)
+        return (try await content.saved(atMost: configuration.limits.downloadBytes), response)
     }
 
     /// Sends a request and hands its answer out as it comes.
@@ -64,6 +98,7 @@ extension PortcullisSession {
         while true {
             let proven = await prove(canonical, content, &machine)
             tries += 1
+            try content.checkUnchanged()
             let sent = try await transport.send(proven.request, content: content.content)
             proven.lease?.end()
             let answer = try await read(sent, of: canonical)

@@ -36,7 +36,8 @@ extension PortcullisSession {
     /// Call it with each answer, also with good ones: they bring the next challenge.
     ///
     /// - Returns: what to send next; `nil` when the answer is the caller's.
-    /// - Throws: `CancellationError`.
+    /// - Throws: `CancellationError`, or ``PortcullisError/contentChanged`` where it is a file that
+    ///   was changed.
     public func signAgain(
         _ signed: SignedRequest,
         after response: HTTPURLResponse
@@ -56,6 +57,7 @@ extension PortcullisSession {
         case .again: break
         case .againAfter(let time): try await configuration.clock.wait(until: time)
         }
+        try signed.content.checkUnchanged()
         let attached = signed.request.httpBody != nil || signed.request.httpBodyStream != nil
         return await self.signed(signed.canonical, signed.content, &machine, attached: attached)
     }

@@ -13,6 +13,22 @@ extension AnswerContent {
         return data
     }
 
+    /// All of it, in a file that is the caller's.
+    ///
+    /// - Throws: as ``collected(atMost:)``; ``PortcullisError/contentUnreadable`` where the file
+    ///   can't be written.
+    func saved(atMost limit: Int) async throws -> URL {
+        let work = BlockingWork()
+        let file = try await work.step { try TemporaryFile() }
+        var count = 0
+        for try await piece in self {
+            count += piece.count
+            guard count <= limit else { throw PortcullisError.answerTooLarge }
+            try await work.step { try file.append(piece) }
+        }
+        return try file.handOver()
+    }
+
     /// The beginning of it, and all of it again. The beginning is as long as the first pieces that
     /// reach `length` together.
     func begun(upTo length: Int) async throws -> (beginning: Data, all: AnswerContent) {

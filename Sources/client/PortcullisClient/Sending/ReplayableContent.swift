@@ -6,82 +6,121 @@ import Foundation
 #endif
 
 /// A request's content, ready to be sent more than once, and its digest.
+///
+/// A file or a stream is read in pieces of ``pieceBytes``, so that one piece of it is in memory.
 struct ReplayableContent: Sendable {
     let content: RequestContent
     /// SHA-256, 32 bytes; of zero bytes where there is no content.
     let digest: [UInt8]
-    /// The file that was made for a stream. It goes when nobody has this any more.
+    /// The caller's file, as it was when it was read.
+    private let mark: FileMark?
+    /// The file that was made for a stream. It is deleted with the last copy of this.
     private let file: TemporaryFile?
 
     /// How much is read at a time.
     private static let pieceBytes = 256 << 10
 
-    static let none = ReplayableContent(
-        content: .none,
-        digest: Array(SHA256.hash(data: Data())),
-        file: nil
-    )
+    static let none = ReplayableContent(content: .none, digest: SHA256.hash(data: Data()))
 
     var isEmpty: Bool { content == .none }
 
-    private init(content: RequestContent, digest: [UInt8], file: TemporaryFile?) {
-        (self.content, self.digest, self.file) = (content, digest, file)
+    private init(
+        content: RequestContent,
+        digest: SHA256.Digest,
+        mark: FileMark? = nil,
+        file: TemporaryFile? = nil
+    ) {
+        (self.content, self.digest) = (content, Array(digest))
+        (self.mark, self.file) = (mark, file)
+    }
+
+    /// Content in memory.
+    init(_ data: Data) {
+        let content: RequestContent = data.isEmpty ? .none : .data(data)
+        self.init(content: content, digest: SHA256.hash(data: data))
     }
 
     /// The content of a request. A stream is put into a file.
     ///
-    /// - Throws: ``PortcullisError/contentUnreadable`` or ``PortcullisError/contentTooLarge``.
+    /// - Throws: ``PortcullisError/contentUnreadable`` or ``PortcullisError/contentTooLarge``;
+    ///   `CancellationError`.
     init(of request: URLRequest, spooledMax: Int) async throws {
-        if let stream = request.httpBodyStream {
-            try self.init(spooling: stream, atMost: spooledMax)
-        } else if let data = request.httpBody, !data.isEmpty {
-            self.init(
-                content: .data(data),
-                digest: Array(SHA256.hash(data: data)),
-                file: nil
-            )
+        if request.httpBodyStream != nil {
+            try await self.init(spooling: request, atMost: spooledMax)
         } else {
-            self = .none
+            self.init(request.httpBody ?? Data())
         }
     }
 
-    /// A file's content, read in pieces.
+    /// A file's content.
     ///
-    /// - Throws: ``PortcullisError/contentUnreadable``.
+    /// - Throws: ``PortcullisError/contentUnreadable``, or ``PortcullisError/contentChanged`` where
+    ///   somebody wrote to it meanwhile; `CancellationError`.
     init(file url: URL) async throws {
-        guard let handle = try? FileHandle(forReadingFrom: url) else {
-            throw PortcullisError.contentUnreadable
+        let work = BlockingWork()
+        let (handle, mark) = try await work.step {
+            let mark = try FileMark(url)
+            guard let handle = try? FileHandle(forReadingFrom: url) else {
+                throw PortcullisError.contentUnreadable
+            }
+            return (handle, mark)
         }
         defer { try? handle.close() }
         var hash = SHA256()
-        do {
-            while let piece = try handle.read(upToCount: Self.pieceBytes), !piece.isEmpty {
-                hash.update(data: piece)
+        while true {
+            let piece = try await work.step {
+                do {
+                    return try handle.read(upToCount: Self.pieceBytes) ?? Data()
+                } catch {
+                    throw PortcullisError.contentUnreadable
+                }
             }
-        } catch {
-            throw PortcullisError.contentUnreadable
+            if piece.isEmpty { break }
+            hash.update(data: piece)
         }
-        self.init(content: .file(url), digest: Array(hash.finalize()), file: nil)
+        self.init(content: .file(url), digest: hash.finalize(), mark: mark)
+        try checkUnchanged()
     }
 
-    private init(spooling stream: InputStream, atMost limit: Int) throws {
-        let file = try TemporaryFile()
+    /// Looks whether a file is still the one that was hashed.
+    ///
+    /// - Throws: ``PortcullisError/contentChanged``, or ``PortcullisError/contentUnreadable`` where
+    ///   it is gone.
+    func checkUnchanged() throws {
+        guard let mark, case .file(let url) = content else { return }
+        guard try FileMark(url) == mark else { throw PortcullisError.contentChanged }
+    }
+
+    private init(spooling request: URLRequest, atMost limit: Int) async throws {
+        let work = BlockingWork()
+        let file = try await work.step {
+            request.httpBodyStream?.open()
+            return try TemporaryFile()
+        }
+        defer { request.httpBodyStream?.close() }
         var hash = SHA256()
         var count = 0
-        var bytes = [UInt8](repeating: 0, count: Self.pieceBytes)
-        stream.open()
-        defer { stream.close() }
         while true {
-            let read = stream.read(&bytes, maxLength: bytes.count)
-            if read == 0 { break }
-            guard read > 0 else { throw PortcullisError.contentUnreadable }
-            count += read
+            let piece = try await work.step {
+                let piece = try Self.piece(of: request)
+                try file.append(piece)
+                return piece
+            }
+            if piece.isEmpty { break }
+            count += piece.count
             guard count <= limit else { throw PortcullisError.contentTooLarge }
-            let piece = Data(bytes[..<read])
             hash.update(data: piece)
-            try file.append(piece)
         }
         try file.end()
-        self.init(content: .file(file.url), digest: Array(hash.finalize()), file: file)
+        self.init(content: .file(file.url), digest: hash.finalize(), file: file)
+    }
+
+    /// The next piece of a request's stream; empty at its end.
+    private static func piece(of request: URLRequest) throws -> Data {
+        guard let stream = request.httpBodyStream else { return Data() }
+        var bytes = [UInt8](repeating: 0, count: pieceBytes)
+        let read = stream.read(&bytes, maxLength: bytes.count)
+        guard read >= 0 else { throw PortcullisError.contentUnreadable }
+        return Data(bytes[..<read])
     }
 }

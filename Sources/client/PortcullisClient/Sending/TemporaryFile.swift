@@ -1,9 +1,16 @@
 import Foundation
 
-/// A file of this process that is deleted when nobody has it any more.
+/// A file of this process that is deleted when nobody has it any more, unless it was handed over.
 final class TemporaryFile: Sendable {
+    private enum State {
+        case written(FileHandle)
+        case ended
+        /// It is somebody else's.
+        case handedOver
+    }
+
     let url: URL
-    private let handle: Guarded<FileHandle?>
+    private let state: Guarded<State>
 
     init() throws {
         let name = "portcullis-\(UUID().uuidString)"
@@ -17,17 +24,20 @@ final class TemporaryFile: Sendable {
         guard isMade, let handle = try? FileHandle(forWritingTo: url) else {
             throw PortcullisError.contentUnreadable
         }
-        self.handle = Guarded(handle)
+        state = Guarded(.written(handle))
     }
 
     deinit {
-        try? handle.withLock { try $0?.close() }
+        try? end()
+        if case .handedOver = state.withLock({ $0 }) { return }
         try? FileManager.default.removeItem(at: url)
     }
 
     func append(_ piece: Data) throws {
         do {
-            try handle.withLock { try $0?.write(contentsOf: piece) }
+            try state.withLock { state in
+                if case .written(let handle) = state { try handle.write(contentsOf: piece) }
+            }
         } catch {
             throw PortcullisError.contentUnreadable
         }
@@ -36,12 +46,20 @@ final class TemporaryFile: Sendable {
     /// Nothing more is written.
     func end() throws {
         do {
-            try handle.withLock { handle in
-                try handle?.close()
-                handle = nil
+            try state.withLock { state in
+                guard case .written(let handle) = state else { return }
+                state = .ended
+                try handle.close()
             }
         } catch {
             throw PortcullisError.contentUnreadable
         }
+    }
+
+    /// Ends it and leaves it to the caller.
+    func handOver() throws -> URL {
+        try end()
+        state.withLock { $0 = .handedOver }
+        return url
     }
 }
