@@ -50,23 +50,26 @@ import Testing
     {
         let clock = ManualClock()
         let turnstile = Turnstile(clock: clock)
-        #expect(await turnstile.enter(within: 5))
+        let held = try #require(await turnstile.enter(within: 5))
         let order = Guarded<[Int]>([])
         let first = Task {
-            let hasTurn = await turnstile.enter(within: 50)
+            let turn = await turnstile.enter(within: 50)
             order.withLock { $0.append(1) }
-            return hasTurn
+            return turn
         }
         while await turnstile.waitingCount < 1 { await Task.yield() }
         let late = Task { await turnstile.enter(within: 5) }
         while await turnstile.waitingCount < 2 { await Task.yield() }
         clock.advance(by: 6)
-        #expect(await late.value == false)
-        await turnstile.leave()
-        #expect(await first.value)
+        #expect(await late.value == nil)
+        await turnstile.leave(held)
+        let next = try #require(await first.value)
         #expect(order.withLock { $0 } == [1])
-        await turnstile.leave()
-        #expect(await turnstile.enter(within: 0))
+        // A turn that has ended ends nobody else's.
+        await turnstile.leave(held)
+        #expect(await turnstile.enter(within: 0) == nil)
+        await turnstile.leave(next)
+        #expect(await turnstile.enter(within: 0) != nil)
     }
 
     @Test func `work ends once, and asking for it ends with its time or its task`() async {

@@ -317,34 +317,6 @@ import Testing
         #expect(await bench.gateway.calls.filter { $0 == "sessions" }.count == 1)
     }
 
-    @Test func `where the counter is strict, the next assertion waits for the answer`()
-        async throws
-    {
-        let gateway = HeldGateway()
-        var configuration = PortcullisConfiguration(
-            endpoints: try Bench.url(FakeGateway.endpoints)
-        )
-        configuration.assumed = SigningRequirement(counter: .strict)
-        configuration.clock = ManualClock()
-        let service = FakeService()
-        let session = PortcullisSession(
-            configuration,
-            service: service,
-            store: MemoryEnrolmentStore(),
-            transport: gateway
-        )
-        _ = await session.prewarm()
-        try await withThrowingTaskGroup(of: Int.self) { group in
-            for number in 0..<20 {
-                group.addTask {
-                    try await session.data(for: Bench.request("/\(number)")).1.statusCode
-                }
-            }
-            for try await status in group { #expect(status == 200) }
-        }
-        #expect(await gateway.mostAtOnce == 1)
-    }
-
     // MARK: Signing for others
 
     @Test func `a signed request can be sent by others, and signed again after a 401`()
@@ -446,23 +418,5 @@ private actor SilentService: AttestationService {
     func isAsked() async {
         guard !hasBeenAsked else { return }
         await withCheckedContinuation { awaited = $0 }
-    }
-}
-
-/// A gateway whose answers take a while, and that counts how many requests are under way.
-private actor HeldGateway: HTTPTransport {
-    private let gateway = FakeGateway()
-    private var count = 0
-    private(set) var mostAtOnce = 0
-
-    func send(_ request: URLRequest, content: RequestContent) async throws -> TransportAnswer {
-        let isOrigins = request.url?.path.hasPrefix("/.well-known") == false
-        if isOrigins {
-            count += 1
-            mostAtOnce = max(mostAtOnce, count)
-            for _ in 0..<20 { await Task.yield() }
-        }
-        defer { if isOrigins { count -= 1 } }
-        return try await gateway.send(request, content: content)
     }
 }

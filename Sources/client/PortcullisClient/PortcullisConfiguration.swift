@@ -17,7 +17,8 @@ public struct PortcullisConfiguration: Sendable {
     /// of an account. They are bound to the key when it is attested.
     /// With another number of bytes no key is enrolled: ``EnrolmentHold/Cause/contextUnfit``.
     public var context: Data?
-    /// Whether sessions are opened for routes that accept them.
+    /// Whether sessions are opened for routes that accept them. Over plain HTTP none is, unless the
+    /// gateway is on this machine: a session has a secret.
     public var usesSessions = true
     /// How long the session waits, and how much it keeps.
     public var limits = PortcullisLimits()

@@ -2,13 +2,19 @@
 public struct PortcullisLimits: Hashable, Sendable {
     /// The longest time that a request waits for its key to be enrolled.
     public var enrolmentWait: Double = 10
+    /// The longest time that a call of the gateway's endpoints takes, its answer included.
+    public var callTime: Double = 30
     /// The longest time that a request waits for a challenge.
     public var challengeWait: Double = 5
     /// The longest time that a request waits for a session to be opened.
     public var sessionWait: Double = 5
-    /// The longest time that a request waits for the answer to another one, where a rule's counter
-    /// is `strict`.
+    /// The longest time that a request waits for its turn, where a rule's counter is `strict`. Then
+    /// it is signed and sent all the same.
     public var strictWait: Double = 30
+    /// The longest time that one request of a rule whose counter is `strict` keeps the next ones
+    /// waiting for its answer. The gateway has usually judged it long before. Where it has not, and
+    /// the next one comes first, it is refused as `counter-replayed` and signed again.
+    public var strictTurn: Double = 5
     /// How often one request is sent, the first time included, redirects apart.
     public var tries = 3
     /// How many redirects are followed.

@@ -7,7 +7,7 @@ import Foundation
 // What sending and signing share: a proof for a request, and what is done because of an answer.
 extension PortcullisSession {
     func machine() -> RequestMachine {
-        RequestMachine(limits: configuration.limits, usesSessions: configuration.usesSessions)
+        RequestMachine(limits: configuration.limits, usesSessions: usesSessions)
     }
 
     /// The request with what it is to carry, as far as that can be had.

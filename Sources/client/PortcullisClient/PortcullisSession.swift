@@ -23,6 +23,9 @@ public final class PortcullisSession: Sendable {
     let routes: RouteBook
     let prover: Prover
     let hub = EventHub()
+    /// Whether sessions are opened. Never where others can read the secret: over plain HTTP, unless
+    /// the gateway is on this machine.
+    let usesSessions: Bool
     private let origins: Set<CanonicalRequest.Origin>
 
     /// A session with a gateway.
@@ -50,6 +53,8 @@ public final class PortcullisSession: Sendable {
         )
         let urls = [configuration.endpoints] + configuration.origins
         origins = Set(urls.compactMap(CanonicalRequest.Origin.init))
+        let gateway = CanonicalRequest.Origin(configuration.endpoints)
+        usesSessions = configuration.usesSessions && gateway?.keepsSecrets == true
     }
 
     deinit { hub.end() }
@@ -67,7 +72,7 @@ public final class PortcullisSession: Sendable {
         case .none(let absence): return absence
         case .key: break
         }
-        if configuration.usesSessions, routes.takesSessions { _ = await prover.openSession() }
+        if usesSessions, routes.takesSessions { _ = await prover.openSession() }
         await prover.challenges.fill()
         return nil
     }

@@ -23,6 +23,13 @@ final class ManualClock: ClientClock {
 
     var now: Date { withState(\.now) }
 
+    /// Returns once somebody waits for this time, or the test was cancelled.
+    func isAwaited(_ time: Date) async {
+        while !Task.isCancelled, !withState({ $0.waiting.values.contains { $0.until == time } }) {
+            await Task.yield()
+        }
+    }
+
     func advance(by seconds: Double) {
         let due = withState { state in
             state.now += seconds

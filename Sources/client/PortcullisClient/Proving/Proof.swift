@@ -21,7 +21,8 @@ public enum Proof: Hashable, Sendable {
         case serviceFailed(AttestationServiceError)
         /// The key is being enrolled, and that takes longer than a request waits.
         case enrolling
-        /// No enrolment is tried before a time.
+        /// No enrolment is tried before a time. Where the service failed and that time is far off,
+        /// the request says so in `App-Attest-Unsupported`.
         case enrolmentHeld(EnrolmentHold)
         /// The gateway gave no challenge in time.
         case challengeUnavailable

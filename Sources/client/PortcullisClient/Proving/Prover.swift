@@ -16,6 +16,7 @@ final class Prover: Sendable {
     private let turnstile: Turnstile
     private let transport: any HTTPTransport
     private let limits: PortcullisLimits
+    private let clock: any ClientClock
 
     /// How often the service is asked for one assertion.
     private static let signingTries = 2
@@ -30,9 +31,10 @@ final class Prover: Sendable {
         events: EventHub
     ) {
         limits = configuration.limits
+        clock = configuration.clock
         self.transport = transport
         self.service = TimedService(service, configuration, events)
-        calls = GatewayCalls(endpoints: configuration.endpoints, transport: transport)
+        calls = GatewayCalls(configuration, transport: transport)
         enroller = Enroller(
             configuration,
             service: self.service,
@@ -45,7 +47,7 @@ final class Prover: Sendable {
         )
         challenges = ChallengeSource(configuration, calls: calls)
         sessions = SessionKeeper(configuration, events: events)
-        turnstile = Turnstile(clock: configuration.clock)
+        turnstile = Turnstile(clock: clock)
     }
 
     /// A request with what it is to carry, as far as that can be had.
@@ -100,10 +102,14 @@ final class Prover: Sendable {
             guard let data = signed.clientData(requirement.form, challenge: challenge) else {
                 return bare(request, .requestUnfit, fields)
             }
-            let hasTurn = await turnstile.enter(within: limits.strictWait)
+            let number = await turnstile.enter(within: limits.strictWait)
             let hash = Self.hash(data)
             let result = await service.assertion(keyID, hash, within: limits.assertionWait)
-            let turn = hasTurn ? ProofLease { [turnstile] in await turnstile.leave() } : nil
+            let turn = number.map { number in
+                ProofLease(atMost: limits.strictTurn, by: clock) { [turnstile] in
+                    await turnstile.leave(number)
+                }
+            }
             if requirement.counter != .strict { turn?.end() }
             switch result {
             case .success(let assertion):
@@ -137,14 +143,21 @@ final class Prover: Sendable {
     ) -> ProvenRequest {
         var bare = request.request
         if absence != .otherOrigin { OwnFields.removeProof(from: &bare, fields) }
-        switch absence {
-        case .unsupported, .serviceFailed:
-            bare.setValue("1", forHTTPHeaderField: fields.unsupported)
-        case .notAsked, .otherOrigin, .routeUnknown, .enrolling, .enrolmentHeld,
-            .challengeUnavailable, .storeUnavailable, .requestUnfit:
-            break
-        }
+        if isLasting(absence) { bare.setValue("1", forHTTPHeaderField: fields.unsupported) }
         return ProvenRequest(request: bare, proof: .none(absence))
+    }
+
+    /// Whether the device's service fails, and for longer than a request would wait.
+    private func isLasting(_ absence: Proof.Absence) -> Bool {
+        switch absence {
+        case .unsupported, .serviceFailed: return true
+        case .enrolmentHeld(let hold):
+            guard case .serviceFailed = hold.cause else { return false }
+            return hold.until.timeIntervalSince(clock.now) > limits.enrolmentWait
+        case .notAsked, .otherOrigin, .routeUnknown, .enrolling, .challengeUnavailable,
+            .storeUnavailable, .requestUnfit:
+            return false
+        }
     }
 
     /// A request with all fields that are signed, before the proof.
@@ -210,7 +223,7 @@ final class Prover: Sendable {
             guard case .assertion(let keyID) = proven.proof else { break }
             let (result, response) = await calls.opening(proven.request)
             proven.lease?.end()
-            if let response, let challenge = response.value(forHTTPHeaderField: fieldOfChallenge) {
+            if let challenge = response?.value(forHTTPHeaderField: OwnFields.challenge) {
                 await challenges.add(challenge)
             }
             switch result {
@@ -229,8 +242,6 @@ final class Prover: Sendable {
         }
         return .failure(last)
     }
-
-    private var fieldOfChallenge: String { ProofFields().challenge }
 }
 
 extension SigningRequirement {

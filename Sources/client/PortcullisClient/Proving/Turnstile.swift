@@ -3,50 +3,54 @@ import Foundation
 /// Lets one assertion through at a time, in the order of asking.
 ///
 /// A key's counter grows with each assertion. Where a rule compares counters strictly, no later
-/// assertion may be made before the gateway has answered the earlier one.
+/// assertion may be made before the gateway has judged the earlier one.
 actor Turnstile {
+    /// Which turn it is.
+    typealias Turn = Int
+
     private struct Place {
-        let number: Int
+        let turn: Turn
         let work: SharedWork<Void>
     }
 
     private let clock: any ClientClock
-    private var isTaken = false
+    /// Whose turn it is.
+    private var current: Turn?
     private var waiting: [Place] = []
-    private var nextNumber = 0
+    private var last: Turn = 0
 
     init(clock: any ClientClock) { self.clock = clock }
 
     /// Waits for a turn.
     ///
-    /// - Returns: whether it has come, so that ``leave()`` is due. After the time it has not.
-    func enter(within seconds: Double) async -> Bool {
-        guard isTaken else {
-            isTaken = true
-            return true
+    /// - Returns: the turn, which ``leave(_:)`` ends; `nil` when it has not come in time.
+    func enter(within seconds: Double) async -> Turn? {
+        last += 1
+        let turn = last
+        guard current != nil else {
+            current = turn
+            return turn
         }
-        nextNumber += 1
-        let place = Place(number: nextNumber, work: SharedWork())
+        let place = Place(turn: turn, work: SharedWork())
         waiting.append(place)
         let time = clock.now.addingTimeInterval(seconds)
-        if await place.work.value(until: time, by: clock) != nil { return true }
-        guard let index = waiting.firstIndex(where: { $0.number == place.number }) else {
-            // The turn came in the same moment as the end of the time.
-            return true
-        }
-        waiting.remove(at: index)
-        return false
+        if await place.work.value(until: time, by: clock) != nil { return turn }
+        // The turn came in the same moment as the end of the time.
+        if current == turn { return turn }
+        waiting.removeAll { $0.turn == turn }
+        return nil
     }
 
     /// How many wait for a turn.
     var waitingCount: Int { waiting.count }
 
-    /// Ends a turn.
-    func leave() {
-        guard !waiting.isEmpty else {
-            isTaken = false
-            return
-        }
-        waiting.removeFirst().work.end(with: ())
+    /// Ends a turn. A turn that has ended already ends nobody else's.
+    func leave(_ turn: Turn) {
+        guard current == turn else { return }
+        current = nil
+        guard !waiting.isEmpty else { return }
+        let next = waiting.removeFirst()
+        current = next.turn
+        next.work.end(with: ())
     }
 }

@@ -45,6 +45,16 @@ struct CanonicalRequest: Sendable {
             host = place.host
             port = url.port ?? (scheme == "https" ? 443 : 80)
         }
+
+        /// Whether a secret may be asked for there: nobody reads along, because of TLS or because
+        /// it does not leave the machine (RFC 6761 §6.3, RFC 1122 §3.2.1.3).
+        var keepsSecrets: Bool {
+            if scheme == "https" || host == "[::1]" { return true }
+            if host == "localhost" || host.hasSuffix(".localhost") { return true }
+            let numbers = host.split(separator: ".", omittingEmptySubsequences: false)
+            return numbers.count == 4 && numbers.allSatisfy { UInt8($0) != nil }
+                && numbers[0] == "127"
+        }
     }
 
     static func canonical(_ url: URL) -> (URL, target: String)? {

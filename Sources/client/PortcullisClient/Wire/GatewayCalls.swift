@@ -22,14 +22,20 @@ struct GatewayCalls: Sendable {
 
     private let endpoints: URL
     private let transport: any HTTPTransport
+    private let clock: any ClientClock
+    /// How long a call takes at most, its answer included, in seconds.
+    private let callTime: Double
 
     /// The most bytes of an answer that are read.
     private static let answerBytesMax = 64 << 10
     /// The longest time without a byte of an answer, in seconds.
-    private static let timeout: Double = 15
+    private static let idleTime: Double = 15
 
-    init(endpoints: URL, transport: any HTTPTransport) {
-        (self.endpoints, self.transport) = (endpoints, transport)
+    init(_ configuration: PortcullisConfiguration, transport: any HTTPTransport) {
+        endpoints = configuration.endpoints
+        clock = configuration.clock
+        callTime = configuration.limits.callTime
+        self.transport = transport
     }
 
     /// Asks for challenges; with a key id, for one to enrol that key.
@@ -99,8 +105,10 @@ struct GatewayCalls: Sendable {
     private func request(_ name: String) -> URLRequest {
         var request = URLRequest(url: endpoints.appending(path: name))
         request.httpMethod = "POST"
-        request.timeoutInterval = Self.timeout
+        request.timeoutInterval = min(Self.idleTime, callTime)
         request.cachePolicy = .reloadIgnoringLocalCacheData
+        // The app's cookies say nothing here.
+        request.httpShouldHandleCookies = false
         return request
     }
 
@@ -125,15 +133,9 @@ struct GatewayCalls: Sendable {
         _ request: URLRequest,
         content: RequestContent
     ) async -> Result<(Data, HTTPURLResponse), Failed> {
-        let answer: TransportAnswer
-        let data: Data
-        do {
-            answer = try await transport.send(request, content: content)
-            data = try await answer.content.collected(atMost: Self.answerBytesMax)
-        } catch {
+        guard let (data, response) = await answer(to: request, content) else {
             return .failure(Failed(failure: .unreachable(retryAfter: nil), response: nil))
         }
-        let response = answer.response
         if (200..<300).contains(response.statusCode) { return .success((data, response)) }
         let retryAfter = RetryAfter.seconds(in: response)
         guard let problem = ProblemDocument(data, response) else {
@@ -150,5 +152,21 @@ struct GatewayCalls: Sendable {
                 retryAfter: retryAfter
             )
         return .failure(Failed(failure: failure, response: response))
+    }
+    /// The whole answer; `nil` where none came in time. A timeout of URLSession begins anew with
+    /// every byte, so that a server which sends one now and then would never end.
+    private func answer(
+        to request: URLRequest,
+        _ content: RequestContent
+    ) async -> (Data, HTTPURLResponse)? {
+        let work = SharedWork<(Data, HTTPURLResponse)?>()
+        let call = Task { [transport] in
+            guard let answer = try? await transport.send(request, content: content),
+                let data = try? await answer.content.collected(atMost: Self.answerBytesMax)
+            else { return work.end(with: nil) }
+            work.end(with: (data, answer.response))
+        }
+        defer { call.cancel() }
+        return await work.value(until: clock.now.addingTimeInterval(callTime), by: clock) ?? nil
     }
 }

@@ -1,0 +1,201 @@
+import Foundation
+import Testing
+
+@testable import PortcullisClient
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Calls of the gateway's endpoints, and how long they and others may take.
+@Suite struct CallTests {
+    private func configuration(_ endpoints: String) throws -> PortcullisConfiguration {
+        var configuration = PortcullisConfiguration(endpoints: try Bench.url(endpoints))
+        configuration.assumed = SigningRequirement(accepts: [.assertion, .session])
+        configuration.random = { 0.5 }
+        return configuration
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a call whose answer never ends is given up`() async throws {
+        let clock = ManualClock()
+        var configuration = try configuration(FakeGateway.endpoints)
+        configuration.clock = clock
+        let transport = EndlessTransport()
+        let calls = GatewayCalls(configuration, transport: transport)
+        async let result = calls.challenges()
+        await clock.isAwaited(clock.now.addingTimeInterval(configuration.limits.callTime))
+        clock.advance(by: configuration.limits.callTime)
+        guard case .failure(.unreachable(nil)) = await result else {
+            Issue.record("\(await result)")
+            return
+        }
+        // Nobody reads on.
+        await transport.hasEnded()
+    }
+
+    @Test func `calls carry none of the app's cookies`() async throws {
+        let bench = try Bench()
+        _ = await bench.session.prewarm()
+        let calls = GatewayCalls(try configuration(FakeGateway.endpoints), transport: bench.gateway)
+        #expect(!calls.sessionRequest.httpShouldHandleCookies)
+    }
+
+    @Test(arguments: [
+        ("https://api.example.com", true), ("http://api.example.com", false),
+        ("http://127.0.0.1:8080", true), ("http://127.9.9.9", true), ("http://localhost:1", true),
+        ("http://a.localhost", true), ("http://[::1]:8080", true), ("http://10.0.0.1", false),
+        ("http://127.example.com", false), ("http://127.0.0.1.example.com", false),
+        ("http://notlocalhost", false), ("http://[fe80::1]", false), ("http://127.0.0.300", false),
+    ])
+    func `no session is opened where others can read its secret`(
+        origin: String,
+        isOpened: Bool
+    ) throws {
+        let session = PortcullisSession(
+            try configuration(origin + "/.well-known/app-attest"),
+            service: FakeService(),
+            store: MemoryEnrolmentStore(),
+            transport: FakeGateway()
+        )
+        let requirement = SigningRequirement(accepts: [.assertion, .session])
+        var machine = session.machine()
+        let want = machine.began(.asks(requirement), isOwnOrigin: true)
+        #expect(want == (isOpened ? .session(requirement) : .assertion(requirement)))
+    }
+
+    // MARK: Strict routes
+
+    @Test(arguments: [SigningRequirement(counter: .strict)])
+    func `requests of a strict route are sent one at a time`(
+        requirement: SigningRequirement
+    ) async throws {
+        let gateway = OrderlyGateway()
+        var configuration = try configuration(FakeGateway.endpoints)
+        configuration.assumed = requirement
+        configuration.clock = ManualClock()
+        let session = PortcullisSession(
+            configuration,
+            service: FakeService(),
+            store: MemoryEnrolmentStore(),
+            transport: gateway
+        )
+        _ = await session.prewarm()
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<20 {
+                group.addTask {
+                    try await session.data(for: Bench.request("/\(number)")).1.statusCode
+                }
+            }
+            for try await status in group { #expect(status == 200) }
+        }
+        #expect(await gateway.mostAtOnce == 1)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `an answer that is slow to come keeps a strict route's other requests for a limited time`()
+        async throws
+    {
+        let clock = ManualClock()
+        let gateway = OrderlyGateway(holds: "/slow")
+        var configuration = try configuration(FakeGateway.endpoints)
+        configuration.assumed = SigningRequirement(counter: .strict)
+        configuration.clock = clock
+        let limits = configuration.limits
+        let session = PortcullisSession(
+            configuration,
+            service: FakeService(),
+            store: MemoryEnrolmentStore(),
+            transport: gateway
+        )
+        _ = await session.prewarm()
+        async let slow = session.data(for: Bench.request("/slow"))
+        await clock.isAwaited(clock.now.addingTimeInterval(limits.strictTurn))
+        async let other = session.data(for: Bench.request("/other"))
+        await clock.isAwaited(clock.now.addingTimeInterval(limits.strictWait))
+        clock.advance(by: limits.strictTurn)
+        #expect(try await other.1.statusCode == 200)
+        await gateway.release()
+        #expect(try await slow.1.statusCode == 200)
+    }
+
+    // MARK: A service that fails
+
+    @Test(arguments: [(2.0, nil), (100, "1")])
+    func `a request says that its device can't attest when that lasts longer than a request waits`(
+        delay: Double,
+        field: String?
+    ) async throws {
+        let bench = try Bench { $0.limits.enrolmentDelay = delay }
+        await bench.gateway.change { $0.enforces = false }
+        await bench.service.fail(attesting: [.unknownSystemFailure])
+        let answer = try await bench.session.data(for: Bench.request("/a")).1
+        guard case .none(.enrolmentHeld(let hold)) = answer.proof else {
+            Issue.record("\(answer.proof)")
+            return
+        }
+        #expect(hold.cause == .serviceFailed(.unknownSystemFailure))
+        let sent = await bench.gateway.seen[0].request
+        #expect(sent.value(forHTTPHeaderField: "App-Attest-Unsupported") == field)
+    }
+}
+
+/// A server that sends the head of an answer, and its content never.
+private actor EndlessTransport: HTTPTransport {
+    private let ending = SharedWork<Void>()
+
+    func send(_ request: URLRequest, content: RequestContent) async throws -> TransportAnswer {
+        guard let url = request.url,
+            let response = HTTPURLResponse(
+                url: url,
+                statusCode: 200,
+                httpVersion: nil,
+                headerFields: nil
+            )
+        else { throw URLError(.badURL) }
+        let ending = ending
+        return TransportAnswer(
+            response: response,
+            content: AnswerContent {
+                // Ends when the reading task is cancelled.
+                for await _ in AsyncStream.makeStream(of: Void.self).stream {}
+                ending.end(with: ())
+                throw CancellationError()
+            }
+        )
+    }
+
+    nonisolated func hasEnded() async {
+        _ = await ending.value(until: .distantFuture, by: ManualClock())
+    }
+}
+
+/// A gateway that counts how many requests are under way, and may hold the answer of a path.
+private actor OrderlyGateway: HTTPTransport {
+    private let gateway = FakeGateway()
+    private let held: String?
+    private let latch = SharedWork<Void>()
+    private var count = 0
+    private(set) var mostAtOnce = 0
+
+    init(holds path: String? = nil) { held = path }
+
+    func release() { latch.end(with: ()) }
+
+    func send(_ request: URLRequest, content: RequestContent) async throws -> TransportAnswer {
+        let path = request.url?.path ?? ""
+        guard !path.hasPrefix("/.well-known") else {
+            return try await gateway.send(request, content: content)
+        }
+        count += 1
+        mostAtOnce = max(mostAtOnce, count)
+        defer { count -= 1 }
+        let answer = try await gateway.send(request, content: content)
+        if path == held {
+            _ = await latch.value(until: .distantFuture, by: ManualClock())
+        } else {
+            for _ in 0..<20 { await Task.yield() }
+        }
+        return answer
+    }
+}
