@@ -66,8 +66,8 @@ import Testing
 
     // MARK: Strict routes
 
-    @Test(arguments: [SigningRequirement(counter: .strict)])
-    func `requests of a strict route are sent one at a time`(
+    @Test(arguments: [SigningRequirement(), SigningRequirement(counter: .strict)])
+    func `requests of a route that nobody described, or that is strict, are sent one at a time`(
         requirement: SigningRequirement
     ) async throws {
         let gateway = OrderlyGateway()

@@ -1,9 +1,18 @@
+import Foundation
 import RequestBinding
 import Testing
 
 @testable import PortcullisClient
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 @Suite struct FieldTests {
+    private func lesson(_ sign: String, counter: String? = nil) -> RouteLesson? {
+        RouteLesson(sign: sign, headers: nil, accept: nil, counter: counter)
+    }
+
     @Test func `the gateway's challenge is found among others`() throws {
         let text = """
             Basic realm="a, AppAttest error=\\"no\\"", Negotiate YWJj==, \
@@ -43,13 +52,13 @@ import Testing
         ("method body", .lines([.method, .body], headers: [])),
     ])
     func `what is signed is read`(sign: String, form: SigningForm) throws {
-        let lesson = try #require(RouteLesson(sign: sign, headers: nil, accept: nil))
+        let lesson = try #require(self.lesson(sign))
         #expect(lesson.form == form)
     }
 
     @Test func `a part that nobody knows teaches nothing`() {
-        #expect(RouteLesson(sign: "method weather", headers: nil, accept: nil) == nil)
-        #expect(RouteLesson(sign: nil, headers: "a", accept: nil) == nil)
+        #expect(lesson("method weather") == nil)
+        #expect(RouteLesson(sign: nil, headers: "a", accept: nil, counter: nil) == nil)
     }
 
     @Test func `advice beside an answer is read`() throws {
@@ -59,6 +68,8 @@ import Testing
         #expect(field.lesson?.form == .lines([.method, .target], headers: ["a"]))
         #expect(NextField("enrol")?.next == .enrol)
         #expect(NextField("enrol")?.lesson == nil)
+        #expect(NextField("enrol;key=\"a/b+c=\"")?.keyID == "a/b+c=")
+        #expect(field.keyID == nil)
         #expect(NextField("dance") == nil)
         #expect(NextField("") == nil)
     }
@@ -70,16 +81,75 @@ import Testing
             fields: ProofFields(keyID: "X-Key")
         )
         let lesson = try #require(
-            RouteLesson(sign: "method challenge", headers: "a", accept: "session")
+            RouteLesson(sign: "method challenge", headers: "a", accept: "session", counter: "8")
         )
         let learned = try #require(lesson.requirement(over: known))
         #expect(learned.form == .lines([.method, .challenge], headers: ["a"]))
         #expect(learned.challenge == .optional)
-        #expect(learned.counter == .strict)
+        #expect(learned.counter == .window(8))
         #expect(learned.accepts == [.session])
         #expect(learned.fields.keyID == "X-Key")
-        let bare = try #require(RouteLesson(sign: "method", headers: nil, accept: nil))
+        let bare = try #require(self.lesson("method"))
         #expect(bare.requirement(over: known)?.challenge == SigningRequirement.Challenge.none)
         #expect(bare.requirement(over: nil)?.accepts == [.assertion])
+    }
+
+    @Test(arguments: [
+        (nil as String?, SigningRequirement.Counter.strict), ("64", .window(64)), ("1", .window(1)),
+        ("strict", .strict), ("0", .strict), ("65", .strict), ("-1", .strict), ("6x", .strict),
+        ("99999999999999999999", .strict),
+    ])
+    func `a route whose answer names no window is sent one request at a time`(
+        text: String?,
+        counter: SigningRequirement.Counter
+    ) throws {
+        #expect(try #require(lesson("method", counter: text)).counter == counter)
+        let quoted = "AppAttest error=\"x\", sign=\"method\", counter=\"\(text ?? "")\""
+        #expect(AuthenticateField(quoted)?.lesson?.counter == counter)
+        if let text {
+            let next = NextField("sign-again;sign=\"method\";counter=\(text)")
+            #expect(next?.lesson?.counter == counter)
+        }
+        #expect(SigningRequirement().counter == .strict)
+    }
+
+    @Test(arguments: [
+        ("signature-mismatch;next=none", "signature-mismatch", GatewayRefusal.Next.none),
+        ("key-unknown; next=enrol;more", "key-unknown", .enrol),
+        ("a;flag;x=:YQ==:;y=\"q;next=enrol\";next=\"sign-again\"", "a", .signAgain),
+        ("origin-timeout", "origin-timeout", .none), ("a;next=dance", "a", .none),
+    ])
+    func `the gateway's mark on its own answers is read`(
+        text: String,
+        reason: String,
+        next: GatewayRefusal.Next
+    ) {
+        #expect(ErrorField(text)?.refusal == GatewayRefusal(reason: reason, next: next))
+    }
+
+    @Test(arguments: ["", ";next=enrol", "\"a\"", String(repeating: "a", count: 9000)])
+    func `what is no token is not the gateway's mark`(text: String) {
+        #expect(ErrorField(text) == nil)
+    }
+
+    @Test(arguments: [
+        ("7", 7 as Double?), ("Sun, 06 Nov 1994 08:49:40 GMT", 3),
+        ("Sunday, 06-Nov-94 08:49:40 GMT", 3),
+        ("Sun Nov  6 08:49:40 1994", 3), ("Sun, 06 Nov 1994 08:49:30 GMT", 0), ("soon", nil),
+        ("-1", nil), ("1e3", nil), ("9999999999", nil), ("", nil),
+    ])
+    func `a wait is read in seconds and as a date, by the clock of the server`(
+        text: String,
+        seconds: Double?
+    ) throws {
+        let response = try #require(
+            HTTPURLResponse(
+                url: Bench.url(FakeGateway.origin),
+                statusCode: 503,
+                httpVersion: "HTTP/1.1",
+                headerFields: ["Retry-After": text, "Date": "Sun, 06 Nov 1994 08:49:37 GMT"]
+            )
+        )
+        #expect(RetryAfter.seconds(in: response, now: .distantPast) == seconds)
     }
 }

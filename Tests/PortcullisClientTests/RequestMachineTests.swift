@@ -11,7 +11,8 @@ import Testing
     private static let lesson = RouteLesson(
         sign: "method target",
         headers: nil,
-        accept: "assertion session"
+        accept: "assertion session",
+        counter: nil
     )
     private let key = Proof.assertion(keyID: "k")
 
@@ -24,6 +25,13 @@ import Testing
             status: 401,
             refusal: GatewayRefusal(reason: reason, next: next),
             lesson: Self.lesson
+        )
+    }
+
+    private var mismatch: Answer {
+        Answer(
+            status: 403,
+            refusal: GatewayRefusal(reason: "signature-mismatch", next: .none)
         )
     }
 
@@ -141,7 +149,7 @@ import Testing
     @Test func `a mismatch is asked about once, without proof`() {
         var machine = machine()
         _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
-        let answer = Answer(status: 403, isMismatch: true)
+        let answer = mismatch
         #expect(machine.answered(answer, to: key, now: Self.now).step == .again)
         let want = machine.began(.asks(Self.asks), isOwnOrigin: true)
         #expect(want == .nothing(.routeUnknown))
@@ -150,6 +158,70 @@ import Testing
         #expect(bare.step == .again)
         _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
         #expect(machine.answered(answer, to: key, now: Self.now).step == .deliver)
+    }
+
+    @Test(arguments: [(nil as String?, true), ("k", true), ("old", false)])
+    func `advice about another key is not taken`(keyID: String?, isTaken: Bool) {
+        var machine = machine()
+        var answer = Answer(status: 200, next: .enrol)
+        answer.nextKeyID = keyID
+        let verdict = machine.answered(answer, to: key, now: Self.now)
+        let effects: [RequestMachine.Effect] = [.forgetKey("k", reason: "observed"), .enrol]
+        #expect(verdict == .init(effects: isTaken ? effects : [], step: .deliver))
+    }
+
+    @Test func `a request that only asks what its route signs takes nothing from the tries`() {
+        var machine = machine()
+        let missing = refused("assertion-missing", .signAgain)
+        let spent = refused("challenge-spent", .signAgain)
+        let answers: [(Answer, Proof)] = [
+            (mismatch, key), (missing, .none(.routeUnknown)), (spent, key), (spent, key),
+        ]
+        let steps = answers.map { machine.answered($0.0, to: $0.1, now: Self.now).step }
+        #expect(steps == [.again, .again, .again, .deliver])
+    }
+
+    @Test(arguments: [Proof.Absence.routeUnknown, .enrolling])
+    func `tries without proof end, for whatever reason`(absence: Proof.Absence) {
+        var machine = machine()
+        let missing = refused("assertion-missing", .signAgain)
+        let steps = (0..<3).map { _ in
+            machine.answered(missing, to: .none(absence), now: Self.now).step
+        }
+        #expect(steps == [.again, .again, .deliver])
+    }
+
+    @Test func `a request with one try asks first, and does not wait for a key`() {
+        var limits = PortcullisLimits()
+        limits.tries = 1
+        let missing = refused("assertion-missing", .signAgain)
+        var machine = RequestMachine(limits: limits, usesSessions: true)
+        let steps = [Proof.none(.routeUnknown), key].map {
+            machine.answered(missing, to: $0, now: Self.now).step
+        }
+        #expect(steps == [.again, .deliver])
+        machine = RequestMachine(limits: limits, usesSessions: true)
+        let held = Proof.none(.enrolling)
+        #expect(machine.answered(missing, to: held, now: Self.now).step == .deliver)
+    }
+
+    @Test(arguments: [
+        (2 as Double?, RequestMachine.Step.againAfter(now.addingTimeInterval(2))),
+        (10, .againAfter(now.addingTimeInterval(10))), (11, .deliver), (nil, .deliver),
+    ])
+    func `a short wait that the gateway asks for is kept, a long one is the caller's`(
+        seconds: Double?,
+        step: RequestMachine.Step
+    ) {
+        var machine = machine()
+        let busy = Answer(
+            status: 503,
+            refusal: GatewayRefusal(reason: "store-unavailable", next: .retryLater),
+            retryAfter: seconds
+        )
+        #expect(machine.answered(busy, to: key, now: Self.now).step == step)
+        _ = machine.answered(busy, to: key, now: Self.now)
+        #expect(machine.answered(busy, to: key, now: Self.now).step == .deliver)
     }
 
     @Test func `an observing rule's advice is taken, and its answer delivered`() {

@@ -79,6 +79,7 @@ import Testing
                         form: .lines([.method, .target, .body], headers: []),
                         challenge: .none,
                         needsContentDigest: true,
+                        counter: .window(64),
                         accepts: [.assertion, .session],
                         fields: ProofFields(keyID: "X-Key")
                     )
@@ -86,7 +87,14 @@ import Testing
         )
         #expect(
             plan.answer(method: "POST", url: raw)
-                == .rule("raw", SigningRequirement(form: .content, challengePointer: "/c"))
+                == .rule(
+                    "raw",
+                    SigningRequirement(
+                        form: .content,
+                        challengePointer: "/c",
+                        counter: .window(64)
+                    )
+                )
         )
     }
 

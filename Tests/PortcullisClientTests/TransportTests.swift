@@ -208,12 +208,4 @@ import Testing
             _ = try await transport.send(request, content: .none)
         }
     }
-
-    @Test func `a beginning that was read is handed out again`() async throws {
-        let pieces = PieceList([Data("ab".utf8), Data("cd".utf8), Data("ef".utf8)])
-        let content = AnswerContent { await pieces.next() }
-        let (beginning, all) = try await content.begun(upTo: 3)
-        #expect(beginning == Data("abcd".utf8))
-        #expect(try await all.collected(atMost: 6) == Data("abcdef".utf8))
-    }
 }

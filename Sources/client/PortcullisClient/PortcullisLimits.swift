@@ -15,8 +15,12 @@ public struct PortcullisLimits: Hashable, Sendable {
     /// waiting for its answer. The gateway has usually judged it long before. Where it has not, and
     /// the next one comes first, it is refused as `counter-replayed` and signed again.
     public var strictTurn: Double = 5
-    /// How often one request is sent, the first time included, redirects apart.
+    /// How often one request is sent, the first time included, redirects apart. To be sent without
+    /// proof, in order to learn what the route signs, does not count.
     public var tries = 3
+    /// The longest `Retry-After` of the gateway's after which a request is sent again by itself. An
+    /// answer that asks for more is the caller's.
+    public var retryWait: Double = 10
     /// How many redirects are followed.
     public var redirects = 10
     /// How many keys are attested in 24 hours. Apple counts them against the device.

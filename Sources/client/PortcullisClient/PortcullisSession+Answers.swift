@@ -26,22 +26,29 @@ extension PortcullisSession {
         return proven
     }
 
-    /// What the head of an answer says. Only the gateway's own origins are believed.
+    /// What the head of an answer says. Only the gateway's own origins are believed, and no cache.
     func facts(
         of response: HTTPURLResponse,
+        _ source: TransportAnswer.Source,
         to canonical: CanonicalRequest
     ) -> RequestMachine.Answer {
         var facts = RequestMachine.Answer(status: response.statusCode)
-        guard isOwn(canonical.url) else { return facts }
+        guard isOwn(canonical.url), source == .network else { return facts }
+        let value = { response.value(forHTTPHeaderField: $0) }
         if response.statusCode == 401,
-            let text = response.value(forHTTPHeaderField: "WWW-Authenticate"),
-            let field = AuthenticateField(text)
+            let field = value("WWW-Authenticate").flatMap(AuthenticateField.init)
         {
             (facts.refusal, facts.lesson) = (field.refusal, field.lesson)
-        } else if let text = response.value(forHTTPHeaderField: OwnFields.next),
-            let field = NextField(text)
-        {
+        } else if let field = value(OwnFields.error).flatMap(ErrorField.init) {
+            facts.refusal = field.refusal
+        } else if let field = value(OwnFields.next).flatMap(NextField.init) {
             (facts.next, facts.lesson) = (field.next, field.lesson)
+            facts.nextKeyID = field.keyID
+        }
+        if facts.refusal != nil {
+            // Up to a second more: the field has whole seconds, and a crowd was told the same.
+            facts.retryAfter = RetryAfter.seconds(in: response, now: configuration.clock.now)
+                .map { $0 + configuration.random() }
         }
         return facts
     }
@@ -60,16 +67,14 @@ extension PortcullisSession {
     }
 
     /// Keeps the challenge that came with an answer.
-    func keepChallenge(of response: HTTPURLResponse, to canonical: CanonicalRequest) async {
-        guard isOwn(canonical.url) else { return }
-        var name = ProofFields().challenge
-        if case .asks(let requirement) = routes.knowledge(
-            method: canonical.method,
-            url: canonical.url
-        ) {
-            name = requirement.fields.challenge
-        }
-        guard let challenge = response.value(forHTTPHeaderField: name) else { return }
+    func keepChallenge(
+        of response: HTTPURLResponse,
+        _ source: TransportAnswer.Source,
+        to canonical: CanonicalRequest
+    ) async {
+        guard isOwn(canonical.url), source == .network,
+            let challenge = response.value(forHTTPHeaderField: OwnFields.challenge)
+        else { return }
         await prover.challenges.add(challenge)
     }
 

@@ -101,31 +101,31 @@ extension PortcullisSession {
             try content.checkUnchanged()
             let sent = try await transport.send(proven.request, content: content.content)
             proven.lease?.end()
-            let answer = try await read(sent, of: canonical)
             if redirects < configuration.limits.redirects,
                 let redirect = Redirect(sent.response, to: canonical),
                 let next = CanonicalRequest(redirect.request)
             {
-                await keepChallenge(of: sent.response, to: canonical)
+                await keepChallenge(of: sent.response, sent.source, to: canonical)
                 redirects += 1
                 canonical = next
                 if !redirect.keepsContent { content = .none }
                 machine = self.machine()
             } else {
-                let step = await settle(answer.facts, proven, canonical, &machine)
-                await keepChallenge(of: sent.response, to: canonical)
+                let facts = facts(of: sent.response, sent.source, to: canonical)
+                let step = await settle(facts, proven, canonical, &machine)
+                await keepChallenge(of: sent.response, sent.source, to: canonical)
                 guard try await waits(for: step) else {
                     let response = ProvenResponse(
                         response: sent.response,
                         proof: proven.proof,
-                        refusal: answer.facts.refusal,
+                        refusal: facts.refusal,
                         tries: tries
                     )
-                    return (answer.content, response)
+                    return (sent.content, response)
                 }
             }
             // What is left of a short answer is read, so that its connection can be used again.
-            _ = try? await answer.content.collected(atMost: ProblemDocument.bytesMax)
+            _ = try? await sent.content.collected(atMost: ProblemDocument.bytesMax)
         }
     }
 
@@ -138,20 +138,5 @@ extension PortcullisSession {
             try await configuration.clock.wait(until: time)
             return true
         }
-    }
-
-    /// What an answer says, and its content, of which a part may have been read for that.
-    private func read(
-        _ sent: TransportAnswer,
-        of canonical: CanonicalRequest
-    ) async throws -> (facts: RequestMachine.Answer, content: AnswerContent) {
-        var facts = facts(of: sent.response, to: canonical)
-        guard sent.response.statusCode == 403, ProblemDocument.isOne(sent.response),
-            isOwn(canonical.url)
-        else { return (facts, sent.content) }
-        let (beginning, all) = try await sent.content.begun(upTo: ProblemDocument.bytesMax)
-        let problem = ProblemDocument(beginning, sent.response)
-        facts.isMismatch = problem?.reason == "signature-mismatch"
-        return (facts, all)
     }
 }

@@ -8,7 +8,11 @@ extension PortcullisSession {
     /// Signs a request that something else sends: Alamofire, a background session, a library.
     ///
     /// Send it soon, once, and as it stands. Where a rule's counter is `strict`, send one at a
-    /// time: nobody here knows when its answer has come.
+    /// time: nobody here knows when its answer has come. Hand each answer to
+    /// ``signAgain(_:after:)``: where the plan is outdated, that is how the next request is right.
+    ///
+    /// Its cache policy is one by which no cache answers: what the gateway said to an earlier
+    /// request would be obeyed again.
     ///
     /// - Parameter request: with its content, if any. A stream is replaced by one of a temporary
     ///   file, which lives as long as the returned value.
@@ -48,10 +52,10 @@ extension PortcullisSession {
             proof: signed.proof,
             session: signed.session
         )
-        let facts = facts(of: response, to: signed.canonical)
+        let facts = facts(of: response, .network, to: signed.canonical)
         let step = await settle(facts, proven, signed.canonical, &machine)
         // After the effects, which may forget the older ones.
-        await keepChallenge(of: response, to: signed.canonical)
+        await keepChallenge(of: response, .network, to: signed.canonical)
         switch step {
         case .deliver: return nil
         case .again: break
@@ -81,6 +85,11 @@ extension PortcullisSession {
         let proven = await prove(canonical, content, &machine)
         proven.lease?.end()
         var request = proven.request
+        if isOwn(canonical.url),
+            request.cachePolicy != .reloadIgnoringLocalAndRemoteCacheData
+        {
+            request.cachePolicy = .reloadIgnoringLocalCacheData
+        }
         switch content.content {
         case .data(let data) where attached: request.httpBody = data
         case .file(let url) where attached: request.httpBodyStream = InputStream(url: url)

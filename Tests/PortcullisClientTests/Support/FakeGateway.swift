@@ -32,6 +32,8 @@ actor FakeGateway: HTTPTransport {
     var enforces = true
     /// Replies in place of the origin's, by path.
     var origins: [String: Reply] = [:]
+    /// Replies of the gateway's own in place of a verdict, by path, used up one by one.
+    var busy: [String: [Reply]] = [:]
     /// Replies of an endpoint, used up one by one before it works.
     var troubles: [String: [Reply]] = [:]
     var sessionsAreOffered = true
@@ -104,13 +106,20 @@ actor FakeGateway: HTTPTransport {
             seen.append(Seen(request: request, content: content, verdict: "elsewhere"))
             return origins[request.url?.path ?? ""] ?? Reply()
         }
+        let path = request.url?.path ?? ""
+        if var left = busy[path], !left.isEmpty {
+            let reply = left.removeFirst()
+            busy[path] = left
+            seen.append(Seen(request: request, content: content, verdict: "busy"))
+            return reply
+        }
         let verdict = self.verdict(of: request, content, requirement)
         seen.append(Seen(request: request, content: content, verdict: verdict))
         if verdict == "pass" || !enforces || request.url?.path == "/free" {
             var reply = origins[request.url?.path ?? ""] ?? Reply()
             if verdict != "pass", request.url?.path != "/free" {
                 let next = verdict == "key-unknown" ? "enrol" : "sign-again"
-                reply.fields["App-Attest-Next"] = "\(next)\(parameters(";"))"
+                reply.fields["App-Attest-Next"] = next + parameters(";", counter: "counter=64")
             }
             return reply
         }
@@ -129,10 +138,11 @@ actor FakeGateway: HTTPTransport {
         if let session = value("App-Attest-Session") {
             return verdict(session, request, sent, requirement)
         }
-        guard let keyID = value("App-Attest-Key-Id"), let assertion = value("App-Attest-Assertion")
+        let fields = requirement.fields
+        guard let keyID = value(fields.keyID), let assertion = value(fields.assertion)
         else { return "assertion-missing" }
         guard keys.contains(keyID) else { return "key-unknown" }
-        let challenge = value("App-Attest-Challenge")
+        let challenge = value(fields.challenge)
         guard let data = sent.clientData(requirement.form, challenge) else { return "app-mismatch" }
         let expected = Self.assertion(keyID, Data(SHA256.hash(data: data)))
         guard assertion == expected.base64EncodedString() else { return "signature-mismatch" }
@@ -168,19 +178,21 @@ actor FakeGateway: HTTPTransport {
 
     private func refusal(_ reason: String) -> Reply {
         let status = reason == "signature-mismatch" || reason == "app-mismatch" ? 403 : 401
-        let next = reason == "key-unknown" ? "enrol" : "sign-again"
+        let next = status == 403 ? "none" : reason == "key-unknown" ? "enrol" : "sign-again"
         var reply = Reply(status: status)
+        reply.fields["App-Attest-Error"] = "\(reason);next=\(next)"
         reply.fields["Content-Type"] = "application/problem+json"
         if status == 401 {
             let challenge = next == "sign-again" ? ", challenge=\"\(challenge())\"" : ""
             reply.fields["WWW-Authenticate"] =
-                "AppAttest error=\"\(reason)\", next=\"\(next)\"\(challenge)\(parameters(","))"
+                "AppAttest error=\"\(reason)\", next=\"\(next)\"\(challenge)"
+                + parameters(",", counter: "counter=\"64\"")
         }
         reply.content = Data("{\"status\":\(status),\"reason\":\"\(reason)\"}".utf8)
         return reply
     }
 
-    private func parameters(_ separator: String) -> String {
+    private func parameters(_ separator: String, counter: String) -> String {
         var sign = ""
         var names = ""
         switch requirement.form {
@@ -199,6 +211,7 @@ actor FakeGateway: HTTPTransport {
             .joined(separator: " ")
         return "\(separator)sign=\"\(sign)\"\(separator)headers=\"\(names)\""
             + "\(separator)accept=\"\(accepts)\""
+            + (requirement.counter == .window(64) ? separator + counter : "")
     }
 
     // MARK: Endpoints

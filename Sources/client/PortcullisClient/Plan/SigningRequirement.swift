@@ -42,7 +42,7 @@ public struct SigningRequirement: Hashable, Sendable {
         challenge: Challenge = .required,
         challengePointer: String? = nil,
         needsContentDigest: Bool = false,
-        counter: Counter = .window(64),
+        counter: Counter = .strict,
         accepts: Set<Kind> = [.assertion],
         fields: ProofFields = ProofFields()
     ) {

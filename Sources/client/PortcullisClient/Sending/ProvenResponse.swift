@@ -10,8 +10,8 @@ public struct ProvenResponse: Sendable {
     public let response: HTTPURLResponse
     /// What the last request carried.
     public let proof: Proof
-    /// What the gateway refused, when the answer is its own: a 401 with `WWW-Authenticate:
-    /// AppAttest`.
+    /// What the gateway refused, when the answer is its own: one with `App-Attest-Error`, or a 401
+    /// with `WWW-Authenticate: AppAttest`. An origin can send neither.
     public let refusal: GatewayRefusal?
     /// How often the request was sent.
     public let tries: Int

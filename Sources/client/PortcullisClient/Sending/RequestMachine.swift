@@ -9,6 +9,8 @@ import RequestBinding
 ///   └──────────────── again ─────────────┘   at most `tries` times
 /// ```
 ///
+/// A request that is sent without proof to ask what its route signs takes nothing from the tries.
+///
 /// The driver performs the effects in their order, then the step.
 struct RequestMachine: Sendable {
     /// What the request is to carry.
@@ -22,14 +24,16 @@ struct RequestMachine: Sendable {
     /// What an answer says.
     struct Answer: Equatable, Sendable {
         let status: Int
-        /// The gateway's field of a 401.
+        /// What the gateway refused, where the answer is its own.
         var refusal: GatewayRefusal?
+        /// How long the gateway wants the client to wait, in seconds.
+        var retryAfter: Double?
         /// What it says about the route.
         var lesson: RouteLesson?
         /// What would be next if the rule enforced.
         var next: GatewayRefusal.Next?
-        /// Whether it is a 403 problem document for a signature that does not match.
-        var isMismatch = false
+        /// The key that this is about, where the answer says so.
+        var nextKeyID: String?
     }
 
     /// What is changed because of an answer.
@@ -52,7 +56,7 @@ struct RequestMachine: Sendable {
         case deliver
         /// The request is sent again, with what it wants then.
         case again
-        /// So it is once an enrolment may begin.
+        /// The same at a time: when an enrolment may begin, or the gateway wants it.
         case againAfter(Date)
     }
 
@@ -64,8 +68,9 @@ struct RequestMachine: Sendable {
     /// What the next try does, whatever is known of the route.
     private enum Insistence { case none, onNothing, onAssertion }
 
-    /// How often the request was sent.
-    private(set) var tries = 0
+    private var tries = 0
+    /// How often it was asked what the route signs.
+    private var questions = 0
     private let limits: PortcullisLimits
     private let usesSessions: Bool
     private var insistence = Insistence.none
@@ -80,7 +85,6 @@ struct RequestMachine: Sendable {
 
     /// What the request is to carry, now.
     mutating func began(_ knowledge: RouteBook.Knowledge, isOwnOrigin: Bool) -> Want {
-        tries += 1
         guard isOwnOrigin else { return .nothing(.otherOrigin) }
         if insistence == .onNothing { return .nothing(.routeUnknown) }
         switch knowledge {
@@ -100,15 +104,17 @@ struct RequestMachine: Sendable {
     /// What an answer means.
     mutating func answered(_ answer: Answer, to proof: Proof, now: Date) -> Verdict {
         insistence = .none
-        if case .none(.otherOrigin) = proof { return Verdict(step: .deliver) }
-        if let refusal = answer.refusal, answer.status == 401 {
-            return refused(refusal, answer.lesson, proof, now)
+        switch proof {
+        case .none(.routeUnknown), .none(.notAsked): questions += 1
+        case .assertion, .session, .none: tries += 1
         }
-        if answer.isMismatch { return mismatched(proof) }
+        if case .none(.otherOrigin) = proof { return Verdict(step: .deliver) }
+        if let refusal = answer.refusal { return refused(refusal, answer, proof, now) }
         var verdict = Verdict(step: .deliver)
         if let lesson = answer.lesson { verdict.effects.append(.learn(lesson)) }
-        // An observing rule says what it would have refused. It speaks of the key that was used.
-        if answer.next == .enrol {
+        // An observing rule says what it would have refused. An answer that speaks of another key
+        // than the request's comes out of a cache.
+        if answer.next == .enrol, answer.nextKeyID == nil || answer.nextKeyID == proof.keyID {
             if let keyID = proof.keyID {
                 verdict.effects.append(.forgetKey(keyID, reason: "observed"))
             }
@@ -117,15 +123,23 @@ struct RequestMachine: Sendable {
         return verdict
     }
 
+    /// With one try, a request can still ask, once, before it.
+    private var mayRepeat: Bool {
+        tries < limits.tries && questions < max(limits.tries, 2)
+    }
+
     private mutating func refused(
         _ refusal: GatewayRefusal,
-        _ lesson: RouteLesson?,
+        _ answer: Answer,
         _ proof: Proof,
         _ now: Date
     ) -> Verdict {
         var verdict = Verdict(step: .deliver)
-        if let lesson { verdict.effects.append(.learn(lesson)) }
-        let mayRepeat = tries < limits.tries
+        if let lesson = answer.lesson { verdict.effects.append(.learn(lesson)) }
+        if refusal.reason == "signature-mismatch" {
+            verdict.step = mismatched(proof)
+            return verdict
+        }
         switch refusal.next {
         case .enrol:
             guard let keyID = proof.keyID else { break }
@@ -135,8 +149,13 @@ struct RequestMachine: Sendable {
             hasForgottenKey = true
         case .signAgain:
             verdict.effects += effects(of: refusal.reason, proof)
-            if mayRepeat { verdict.step = repetition(of: proof, lesson, now) }
-        case .retryLater, .fixClient, .none: break
+            if mayRepeat { verdict.step = repetition(of: proof, answer.lesson, now) }
+        case .retryLater:
+            // Refused before it was forwarded, so that sending it again does nothing twice.
+            guard mayRepeat, let seconds = answer.retryAfter, seconds <= limits.retryWait
+            else { break }
+            verdict.step = .againAfter(now.addingTimeInterval(seconds))
+        case .fixClient, .none: break
         }
         return verdict
     }
@@ -172,13 +191,11 @@ struct RequestMachine: Sendable {
 
     /// Not what the rule signs: the plan may be outdated. Without proof, the rule says what it
     /// signs.
-    private mutating func mismatched(_ proof: Proof) -> Verdict {
-        guard case .assertion = proof, !hasAskedBare, tries < limits.tries else {
-            return Verdict(step: .deliver)
-        }
+    private mutating func mismatched(_ proof: Proof) -> Step {
+        guard case .assertion = proof, !hasAskedBare, mayRepeat else { return .deliver }
         hasAskedBare = true
         insistence = .onNothing
-        return Verdict(step: .again)
+        return .again
     }
 }
 

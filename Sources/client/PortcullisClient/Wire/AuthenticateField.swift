@@ -24,7 +24,8 @@ struct AuthenticateField: Hashable, Sendable {
         lesson = RouteLesson(
             sign: parameters["sign"],
             headers: parameters["headers"],
-            accept: parameters["accept"]
+            accept: parameters["accept"],
+            counter: parameters["counter"]
         )
     }
 

@@ -62,6 +62,14 @@ struct FieldReader {
         return nil
     }
 
+    /// Passes over everything before the next such byte that is not in a quoted string.
+    mutating func skip(to byte: Character) {
+        while let next = peek, next != byte.asciiValue {
+            if next == UInt8(ascii: "\""), quoted() != nil { continue }
+            place += 1
+        }
+    }
+
     private var peek: UInt8? { place < text.count ? text[place] : nil }
 
     private static func isTokenByte(_ byte: UInt8) -> Bool {

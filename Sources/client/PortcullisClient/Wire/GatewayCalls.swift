@@ -137,7 +137,7 @@ struct GatewayCalls: Sendable {
             return .failure(Failed(failure: .unreachable(retryAfter: nil), response: nil))
         }
         if (200..<300).contains(response.statusCode) { return .success((data, response)) }
-        let retryAfter = RetryAfter.seconds(in: response)
+        let retryAfter = RetryAfter.seconds(in: response, now: clock.now)
         guard let problem = ProblemDocument(data, response) else {
             // Something in between answered, or the gateway as it stops.
             let failure = CallFailure.unreachable(retryAfter: retryAfter)

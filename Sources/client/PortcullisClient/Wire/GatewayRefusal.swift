@@ -1,4 +1,5 @@
-/// What the gateway says in the `WWW-Authenticate: AppAttest` field of a 401.
+/// What the gateway says in an answer of its own: in `App-Attest-Error`, and in the
+/// `WWW-Authenticate: AppAttest` field of a 401.
 public struct GatewayRefusal: Hashable, Sendable {
     /// What the client is to do.
     public enum Next: String, Hashable, Sendable {

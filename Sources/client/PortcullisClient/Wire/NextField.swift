@@ -1,31 +1,21 @@
-/// `App-Attest-Next`: what a request would be told if its rule enforced. An item with parameters
-/// (RFC 8941 §3.3): `sign-again;sign="method target";headers="a b";accept="assertion"`.
+/// `App-Attest-Next`: what a request would be told if its rule enforced:
+/// `enrol;sign="method target";headers="a b";accept="assertion";counter=64;key="…"`.
 struct NextField: Hashable, Sendable {
     let next: GatewayRefusal.Next
     let lesson: RouteLesson?
-
-    private static let bytesMax = 8 << 10
+    /// The key that the request named; `nil` where it named none, and from older gateways.
+    let keyID: String?
 
     init?(_ text: String) {
-        guard text.utf8.count <= Self.bytesMax else { return nil }
-        var reader = FieldReader(text)
-        reader.skipSpace()
-        guard let word = reader.token(), let next = GatewayRefusal.Next(rawValue: word) else {
-            return nil
-        }
-        var parameters: [String: String] = [:]
-        while true {
-            reader.skipSpace()
-            guard reader.take(";") else { break }
-            reader.skipSpace()
-            guard let (name, value) = reader.parameter() else { break }
-            parameters[name] = value
-        }
+        guard let item = FieldItem(text), let next = GatewayRefusal.Next(rawValue: item.word)
+        else { return nil }
         self.next = next
+        keyID = item["key"]
         lesson = RouteLesson(
-            sign: parameters["sign"],
-            headers: parameters["headers"],
-            accept: parameters["accept"]
+            sign: item["sign"],
+            headers: item["headers"],
+            accept: item["accept"],
+            counter: item["counter"]
         )
     }
 }

@@ -6,12 +6,18 @@ struct RouteLesson: Hashable, Sendable {
     let form: SigningForm?
     /// The proofs that the route accepts; `nil` where the answer does not say.
     let accepts: Set<SigningRequirement.Kind>?
+    /// How the route compares counters.
+    let counter: SigningRequirement.Counter
+
+    /// The widest window of counters that a gateway has.
+    private static let windowMax = 64
 
     /// - Parameters:
     ///   - sign: `method target body challenge` or a part of it, `content` or `challenge-text`.
     ///   - headers: names between spaces.
     ///   - accept: kinds between spaces.
-    init?(sign: String?, headers: String?, accept: String?) {
+    ///   - counter: the size of a window; anything else, or nothing, is strict.
+    init?(sign: String?, headers: String?, accept: String?, counter: String?) {
         guard let sign else { return nil }
         let words = sign.split(separator: " ")
         switch words {
@@ -26,6 +32,8 @@ struct RouteLesson: Hashable, Sendable {
         accepts = accept.map {
             Set($0.split(separator: " ").compactMap { .init(rawValue: String($0)) })
         }
+        let window = counter.flatMap { Int($0) } ?? 0
+        self.counter = (1...Self.windowMax).contains(window) ? .window(window) : .strict
     }
 
     /// What the route asks, by this and by what was known before.
@@ -33,6 +41,7 @@ struct RouteLesson: Hashable, Sendable {
         guard let form else { return nil }
         var requirement = known ?? SigningRequirement()
         requirement.form = form
+        requirement.counter = counter
         if let accepts { requirement.accepts = accepts }
         switch form {
         case .lines(let parts, _):

@@ -1,0 +1,178 @@
+import Foundation
+import RequestBinding
+import Testing
+
+@testable import PortcullisClient
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Which answers are the gateway's, and what is done because of one.
+@Suite struct SessionAnswerTests {
+    private static let other = SigningRequirement(
+        form: .lines([.method, .body], headers: []),
+        challenge: .none
+    )
+
+    @Test func `an origin's own 403 that says signature-mismatch is the caller's answer`()
+        async throws
+    {
+        let bench = try Bench()
+        await bench.gateway.change {
+            $0.origins["/x"] = FakeGateway.problem(403, "signature-mismatch", next: "none")
+        }
+        let (data, answer) = try await bench.session.data(for: Bench.request("/x"))
+        #expect((answer.statusCode, answer.tries) == (403, 1))
+        #expect(answer.refusal == nil)
+        #expect(data.count > 0)
+        #expect(await bench.verdicts == ["pass"])
+    }
+
+    @Test func `a refusal of any status is told to the caller`() async throws {
+        let bench = try Bench { $0.limits.tries = 1 }
+        await bench.gateway.change { $0.requirement = Self.other }
+        let answer = try await bench.session.data(for: Bench.request("/a")).1
+        #expect(answer.statusCode == 403)
+        let expected = GatewayRefusal(reason: "signature-mismatch", next: .none)
+        #expect(answer.refusal == expected)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a busy gateway is asked again after its Retry-After`() async throws {
+        let bench = try Bench()
+        await bench.gateway.change {
+            var busy = FakeGateway.problem(503, "store-unavailable", next: "retry-later")
+            busy.fields["App-Attest-Error"] = "store-unavailable;next=retry-later"
+            busy.fields["Retry-After"] = "2"
+            $0.busy["/a"] = [busy]
+        }
+        let session = bench.session
+        async let answer = session.data(for: Bench.request("/a"))
+        // Half a second of jitter.
+        await bench.clock.isAwaited(bench.clock.now.addingTimeInterval(2.5))
+        bench.clock.advance(by: 2.5)
+        #expect(try await answer.1.statusCode == 200)
+        #expect(await bench.verdicts == ["busy", "pass"])
+    }
+
+    @Test(arguments: [("11", true), ("2", false)])
+    func `a long wait, and one that an origin asks for, is the caller's`(
+        seconds: String,
+        isOwn: Bool
+    ) async throws {
+        let bench = try Bench()
+        await bench.gateway.change {
+            var busy = FakeGateway.problem(503, "store-unavailable", next: "retry-later")
+            if isOwn {
+                busy.fields["App-Attest-Error"] = "store-unavailable;next=retry-later"
+            }
+            busy.fields["Retry-After"] = seconds
+            $0.busy["/a"] = [busy]
+        }
+        let answer = try await bench.session.data(for: Bench.request("/a")).1
+        #expect((answer.statusCode, answer.tries) == (503, 1))
+        #expect(answer.refusal?.next == (isOwn ? .retryLater : nil))
+    }
+
+    @Test
+    func `the next challenge is read from its own field, whatever a rule's fields are called`()
+        async throws
+    {
+        let requirement = SigningRequirement(
+            fields: ProofFields(assertion: "X-Proof", challenge: "X-Challenge")
+        )
+        let bench = try Bench { $0.assumed = requirement }
+        await bench.gateway.change {
+            $0.requirement = requirement
+            $0.origins["/a"] = FakeGateway.Reply(fields: ["X-Challenge": "the origin's"])
+        }
+        _ = await bench.session.prewarm()
+        let before = await bench.gateway.calls.count
+        for _ in 0..<10 {
+            let answer = try await bench.session.data(for: Bench.request("/a")).1
+            #expect((answer.statusCode, answer.tries) == (200, 1))
+        }
+        #expect(await bench.gateway.calls.count == before)
+    }
+
+    @Test func `what a cache says in the gateway's name is not obeyed`() async throws {
+        let gateway = FakeGateway()
+        await gateway.change {
+            let fields = ["App-Attest-Next": "enrol", "App-Attest-Challenge": "stale"]
+            $0.origins["/a"] = FakeGateway.Reply(fields: fields)
+            $0.origins["/b"] = FakeGateway.Reply(
+                status: 401,
+                fields: ["WWW-Authenticate": "AppAttest error=\"key-unknown\", next=\"enrol\""]
+            )
+        }
+        let service = FakeService()
+        var configuration = PortcullisConfiguration(
+            endpoints: try Bench.url(FakeGateway.endpoints)
+        )
+        configuration.assumed = SigningRequirement()
+        configuration.clock = ManualClock()
+        let session = PortcullisSession(
+            configuration,
+            service: service,
+            store: MemoryEnrolmentStore(),
+            transport: CachingTransport(gateway)
+        )
+        for path in ["/a", "/b", "/a"] {
+            #expect(try await session.data(for: Bench.request(path)).1.tries == 1)
+        }
+        #expect(await gateway.seen.map(\.verdict) == ["pass", "pass", "pass"])
+        #expect(await service.keysMade.count == 1)
+    }
+
+    // MARK: Signing for others
+
+    @Test func `a request signed for others by an outdated plan is signed right after its 403`()
+        async throws
+    {
+        let bench = try Bench()
+        await bench.gateway.change { $0.requirement = Self.other }
+        var signed = try await bench.session.sign(Bench.request("/a"))
+        for _ in 0..<2 {
+            let answer = try await bench.gateway.send(signed.request, content: .none).response
+            signed = try #require(try await bench.session.signAgain(signed, after: answer))
+        }
+        let good = try await bench.gateway.send(signed.request, content: .none).response
+        #expect(good.statusCode == 200)
+        #expect(try await bench.session.signAgain(signed, after: good) == nil)
+        let next = try await bench.session.sign(Bench.request("/a"))
+        _ = try await bench.gateway.send(next.request, content: .none)
+        let expected = ["signature-mismatch", "assertion-missing", "pass", "pass"]
+        #expect(await bench.verdicts == expected)
+    }
+
+    @Test func `no cache answers a request that was signed for others`() async throws {
+        let bench = try Bench()
+        var request = try Bench.request("/a")
+        #expect(
+            try await bench.session.sign(request).request.cachePolicy
+                == .reloadIgnoringLocalCacheData
+        )
+        request.url = try Bench.url("https://elsewhere.example/")
+        #expect(
+            try await bench.session.sign(request).request.cachePolicy == .useProtocolCachePolicy
+        )
+    }
+}
+
+/// Every answer comes out of a cache, but those of the gateway's endpoints.
+private struct CachingTransport: HTTPTransport {
+    private let gateway: FakeGateway
+
+    init(_ gateway: FakeGateway) { self.gateway = gateway }
+
+    func send(_ request: URLRequest, content: RequestContent) async throws -> TransportAnswer {
+        let answer = try await gateway.send(request, content: content)
+        let isEndpoint = request.url?.path.hasPrefix("/.well-known") == true
+        return TransportAnswer(
+            response: answer.response,
+            content: answer.content,
+            source: isEndpoint ? .network : .cache
+        )
+    }
+}
