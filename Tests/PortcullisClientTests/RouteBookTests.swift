@@ -30,7 +30,9 @@ import Testing
         #expect(try counter(book, "/a") == .strict)
         #expect(try counter(book, "/b") == .window(64))
         // What is learned meanwhile does not make it last.
-        let lesson = try #require(RouteLesson(sign: "method target", headers: "", accept: nil))
+        let lesson = try #require(
+            RouteLesson(sign: "method target", headers: "", accept: nil, counter: "64")
+        )
         _ = book.learn(lesson, method: "GET", url: url)
         book.amend(method: "GET", url: url) { $0.accepts = [.assertion] }
         #expect(try counter(book, "/a") == .strict)
