@@ -61,7 +61,6 @@ extension ClientScenarios {
             #expect(stand.verdicts == [path == "open" ? "none" : "pass"])
         }
 
-        /// The field of a 401 says what is signed, not how counters are compared.
         @Test func `a strict route that no plan names admits all requests of a crowd`() async throws
         {
             let stand = try ClientStand(
@@ -72,9 +71,9 @@ extension ClientScenarios {
             defer { stand.end() }
             let app = try stand.app { $0.assumed = nil }
             let request = try stand.request("POST", "/money/1", "5")
-            for _ in 0..<2 {
+            for tries in [2, 1] {
                 let answers = try await app.sendAtOnce(40, request)
-                #expect(answers.allSatisfy { $0.statusCode == 200 })
+                #expect(answers.allSatisfy { $0.statusCode == 200 && $0.tries <= tries })
             }
             #expect(stand.verdicts == Array(repeating: "pass", count: 80))
             #expect(stand.cost == Cost(keys: 1, attestations: 1))

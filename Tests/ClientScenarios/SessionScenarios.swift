@@ -334,5 +334,30 @@ extension ClientScenarios {
             #expect(stand.statuses(ClientStand.sessions) == [])
             #expect(stand.cost == Cost(keys: 1, attestations: 1))
         }
+
+        // MARK: Reset
+
+        @Test func `a session that is being opened when the user signs out is not used after that`()
+            async throws
+        {
+            let stand = try stand()
+            defer { stand.end() }
+            let app = try app(stand)
+            let latch = Latch()
+            stand.transport.next(ClientStand.sessions, .wait(latch))
+            let request = try stand.request("GET", "/chat/1")
+            async let first = app.send(request)
+            await latch.awaitArrivals(1)
+            await app.reset()
+            latch.open()
+            _ = try await first
+            let second = try await app.send(request)
+            #expect(second.statusCode == 200)
+            let keys = stand.service.attested.map(\.keyID)
+            #expect(keys.count == 2)
+            #expect(second.proof == .session(keyID: keys.last ?? ""))
+            #expect(stand.told("Key-Id").last == keys.last)
+            #expect(stand.cost == Cost(keys: 2, attestations: 2))
+        }
     }
 }

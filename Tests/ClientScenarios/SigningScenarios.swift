@@ -121,5 +121,24 @@ extension ClientScenarios {
             #expect(try await send(again).statusCode == 200)
             #expect(stand.cost == Cost(keys: 1, attestations: 1))
         }
+
+        /// The rule signs more than the plan says: 403 `signature-mismatch`, which has no lesson.
+        @Test func `a request that was signed by an outdated plan learns from the 403`()
+            async throws
+        {
+            let (stand, app) = try outdated("sign: [method, challenge]")
+            defer { stand.end() }
+            let signed = try await app.sign(stand.request("POST", "/orders/1", "lamp"))
+            var answer = try await send(signed)
+            #expect(answer.statusCode == 403)
+            var last = signed
+            while let again = try await app.signAgain(last, after: answer) {
+                answer = try await send(again)
+                last = again
+            }
+            #expect(answer.statusCode == 200)
+            #expect(stand.verdicts == ["pass"])
+            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+        }
     }
 }

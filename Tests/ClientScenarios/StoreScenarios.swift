@@ -106,5 +106,21 @@ extension ClientScenarios {
             #expect(stand.service.counts.keysMade == 2)
             #expect(keys.count == (place == ClientStand.challenges ? 1 : 2))
         }
+
+        @Test func `a store that always says that another was faster makes no key, and ends`()
+            async throws
+        {
+            let store = ScriptedStore()
+            let stand = try stand(store)
+            defer { stand.end() }
+            store.always(.deny)
+            let app = try stand.app { $0.limits.enrolmentWait = 0.5 }
+            let answer = try await app.send(stand.request("GET", "/orders/1"))
+            #expect(answer.statusCode == 401)
+            await app.close()
+            #expect(stand.cost == Cost(keys: 0, attestations: 0))
+            // It is not asked again and again without a pause.
+            #expect(store.replacements < 100)
+        }
     }
 }
