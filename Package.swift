@@ -287,7 +287,12 @@ let package = Package(
             in: "gateway",
             uses: policy + ["DeviceKey", "KeyStore", "Services", "Sessions", "Verification", yams]
         ),
-        .part("Gateway", in: "gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
+        .part("AppleServices", in: "gateway", uses: ["KeyStore"]),
+        .part(
+            "Gateway",
+            in: "gateway",
+            uses: policy + verdict + sockets + process + ["AppleServices", "CLinux"]
+        ),
         .part(
             "Inspection",
             in: "gateway",
@@ -361,6 +366,7 @@ let package = Package(
         .tests("Origins"),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
+        .tests("AppleServices", uses: ["KeyStore"]),
         .tests("Inspection", uses: policy + stand + ["Challenges", "TestSupport"]),
         .tests(
             "PortcullisClient",

@@ -34,8 +34,9 @@ enum Held {
 
     /// Parts without I/O, clock or lock (Sources/README.md, "Invariants").
     static let pureTargets: Set<String> = [
-        "AppAttest", "ByteCoding", "DeviceKey", "HTTPWire", "JSONText", "RequestBinding",
-        "RequestFlow", "Rules", "Services", "StrictCBOR", "StrictDER", "Telemetry", "Verification",
+        "AppAttest", "AppleServices", "ByteCoding", "DeviceKey", "HTTPWire", "JSONText",
+        "RequestBinding", "RequestFlow", "Rules", "Services", "StrictCBOR", "StrictDER",
+        "Telemetry", "Verification",
     ]
 
     /// Modules that bring I/O or a clock. Synchronization is not among them: an atomic is no lock,

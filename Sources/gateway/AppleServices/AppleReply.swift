@@ -1,0 +1,12 @@
+/// What became of a call.
+package enum AppleReply: Hashable, Sendable {
+    /// Apple answered. What the status means is the asker's to say.
+    ///
+    /// - retryAfter: seconds, where the answer names them.
+    case answered(status: Int, retryAfter: Int?, body: [UInt8])
+    /// Nothing left this machine, so the call can be made again without harm.
+    case unsent(AppleFault)
+    /// It was begun. Whether Apple took it is unknown, unless `AppleFault.mayHaveArrived` rules it
+    /// out.
+    case failed(AppleFault)
+}

@@ -1,0 +1,20 @@
+import Testing
+
+@testable import AppleServices
+
+struct AppleFaultTests {
+    @Test func `a call that may have arrived is told from one that Apple never saw`() {
+        let sent = AppleFault.allCases.filter(\.mayHaveArrived)
+        #expect(sent == [.timeout, .broken, .answerTooLong, .garbled])
+    }
+
+    @Test func `the calls of a family go to the paths that Apple names`() {
+        // Apple, "Assessing fraud risk"; "Accessing and modifying per-device data".
+        let receipts = AppleService.allCases.filter { $0.family == .receipts }.map(\.path)
+        #expect(receipts == ["/v1/attestationData"])
+        let bits = AppleService.allCases.filter { $0.family == .deviceCheck }.map(\.path)
+        #expect(
+            bits == ["/v1/query_two_bits", "/v1/update_two_bits", "/v1/validate_device_token"]
+        )
+    }
+}
