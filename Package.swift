@@ -54,7 +54,8 @@ let device: [Target.Dependency] = [
 ]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Lanes"]
 let process: [Target.Dependency] = [
-    "ConfigurationReading", "KeyCatalog", "Origins", "Proxy", "SQLiteKeyStore", "Services", logging,
+    "AppleServices", "ConfigurationReading", "KeyCatalog", "Origins", "Proxy", "SQLiteKeyStore",
+    "Services", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
@@ -287,12 +288,8 @@ let package = Package(
             in: "gateway",
             uses: policy + ["DeviceKey", "KeyStore", "Services", "Sessions", "Verification", yams]
         ),
-        .part("AppleServices", in: "gateway", uses: ["KeyStore"]),
-        .part(
-            "Gateway",
-            in: "gateway",
-            uses: policy + verdict + sockets + process + ["AppleServices", "CLinux"]
-        ),
+        .part("AppleServices", in: "gateway", uses: policy + verdict + ["Telemetry"]),
+        .part("Gateway", in: "gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
         .part(
             "Inspection",
             in: "gateway",
@@ -356,17 +353,14 @@ let package = Package(
         .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),
         .tests("Sessions", uses: object + stand + ["DeviceKey", "RequestBinding"]),
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
-        .tests(
-            "SQLiteKeyStore",
-            uses: policy + ["Challenges", "KeyCatalog", "KeyStore", "TestSupport", grdb]
-        ),
+        .tests("SQLiteKeyStore", uses: policy + verdict + ["KeyCatalog", "TestSupport", grdb]),
         .tests("ConfigurationReading", uses: policy + ["Verification"]),
         .tests("TLSSession"),
         .tests("Lanes"),
         .tests("Origins"),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
-        .tests("AppleServices", uses: ["KeyStore"]),
+        .tests("AppleServices", uses: policy + verdict + ["Telemetry"]),
         .tests("Inspection", uses: policy + stand + ["Challenges", "TestSupport"]),
         .tests(
             "PortcullisClient",

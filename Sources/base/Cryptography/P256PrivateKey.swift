@@ -7,13 +7,19 @@ public struct P256PrivateKey: Sendable {
 
     /// A fresh random key.
     public init() {
-        self.init(ECPrivateKey(generating: .p256))
+        self.init(onCurve: ECPrivateKey(generating: .p256))
     }
 
     /// The key of a scalar of 32 bytes, big-endian; `nil` unless it is 1…order − 1.
     public init?(scalar: Span<UInt8>) {
         guard let key = ECPrivateKey(.p256, scalar: scalar) else { return nil }
-        self.init(key)
+        self.init(onCurve: key)
+    }
+
+    /// A key that was read from a file; `nil` when it is on another curve.
+    package init?(_ key: ECPrivateKey) {
+        guard key.curve == .p256 else { return nil }
+        self.init(onCurve: key)
     }
 
     /// The same key for the same seed, for tests and load: SHA-256 of the seed and a count,
@@ -23,7 +29,7 @@ public struct P256PrivateKey: Sendable {
         while true {
             let scalar = SHA256.digest(seed, [count].span).bytes
             if let key = ECPrivateKey(.p256, scalar: scalar.span) {
-                self.init(key)
+                self.init(onCurve: key)
                 return
             }
             // The chance of another turn is 2⁻³²; 256 of them are a broken hash.
@@ -31,7 +37,7 @@ public struct P256PrivateKey: Sendable {
         }
     }
 
-    private init(_ key: ECPrivateKey) {
+    private init(onCurve key: ECPrivateKey) {
         guard let publicKey = P256PublicKey(x963: key.x963) else {
             preconditionFailure("P256PrivateKey: a key that OpenSSL made is not on the curve")
         }
@@ -48,5 +54,18 @@ public struct P256PrivateKey: Sendable {
     /// A DER signature over SHA-256 of a message, with a random nonce.
     public func signature(message: Span<UInt8>) -> [UInt8] {
         signature(digest: SHA256.digest(message))
+    }
+
+    /// A signature over SHA-256 of a message as JSON Web Signatures have it: r and s, 32 bytes
+    /// each, big-endian (RFC 7518 §3.4).
+    package func joseSignature(message: Span<UInt8>) -> [UInt8] {
+        let der = signature(message: message)
+        guard let parts = ECDSASignature(der.span, integerOctetsMax: 32) else {
+            preconditionFailure("P256PrivateKey: a signature that OpenSSL made is malformed")
+        }
+        return [parts.r, parts.s].flatMap { range in
+            let number = der[range].suffix(32)
+            return [UInt8](repeating: 0, count: 32 - number.count) + number
+        }
     }
 }

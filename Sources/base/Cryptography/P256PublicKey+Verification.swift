@@ -12,12 +12,22 @@ extension P256PublicKey {
         var numbers = InlineArray<64, UInt8>(repeating: 0)
         Self.copy(signature, parts.r, into: &numbers, endingAt: 32)
         Self.copy(signature, parts.s, into: &numbers, endingAt: 64)
+        return isValid(pair: numbers.span, digest)
+    }
+
+    /// Whether `signature` is one of this key over SHA-256 of this message, as JSON Web Signatures
+    /// have it: r and s, 32 bytes each, big-endian (RFC 7518 §3.4).
+    package func isValidJOSESignature(_ signature: Span<UInt8>, message: Span<UInt8>) -> Bool {
+        signature.count == 64 && isValid(pair: signature, SHA256.digest(message))
+    }
+
+    private func isValid(pair: Span<UInt8>, _ digest: SHA256Digest) -> Bool {
         // A point that is not on the curve can't be in a PublicKey; were it in one, it would verify
         // nothing.
         let key = point.span.withUnsafeBytes {
             try? Crypto.P256.Signing.PublicKey(x963Representation: $0)
         }
-        let pair = numbers.span.withUnsafeBytes {
+        let pair = pair.withUnsafeBytes {
             try? Crypto.P256.Signing.ECDSASignature(rawRepresentation: $0)
         }
         guard let key, let pair else { return false }

@@ -40,17 +40,22 @@ package struct Exposition {
     }
 
     /// One histogram: a bucket line for each power of two between 1 and 2^36 units.
-    package mutating func histogram(_ name: String, _ histogram: Histogram, unit: Double) {
+    package mutating func histogram(
+        _ name: String,
+        _ histogram: Histogram,
+        unit: Double,
+        labels: [(String, String)] = []
+    ) {
         var seen: UInt64 = 0
         for bucket in histogram.buckets.indices {
             seen &+= histogram.buckets[bucket]
             guard bucket % 2 == 1, bucket < 74 else { continue }
             let bound = Double(Histogram.upperBound(bucket)) * unit
-            sample(name + "_bucket", [("le", "\(bound)")], seen)
+            sample(name + "_bucket", labels + [("le", "\(bound)")], seen)
         }
-        sample(name + "_bucket", [("le", "+Inf")], histogram.count)
-        sample(name + "_sum", [], Double(histogram.sum) * unit)
-        sample(name + "_count", [], histogram.count)
+        sample(name + "_bucket", labels + [("le", "+Inf")], histogram.count)
+        sample(name + "_sum", labels, Double(histogram.sum) * unit)
+        sample(name + "_count", labels, histogram.count)
     }
 
     private static func escaped(_ value: String) -> String {

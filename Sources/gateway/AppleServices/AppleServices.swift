@@ -1,9 +1,19 @@
 // What the gateway asks Apple's servers, as values and machines without I/O, clock or lock.
 //
-//   AppleService     what is asked: a receipt's renewal, or one of DeviceCheck's three calls
-//   AppleCall        one call: service, environment, credential, body, how long it may take
-//   AppleReply       what became of it: an answer, nothing sent, or an unknown end
-//   AppleFault       why there is no answer; its raw values are labels of metrics
-//   AppleCalling     where calls are handed in
+//   AppleCalling                  where calls are handed in
+//   AppleService, AppleCall       what is asked: a receipt's renewal, or one of DeviceCheck's calls
+//   AppleReply, AppleFault        what became of it, and why there is no answer
+//   AppleCredential               a team's key; AppleKeyFault says why a file holds none
+//   ProviderToken                 the token that a call carries
+//   AppleHost, AppleHosts         where calls go
+//   CallLine                      the calls to one host: queue, rate, calls under way
+//   CallBreaker, CallOutcome      whether the host is called at all
+//   BackOff                       how long what failed is left alone
+//   AppleTally                    what was counted
 //
-// `Gateway/AppleDesk` performs what these decide: it owns the queue, the token and the connections.
+// A call's way: it is handed in, waits in the line of its host until rate and number of calls
+// under way let it begin, gets the team's token, and is sent. An answer 401 makes a new token, and
+// the call is made once more. Nothing else is tried again here: only who asks knows whether that is
+// right.
+//
+// `Gateway/AppleDesk` performs what these decide: it owns lines, tokens, clocks and connections.

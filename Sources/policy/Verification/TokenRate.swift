@@ -41,6 +41,13 @@ package struct TokenRate: Hashable, Sendable {
         }
     }
 
+    /// The same of a bucket that one machine owns.
+    package func take(from bucket: inout UInt64, now: UInt64) -> UInt64? {
+        if let wait = wait(fullAt: bucket, fill, now: now) { return wait }
+        bucket = max(bucket, now) &+ interval
+        return nil
+    }
+
     /// Takes tokens that may not be there: the bucket then owes them, and gives none before they
     /// have flowed in.
     package func owe(_ count: Int, to bucket: borrowing Atomic<UInt64>, now: UInt64) {

@@ -1,0 +1,249 @@
+/// All calls to Apple: those that wait, those under way, the tokens, and what was counted.
+///
+/// Its driver makes the calls, sets the timers and calls back who asked. It tells the book what
+/// happened, and performs the actions that it gets, in their order.
+package struct CallBook: Sendable {
+    package typealias Ticket = CallLine.Ticket
+
+    /// What the configuration says.
+    package struct Settings: Sendable {
+        package var credentials: [AppleCredential]
+        /// Whether the token of a call about a receipt stands behind the word Bearer.
+        package var writesBearer: Bool
+        package var hosts: [AppleHost: String]
+        package var limits: CallLine.Limits
+
+        package init(
+            credentials: [AppleCredential],
+            writesBearer: Bool,
+            hosts: [AppleHost: String],
+            limits: CallLine.Limits
+        ) {
+            self.credentials = credentials
+            self.writesBearer = writesBearer
+            self.hosts = hosts
+            self.limits = limits
+        }
+    }
+
+    package enum Action: Equatable, Sendable {
+        /// Make this call, and tell with ``answered(_:_:_:)``.
+        case send(Ticket, CallErrand)
+        /// Tell who asked; the ticket is forgotten.
+        case reply(Ticket, AppleReply)
+        /// Call ``woken(_:_:)`` in so many nanoseconds.
+        case wake(AppleHost, UInt64)
+        /// Tell operators.
+        case tell(CallNotice)
+    }
+
+    private struct Entry {
+        let call: AppleCall
+        let host: AppleHost
+        let credential: AppleCredential
+        let handedInAt: UInt64
+        /// The token that it was sent with; `nil` while it waits.
+        var token: ProviderToken?
+        var hasNewToken = false
+    }
+
+    private var settings: Settings
+    private var entries: [Ticket: Entry] = [:]
+    private var lines: [AppleHost: CallLine] = [:]
+    private var tokens: [AppleCredential: ProviderToken] = [:]
+    /// Hosts for which a wake-up is due.
+    private var wakes: Set<AppleHost> = []
+    private var pace = NoticePace()
+    private var isStopped = false
+    package private(set) var tally = AppleTally()
+
+    package init(_ settings: Settings) { self.settings = settings }
+
+    /// How the calls to each host stand that was ever called, in the order of metrics.
+    package var standing: [(host: AppleHost, line: CallLine)] {
+        AppleHost.all.compactMap { host in lines[host].map { (host, $0) } }
+    }
+
+    // MARK: Events
+
+    /// A call was handed in. The driver calls ``timeIsUp(_:_:)`` after its timeout.
+    package mutating func handedIn(
+        _ ticket: Ticket,
+        _ call: AppleCall,
+        _ now: CallMoment
+    ) -> [Action] {
+        let host = AppleHost(call.service.family, call.environment)
+        func refused(_ fault: AppleFault) -> [Action] {
+            let reply = AppleReply.unsent(fault)
+            tally.add(call, reply, nanoseconds: 0)
+            return [.reply(ticket, reply)]
+                + [pace.notice(call, reply, now: now.tick)].compactMap { $0.map(Action.tell) }
+        }
+        guard !isStopped else { return refused(.stopping) }
+        guard let credential = credential(of: call) else { return refused(.noCredential) }
+        guard settings.hosts[host] != nil else { return refused(.noHost) }
+        var line = lines[host] ?? CallLine(settings.limits)
+        let before = line.condition
+        let fault = line.offered(ticket, now: now.tick)
+        lines[host] = line
+        if let fault { return refused(fault) }
+        entries[ticket] = Entry(
+            call: call,
+            host: host,
+            credential: credential,
+            handedInAt: now.tick
+        )
+        return change(of: host, from: before) + advanced(host, now)
+    }
+
+    /// A call that was sent has its answer, or failed.
+    package mutating func answered(
+        _ ticket: Ticket,
+        _ reply: AppleReply,
+        _ now: CallMoment
+    ) -> [Action] {
+        // One whose time was up was told, and its answer comes late.
+        guard var entry = entries[ticket] else { return [] }
+        if case .answered(status: 401, _, _) = reply, !entry.hasNewToken, !isStopped,
+            settings.hosts[entry.host] != nil
+        {
+            // Another call may have made a new token meanwhile.
+            if tokens[entry.credential] == entry.token { tokens[entry.credential] = nil }
+            entry.hasNewToken = true
+            lines[entry.host]?.repeated(now: now.tick)
+            return [send(ticket, &entry, now)]
+        }
+        return ended(ticket, entry, reply, now)
+    }
+
+    /// A call's time is over.
+    package mutating func timeIsUp(_ ticket: Ticket, _ now: CallMoment) -> [Action] {
+        guard let entry = entries[ticket] else { return [] }
+        guard lines[entry.host]?.gaveUp(ticket, now: now.tick) == true else {
+            return ended(ticket, entry, .failed(.timeout), now)
+        }
+        return ended(ticket, entry, .unsent(.queueTimeout), now)
+    }
+
+    /// The time has passed that a ``Action/wake(_:_:)`` named.
+    package mutating func woken(_ host: AppleHost, _ now: CallMoment) -> [Action] {
+        wakes.remove(host)
+        return advanced(host, now)
+    }
+
+    /// The configuration was read again. Calls under way end as they began; a key that is the same
+    /// keeps its token.
+    package mutating func replaced(_ next: Settings, _ now: CallMoment) -> [Action] {
+        settings = next
+        tokens = tokens.filter { next.credentials.contains($0.key) }
+        var actions: [Action] = []
+        for host in AppleHost.all where lines[host] != nil {
+            lines[host]?.limits = next.limits
+            actions += advanced(host, now)
+        }
+        return actions
+    }
+
+    /// The gateway ends: nothing is called any more, and who waits is told.
+    package mutating func stopped(_ now: CallMoment) -> [Action] {
+        isStopped = true
+        for host in AppleHost.all { _ = lines[host]?.cleared(now: now.tick) }
+        return entries.sorted { $0.key < $1.key }.flatMap { ticket, entry in
+            let reply: AppleReply =
+                entry.token == nil ? .unsent(.stopping) : .failed(.stopping)
+            return ended(ticket, entry, reply, now)
+        }
+    }
+
+    // MARK: Steps
+
+    private func credential(of call: AppleCall) -> AppleCredential? {
+        guard let team = call.teamID else {
+            return settings.credentials.count == 1 ? settings.credentials.first : nil
+        }
+        return settings.credentials.first { $0.teamID == team }
+    }
+
+    /// Begins what may begin.
+    private mutating func advanced(_ host: AppleHost, _ now: CallMoment) -> [Action] {
+        var actions: [Action] = []
+        while let step = lines[host]?.next(now: now.tick) {
+            switch step {
+            case .begin(let ticket):
+                guard var entry = entries[ticket] else { continue }
+                actions.append(send(ticket, &entry, now))
+            case .wait(let pause):
+                if wakes.insert(host).inserted { actions.append(.wake(host, pause)) }
+                return actions
+            case .idle: return actions
+            }
+        }
+        return actions
+    }
+
+    private mutating func send(
+        _ ticket: Ticket,
+        _ entry: inout Entry,
+        _ now: CallMoment
+    ) -> Action {
+        let token = token(of: entry.credential, now)
+        entry.token = token
+        entries[ticket] = entry
+        let call = entry.call
+        let isBearer = call.service.family == .deviceCheck || settings.writesBearer
+        let passed = Duration.nanoseconds(Int64(clamping: now.tick &- entry.handedInAt))
+        return .send(
+            ticket,
+            CallErrand(
+                url: (settings.hosts[entry.host] ?? "") + call.service.path,
+                authorization: isBearer ? "Bearer \(token.text)" : token.text,
+                contentType: call.contentType,
+                content: call.body,
+                timeout: max(call.timeout - passed, .milliseconds(1)),
+                avoidsOldConnections: lines[entry.host]?.isDoubtful ?? false
+            )
+        )
+    }
+
+    private mutating func token(of credential: AppleCredential, _ now: CallMoment) -> ProviderToken
+    {
+        if let token = tokens[credential], token.isGood(at: now.wall) { return token }
+        let token = ProviderToken(credential, at: now.wall)
+        tokens[credential] = token
+        tally.addToken()
+        return token
+    }
+
+    private mutating func ended(
+        _ ticket: Ticket,
+        _ entry: Entry,
+        _ reply: AppleReply,
+        _ now: CallMoment
+    ) -> [Action] {
+        entries[ticket] = nil
+        tally.add(entry.call, reply, nanoseconds: now.tick &- entry.handedInAt)
+        var actions = [Action.reply(ticket, reply)]
+        if let notice = pace.notice(entry.call, reply, now: now.tick) {
+            actions.append(.tell(notice))
+        }
+        guard let outcome = CallOutcome(reply), var line = lines[entry.host] else {
+            return actions + advanced(entry.host, now)
+        }
+        let before = line.condition
+        let given = line.ended(ticket, outcome, now: now.tick, random: now.random)
+        lines[entry.host] = line
+        actions += change(of: entry.host, from: before)
+        for other in given {
+            guard let waiting = entries.removeValue(forKey: other) else { continue }
+            let refusal = AppleReply.unsent(.breakerOpen)
+            tally.add(waiting.call, refusal, nanoseconds: 0)
+            actions.append(.reply(other, refusal))
+        }
+        return actions + advanced(entry.host, now)
+    }
+
+    private func change(of host: AppleHost, from before: CallBreaker.Condition) -> [Action] {
+        guard let after = lines[host]?.condition, after != before else { return [] }
+        return [.tell(.breaker(host, after))]
+    }
+}

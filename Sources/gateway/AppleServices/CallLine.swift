@@ -1,0 +1,109 @@
+package import Verification
+
+/// The calls to one host: how many wait, how many are under way, and which may begin.
+///
+/// Its driver makes the calls and tells what became of them. Times are monotonic nanoseconds.
+package struct CallLine: Sendable {
+    /// What a call is called by here; its driver chooses, and never twice the same.
+    package typealias Ticket = UInt64
+
+    package struct Limits: Hashable, Sendable {
+        /// Calls under way at once.
+        package var concurrent: Int
+        /// Calls that wait.
+        package var queue: Int
+        /// Calls begun, on average.
+        package var rate: TokenRate
+
+        package init(concurrent: Int, queue: Int, rate: TokenRate) {
+            self.concurrent = concurrent
+            self.queue = queue
+            self.rate = rate
+        }
+    }
+
+    /// What to do next.
+    package enum Step: Equatable, Sendable {
+        /// Begin this call; then ask again.
+        case begin(Ticket)
+        /// Ask again in so many nanoseconds: the rate allows no call before.
+        case wait(UInt64)
+        /// Ask again when something has happened.
+        case idle
+    }
+
+    package var limits: Limits
+    private var waiting: [(ticket: Ticket, admission: CallBreaker.Admission)] = []
+    private var underWay: [Ticket: CallBreaker.Admission] = [:]
+    private var breaker = CallBreaker()
+    /// When the bucket of the rate is full.
+    private var fullAt: UInt64 = 0
+
+    package init(_ limits: Limits) { self.limits = limits }
+
+    package var waitingCount: Int { waiting.count }
+    package var underWayCount: Int { underWay.count }
+    package var condition: CallBreaker.Condition { breaker.condition }
+    package var isDoubtful: Bool { breaker.isDoubtful }
+
+    /// A call was handed in.
+    ///
+    /// - Returns: why it is not taken; `nil` when it waits now.
+    package mutating func offered(_ ticket: Ticket, now: UInt64) -> AppleFault? {
+        guard waiting.count < limits.queue else { return .queueFull }
+        let admission = breaker.asked(now: now)
+        guard admission != .refused else { return .breakerOpen }
+        waiting.append((ticket, admission))
+        return nil
+    }
+
+    /// The next thing to do.
+    package mutating func next(now: UInt64) -> Step {
+        guard let first = waiting.first, underWay.count < limits.concurrent else { return .idle }
+        if let pause = limits.rate.take(from: &fullAt, now: now) { return .wait(pause) }
+        waiting.removeFirst()
+        underWay[first.ticket] = first.admission
+        return .begin(first.ticket)
+    }
+
+    /// A call under way is made once more, with another token: it keeps its place.
+    package mutating func repeated(now: UInt64) {
+        // Where there is no token left, the next call waits a little less than it should.
+        _ = limits.rate.take(from: &fullAt, now: now)
+    }
+
+    /// A call's time ended while it waited; `false` when it is under way or unknown.
+    package mutating func gaveUp(_ ticket: Ticket, now: UInt64) -> Bool {
+        guard let index = waiting.firstIndex(where: { $0.ticket == ticket }) else { return false }
+        if waiting.remove(at: index).admission == .probe { breaker.probeDropped(now: now) }
+        return true
+    }
+
+    /// A call that was begun has ended.
+    ///
+    /// - Returns: calls that waited and are not made, since the host is left alone from now on.
+    package mutating func ended(
+        _ ticket: Ticket,
+        _ outcome: CallOutcome,
+        now: UInt64,
+        random: UInt64
+    ) -> [Ticket] {
+        guard let admission = underWay.removeValue(forKey: ticket) else { return [] }
+        switch outcome {
+        case .worked: breaker.succeeded(admission)
+        case .failed: breaker.failed(admission, now: now, random: random)
+        case .throttled(let pause):
+            breaker.throttled(admission, for: pause, now: now, random: random)
+        }
+        guard breaker.condition == .open else { return [] }
+        defer { waiting = [] }
+        return waiting.map(\.ticket)
+    }
+
+    /// All calls that wait are given up.
+    package mutating func cleared(now: UInt64) -> [Ticket] {
+        if waiting.contains(where: { $0.admission == .probe }) { breaker.probeDropped(now: now) }
+        defer { waiting = [] }
+        return waiting.map(\.ticket)
+    }
+}

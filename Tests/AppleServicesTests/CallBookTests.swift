@@ -1,0 +1,310 @@
+import Cryptography
+import KeyStore
+import Telemetry
+import Testing
+import Verification
+
+@testable import AppleServices
+
+/// Transcripts: what happens, and what is to be done.
+struct CallBookTests {
+    private static let first = AppleCredential(
+        teamID: "TEAM123456",
+        keyID: "ABC123DEFG",
+        key: P256PrivateKey()
+    )
+    private static let second = AppleCredential(
+        teamID: "TEAM654321",
+        keyID: "GFED321CBA",
+        key: P256PrivateKey()
+    )
+    private static let hosts: [AppleHost: String] = [
+        AppleHost(.receipts, .production): "https://r.test",
+        AppleHost(.deviceCheck, .production): "https://d.test",
+    ]
+
+    private static func book(
+        _ credentials: [AppleCredential] = [first],
+        concurrent: Int = 2,
+        queue: Int = 10,
+        perSecond: Int = 1_000,
+        writesBearer: Bool = false
+    ) -> CallBook {
+        CallBook(settings(credentials, concurrent, queue, perSecond, writesBearer))
+    }
+
+    private static func settings(
+        _ credentials: [AppleCredential] = [first],
+        _ concurrent: Int = 2,
+        _ queue: Int = 10,
+        _ perSecond: Int = 1_000,
+        _ writesBearer: Bool = false
+    ) -> CallBook.Settings {
+        CallBook.Settings(
+            credentials: credentials,
+            writesBearer: writesBearer,
+            hosts: hosts,
+            limits: CallLine.Limits(
+                concurrent: concurrent,
+                queue: queue,
+                rate: TokenRate(perSecond, burst: perSecond)
+            )
+        )
+    }
+
+    private static func at(_ seconds: Double, wall: Int64 = 1_800_000_000) -> CallMoment {
+        CallMoment(tick: UInt64(seconds * 1e9), wall: wall + Int64(seconds), random: 0)
+    }
+
+    private static func call(
+        _ service: AppleService = .receipts,
+        _ environment: KeyEnvironment = .production,
+        team: String? = nil
+    ) -> AppleCall {
+        AppleCall(
+            service: service,
+            environment: environment,
+            teamID: team,
+            body: [1],
+            contentType: "text/plain",
+            timeout: .seconds(10)
+        )
+    }
+
+    private static func answer(_ status: Int, retryAfter: Int? = nil) -> AppleReply {
+        .answered(status: status, retryAfter: retryAfter, body: [])
+    }
+
+    /// The calls among the actions.
+    private static func errands(_ actions: [CallBook.Action]) -> [CallErrand] {
+        actions.compactMap { if case .send(_, let errand) = $0 { errand } else { nil } }
+    }
+
+    /// The replies among them.
+    private static func replies(_ actions: [CallBook.Action]) -> [AppleReply] {
+        actions.compactMap { if case .reply(_, let reply) = $0 { reply } else { nil } }
+    }
+
+    @Test func `one token serves many calls until fifty minutes are over`() {
+        var book = Self.book(concurrent: 64)
+        var authorizations: [String] = []
+        for ticket in 1...20 as ClosedRange<UInt64> {
+            let actions = book.handedIn(ticket, Self.call(), Self.at(Double(ticket) * 149))
+            authorizations += Self.errands(actions).map(\.authorization)
+            _ = book.answered(ticket, Self.answer(200), Self.at(Double(ticket) * 149))
+        }
+        #expect(Set(authorizations).count == 1)
+        #expect(book.tally.tokens == 1)
+        let later = Self.errands(book.handedIn(21, Self.call(), Self.at(149 + 3_000)))
+        #expect(later.map(\.authorization) != [authorizations[0]])
+        #expect(book.tally.tokens == 2)
+    }
+
+    @Test func `a clock that is set back makes a new token`() {
+        var book = Self.book()
+        _ = book.handedIn(1, Self.call(), Self.at(0))
+        _ = book.handedIn(2, Self.call(), Self.at(1, wall: 1_799_000_000))
+        #expect(book.tally.tokens == 2)
+    }
+
+    @Test func `DeviceCheck always has Bearer, receipts only where they are to`() {
+        for writesBearer in [false, true] {
+            var book = Self.book(writesBearer: writesBearer)
+            let receipt = Self.errands(book.handedIn(1, Self.call(), Self.at(0)))[0]
+            #expect(receipt.authorization.hasPrefix("Bearer ") == writesBearer)
+            #expect(receipt.url == "https://r.test/v1/attestationData")
+            let query = Self.errands(book.handedIn(2, Self.call(.queryBits), Self.at(0)))[0]
+            #expect(query.authorization.hasPrefix("Bearer "))
+            #expect(query.url == "https://d.test/v1/query_two_bits")
+        }
+    }
+
+    @Test func `a 401 makes one new token and one more call, then it is told`() {
+        var book = Self.book()
+        let first = Self.errands(book.handedIn(1, Self.call(), Self.at(0)))[0]
+        let again = book.answered(1, Self.answer(401), Self.at(1))
+        #expect(Self.replies(again) == [])
+        let second = Self.errands(again)[0]
+        #expect(second.authorization != first.authorization)
+        #expect(second.content == first.content)
+        #expect(second.timeout == .seconds(9))
+        let end = book.answered(1, Self.answer(401), Self.at(2))
+        #expect(Self.errands(end) == [])
+        #expect(Self.replies(end) == [Self.answer(401)])
+        #expect(book.tally.tokens == 2)
+    }
+
+    @Test func `calls that are refused together share the new token`() {
+        var book = Self.book(concurrent: 8)
+        for ticket in 1...8 as ClosedRange<UInt64> {
+            _ = book.handedIn(ticket, Self.call(), Self.at(0))
+        }
+        var authorizations: Set<String> = []
+        for ticket in 1...8 as ClosedRange<UInt64> {
+            let again = book.answered(ticket, Self.answer(401), Self.at(1))
+            authorizations.formUnion(Self.errands(again).map(\.authorization))
+        }
+        #expect(authorizations.count == 1)
+        #expect(book.tally.tokens == 2)
+    }
+
+    @Test func `the team's own key signs, and without a team only one key is clear`() {
+        var book = Self.book([Self.first, Self.second])
+        #expect(
+            Self.replies(book.handedIn(1, Self.call(), Self.at(0))) == [.unsent(.noCredential)]
+        )
+        let named = Self.call(team: Self.second.teamID)
+        #expect(Self.errands(book.handedIn(2, named, Self.at(0))).count == 1)
+        let unknown = Self.call(team: "TEAM000000")
+        #expect(
+            Self.replies(book.handedIn(3, unknown, Self.at(0))) == [.unsent(.noCredential)]
+        )
+        var none = Self.book([])
+        #expect(
+            Self.replies(none.handedIn(1, Self.call(), Self.at(0))) == [.unsent(.noCredential)]
+        )
+    }
+
+    @Test func `a key of a test authority is called about where a host for it is named`() {
+        var book = Self.book()
+        #expect(
+            Self.replies(book.handedIn(1, Self.call(.receipts, .test), Self.at(0)))
+                == [.unsent(.noHost)]
+        )
+    }
+
+    @Test func `two calls are under way at once, ten wait, and the next one is not taken`() {
+        var book = Self.book()
+        for ticket in 1...12 as ClosedRange<UInt64> {
+            let actions = book.handedIn(ticket, Self.call(), Self.at(0))
+            #expect(Self.errands(actions).count == (ticket <= 2 ? 1 : 0))
+        }
+        #expect(
+            Self.replies(book.handedIn(13, Self.call(), Self.at(0))) == [.unsent(.queueFull)]
+        )
+        // The other service has a line of its own.
+        #expect(Self.errands(book.handedIn(14, Self.call(.queryBits), Self.at(0))).count == 1)
+        let actions = book.answered(1, Self.answer(200), Self.at(1))
+        #expect(Self.errands(actions).count == 1)
+        #expect(book.standing.map(\.line.waitingCount) == [9, 0])
+    }
+
+    @Test func `the rate holds calls back, and one wake-up is asked for`() {
+        var book = Self.book(concurrent: 64, perSecond: 2)
+        var wakes = 0
+        for ticket in 1...5 as ClosedRange<UInt64> {
+            let actions = book.handedIn(ticket, Self.call(), Self.at(0))
+            wakes += actions.count { if case .wake = $0 { true } else { false } }
+        }
+        #expect(wakes == 1)
+        let host = AppleHost(.receipts, .production)
+        #expect(Self.errands(book.woken(host, Self.at(0.5))).count == 1)
+        #expect(Self.errands(book.woken(host, Self.at(1))).count == 1)
+        #expect(Self.errands(book.woken(host, Self.at(1.5))).count == 1)
+        #expect(Self.errands(book.woken(host, Self.at(2))).count == 0)
+    }
+
+    @Test func `a call that waits too long was not sent, and one under way has an unknown end`() {
+        var book = Self.book(concurrent: 1)
+        _ = book.handedIn(1, Self.call(), Self.at(0))
+        _ = book.handedIn(2, Self.call(), Self.at(0))
+        #expect(Self.replies(book.timeIsUp(2, Self.at(10))) == [.unsent(.queueTimeout)])
+        #expect(Self.replies(book.timeIsUp(1, Self.at(10))) == [.failed(.timeout)])
+        // Late news is dropped.
+        #expect(book.answered(1, Self.answer(200), Self.at(11)) == [])
+        #expect(book.timeIsUp(1, Self.at(12)) == [])
+    }
+
+    @Test func `when the host is left alone, calls that wait are told at once, each once`() {
+        var book = Self.book(concurrent: 1)
+        for ticket in 1...8 as ClosedRange<UInt64> {
+            _ = book.handedIn(ticket, Self.call(), Self.at(0))
+        }
+        var replies: [AppleReply] = []
+        for ticket in 1...5 as ClosedRange<UInt64> {
+            replies += Self.replies(book.answered(ticket, .failed(.timeout), Self.at(1)))
+        }
+        #expect(replies.filter { $0 == .failed(.timeout) }.count == 5)
+        #expect(replies.filter { $0 == .unsent(.breakerOpen) }.count == 3)
+        #expect(
+            Self.replies(book.handedIn(9, Self.call(), Self.at(1.5))) == [.unsent(.breakerOpen)]
+        )
+        // After the pause one call tries, on a new connection, and its success lets all in.
+        let probe = Self.errands(book.handedIn(10, Self.call(), Self.at(3)))
+        #expect(probe.map(\.avoidsOldConnections) == [true])
+        #expect(
+            Self.replies(book.handedIn(11, Self.call(), Self.at(3))) == [.unsent(.breakerOpen)]
+        )
+        _ = book.answered(10, Self.answer(200), Self.at(3))
+        let next = Self.errands(book.handedIn(12, Self.call(), Self.at(3)))
+        #expect(next.map(\.avoidsOldConnections) == [false])
+    }
+
+    @Test func `a 429 leaves the host alone for as long as Apple asks`() {
+        var book = Self.book()
+        _ = book.handedIn(1, Self.call(), Self.at(0))
+        _ = book.answered(1, Self.answer(429, retryAfter: 30), Self.at(0))
+        #expect(
+            Self.replies(book.handedIn(2, Self.call(), Self.at(29))) == [.unsent(.breakerOpen)]
+        )
+        #expect(Self.errands(book.handedIn(3, Self.call(), Self.at(31))).count == 1)
+    }
+
+    @Test func `a stop tells all, and nothing is called after it`() {
+        var book = Self.book(concurrent: 1)
+        _ = book.handedIn(1, Self.call(), Self.at(0))
+        _ = book.handedIn(2, Self.call(), Self.at(0))
+        let actions = book.stopped(Self.at(1))
+        #expect(Self.replies(actions) == [.failed(.stopping), .unsent(.stopping)])
+        #expect(Self.errands(actions) == [])
+        #expect(
+            Self.replies(book.handedIn(3, Self.call(), Self.at(1))) == [.unsent(.stopping)]
+        )
+        #expect(book.answered(1, Self.answer(401), Self.at(2)) == [])
+    }
+
+    @Test func `a reload keeps the token of a key that stays, and forgets another's`() {
+        var book = Self.book()
+        let before = Self.errands(book.handedIn(1, Self.call(), Self.at(0)))[0]
+        _ = book.replaced(Self.settings([Self.first, Self.second]), Self.at(1))
+        let named = Self.call(team: Self.first.teamID)
+        let after = Self.errands(book.handedIn(2, named, Self.at(1)))[0]
+        #expect(after.authorization == before.authorization)
+        _ = book.replaced(Self.settings([Self.second]), Self.at(2))
+        _ = book.answered(1, Self.answer(200), Self.at(2))
+        _ = book.replaced(Self.settings([Self.first]), Self.at(3))
+        _ = book.answered(2, Self.answer(200), Self.at(3))
+        let last = Self.errands(book.handedIn(3, Self.call(), Self.at(3)))[0]
+        #expect(last.authorization != before.authorization)
+    }
+
+    @Test func `ends that are alike are told once a minute, with how many were not`() {
+        var book = Self.book()
+        var notices: [CallNotice] = []
+        for ticket in 1...4 as ClosedRange<UInt64> {
+            let time = Self.at(ticket == 4 ? 61 : Double(ticket))
+            _ = book.handedIn(ticket, Self.call(), time)
+            let actions = book.answered(ticket, Self.answer(404), time)
+            notices += actions.compactMap { if case .tell(let notice) = $0 { notice } else { nil } }
+        }
+        #expect(
+            notices == [
+                .ended(.receipts, .production, .status(404), untold: 0),
+                .ended(.receipts, .production, .status(404), untold: 2),
+            ]
+        )
+    }
+
+    @Test func `every end is counted by service, environment and status`() {
+        var book = Self.book()
+        for (ticket, status) in [200, 200, 404].enumerated() {
+            _ = book.handedIn(UInt64(ticket), Self.call(), Self.at(0))
+            _ = book.answered(UInt64(ticket), Self.answer(status), Self.at(1))
+        }
+        _ = book.handedIn(9, Self.call(.queryBits, .test), Self.at(0))
+        let counted = book.tally.sortedEnds.map { "\($0.end.service) \($0.end.status) \($0.count)" }
+        #expect(counted == ["queryBits no-host 1", "receipts 200 2", "receipts 404 1"])
+        #expect(book.tally.durations[.receipts]?.count == 3)
+        #expect(book.tally.durations[.deviceCheck] == nil)
+    }
+}
