@@ -47,6 +47,7 @@ let key: [Target.Dependency] = ["Cryptography", "DeviceKey"]
 let policy: [Target.Dependency] =
     object + ["ByteCoding", "HTTPWire", "JSONText", "RequestBinding", "Rules"]
 let verdict: [Target.Dependency] = ["Challenges", "Sessions", "Verification", "KeyStore"]
+let apple: [Target.Dependency] = ["AppleServices", "KeyStore"]
 let sockets: [Target.Dependency] = ["TLSSession", "Telemetry", "Lanes"]
 let device: [Target.Dependency] = [
     "AppAttest", "StrictCBOR", "StrictDER", "Cryptography", "ByteCoding", "JSONText",
@@ -262,6 +263,8 @@ let package = Package(
 
         // Sources/net: sockets.
         .bridge("CLinux", in: "net"),
+        .bridge("CCurl", in: "net", links: ["curl"]),
+        .part("HTTPSCalls", in: "net", uses: ["CCurl"]),
         .part("TLSSession", in: "net", uses: ["COpenSSL"]),
         .part("Lanes", in: "net", uses: ["CLinux", "TLSSession"]),
 
@@ -312,6 +315,7 @@ let package = Package(
 
         // Sources/tools: for tests, demonstration and load. Never linked into the gateway.
         .part("SoftwareAuthenticator", in: "tools", uses: device),
+        .part("AppleStandIn", in: "tools", uses: device + apple + sockets + stand),
         .part("LoadGenerator", in: "tools", uses: policy + sockets + load),
         .program("portcullis-demo", in: "tools", uses: policy + commands + stand + app),
         .program("portcullis-load", in: "tools", uses: policy + sockets + client),
@@ -356,6 +360,7 @@ let package = Package(
         .tests("SQLiteKeyStore", uses: policy + verdict + ["KeyCatalog", "TestSupport", grdb]),
         .tests("ConfigurationReading", uses: policy + ["Verification"]),
         .tests("TLSSession"),
+        .tests("HTTPSCalls", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
         .tests("Lanes"),
         .tests("Origins"),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),

@@ -13,6 +13,8 @@ enum Held {
             "touched on the control queue, as its maker sees to",
         "Sources/keys/SQLiteKeyStore/ChangeWatch.swift":
             "Dispatch's sources, set once by the thread that makes the store",
+        "Sources/net/HTTPSCalls/HTTPSCalls.swift":
+            "touched on its queue by the one loop, or under its lock",
         "Sources/net/TLSSession/TLSContext.swift": "an SSL_CTX that nobody changes any more",
         "Sources/net/Lanes/Lane.swift": "confined to its queue, which every entry checks",
         "Sources/net/Lanes/LaneBound.swift": "reached on its lane only, which every access checks",
@@ -71,6 +73,7 @@ enum Held {
 
     /// Modules that only these targets import.
     static let owners: [String: Set<String>] = [
+        "CCurl": ["HTTPSCalls"],
         "COpenSSL": ["Cryptography", "TLSSession"],
         "GRDB": ["SQLiteKeyStore"],
         "Yams": ["ConfigurationReading"],

@@ -1,0 +1,61 @@
+/// What is answered.
+struct StandInAnswer {
+    var status: Int
+    var retryAfter: Int?
+    var contentType = "text/plain"
+    var body: [UInt8]
+
+    init(_ status: Int, _ text: String = "") {
+        self.status = status
+        body = Array(text.utf8)
+    }
+
+    /// The answer as bytes on the wire.
+    var bytes: [UInt8] {
+        let retry = retryAfter.map { "Retry-After: \($0)\r\n" } ?? ""
+        let head =
+            "HTTP/1.1 \(status) -\r\n\(retry)Content-Type: \(contentType)\r\n"
+            + "Content-Length: \(body.count)\r\n\r\n"
+        // These have no content and no length (RFC 9110 §8.6, §15.4.5).
+        guard status != 304, status != 204 else {
+            return Array("HTTP/1.1 \(status) -\r\n\(retry)\r\n".utf8)
+        }
+        return Array(head.utf8) + body
+    }
+}
+
+/// A request, as far as it is looked at.
+struct StandInRequest {
+    let method: String
+    let path: String
+    let fields: [(name: String, value: String)]
+    var body: [UInt8] = []
+    let bodyCount: Int
+
+    /// The value of a field; `nil` when it is absent.
+    subscript(name: String) -> String? {
+        fields.first { $0.name.lowercased() == name.lowercased() }?.value
+    }
+
+    /// Reads a head without its blank line; `nil` when it is none of a request with a length.
+    ///
+    /// Good enough for a client that we know. What a proxy has to beware of is in HTTPWire.
+    init?(head: [UInt8]) {
+        // By bytes: a carriage return and a line feed are one Character.
+        let lines = head.split(separator: UInt8(ascii: "\n")).map { line in
+            String(decoding: line.filter { $0 != UInt8(ascii: "\r") }, as: UTF8.self)
+        }
+        let words = (lines.first ?? "").split(separator: " ")
+        guard words.count == 3 else { return nil }
+        method = String(words[0])
+        path = String(words[1])
+        fields = lines.dropFirst().compactMap { line in
+            let parts = line.split(separator: ":", maxSplits: 1)
+            guard parts.count == 2 else { return nil }
+            return (String(parts[0]), String(parts[1].drop { $0 == " " }))
+        }
+        let length = fields.first { $0.name.lowercased() == "content-length" }?.value ?? "0"
+        guard let count = Int(length), (0...(1 << 20)).contains(count) else { return nil }
+        bodyCount = count
+    }
+}

@@ -1,0 +1,102 @@
+import AppleServices
+import Lanes
+import TLSSession
+
+/// A connection to the stand-in: one request after the other.
+final class StandInConnection: Connection {
+    private unowned let standIn: StandInServer
+    private let host: AppleHost
+    private var inbox: [UInt8] = []
+    private var request: StandInRequest?
+    /// What is sent when the deadline has passed.
+    private var delayed: [UInt8]?
+    /// Called once it is closed.
+    var ended: (() -> Void)?
+
+    init(
+        _ descriptor: Int32,
+        _ peer: SocketAddress,
+        _ session: TLSSession,
+        of standIn: StandInServer,
+        _ host: AppleHost,
+        on lane: Lane
+    ) {
+        self.standIn = standIn
+        self.host = host
+        super.init(
+            descriptor: descriptor,
+            peer: peer,
+            isConnecting: false,
+            tls: session,
+            on: lane
+        )
+    }
+
+    override func close() {
+        super.close()
+        let told = ended
+        ended = nil
+        told?()
+    }
+
+    override func inputReady() {
+        while !isClosed {
+            switch read() {
+            case .octets(let octets):
+                inbox.append(contentsOf: octets)
+                // A client that we know sends no more than this.
+                guard inbox.count <= 2 << 20 else { return reset() }
+                serve()
+            case .wouldBlock: return
+            case .ended, .failed: return close()
+            }
+        }
+    }
+
+    override func outputFailed() { close() }
+
+    override func deadlinePassed() {
+        guard let delayed else { return }
+        self.delayed = nil
+        send(delayed)
+    }
+
+    private func serve() {
+        if request == nil {
+            let blank = Array("\r\n\r\n".utf8)
+            let starts = inbox.indices.dropLast(3)
+            guard let end = starts.first(where: { inbox[$0...].starts(with: blank) }) else {
+                return
+            }
+            request = StandInRequest(head: Array(inbox[..<end]))
+            inbox.removeFirst(end + 4)
+            guard request != nil else { return reset() }
+        }
+        guard var whole = request, inbox.count >= whole.bodyCount else { return }
+        whole.body = Array(inbox.prefix(whole.bodyCount))
+        inbox.removeFirst(whole.bodyCount)
+        request = nil
+        answer(whole)
+    }
+
+    private func answer(_ request: StandInRequest) {
+        let (play, answer) = standIn.answer(request, at: host, tick: lane.now)
+        switch play {
+        case .hang: break
+        case .garbage: send(Array("\u{1}\u{2} this is no HTTP\r\n\r\n".utf8))
+        case .cut:
+            send(Array("HTTP/1.1 200 -\r\nContent-Length: 1000\r\n\r\nhalf".utf8))
+            shutDownOutput()
+            close()
+        case .slow(let milliseconds):
+            delayed = answer.bytes
+            setDeadline(milliseconds: milliseconds)
+        case .proper, .status, .long, .receipt, .receiptOfAttestation, .receiptAsSent:
+            send(answer.bytes)
+        }
+    }
+
+    private func send(_ bytes: [UInt8]) {
+        if case .failed = write(bytes.span) { close() }
+    }
+}

@@ -1,0 +1,90 @@
+import AppleServices
+import Cryptography
+import Lanes
+
+extension StandInServer {
+    /// Decides about a request, and notes it.
+    func answer(
+        _ request: StandInRequest,
+        at host: AppleHost,
+        tick: UInt64
+    ) -> (play: StandInPlay, answer: StandInAnswer) {
+        let time = now()
+        let service = AppleService.allCases.first {
+            $0.family == host.family && $0.path == request.path
+        }
+        return change { state in
+            let token = state.tokens.token(request["Authorization"], host.family)
+            let play = service.map { Self.play($0, &state) } ?? .proper
+            let answer = Self.answer(request, host, service, token, play, &state, time)
+            state.calls.add(
+                StandInCalls.Sighting(
+                    host: host,
+                    path: request.path,
+                    service: service,
+                    authorization: request["Authorization"],
+                    contentType: request["Content-Type"],
+                    time: time,
+                    tick: tick,
+                    status: play.isSilent ? nil : answer.status
+                ),
+                token: token
+            )
+            return (play, answer)
+        }
+    }
+
+    private static func play(_ service: AppleService, _ state: inout State) -> StandInPlay {
+        guard var next = state.next[service], !next.isEmpty else {
+            return state.always[service] ?? .proper
+        }
+        defer { state.next[service] = next }
+        return next.removeFirst()
+    }
+
+    private static func answer(
+        _ request: StandInRequest,
+        _ host: AppleHost,
+        _ service: AppleService?,
+        _ token: String?,
+        _ play: StandInPlay,
+        _ state: inout State,
+        _ time: UnixTime
+    ) -> StandInAnswer {
+        switch play {
+        case .status(let status, let retryAfter, let body):
+            var answer = StandInAnswer(status, body)
+            answer.retryAfter = retryAfter
+            return answer
+        case .long(let count): return StandInAnswer(200, String(repeating: "A", count: count))
+        case .proper, .slow, .hang, .garbage, .cut, .receipt, .receiptOfAttestation,
+            .receiptAsSent:
+            break
+        }
+        guard let service else { return StandInAnswer(404, "Not Found") }
+        guard request.method == "POST" else { return StandInAnswer(405, "Method Not Allowed") }
+        guard let token else {
+            return StandInAnswer(
+                service.family == .receipts ? 401 : 400,
+                "Missing or badly formatted authorization token"
+            )
+        }
+        guard state.tokens.accepts(token, at: time) else {
+            return StandInAnswer(401, "Unable to verify authorization token")
+        }
+        guard service == .receipts else {
+            return state.bits.answer(service, request.body, at: host, time)
+        }
+        return state.receipts.answer(request.body, at: host, play, time)
+    }
+}
+
+extension StandInPlay {
+    /// Whether no answer in HTTP is sent.
+    fileprivate var isSilent: Bool {
+        switch self {
+        case .hang, .garbage, .cut: true
+        case .proper, .slow, .status, .long, .receipt, .receiptOfAttestation, .receiptAsSent: false
+        }
+    }
+}

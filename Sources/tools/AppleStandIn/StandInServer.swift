@@ -1,0 +1,175 @@
+import AppAttest
+package import AppleServices
+package import Cryptography
+import Foundation
+import Lanes
+package import SoftwareAuthenticator
+import Synchronization
+import TLSSession
+
+/// Apple's services on this machine.
+package final class StandInServer: Sendable {
+    /// Why there is none.
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+    }
+
+    struct State {
+        var always: [AppleService: StandInPlay] = [:]
+        var next: [AppleService: [StandInPlay]] = [:]
+        var tokens = TokenCheck()
+        var receipts = ReceiptDesk()
+        var bits = BitDesk()
+        var calls = StandInCalls()
+    }
+
+    /// The authority of the certificates, in PEM: what `apple.roots` names.
+    package let rootFile: String
+    /// Where each host listens.
+    package let ports: [AppleHost: UInt16]
+    let now: @Sendable () -> UnixTime
+    private let state = Mutex(State())
+    private let changed = NSCondition()
+    private let lane: Lane
+    private let bound: LaneBound<Listeners>
+
+    private final class Listeners {
+        var all: [Listener] = []
+        var connections: [ObjectIdentifier: StandInConnection] = [:]
+    }
+
+    /// Begins to serve on ports that the system chooses.
+    ///
+    /// - folder: where the certificates are written; it exists.
+    /// - now: its clock. Receipts are dated by it, and tokens judged.
+    package init(
+        folder: String,
+        now: @escaping @Sendable () -> UnixTime = {
+            UnixTime(seconds: Int64(Date().timeIntervalSince1970))
+        }
+    ) throws {
+        self.now = now
+        let files = try StandInCertificates(folder: folder)
+        rootFile = files.root
+        let tls = try TLSContext(serverCertificateChain: files.chain, key: files.key)
+        lane = try Lane(number: 0)
+        let listeners = Listeners()
+        bound = LaneBound(listeners, on: lane)
+        var ports: [AppleHost: UInt16] = [:]
+        var sockets: [(host: AppleHost, descriptor: Int32)] = []
+        for host in AppleHost.all {
+            guard let address = SocketAddress(ip: "127.0.0.1", port: 0) else {
+                throw Failure(description: "no loopback address")
+            }
+            let descriptor = try Listener.open(address)
+            ports[host] = Listener.boundAddress(descriptor).port
+            sockets.append((host, descriptor))
+        }
+        self.ports = ports
+        lane.start()
+        lane.perform { [self, sockets] in
+            for socket in sockets { listen(socket.descriptor, socket.host, tls) }
+        }
+    }
+
+    private func listen(_ descriptor: Int32, _ host: AppleHost, _ tls: TLSContext) {
+        let listeners = bound.value
+        let listener = Listener(descriptor: descriptor, on: lane)
+        listener.accepted = { [unowned self, unowned listeners] descriptor, peer in
+            guard let session = try? TLSSession(accepting: tls) else {
+                return Connection.discard(descriptor)
+            }
+            let connection = StandInConnection(descriptor, peer, session, of: self, host, on: lane)
+            guard (try? lane.register(connection)) != nil else { return connection.close() }
+            let name = ObjectIdentifier(connection)
+            listeners.connections[name] = connection
+            connection.ended = { [unowned listeners] in
+                listeners.connections.removeValue(forKey: name)
+            }
+        }
+        guard (try? listener.start()) != nil else { return }
+        listeners.all.append(listener)
+    }
+
+    /// Ends it: connections are cut, and no more are taken.
+    package func stop() {
+        lane.perform { [self] in
+            let listeners = bound.value
+            for listener in listeners.all { listener.close() }
+            for connection in listeners.connections.values { connection.reset() }
+            listeners.all = []
+            listeners.connections = [:]
+        }
+    }
+
+    // MARK: What it knows
+
+    /// The section `apple.hosts` of a configuration that calls it.
+    package var hostSettings: String {
+        AppleHost.all.map { "\($0.key): \"https://localhost:\(ports[$0] ?? 0)\"" }
+            .joined(separator: ", ")
+    }
+
+    /// Knows a team: its tokens are good.
+    package func add(_ team: StandInTeam) { change { $0.tokens.add(team) } }
+
+    /// Refuses every token that it has seen so far, as Apple does after an hour.
+    package func refuseTokensSoFar() { change { $0.tokens.refuseAllSeen() } }
+
+    /// How tokens of calls about receipts have to stand. Default: alone.
+    package func wantBearerOfReceipts(_ isWanted: Bool) {
+        change { $0.tokens.receiptsHaveBearer = isWanted }
+    }
+
+    /// Knows a key: its receipts are exchanged for newer ones with this metric.
+    package func add(_ key: SoftwareKey, riskMetric: UInt32) {
+        change { $0.receipts.add(key, riskMetric) }
+    }
+
+    /// Has nothing any more for a key: 404.
+    package func forget(_ key: SoftwareKey) { change { $0.receipts.forget(key) } }
+
+    /// The bits of a device; `nil` when they were never set.
+    package func bits(of device: String) -> (bit0: Bool, bit1: Bool)? {
+        state.withLock { $0.bits[device] }
+    }
+
+    /// Sets the bits of a device.
+    package func setBits(of device: String, _ bit0: Bool, _ bit1: Bool) {
+        change { $0.bits.set(device, bit0, bit1, at: now()) }
+    }
+
+    // MARK: The script
+
+    /// What is done with the next calls of a service; after them, as ``always(_:_:)`` says.
+    package func next(_ service: AppleService, _ plays: StandInPlay...) {
+        change { $0.next[service, default: []] += plays }
+    }
+
+    /// What is done with all calls of a service that no script is for.
+    package func always(_ service: AppleService, _ play: StandInPlay) {
+        change { $0.always[service] = play }
+    }
+
+    // MARK: What was seen
+
+    /// What was called so far.
+    package var calls: StandInCalls { state.withLock { $0.calls } }
+
+    /// Waits until this holds of what was called; whether it did within ten seconds.
+    package func wait(until isTrue: (StandInCalls) -> Bool) -> Bool {
+        let deadline = Date(timeIntervalSinceNow: 10)
+        return changed.withLock {
+            while !isTrue(calls) {
+                guard changed.wait(until: deadline) else { return isTrue(calls) }
+            }
+            return true
+        }
+    }
+
+    func change<Value>(_ body: (inout sending State) -> sending Value) -> sending Value {
+        let value = state.withLock(body)
+        changed.withLock { changed.broadcast() }
+        return value
+    }
+}
