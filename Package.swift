@@ -55,8 +55,8 @@ let device: [Target.Dependency] = [
 ]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Lanes"]
 let process: [Target.Dependency] = [
-    "AppleServices", "ConfigurationReading", "KeyCatalog", "Origins", "Proxy", "SQLiteKeyStore",
-    "Services", logging,
+    "AppleServices", "ConfigurationReading", "HTTPSCalls", "KeyCatalog", "Origins", "Proxy",
+    "SQLiteKeyStore", "Services", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
@@ -289,7 +289,7 @@ let package = Package(
         .part(
             "ConfigurationReading",
             in: "gateway",
-            uses: policy + ["DeviceKey", "KeyStore", "Services", "Sessions", "Verification", yams]
+            uses: policy + apple + ["DeviceKey", "Services", "Sessions", "Verification", yams]
         ),
         .part("AppleServices", in: "gateway", uses: policy + verdict + ["Telemetry"]),
         .part("Gateway", in: "gateway", uses: policy + verdict + sockets + process + ["CLinux"]),
@@ -358,7 +358,7 @@ let package = Package(
         .tests("Sessions", uses: object + stand + ["DeviceKey", "RequestBinding"]),
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
         .tests("SQLiteKeyStore", uses: policy + verdict + ["KeyCatalog", "TestSupport", grdb]),
-        .tests("ConfigurationReading", uses: policy + ["Verification"]),
+        .tests("ConfigurationReading", uses: policy + apple + ["Verification"]),
         .tests("TLSSession"),
         .tests("HTTPSCalls", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
         .tests("Lanes"),
@@ -383,7 +383,8 @@ let package = Package(
         ),
         .scenarios(
             "EnforcementScenarios",
-            uses: policy + commands + stand + ["CLinux", "LoopbackKit", "TestSupport", grdb]
+            uses: policy + commands + stand
+                + ["AppleServices", "AppleStandIn", "CLinux", "LoopbackKit", "TestSupport", grdb]
         ),
     ],
     swiftLanguageModes: [.v6]

@@ -15,6 +15,7 @@ extension ConfigurationDraft {
         requireApps(rules)
         let apps = validatedApps(files: files)
         validateStore(hasApps: !apps.isEmpty, files: files)
+        let apple = apple.validated(folder: folder, files: files, log: reader.log)
         if let addressSource, trustedProxies.isEmpty {
             reader.log.error(
                 reader.place(of: "client_address"),
@@ -39,6 +40,7 @@ extension ConfigurationDraft {
             challenges: challenges,
             sessions: sessions,
             enrolment: enrolment,
+            apple: apple,
             trustedProxies: trustedProxies.map(\.value),
             addressSource: addressSource?.value ?? .xForwardedFor,
             timeouts: timeouts,

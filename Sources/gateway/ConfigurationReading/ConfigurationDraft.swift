@@ -35,9 +35,8 @@ struct ConfigurationDraft {
 
     static let keys = [
         "listen", "admin", "lanes", "origins", "apps", "store", "challenges", "sessions",
-        "enrolment", "trusted_proxies", "client_address", "timeouts", "limits", "log", "process",
-        "endpoints",
-        "spill_folder", "default", "rules",
+        "enrolment", "apple", "trusted_proxies", "client_address", "timeouts", "limits", "log",
+        "process", "endpoints", "spill_folder", "default", "rules",
     ]
 
     let folder: String
@@ -51,6 +50,7 @@ struct ConfigurationDraft {
     let challenges: ChallengeSettings
     let sessions: SessionSettings
     let enrolment: EnrolmentSettings
+    let apple: AppleDraft
     let trustedProxies: [Located<IPNetwork>]
     let addressSource: Located<ClientAddress.Source>?
     let timeouts: TimeoutSettings
@@ -83,6 +83,7 @@ struct ConfigurationDraft {
         challenges = ChallengeSettings(reader.node("challenges"), log: log)
         sessions = SessionSettings(reader.node("sessions"), log: log)
         enrolment = EnrolmentSettings(reader.node("enrolment"), log: log)
+        apple = AppleDraft(reader.node("apple"), log: log)
         trustedProxies =
             reader.list(
                 "trusted_proxies",

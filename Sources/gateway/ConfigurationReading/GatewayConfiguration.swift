@@ -20,6 +20,7 @@ package struct GatewayConfiguration: Sendable {
     package let challenges: ChallengeSettings
     package let sessions: SessionSettings
     package let enrolment: EnrolmentSettings
+    package let apple: AppleSettings
     /// `trusted_proxies`: whose word about the client's address is taken. Default: nobody's.
     package let trustedProxies: [IPNetwork]
     /// `client_address`: the field those proxies write. Default x-forwarded-for.

@@ -9,6 +9,7 @@
 //   LogOutputs, LogWriter    lines on their way to files, standard output and standard error
 //   StandardStreams          descriptors 0 to 2, safe to use
 //   SignalWatch              TERM, INT and QUIT drain, HUP reloads, USR1 opens the log again
+//   AppleDesk                makes the calls to Apple's services, on a queue of its own
 //   PortHolder               which process has a port that is to be listened on
 //   ProcessUser              the user that a process changes to after root has started it
 //   ProcessMemory            no core files, no looks into the memory

@@ -69,6 +69,7 @@ extension GatewayServer: AdminSource {
         snapshot.unknownServers = servers.unknown(configuration)
         snapshot.serverCount = configuration.origins.reduce(0) { $0 + $1.servers.count }
         snapshot.openSessions = sessions.count(now: wallSeconds)
+        snapshot.apple = appleFacts
         snapshot.held = HeldFacts(memoryBytes: held.memoryBytes, diskBytes: held.diskBytes)
         return snapshot
     }

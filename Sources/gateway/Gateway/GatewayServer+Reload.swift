@@ -81,6 +81,7 @@ extension GatewayServer {
             unit.reload(next, services) { Judge(read, keys, issuer, sessions) }
         }
         Self.warn(next.warnings, log)
+        apple.reload(read.apple)
         configuration = next.configuration
         servers = next.servers
         scheduleLookUp()

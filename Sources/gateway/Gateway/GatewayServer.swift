@@ -63,6 +63,8 @@ package final class GatewayServer: @unchecked Sendable {
     let keys: KeyTable
     let issuer: ChallengeIssuer
     let sessions: SessionTable
+    /// Where calls to Apple's services are handed in.
+    let apple: AppleDesk
     /// Content that is held, on all lanes.
     let held = HeldLedger()
     let units: [LaneUnit]
@@ -162,13 +164,13 @@ package final class GatewayServer: @unchecked Sendable {
         keys = try StoreOpening.table(configuration, surroundings.openJournal)
         issuer = try StoreOpening.issuer(configuration, keys)
         sessions = SessionTable(configuration.sessions.limits)
+        apple = AppleDesk(configuration.apple, wallClock: surroundings.wallClock)
         servers = ServerBook(configuration, resolver)
         Self.warn(preparation.warnings + servers.problems(configuration), log)
         let settings = ProxySettings(configuration, servers)
         let accessLog = try outputs.accessLog(configuration.log.access)
         self.accessLog = accessLog
-        let admission = EnrolmentAdmission(configuration.enrolment.admission)
-        self.admission = admission
+        admission = EnrolmentAdmission(configuration.enrolment.admission)
         let services = Self.services(configuration, keys, issuer, sessions, admission)
         let addresses = Self.addressTable(configuration.limits)
         var units: [LaneUnit] = []
@@ -263,6 +265,9 @@ package final class GatewayServer: @unchecked Sendable {
         }
         keys.committer.watch { [self] error in control.async { self.storeChanged(error) } }
         keys.watchReading { [self] error in control.async { self.storeReadChanged(error) } }
+        apple.watch { [self] notice, detail in
+            control.async { self.appleChanged(notice, detail) }
+        }
         for (index, unit) in units.enumerated() {
             keys.committer.register(unit)
             unit.start(sockets.map { ($0.descriptors[index], $0.tls) }) { [self] error in
@@ -326,6 +331,10 @@ package final class GatewayServer: @unchecked Sendable {
     private func laneEmptied() {
         lanesWithClients -= 1
         guard lanesWithClients == 0 else { return }
+        apple.stop { [self] in control.async { self.end() } }
+    }
+
+    private func end() {
         var status: Int32 = 0
         do throws(JournalError) {
             try keys.close()

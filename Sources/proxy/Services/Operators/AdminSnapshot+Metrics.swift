@@ -41,6 +41,7 @@ extension AdminSnapshot {
         out.gauge("sessions", openSessions, "Open sessions.")
         out.distributions(of: tally)
         writeStore(into: &out)
+        apple.write(into: &out)
         out.counter(
             "access_log_lines_dropped_total",
             droppedLogLines,

@@ -27,6 +27,8 @@ package struct AdminSnapshot: Sendable {
     package var store: StoreFacts
     /// Content that is held now, on all lanes.
     package var held = HeldFacts()
+    /// Calls to Apple's services.
+    package var apple = AppleFacts()
     /// Sessions that are open.
     package var openSessions = 0
     /// Origins' servers whose name has no address.

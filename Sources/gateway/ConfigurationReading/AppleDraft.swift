@@ -1,0 +1,180 @@
+import AppleServices
+import Cryptography
+import KeyStore
+
+/// The section `apple` as the file says it.
+struct AppleDraft {
+    /// One of the keys.
+    struct Key {
+        let team: Located<String>?
+        let keyID: Located<String>?
+        let file: Located<String>?
+    }
+
+    private static let keys = [
+        "keys", "authorization", "hosts", "roots", "proxy", "timeout", "concurrent", "queue",
+        "rate",
+    ]
+
+    private(set) var settings = AppleSettings()
+    private var credentials: [Key] = []
+    private var roots: Located<String>?
+
+    init(_ node: SourceNode?, log: ProblemLog) {
+        guard let node, let reader = MappingReader(node, "apple", keys: Self.keys, log: log) else {
+            return
+        }
+        let nodes = reader.list("keys", of: "{ team: …, key_id: …, file: AuthKey_….p8 }") ?? []
+        credentials = nodes.compactMap { Self.key($0, $1, log) }
+        if let word = reader.word("authorization", AppleSettings.Authorization.self) {
+            settings.authorization = word.value
+        }
+        readHosts(reader)
+        roots = reader.value("roots", use: "a PEM file's path") { $0.isEmpty ? nil : $0 }
+        settings.proxy =
+            reader.value("proxy", use: "http://host:port") { text in
+                Self.isAddress(text, scheme: "http://", needsPort: true) ? text : nil
+            }?.value
+        if let time = reader.duration("timeout", in: .milliseconds(100)...Duration.seconds(300)) {
+            settings.timeout = time.value
+        }
+        if let number = reader.integer("concurrent", in: 1...64) {
+            settings.concurrent = number.value
+        }
+        if let number = reader.integer("queue", in: 1...100_000) { settings.queue = number.value }
+        let rate = reader.value("rate", use: "calls to one host in a second, 1/s…1000/s") { text in
+            let number = text.hasSuffix("/s") ? MappingReader.digits(text.dropLast(2)) : nil
+            return number.flatMap { (1...1_000).contains($0) ? $0 : nil }
+        }
+        if let rate { settings.perSecond = rate.value }
+    }
+
+    private static func key(_ node: SourceNode, _ keyPath: String, _ log: ProblemLog) -> Key? {
+        let keys = ["team", "key_id", "file"]
+        guard let reader = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
+        reader.require("team", use: "team: the team's id, such as ABCDE12345")
+        reader.require("key_id", use: "key_id: the key's id, such as ABC123DEFG")
+        reader.require("file", use: "file: AuthKey_….p8, as downloaded from developer.apple.com")
+        let id = { (text: String) in AppleCredential.isID(text) ? text : nil }
+        let use = "ten capital letters and digits"
+        return Key(
+            team: reader.value("team", use: use, id),
+            keyID: reader.value("key_id", use: use, id),
+            file: reader.value("file", use: "a .p8 file's path") { $0.isEmpty ? nil : $0 }
+        )
+    }
+
+    private mutating func readHosts(_ reader: MappingReader) {
+        let names = AppleHost.all.map(\.key)
+        guard let node = reader.node("hosts"),
+            let inner = MappingReader(node, "apple.hosts", keys: names, log: reader.log)
+        else { return }
+        for host in AppleHost.all {
+            let address = inner.value(host.key, use: "https://host or https://host:port") { text in
+                Self.isAddress(text, scheme: "https://", needsPort: false) ? text : nil
+            }
+            guard let address else { continue }
+            settings.hosts[host] = address.value
+            let other = AppleHost.all.first {
+                $0.address == address.value && $0.environment != host.environment
+            }
+            guard let other else { continue }
+            reader.log.error(
+                address.place,
+                address.keyPath,
+                found: "\(address.value), which is Apple's for \(other.environment.rawValue)",
+                use: "a host for \(host.environment.rawValue); Apple answers 400 otherwise"
+            )
+        }
+    }
+
+    private static func isAddress(_ text: String, scheme: String, needsPort: Bool) -> Bool {
+        guard text.hasPrefix(scheme) else { return false }
+        let rest = String(text.dropFirst(scheme.count))
+        if rest.hasPrefix("unix:") { return false }
+        if ServerAddress(text: rest, allowsPortZero: false) != nil { return true }
+        return !needsPort && ServerAddress(text: rest + ":443", allowsPortZero: false) != nil
+    }
+
+    // MARK: Files
+
+    /// What was meant, with the files read: all that a call needs is in memory then.
+    func validated(
+        folder: String,
+        files: some ConfigurationFiles,
+        log: ProblemLog
+    ) -> AppleSettings {
+        var valid = settings
+        var seen: [String: Problem.Place] = [:]
+        for key in credentials {
+            if let team = key.team {
+                if let first = seen[team.value] {
+                    log.error(
+                        team.place,
+                        team.keyPath,
+                        found: "\(team.value), which is already at \(first.text)",
+                        use: "one key for each team"
+                    )
+                }
+                seen[team.value] = seen[team.value] ?? team.place
+            }
+            guard let credential = credential(key, folder, files, log) else { continue }
+            valid.credentials.append(credential)
+        }
+        if let roots {
+            valid.roots = certificates(roots, folder, files, log)
+        }
+        return valid
+    }
+
+    private func credential(
+        _ key: Key,
+        _ folder: String,
+        _ files: some ConfigurationFiles,
+        _ log: ProblemLog
+    ) -> AppleCredential? {
+        guard let team = key.team, let keyID = key.keyID, let file = key.file else { return nil }
+        let path = FilePath.joined(folder, file.value)
+        do {
+            log.check(key: file, at: path, FileMode(try files.permissions(of: path)))
+            let bytes = try files.contents(of: path, limit: AppleCredential.fileBytesMax)
+            return try AppleCredential(
+                teamID: team.value,
+                keyID: keyID.value,
+                pem: String(decoding: bytes, as: UTF8.self)
+            )
+        } catch let fault as FileFault {
+            log.error(
+                file.place,
+                file.keyPath,
+                found: "\(fault.found) (\(path))",
+                use: "a readable .p8 file; relative paths count from the configuration's folder"
+            )
+        } catch let fault as AppleKeyFault {
+            log.error(file.place, file.keyPath, found: "\(fault.found) (\(path))", use: fault.use)
+        } catch {
+            log.error(file.place, file.keyPath, found: "\(error)", use: "a readable .p8 file")
+        }
+        return nil
+    }
+
+    private func certificates(
+        _ file: Located<String>,
+        _ folder: String,
+        _ files: some ConfigurationFiles,
+        _ log: ProblemLog
+    ) -> [UInt8]? {
+        let path = FilePath.joined(folder, file.value)
+        let use = "a PEM file with the certificates of authorities"
+        do {
+            let bytes = try files.contents(of: path, limit: X509Certificate.pemOctetsMax)
+            _ = try X509Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
+            return bytes
+        } catch let fault as FileFault {
+            log.error(file.place, file.keyPath, found: "\(fault.found) (\(path))", use: use)
+        } catch {
+            log.error(file.place, file.keyPath, found: "no certificate in \(path)", use: use)
+        }
+        return nil
+    }
+}

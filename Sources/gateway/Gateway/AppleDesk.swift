@@ -1,0 +1,185 @@
+import AppleServices
+import ConfigurationReading
+import Cryptography
+import Dispatch
+import HTTPSCalls
+import Lanes
+import Synchronization
+import Verification
+
+/// Makes the calls to Apple: performs what a ``CallBook`` decides, on a queue of its own.
+///
+/// Nothing runs before the first call.
+final class AppleDesk: AppleCalling {
+    private struct Board {
+        var book: CallBook
+        /// Who is told of each call.
+        var askers: [CallBook.Ticket: @Sendable (AppleReply) -> Void] = [:]
+        var lastTicket: CallBook.Ticket = 0
+        var transport: Transport
+        var tell: @Sendable (CallNotice, _ detail: String?) -> Void = { _, _ in }
+    }
+
+    /// How the calls travel.
+    private struct Transport {
+        var trust: HTTPSRequest.Trust
+        var proxy: String?
+
+        init(_ settings: AppleSettings) {
+            trust = settings.roots.map { .pem($0) } ?? .system
+            proxy = settings.proxy
+        }
+    }
+
+    private let queue = DispatchQueue(label: "portcullis.apple")
+    private let board: Mutex<Board>
+    private let https = HTTPSCalls()
+    private let wallClock: @Sendable () -> Int64
+
+    /// - wallClock: milliseconds since 1970.
+    init(_ settings: AppleSettings, wallClock: @escaping @Sendable () -> Int64) {
+        board = Mutex(
+            Board(book: CallBook(settings.book), transport: Transport(settings))
+        )
+        self.wallClock = wallClock
+    }
+
+    /// Who is told what operators should know. Called on the desk's queue.
+    func watch(_ tell: @escaping @Sendable (CallNotice, _ detail: String?) -> Void) {
+        board.withLock { $0.tell = tell }
+    }
+
+    func send(_ call: AppleCall, _ done: @escaping @Sendable (AppleReply) -> Void) {
+        queue.async { [self] in
+            let ticket = board.withLock { board in
+                board.lastTicket += 1
+                board.askers[board.lastTicket] = done
+                return board.lastTicket
+            }
+            let milliseconds = Int(clamping: call.timeout.milliseconds)
+            change { $0.handedIn(ticket, call, $1) }
+            guard board.withLock({ $0.askers[ticket] != nil }) else { return }
+            queue.asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { [self] in
+                change { $0.timeIsUp(ticket, $1) }
+            }
+        }
+    }
+
+    /// Takes a new configuration.
+    func reload(_ settings: AppleSettings) {
+        queue.async { [self] in
+            board.withLock { $0.transport = Transport(settings) }
+            change { $0.replaced(settings.book, $1) }
+        }
+    }
+
+    /// Tells all who wait that nothing is called any more, and ends the calls under way.
+    ///
+    /// `ended` is called when no thread of the calls runs any more: libraries clean up when a
+    /// process ends.
+    func stop(_ ended: @escaping @Sendable () -> Void) {
+        queue.async { [self] in
+            change { $0.stopped($1) }
+            https.stop(ended)
+        }
+    }
+
+    /// What was counted, and how the hosts stand.
+    func read<Value>(_ look: (CallBook) -> sending Value) -> sending Value {
+        board.withLock { look($0.book) }
+    }
+
+    /// Lets the book decide, and performs it.
+    private func change(
+        detail: String? = nil,
+        _ decide: (inout CallBook, CallMoment) -> [CallBook.Action]
+    ) {
+        dispatchPrecondition(condition: .onQueue(queue))
+        let now = CallMoment(
+            tick: MonotonicClock.nanoseconds,
+            wall: wallClock() / 1_000,
+            random: RandomOctets.word()
+        )
+        let actions = board.withLock { decide(&$0.book, now) }
+        for action in actions { perform(action, detail) }
+    }
+
+    private func perform(_ action: CallBook.Action, _ detail: String?) {
+        switch action {
+        case .send(let ticket, let errand): send(ticket, errand)
+        case .reply(let ticket, let reply):
+            let asker = board.withLock { $0.askers.removeValue(forKey: ticket) }
+            asker?(reply)
+        case .wake(let host, let nanoseconds):
+            let pause = DispatchTimeInterval.nanoseconds(Int(clamping: nanoseconds))
+            queue.asyncAfter(deadline: .now() + pause) { [self] in
+                change { $0.woken(host, $1) }
+            }
+        case .tell(let notice):
+            let tell = board.withLock { $0.tell }
+            tell(notice, detail)
+        }
+    }
+
+    private func send(_ ticket: CallBook.Ticket, _ errand: CallErrand) {
+        let transport = board.withLock { $0.transport }
+        var request = HTTPSRequest(
+            url: errand.url,
+            contentType: errand.contentType,
+            content: errand.content,
+            timeout: errand.timeout
+        )
+        request.fields = [("Authorization", errand.authorization)]
+        request.trust = transport.trust
+        request.proxy = transport.proxy
+        request.avoidsOldConnections = errand.avoidsOldConnections
+        https.post(request) { [self] result in
+            let (reply, detail) = Self.reply(result)
+            queue.async { self.change(detail: detail) { $0.answered(ticket, reply, $1) } }
+        }
+    }
+
+    private static func reply(
+        _ result: Result<HTTPSAnswer, HTTPSFault>
+    ) -> (reply: AppleReply, detail: String?) {
+        switch result {
+        case .success(let answer):
+            let reply = AppleReply.answered(
+                status: answer.status,
+                retryAfter: answer.retryAfter,
+                body: answer.content
+            )
+            return (reply, nil)
+        case .failure(let fault): return (.failed(AppleFault(fault.reason)), fault.detail)
+        }
+    }
+}
+
+extension AppleFault {
+    fileprivate init(_ reason: HTTPSFault.Reason) {
+        switch reason {
+        case .unreachable: self = .unreachable
+        case .tls: self = .tls
+        case .timeout: self = .timeout
+        case .broken: self = .broken
+        case .answerTooLong: self = .answerTooLong
+        case .garbled: self = .garbled
+        case .stopped: self = .stopping
+        }
+    }
+}
+
+extension AppleSettings {
+    fileprivate var book: CallBook.Settings {
+        CallBook.Settings(
+            credentials: credentials,
+            writesBearer: authorization == .bearer,
+            hosts: hosts,
+            limits: CallLine.Limits(
+                concurrent: concurrent,
+                queue: queue,
+                rate: TokenRate(perSecond, burst: max(perSecond / 10, 1))
+            )
+        )
+    }
+}

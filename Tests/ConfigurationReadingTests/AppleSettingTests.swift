@@ -1,0 +1,155 @@
+import AppleServices
+import ConfigurationReading
+import Cryptography
+import KeyStore
+import Testing
+
+/// The section `apple`.
+@Suite struct AppleSettingTests {
+    private static let p8 = P256PrivateKey().key.pem
+
+    private static func loaded(
+        _ apple: String,
+        p8: String = p8,
+        mode: UInt16 = 0o600
+    ) -> LoadedConfiguration {
+        var files = MemoryFiles()
+        files.files = [
+            "p.yaml": """
+            listen: [{ address: "127.0.0.1:0" }]
+            origins: { o: { servers: ["o:80"] } }
+            default: { origin: o, mode: off }
+            apple: \(apple)
+            """,
+            "k.p8": p8,
+        ]
+        files.permissions["k.p8"] = mode
+        return ConfigurationLoader.load("p.yaml", files: files)
+    }
+
+    private static let one = "{ keys: [{ team: TEAM123456, key_id: ABC123DEFG, file: k.p8 }] }"
+
+    @Test func `a key is read with its team and its id`() throws {
+        let loaded = Self.loaded(Self.one)
+        #expect(loaded.problems.map(\.text) == [])
+        let settings = try #require(loaded.configuration?.apple)
+        #expect(settings.credentials.map(\.teamID) == ["TEAM123456"])
+        #expect(settings.credentials.map(\.keyID) == ["ABC123DEFG"])
+    }
+
+    @Test func `without the section nothing is asked, and Apple's hosts are known`() throws {
+        let configuration = load(
+            """
+            listen: [{ address: "127.0.0.1:0" }]
+            origins: { o: { servers: ["o:80"] } }
+            default: { origin: o, mode: off }
+            """
+        ).configuration
+        let settings = try #require(configuration?.apple)
+        #expect(settings.credentials.isEmpty)
+        // Apple's documentation has these; some articles swap the two of DeviceCheck.
+        #expect(
+            settings.hosts == [
+                AppleHost(.receipts, .production): "https://data.appattest.apple.com",
+                AppleHost(.receipts, .development): "https://data-development.appattest.apple.com",
+                AppleHost(.deviceCheck, .production): "https://api.devicecheck.apple.com",
+                AppleHost(.deviceCheck, .development):
+                    "https://api.development.devicecheck.apple.com",
+            ]
+        )
+    }
+
+    @Test func `every value is taken`() throws {
+        let loaded = Self.loaded(
+            """
+            { authorization: bearer, timeout: 3s, concurrent: 2, queue: 5, rate: 7/s,
+              proxy: "http://proxy.internal:3128",
+              hosts: { receipts: "https://localhost:4443", receipts_test: "https://[::1]:4443",
+                       device_check_development: "https://stand-in.internal" } }
+            """
+        )
+        #expect(loaded.problems.map(\.text) == [])
+        let settings = try #require(loaded.configuration?.apple)
+        #expect(settings.authorization == .bearer)
+        #expect(settings.timeout == .seconds(3))
+        #expect(settings.concurrent == 2)
+        #expect(settings.queue == 5)
+        #expect(settings.perSecond == 7)
+        #expect(settings.proxy == "http://proxy.internal:3128")
+        #expect(settings.hosts[AppleHost(.receipts, .production)] == "https://localhost:4443")
+        #expect(settings.hosts[AppleHost(.receipts, .test)] == "https://[::1]:4443")
+        #expect(
+            settings.hosts[AppleHost(.deviceCheck, .development)] == "https://stand-in.internal"
+        )
+    }
+
+    @Test(arguments: [0o644, 0o604, 0o602, 0o777] as [UInt16])
+    func `a key that every user of the host may read is refused`(_ mode: UInt16) {
+        let problems = Self.loaded(Self.one, mode: mode).problems.map(\.text)
+        #expect(
+            problems == [
+                """
+                p.yaml:4: apple.keys[0].file: found a key with mode \(String(mode, radix: 8)), \
+                open to every user of this host; use chmod o= k.p8
+                """
+            ]
+        )
+    }
+
+    @Test(arguments: [
+        ("", "a file without a private key in PEM"),
+        ("-----BEGIN ENCRYPTED PRIVATE KEY-----", "a private key with a passphrase"),
+        ("-----BEGIN EC PRIVATE KEY-----", "a private key that is not in PKCS #8"),
+        (
+            ECPrivateKey(generating: .p384).pem,
+            "a private key that is damaged, or not an EC key on P-256"
+        ),
+    ])
+    func `another key than Apple makes is refused, and what it is is said`(
+        _ p8: String,
+        _ found: String
+    ) {
+        #expect(Self.loaded(Self.one, p8: p8).errors.map(\.found) == [found + " (k.p8)"])
+    }
+
+    @Test(arguments: [
+        (
+            "{ keys: [{ team: TEAM123456, key_id: ABC123DEFG, file: none.p8 }] }",
+            ["apple.keys[0].file: found no such file (none.p8)"]
+        ),
+        ("{ keys: [{ team: team, key_id: ABC123DEFG, file: k.p8 }] }", ["apple.keys[0].team: "]),
+        ("{ keys: [{ team: TEAM123456, file: k.p8 }] }", ["apple.keys[0].key_id: "]),
+        (
+            """
+            { keys: [{ team: TEAM123456, key_id: ABC123DEFG, file: k.p8 },
+                     { team: TEAM123456, key_id: GFED321CBA, file: k.p8 }] }
+            """,
+            ["apple.keys[1].team: found TEAM123456, which is already at p.yaml:4"]
+        ),
+        ("{ hosts: { receipts: \"http://localhost\" } }", ["apple.hosts.receipts: "]),
+        ("{ hosts: { receipts: \"https://localhost/\" } }", ["apple.hosts.receipts: "]),
+        ("{ hosts: { receipts: \"https://user@host\" } }", ["apple.hosts.receipts: "]),
+        (
+            "{ hosts: { receipts: \"https://data-development.appattest.apple.com\" } }",
+            ["apple.hosts.receipts: found https://data-development.appattest.apple.com, which is"]
+        ),
+        (
+            "{ hosts: { receipt: \"https://localhost\" } }",
+            ["apple.hosts.receipt: found an unknown"]
+        ),
+        ("{ roots: none.pem }", ["apple.roots: found no such file (none.pem)"]),
+        ("{ roots: k.p8 }", ["apple.roots: found no certificate in k.p8"]),
+        ("{ proxy: \"proxy:3128\" }", ["apple.proxy: "]),
+        ("{ rate: 0/s }", ["apple.rate: "]), ("{ rate: 5 }", ["apple.rate: "]),
+        ("{ concurrent: 0 }", ["apple.concurrent: "]), ("{ queue: 0 }", ["apple.queue: "]),
+        ("{ timeout: 1h }", ["apple.timeout: "]), ("{ authorization: token }", ["apple.auth"]),
+    ])
+    func `what can't be meant is an error at its place`(_ apple: String, _ texts: [String]) {
+        let loaded = Self.loaded(apple)
+        #expect(loaded.configuration == nil)
+        #expect(loaded.errors.count == texts.count, "\(loaded.problems.map(\.text))")
+        for (problem, text) in zip(loaded.errors, texts) {
+            #expect(problem.text.contains(text), "\(problem.text)")
+        }
+    }
+}
