@@ -30,6 +30,10 @@ extension Scenarios {
             let labels =
                 #"service="\#(service.rawValue)",environment="production",status="\#(status)""#
             #expect(try stand.metrics().contains("apple_calls_total{\(labels)} 1\n"))
+            let apple = try stand.status()["apple"] as? [String: Any]
+            let calls = try #require(apple?["calls"] as? [[String: Any]])
+            #expect(calls.map { $0["status"] as? String } == [String(status)])
+            #expect((apple?["hosts"] as? [[String: Any]])?.count == 1)
         }
 
         @Test(arguments: [
@@ -98,6 +102,21 @@ extension Scenarios {
             defer { stand.end() }
             #expect(await stand.query("phone").status == 401)
             #expect(stand.apple.calls.statuses == [401, 401])
+        }
+
+        @Test func `tokens of receipts stand behind Bearer where the configuration says so`()
+            async throws
+        {
+            for isWritten in [false, true] {
+                let stand = try AppleStand(more: "authorization: \(isWritten ? "bearer" : "plain")")
+                defer { stand.end() }
+                // The stand-in refuses both the token alone and the receipt: which one says what.
+                for isWanted in [false, true] {
+                    stand.apple.wantBearerOfReceipts(isWanted)
+                    let status = await stand.exchange([0]).status
+                    #expect(status == (isWanted == isWritten ? 400 : 401))
+                }
+            }
         }
 
         @Test func `development has hosts of its own, and a wrong one is answered 400`()

@@ -132,6 +132,42 @@ import Testing
         #expect([.unreachable, .tls].contains(await stand.reason(request)))
     }
 
+    @Test func `a call goes through a proxy, whatever the environment says`() async throws {
+        let stand = try Stand()
+        defer { stand.end() }
+        stand.server.always(.receipts, .status(200, body: "good"))
+        var request = try stand.request()
+        let port = stand.server.ports[AppleHost(.receipts, .production)] ?? 0
+        let proxy = try TestOrigin { connection in
+            guard let head = try connection.nextHead(), head.method == "CONNECT" else { return }
+            let server = try Wire(port: port)
+            defer { server.close() }
+            try connection.wire.send("HTTP/1.1 200 Connection established\r\n\r\n")
+            while true {
+                for (from, to) in [(connection.wire, server), (server, connection.wire)] {
+                    guard from.isReadable(within: 2) else { continue }
+                    try from.receive()
+                    try to.send(from.inbox)
+                    from.inbox = []
+                }
+            }
+        }
+        defer { proxy.stop() }
+        request.proxy = "http://\(proxy.address)"
+        #expect(try await stand.outcome(request).get().content == Array("good".utf8))
+        #expect(proxy.connections.flatMap(\.heads).map(\.target) == ["localhost:\(port)"])
+        // One that refuses has let nothing of the request out.
+        let refusing = try TestOrigin { connection in
+            guard try connection.nextHead() != nil else { return }
+            try connection.wire.send("HTTP/1.1 403 -\r\nContent-Length: 0\r\n\r\n")
+        }
+        defer { refusing.stop() }
+        request.proxy = "http://\(refusing.address)"
+        request.avoidsOldConnections = true
+        #expect(await stand.reason(request) == .unreachable)
+        #expect(stand.server.calls.count == 1)
+    }
+
     @Test func `only https is spoken, and no redirect is followed`() async throws {
         let stand = try Stand()
         defer { stand.end() }

@@ -94,9 +94,7 @@ final class Transfer {
     /// Tells its owner how it ended.
     func end(_ code: CURLcode) {
         guard code == CURLE_OK else {
-            return done(
-                .failure(HTTPSFault(code, hasSent: ccurl_number(handle, CURLINFO_REQUEST_SIZE) > 0))
-            )
+            return done(.failure(HTTPSFault(code, hasSent: ccurl_has_sent(handle) != 0)))
         }
         let wait = ccurl_retry_after(handle)
         let answer = HTTPSAnswer(

@@ -28,15 +28,18 @@ final class AppleStand {
     private let concurrent: Int
     private let lanes: Int
     private let trusts: Bool
+    private let more: String
     private let origin: TestOrigin
 
     /// - trusts: whether the gateway believes the stand-in's certificate.
     /// - knowsTeam: whether the stand-in knows the gateway's team.
+    /// - more: another line of the section `apple`.
     init(
         trusts: Bool = true,
         knowsTeam: Bool = true,
         concurrent: Int = 8,
-        lanes: Int = 2
+        lanes: Int = 2,
+        more: String = ""
     ) throws {
         let clock = Clock()
         self.clock = clock
@@ -46,16 +49,17 @@ final class AppleStand {
             UnixTime(seconds: clock.seconds)
         }
         (self.trusts, self.concurrent, self.lanes) = (trusts, concurrent, lanes)
+        self.more = more
         let team = StandInTeam()
         if knowsTeam { apple.add(team) }
-        try Self.configure(scenario, origin, apple, team, trusts, concurrent, lanes)
+        try Self.configure(scenario, origin, apple, team, trusts, concurrent, lanes, more)
         hosted = try HostedGateway(file: scenario.path("portcullis.yaml")) { surroundings in
             surroundings.wallClock = { clock.milliseconds.load(ordering: .relaxed) }
         }
     }
 
     func configure(team: StandInTeam) throws {
-        try Self.configure(scenario, origin, apple, team, trusts, concurrent, lanes)
+        try Self.configure(scenario, origin, apple, team, trusts, concurrent, lanes, more)
     }
 
     private static func configure(
@@ -65,7 +69,8 @@ final class AppleStand {
         _ team: StandInTeam,
         _ trusts: Bool,
         _ concurrent: Int,
-        _ lanes: Int
+        _ lanes: Int,
+        _ more: String
     ) throws {
         try scenario.write("key.p8", team.p8)
         try FileManager.default.setAttributes(
@@ -82,6 +87,7 @@ final class AppleStand {
                   \(trusts ? "roots: \(apple.rootFile)" : "")
                   concurrent: \(concurrent)
                   rate: 1000/s
+                  \(more)
                 """,
             lanes: lanes
         )
@@ -113,6 +119,11 @@ final class AppleStand {
     /// The page of the metrics.
     func metrics() throws -> String {
         try HTTPClient(port: hosted.adminPort).send("GET", "/metrics").text
+    }
+
+    /// The page of the status.
+    func status() throws -> [String: Any] {
+        try HTTPClient(port: hosted.adminPort).send("GET", "/status").object ?? [:]
     }
 
     // MARK: Reloads

@@ -104,6 +104,18 @@ static inline long ccurl_number(CURL *call, CURLINFO info)
     return curl_easy_getinfo(call, info, &value) == CURLE_OK ? value : 0;
 }
 
+/*
+ * Whether a byte of the request may have left. Where a new connection was made and its handshake
+ * has not ended, none has: what was sent was for a proxy or the handshake.
+ */
+static inline int ccurl_has_sent(CURL *call)
+{
+    curl_off_t handshake = 0;
+    if (curl_easy_getinfo(call, CURLINFO_APPCONNECT_TIME_T, &handshake) != CURLE_OK) return 1;
+    if (ccurl_number(call, CURLINFO_NUM_CONNECTS) > 0 && handshake == 0) return 0;
+    return ccurl_number(call, CURLINFO_REQUEST_SIZE) > 0;
+}
+
 /* Seconds of Retry-After, also where it is a date; 0 without it. */
 static inline int64_t ccurl_retry_after(CURL *call)
 {

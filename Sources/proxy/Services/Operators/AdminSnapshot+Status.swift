@@ -11,6 +11,7 @@ extension AdminSnapshot {
             writeProcess(into: &out)
             writeConfiguration(into: &out)
             writeStore(into: &out)
+            apple.write(into: &out)
             out.member("connections_open", openConnections)
             out.member("sessions_open", openSessions)
             out.array("unknown_servers") { out in unknownServers.forEach { out.element($0) } }

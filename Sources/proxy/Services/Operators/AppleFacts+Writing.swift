@@ -1,3 +1,4 @@
+import JSONText
 import Telemetry
 
 extension AppleFacts {
@@ -35,6 +36,34 @@ extension AppleFacts {
         for (service, histogram) in durations {
             let labels = [("service", service)]
             out.histogram("apple_call_seconds", histogram, unit: 1e-9, labels: labels)
+        }
+    }
+}
+
+extension AppleFacts {
+    /// Writes the same for `/status`: the hosts that were called, and how calls ended.
+    func write(into out: inout JSONWriter) {
+        out.object("apple") { out in
+            out.array("hosts") { out in
+                for host in hosts {
+                    out.object { out in
+                        for (name, value) in host.labels { out.member(name, value) }
+                        out.member("breaker", host.breaker)
+                        out.member("calls_waiting", host.waiting)
+                        out.member("calls_under_way", host.underWay)
+                    }
+                }
+            }
+            out.array("calls") { out in
+                for end in ends {
+                    out.object { out in
+                        out.member("service", end.service)
+                        out.member("environment", end.environment)
+                        out.member("status", end.status)
+                        out.member("count", end.count)
+                    }
+                }
+            }
         }
     }
 }
