@@ -10,6 +10,8 @@
 //   CallBreaker, CallOutcome      whether the host is called at all
 //   BackOff                       how long what failed is left alone
 //   AppleTally                    what was counted
+//   DeviceQuestion, DeviceReply   DeviceCheck's three calls, with their bodies and answers
+//   UsedTokens                    device tokens, each of which is good for one request
 //
 // A call's way: it is handed in, waits in the line of its host until rate and number of calls
 // under way let it begin, gets the team's token, and is sent. An answer 401 makes a new token, and
