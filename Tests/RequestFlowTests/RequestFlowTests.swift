@@ -6,7 +6,8 @@ import Testing
 
 extension Transcript {
     static let all =
-        heads + services + verdicts + holdings + uploads + connects + retries + originFailures
+        heads + services + verdicts + devices + holdings + uploads + connects + retries
+        + originFailures
         + responses
 }
 

@@ -13,6 +13,7 @@ import Verification
                 "assertion-missing", "challenge-missing", "challenge-unknown", "challenge-expired",
                 "challenge-spent", "counter-replayed", "key-unknown", "session-unknown",
                 "session-expired", "session-replayed", "session-mismatch", "session-refused",
+                "device-token-used",
             ]
         ),
         (
@@ -20,6 +21,7 @@ import Verification
             [
                 "assertion-malformed", "digest-missing", "digest-mismatch", "attestation-malformed",
                 "request-malformed", "signed-field-repeated", "client-data-ambiguous",
+                "device-token-missing", "device-token-malformed",
             ]
         ),
         (
@@ -34,7 +36,13 @@ import Verification
         ),
         (413, ["content-too-large"]), (404, ["no-rule"]),
         (429, ["enrolment-throttled", "enrolment-not-yet", "address-throttled", "address-held"]),
-        (503, ["store-unavailable", "challenges-exhausted", "held-full", "spill-failed"]),
+        (
+            503,
+            [
+                "store-unavailable", "challenges-exhausted", "held-full", "spill-failed",
+                "device-check-unavailable",
+            ]
+        ),
     ]
 
     @Test(arguments: statuses)

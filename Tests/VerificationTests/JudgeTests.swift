@@ -246,8 +246,13 @@ extension BuildPolicy {
         // by what the address did before, by the rule alone, or not at all so far.
         let elsewhere: Set<Refusal> = [
             .storeUnavailable, .signedFieldRepeated, .addressThrottled, .noRule, .riskExceeded,
-            .deviceFlagged, .challengesExhausted, .addressHeld, .heldFull, .spillFailed,
+            .challengesExhausted, .addressHeld, .heldFull, .spillFailed,
             .preflight,
+        ]
+        // Found out by Apple, when all else holds; the transcripts of RequestFlow try them.
+        let ofDevices: Set<Refusal> = [
+            .deviceFlagged, .deviceTokenMissing, .deviceTokenMalformed, .deviceTokenUsed,
+            .deviceCheckUnavailable,
         ]
         // Tried by SessionTests.
         let ofSessions: Set<Refusal> = [
@@ -256,7 +261,7 @@ extension BuildPolicy {
         let tried = Set(RefusedCase.all.map(\.refusal))
         #expect(
             Set(Refusal.allCases).subtracting(tried)
-                == ofEnrolment.union(elsewhere).union(ofSessions)
+                == ofEnrolment.union(elsewhere).union(ofDevices).union(ofSessions)
         )
     }
 

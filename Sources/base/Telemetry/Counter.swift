@@ -26,6 +26,8 @@ package enum Counter: Int, CaseIterable, Sendable {
     case digestMismatches
     case verifications
     case commitWaits
+    case deviceChecks
+    case deviceFieldsIgnored
     case challengesIssued
     case enrolments
     case enrolmentsThrottled
@@ -69,6 +71,8 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .digestMismatches: "digest_mismatches_total"
         case .verifications: "verifications_total"
         case .commitWaits: "commit_waits_total"
+        case .deviceChecks: "device_checks_total"
+        case .deviceFieldsIgnored: "device_fields_ignored_total"
         case .challengesIssued: "challenges_issued_total"
         case .enrolments: "enrolments_total"
         case .enrolmentsThrottled: "enrolments_throttled_total"
@@ -114,6 +118,8 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .digestMismatches: "Bodies whose digest was not the declared one."
         case .verifications: "Signatures verified."
         case .commitWaits: "Requests that waited until their counter was on disk."
+        case .deviceChecks: "Requests that waited for what Apple says of their device."
+        case .deviceFieldsIgnored: "App-Attest-Device-Bits of origins that changed nothing."
         case .challengesIssued: "Challenges issued."
         case .enrolments: "Keys enrolled."
         case .enrolmentsThrottled: "Enrolments turned away for now, over the rate."
@@ -135,6 +141,7 @@ package enum Counter: Int, CaseIterable, Sendable {
 package enum Distribution: Int, CaseIterable, Sendable {
     case verification
     case commitWait
+    case deviceCheck
     case firstByte
     case request
     case laneTurn
@@ -145,6 +152,7 @@ package enum Distribution: Int, CaseIterable, Sendable {
         switch self {
         case .verification: "verification_seconds"
         case .commitWait: "commit_wait_seconds"
+        case .deviceCheck: "device_check_seconds"
         case .firstByte: "origin_first_byte_seconds"
         case .request: "request_seconds"
         case .laneTurn: "lane_turn_seconds"
@@ -157,6 +165,7 @@ package enum Distribution: Int, CaseIterable, Sendable {
         switch self {
         case .verification: "Time to decode and verify an assertion."
         case .commitWait: "Time a request waited until its counter was on disk."
+        case .deviceCheck: "Time a request waited for what Apple says of its device."
         case .firstByte: "Time from the request's last head byte to the response's first."
         case .request: "Time from a request's complete head to the end of its response."
         case .laneTurn: "Time a lane worked in one go; what gets ready meanwhile waits for it."
@@ -167,7 +176,7 @@ package enum Distribution: Int, CaseIterable, Sendable {
     /// What one unit of the kept numbers is in the metric: durations are kept in nanoseconds.
     package var unit: Double {
         switch self {
-        case .verification, .commitWait, .firstByte, .request, .laneTurn: 1e-9
+        case .verification, .commitWait, .deviceCheck, .firstByte, .request, .laneTurn: 1e-9
         case .laneTurnEvents: 1
         }
     }

@@ -26,6 +26,8 @@ package final class Rule: Sendable {
         /// What happens to a request that says that its device can't attest.
         package var unsupported = UnsupportedRule.refuse
         package var preflight = PreflightRule.judge
+        /// What the device's bits may be; `nil` for not to ask.
+        package var device: DeviceRule?
         package var fields = FieldNames.standard
         /// Keys of which apps are admitted.
         package var apps = AppScope.production
@@ -59,6 +61,8 @@ package final class Rule: Sendable {
     /// Fields that the origin gets exactly as they were verified: signed ones, and those that the
     /// rule names itself. Standard names are guarded by their ``FieldKind`` everywhere.
     package let guardedFields: FieldNameSet
+    /// Whether the device's bits are asked for. Beside `demands`, since every request looks at it.
+    package let asksDevice: Bool
     /// What clients are told of it.
     package let notice: ClientNotice
 
@@ -89,6 +93,7 @@ package final class Rule: Sendable {
             for name in demands.fields.all { guarded.insert(name) }
         }
         guardedFields = guarded
+        asksDevice = demands.device != nil
         notice = ClientNotice(demands)
     }
 
@@ -102,6 +107,7 @@ package final class Rule: Sendable {
     package var onError: DependencyErrorRule { demands.onError }
     package var unsupported: UnsupportedRule { demands.unsupported }
     package var preflight: PreflightRule { demands.preflight }
+    package var device: DeviceRule? { demands.device }
     package var fields: FieldNames { demands.fields }
     package var apps: AppScope { demands.apps }
     package var sendsNextChallenge: Bool { demands.sendsNextChallenge }

@@ -17,7 +17,8 @@ package enum Decision: Equatable, Sendable {
     /// | deny | refuse `no-rule` | refuse `no-rule` | refuse `no-rule` |
     ///
     /// `on_error: forward` is for requests in which everything holds that can be judged without the
-    /// party that failed. A signature that nobody could verify is not forwarded by it.
+    /// party that failed. A signature that nobody could verify is not forwarded by it. Where Apple
+    /// does not tell a device's bits, `device.on_error` decides in its place.
     ///
     /// - `isEnforced`: whether the rollout includes this client.
     package init(_ ruling: Ruling, rule: Rule, isEnforced: Bool) {
@@ -34,10 +35,20 @@ package enum Decision: Equatable, Sendable {
         case .pass: self = .forward
         case .refuse(let refusal): self = .refuse(refusal)
         case .failure(let dependency):
-            switch rule.onError {
+            switch rule.onError(of: dependency) {
             case .forward where ruling.standing == .complete: self = .forward
             case .forward, .refuse: self = .refuse(dependency.refusal)
             }
+        }
+    }
+}
+
+extension Rule {
+    /// What happens to a request when this party has failed.
+    fileprivate func onError(of dependency: Verdict.Dependency) -> DependencyErrorRule {
+        switch dependency {
+        case .store: onError
+        case .deviceCheck: device?.onError ?? .refuse
         }
     }
 }

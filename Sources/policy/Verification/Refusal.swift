@@ -29,6 +29,10 @@ package enum Refusal: String, CaseIterable, Sendable {
     case receiptRefused = "receipt-refused"
     case riskExceeded = "risk-exceeded"
     case deviceFlagged = "device-flagged"
+    case deviceTokenMissing = "device-token-missing"
+    case deviceTokenMalformed = "device-token-malformed"
+    case deviceTokenUsed = "device-token-used"
+    case deviceCheckUnavailable = "device-check-unavailable"
     case unsupported
     /// A CORS preflight that the rule forwards unjudged: never an answer of the gateway's.
     case preflight

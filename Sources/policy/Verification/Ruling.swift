@@ -1,6 +1,7 @@
 package import AppAttest
 package import Cryptography
 package import KeyStore
+package import Rules
 
 /// The verdict about a request and what belongs to it.
 package struct Ruling: Sendable {
@@ -43,6 +44,8 @@ package struct Ruling: Sendable {
     /// What the content must hash to before its last bytes are released.
     package var expectedDigest: SHA256Digest?
     package var pending = Pending.nothing
+    /// What Apple says of the device; `nil` where it was not asked, or told nothing.
+    package var deviceBits: DeviceBits?
     /// What a request to open a session has proved; `nil` for all others.
     package var grant: SessionGrant?
 

@@ -10,11 +10,14 @@ package enum Verdict: Equatable, Sendable {
     /// A party that the verdict needs.
     package enum Dependency: String, CaseIterable, Sendable {
         case store
+        /// Apple's DeviceCheck.
+        case deviceCheck = "device-check"
 
         /// How its failure is answered where a rule refuses on it.
-        var refusal: Refusal {
+        package var refusal: Refusal {
             switch self {
             case .store: .storeUnavailable
+            case .deviceCheck: .deviceCheckUnavailable
             }
         }
     }

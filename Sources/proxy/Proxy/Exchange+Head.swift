@@ -36,7 +36,8 @@ extension Exchange {
                 writeOriginHead(head, octets, framing: flow.facts.framing)
                 return forward()
             case .none, .collect, .hold, .stream, .readContent, .awaitContent, .serve,
-                .judgeContent, .compareDigest, .skipContent, .awaitCommit, .admit, .release,
+                .judgeContent, .compareDigest, .skipContent, .awaitCommit, .askDevice, .admit,
+                .release,
                 .connect, .retry, .sendHead, .sendHeld, .endHeld, .streamOn, .sendContent,
                 .awaitResponse, .endRequest, .readLastWords, .awaitOrigin, .relay, .beginTunnel,
                 .answer, .finish, .cutOff, .end:

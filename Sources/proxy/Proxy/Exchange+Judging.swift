@@ -25,6 +25,7 @@ extension Exchange {
             mayVerify: mayVerify(now: before.1),
             content: content.arrived.span
         )
+        if flow.rule.asksDevice { device = DeviceVisit(head, octets) }
         switch opening {
         case .ruled(let ruling):
             count(ruling, since: before)

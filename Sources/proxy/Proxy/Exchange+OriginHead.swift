@@ -66,6 +66,9 @@ extension Exchange {
         if !reason.isEmpty {
             HeadWriter.field("App-Attest-Reason", text: reason, into: &originHead)
         }
+        if let bits = ruling.deviceBits {
+            HeadWriter.field("App-Attest-Device-Bits", text: bits.text, into: &originHead)
+        }
         // The key has signed the request, whatever else speaks against it.
         if ruling.signer != nil, let context = ruling.context {
             HeadWriter.field("App-Attest-Context", Base64.encode(context.span), into: &originHead)

@@ -48,6 +48,11 @@ extension Exchange {
             proxy.log.member("mode", flow.rule.mode.rawValue)
         }
         recordVerdict()
+        switch record.deviceUpdate {
+        case .none: break
+        case .asked, .ignored:
+            proxy.log.member("device_update", record.deviceUpdate.rawValue)
+        }
         if case .cutShort = flow.delivery { proxy.log.member("content", "cut-short") }
         if !record.problem.isEmpty { proxy.log.member("problem", record.problem) }
         proxy.log.member("duration_us", duration / 1000)
@@ -70,6 +75,7 @@ extension Exchange {
         let isEnforced = if case .enforced = enforcement { true } else { false }
         proxy.log.member("enforced", isEnforced)
         if let proof = ruling.proof { proxy.log.member("proof", proof.rawValue) }
+        if let bits = ruling.deviceBits { proxy.log.member("device_bits", bits.text) }
         if let keyID = ruling.keyID { proxy.log.member("key", keyID.logName) }
         if !ruling.appID.isEmpty, let environment = ruling.environment {
             proxy.log.member("app", ruling.appID)

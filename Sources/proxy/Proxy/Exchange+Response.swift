@@ -57,6 +57,7 @@ extension Exchange {
     ) -> Bool {
         record.status = head.status
         proxy.tally.add(.firstByte, nanoseconds: MonotonicClock.nanoseconds &- record.sentAt)
+        if head.fields.contains(.appAttestDeviceBits) { takeDeviceBits(head, octets) }
         switch flow.responseBegan(ResponseKind(head, octets)) {
         case .relay(let start, let held):
             if case .drop = held { dropContent() }

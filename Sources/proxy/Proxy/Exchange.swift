@@ -27,6 +27,8 @@ final class Exchange {
     var content = KeptContent.nothing
     /// The head for the origin; kept until the response begins, for a second attempt.
     @exclusivity(unchecked) var originHead: [UInt8]
+    /// What it shows of its device, where its rule asks for that.
+    var device: DeviceVisit?
     /// Whose request it is, and what its address has used of its limits.
     var account: AddressAccount
     @exclusivity(unchecked) var record: RequestRecord
@@ -72,6 +74,7 @@ final class Exchange {
             case .skipContent: action = flow.contentSkipped(isWhole: client?.dropContent() ?? false)
 
             case .awaitCommit(let ticket): return awaitCommit(ticket)
+            case .askDevice: action = askDevice()
             case .admit: action = admit()
             case .release: action = releaseContent()
             case .connect(let attempt): action = connect(attempt)

@@ -20,6 +20,8 @@ package final class ProxySettings: Sendable {
     let responseLimits: ResponseLimits
     /// Whether every request leaves a line in the access log.
     package let logsAccess: Bool
+    /// Who asks Apple about devices; `nil` where no rule does.
+    let devices: (any DeviceChecking)?
     /// Where held content goes that is too large for memory.
     package let spillFolder: String
 
@@ -33,7 +35,8 @@ package final class ProxySettings: Sendable {
         writesForwarded: Bool,
         keepsOldClients: Bool = false,
         logsAccess: Bool,
-        spillFolder: String
+        spillFolder: String,
+        devices: (any DeviceChecking)? = nil
     ) {
         self.rules = rules
         self.origins = origins
@@ -44,6 +47,7 @@ package final class ProxySettings: Sendable {
         self.writesForwarded = writesForwarded
         self.logsAccess = logsAccess
         self.spillFolder = spillFolder
+        self.devices = devices
         clientLimits = ClientLimits(timeouts, limits, keepsOldClients: keepsOldClients)
         responseLimits = ResponseLimits(
             head: limits.responseHead,

@@ -14,6 +14,8 @@ struct RequestRecord {
     var asked = Asked()
     /// The service that was asked, as the log names it; also for a path that no service has.
     var service: String?
+    /// What became of the origin's App-Attest-Device-Bits.
+    var deviceUpdate = DeviceUpdateNote.none
     /// 0 while nothing was answered.
     var status = 0
     /// Bytes of content in the response.
@@ -26,6 +28,15 @@ struct RequestRecord {
     /// The first problem is the cause of all others.
     mutating func note(problem: String) {
         if self.problem.isEmpty { self.problem = problem }
+    }
+
+    /// What becomes of bits that an origin would have Apple keep. The raw value is the log's word.
+    enum DeviceUpdateNote: String {
+        /// It says nothing of them.
+        case none
+        case asked
+        /// It can't be read, or Apple was not asked about the request's device.
+        case ignored
     }
 
     /// Copies of what a head asks, for when its bytes are gone.

@@ -32,6 +32,7 @@ package enum VerdictSlot {
     private static let places = Dictionary(
         uniqueKeysWithValues: Refusal.allCases.enumerated().map { ($1, $0 + 2) }
     )
+    private static let failures = Verdict.Dependency.allCases.map(\.refusal.rawValue)
     private static let attestors = Attestor.allCases
 
     /// Slots for a reason: one for each attestor, observed and enforced.
@@ -49,7 +50,7 @@ package enum VerdictSlot {
         switch verdict {
         case .pass: place = 0
         case .refuse(let refusal): place = places[refusal] ?? 1
-        case .failure: place = places[.storeUnavailable] ?? 1
+        case .failure(let dependency): place = places[dependency.refusal] ?? 1
         }
         return place * width + (isEnforced ? attestors.count : 0) + Attestor(environment).place
     }
@@ -60,7 +61,7 @@ package enum VerdictSlot {
         let verdict =
             switch reason {
             case "": "pass"
-            case Refusal.storeUnavailable.rawValue: "error"
+            case let failed where failures.contains(failed): "error"
             default: "refuse"
             }
         return [

@@ -50,6 +50,8 @@ extension RequestFlow {
 
         /// Waits for a commit. Then `committed`.
         case awaitCommit(CommitTicket)
+        /// Asks what Apple says of the device. Then `deviceAnswered`.
+        case askDevice
         /// Tells the origin the verdict, and counts it. Then as `connect`.
         case admit
         /// Tells the origin the verdict about content that is released, which was counted when it

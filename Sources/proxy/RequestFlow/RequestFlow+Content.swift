@@ -32,7 +32,7 @@ extension RequestFlow {
             return take
         case .over: return Take(.stop(.none))  // Late: a piece before it has ended the request.
         case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
-            .awaitingCommit, .connecting, .skipping:
+            .awaitingCommit, .awaitingDevice, .connecting, .skipping:
             impossible("contentReceived")
         }
     }
@@ -59,7 +59,7 @@ extension RequestFlow {
         switch state {
         case .holding: return holdLess(refusal)
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:
+            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
             impossible("holdFailed")
         }
     }
@@ -93,7 +93,7 @@ extension RequestFlow {
             return action
         case .over: return .none  // Late: a piece has ended the request.
         case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
-            .awaitingCommit, .connecting, .skipping:
+            .awaitingCommit, .awaitingDevice, .connecting, .skipping:
             impossible("contentRead")
         }
     }
@@ -104,7 +104,7 @@ extension RequestFlow {
         case .collecting, .holding, .sending, .responding: return abandon(.malformed(reason))
         case .over: return .none  // Late: a piece has ended the request.
         case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
-            .awaitingCommit, .connecting, .skipping:
+            .awaitingCommit, .awaitingDevice, .connecting, .skipping:
             impossible("contentMalformed")
         }
     }
@@ -119,7 +119,7 @@ extension RequestFlow {
             if case .queued = leg.output { return .awaitContent }
             return abandon(.contentTimeout)
         case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
-            .awaitingCommit, .connecting, .skipping, .over:
+            .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
             return .none  // Late: nothing is awaited of the client any more.
         }
     }
@@ -132,7 +132,7 @@ extension RequestFlow {
         switch state {
         case .sending, .responding: break
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .skipping, .over:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
             impossible("digestCompared")
         }
         if case .given(var ruling, let enforcement) = judgement {
@@ -159,7 +159,7 @@ extension RequestFlow {
             return .endRequest(leg.output, .keep)
         case .over: return .none  // Late: the response has ended meanwhile.
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .skipping:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping:
             impossible("contentSent")
         }
     }

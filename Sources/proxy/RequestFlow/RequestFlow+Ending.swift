@@ -8,7 +8,7 @@ extension RequestFlow {
         case .serving: return answer(.service)
         case .over: return .none  // Late: the client has gone, or the time was over.
         case .arriving, .locating, .calling, .collecting, .routing, .taking, .judging, .holding,
-            .awaitingCommit, .connecting, .sending, .responding, .skipping:
+            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping:
             impossible("served")
         }
     }
@@ -31,7 +31,7 @@ extension RequestFlow {
             state = .over(.nothing)
             return .answer(reply, .none, isWhole ? .goesOn : .lingers)
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .sending, .responding, .over:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .over:
             impossible("contentSkipped")
         }
     }
@@ -52,7 +52,7 @@ extension RequestFlow {
             case .given(.unjudged), .replaying, .streaming, .abandoned: true
             }
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .responding, .skipping, .over:
+            .holding, .awaitingCommit, .awaitingDevice, .responding, .skipping, .over:
             true
         }
     }
@@ -68,7 +68,7 @@ extension RequestFlow {
             state = .over(leg.delivery)
             return .end(leg.release(.drops))
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .skipping:
+            .holding, .awaitingCommit, .awaitingDevice, .skipping:
             state = .over(.nothing)
             return .end(.none)
         }
@@ -82,7 +82,9 @@ extension RequestFlow {
         switch state {
         case .arriving, .locating, .calling, .routing:
             content = facts.hasContent ? .unread : .withHead
-        case .taking(let taken), .judging(let taken), .awaitingCommit(let taken): content = taken
+        case .taking(let taken), .judging(let taken), .awaitingCommit(let taken),
+            .awaitingDevice(let taken):
+            content = taken
         case .connecting(let approach): content = approach.content
         case .serving: content = .withHead
         case .sending(let leg):

@@ -29,7 +29,7 @@ extension RequestFlow {
             return .readLastWords
         case .over: return .none  // Late: the response has ended meanwhile.
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .skipping:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping:
             impossible("writeFailed")
         }
     }
@@ -41,7 +41,7 @@ extension RequestFlow {
         // A response is under way, or has ended the request.
         case .responding, .over: return .none
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .skipping:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping:
             impossible("lastWordsRead")
         }
     }
@@ -59,7 +59,7 @@ extension RequestFlow {
         case .responding: return abandon(.failed(.closed))
         case .over: return .none  // Late.
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .skipping:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping:
             impossible("originBroke")
         }
     }
@@ -76,7 +76,7 @@ extension RequestFlow {
             return abandon(.failed(.timeout))
         case .over: return .none  // Late.
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .skipping:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping:
             impossible("originTimedOut")
         }
     }
@@ -86,7 +86,7 @@ extension RequestFlow {
         switch state {
         case .sending, .responding: return abandon(.declined(.spillFailed))
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .skipping, .over:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
             impossible("heldUnreadable")
         }
     }

@@ -9,7 +9,7 @@ extension RequestFlow {
         switch state {
         case .arriving: return .countRequest
         case .locating, .calling, .collecting, .serving, .routing, .taking, .judging, .holding,
-            .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:
+            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
             impossible("headRead")
         }
     }
@@ -19,7 +19,7 @@ extension RequestFlow {
         switch state {
         case .arriving: return answerLast(.malformed(reason), .none)
         case .locating, .calling, .collecting, .serving, .routing, .taking, .judging, .holding,
-            .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:
+            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
             impossible("headMalformed")
         }
     }
@@ -31,7 +31,7 @@ extension RequestFlow {
             state = .locating
             return .locate
         case .locating, .calling, .collecting, .serving, .routing, .taking, .judging, .holding,
-            .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:
+            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
             impossible("requestCounted")
         }
     }
@@ -41,7 +41,7 @@ extension RequestFlow {
         switch state {
         case .arriving, .calling: return answer(.declined(.addressThrottled))
         case .locating, .collecting, .serving, .routing, .taking, .judging, .holding,
-            .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:
+            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
             impossible("addressThrottled")
         }
     }
@@ -51,7 +51,7 @@ extension RequestFlow {
         switch state {
         case .locating: break
         case .arriving, .calling, .collecting, .serving, .routing, .taking, .judging, .holding,
-            .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:
+            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
             impossible("located")
         }
         switch destination {
@@ -72,7 +72,7 @@ extension RequestFlow {
         switch state {
         case .locating: return answer(.service)
         case .arriving, .calling, .collecting, .serving, .routing, .taking, .judging, .holding,
-            .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:
+            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
             impossible("serviceRefused")
         }
     }
@@ -82,7 +82,7 @@ extension RequestFlow {
         switch state {
         case .calling(let demands): return call(demands)
         case .arriving, .locating, .collecting, .serving, .routing, .taking, .judging, .holding,
-            .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:
+            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
             impossible("callCounted")
         }
     }
@@ -114,7 +114,7 @@ extension RequestFlow {
         switch state {
         case .routing: break
         case .arriving, .locating, .calling, .collecting, .serving, .taking, .judging, .holding,
-            .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:
+            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
             impossible("routed")
         }
         rule = found
@@ -135,7 +135,7 @@ extension RequestFlow {
             rule = found
             return answerLast(.malformed(reason), .none)
         case .arriving, .locating, .calling, .collecting, .serving, .taking, .judging, .holding,
-            .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:
+            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
             impossible("unroutable")
         }
     }
@@ -147,7 +147,7 @@ extension RequestFlow {
             contentBytes = count
             return take(up: content)
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .judging, .holding,
-            .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:
+            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
             impossible("contentTaken")
         }
     }

@@ -37,7 +37,7 @@ extension RequestFlow {
             )
             return .sendHead(heldBytes: first, ending)
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .sending, .responding, .skipping, .over:
+            .holding, .awaitingCommit, .awaitingDevice, .sending, .responding, .skipping, .over:
             impossible("connected")
         }
     }
@@ -55,7 +55,7 @@ extension RequestFlow {
             case .shortage: return answer(.failed(.outOfDescriptors))
             }
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .sending, .responding, .skipping, .over:
+            .holding, .awaitingCommit, .awaitingDevice, .sending, .responding, .skipping, .over:
             impossible("connectFailed")
         }
     }
@@ -71,7 +71,7 @@ extension RequestFlow {
             case .abandoned: impossible("headSent")
             }
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .responding, .skipping, .over:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .responding, .skipping, .over:
             impossible("headSent")
         }
     }
@@ -96,7 +96,7 @@ extension RequestFlow {
             state = .responding(leg, response)
             return replay(from: next, leg)
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .skipping, .over:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
             impossible("heldSent")
         }
     }
@@ -111,7 +111,7 @@ extension RequestFlow {
             leg.output = .queued
             state = .responding(leg, response)
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .skipping, .over:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
             impossible("originQueued")
         }
     }
@@ -138,7 +138,7 @@ extension RequestFlow {
             case .abandoned: return .none
             }
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .skipping, .over:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
             return .none  // Late: the connection is not the request's any more.
         }
     }

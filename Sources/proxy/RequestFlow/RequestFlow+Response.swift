@@ -5,7 +5,7 @@ extension RequestFlow {
         switch state {
         case .sending(let leg): return begin(response, leg)
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .responding, .skipping, .over:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .responding, .skipping, .over:
             impossible("responseBegan")
         }
     }
@@ -43,7 +43,7 @@ extension RequestFlow {
         switch state {
         case .sending: state = .over(.whole)
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .responding, .skipping, .over:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .responding, .skipping, .over:
             impossible("tunnelBegan")
         }
     }
@@ -56,7 +56,7 @@ extension RequestFlow {
             return .finish(leg.release(response.reuse))
         case .over: return .none  // Late: the client has gone.
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .sending, .skipping:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .sending, .skipping:
             impossible("responseEnded")
         }
     }
@@ -67,7 +67,7 @@ extension RequestFlow {
         case .sending, .responding: return abandon(.failed(fault))
         case .over: return .none  // Late: the client has gone.
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .skipping:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping:
             impossible("responseMalformed")
         }
     }

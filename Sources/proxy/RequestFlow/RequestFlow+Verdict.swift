@@ -9,7 +9,7 @@ extension RequestFlow {
         switch state {
         case .judging(let content): return decide(ruling, enforcement, content)
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .holding,
-            .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:
+            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
             impossible("ruled")
         }
     }
@@ -27,7 +27,8 @@ extension RequestFlow {
             state = .holding(.judged)
             return .hold
         case .judging, .arriving, .locating, .calling, .collecting, .serving, .routing, .taking,
-            .holding, .awaitingCommit, .connecting, .sending, .responding, .skipping, .over:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding,
+            .skipping, .over:
             impossible("contentAwaited")
         }
     }
@@ -52,27 +53,58 @@ extension RequestFlow {
             return decide(ruling, enforcement, content)
         case .skipping, .over: return .none  // Late: the client has gone.
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .connecting, .sending, .responding:
+            .holding, .awaitingDevice, .connecting, .sending, .responding:
             impossible("a commit ended")
         }
     }
 
-    /// Mode × rollout × verdict.
+    /// It is known what Apple says of the device, or that it says nothing.
+    package mutating func deviceAnswered(_ finding: DeviceFinding) -> Action {
+        switch state {
+        case .awaitingDevice(let content):
+            guard case .given(var ruling, let enforcement) = judgement, let device = rule.device
+            else { impossible("a device was asked about without a verdict") }
+            ruling.settle(finding, device)
+            judgement = .given(ruling, enforcement)
+            if let refusal = refusal(of: ruling, enforcement) { return answer(.refused(refusal)) }
+            return forward(content)
+        case .skipping, .over: return .none  // Late: the client has gone.
+        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
+            .holding, .awaitingCommit, .connecting, .sending, .responding:
+            impossible("deviceAnswered")
+        }
+    }
+
+    /// Mode × rollout × verdict. What is refused by it waits for nothing; the device is asked about
+    /// last, so that a request which is refused anyway costs no call to Apple.
     mutating func decide(
         _ ruling: Ruling,
         _ enforcement: Enforcement,
         _ content: Content
     ) -> Action {
         judgement = .given(ruling, enforcement)
+        if let refusal = refusal(of: ruling, enforcement) { return answer(.refused(refusal)) }
         let isEnforced = if case .enforced = enforcement { true } else { false }
-        switch Decision(ruling, rule: rule, isEnforced: isEnforced) {
-        case .refuse(let refusal): return answer(.refused(refusal))
-        case .forward: break
-        }
         if let ticket = ruling.awaitedTicket(isEnforced: isEnforced) {
             state = .awaitingCommit(content)
             return .awaitCommit(ticket)
         }
+        guard rule.asksDevice, ruling.awaitsDevice else { return forward(content) }
+        state = .awaitingDevice(content)
+        return .askDevice
+    }
+
+    /// Why the request is answered here; `nil` where it goes on.
+    private func refusal(of ruling: Ruling, _ enforcement: Enforcement) -> Refusal? {
+        let isEnforced = if case .enforced = enforcement { true } else { false }
+        return switch Decision(ruling, rule: rule, isEnforced: isEnforced) {
+        case .refuse(let refusal): refusal
+        case .forward: nil
+        }
+    }
+
+    /// Nothing is waited for any more.
+    private mutating func forward(_ content: Content) -> Action {
         switch rule.goal {
         case .session:
             state = .serving

@@ -6,9 +6,10 @@ package import Rules
 ///                          │    └→ judging ─┬──────→ serving ───────────────┤
 ///                          │                └→ awaitingCommit → serving ────┤
 ///                          └→ routing → taking → judging ⇄ holding          │
-///                                          │        ├→ awaitingCommit       │
-///                                          ▼        ▼        │              │
-///                                       connecting ◀─────────┘              │
+///                                          │        ├→ awaitingCommit ─┐    │
+///                                          │        ├→ awaitingDevice ◀┤    │
+///                                          ▼        ▼        │         │    │
+///                                       connecting ◀─────────┴─────────┘    │
 ///                                        ▲      ▼                           │
 ///                                  retry └── sending ──→ responding ──┐     │
 ///                                               └─→ (tunnel) ─────────┤     │
@@ -45,14 +46,18 @@ package struct RequestFlow: ~Copyable {
         /// Leaves to `judging`, `connecting`, `over`.
         case taking(Content)
         /// The verdict is asked for: about the head, or about the content that was held.
-        /// Leaves to `holding`, `awaitingCommit`, `connecting`, `serving`, `skipping`, `over`.
+        /// Leaves to `holding`, `awaitingCommit`, `awaitingDevice`, `connecting`, `serving`,
+        /// `skipping`, `over`.
         case judging(Content)
         /// Content is read and held until all of it can be judged, or released unjudged.
         /// Leaves to `judging`, `connecting`, `over`.
         case holding(Holding)
         /// The verdict allows the request, if the commit that it waits for does.
-        /// Leaves to `connecting`, `serving`, `skipping`, `over`.
+        /// Leaves to `awaitingDevice`, `connecting`, `serving`, `skipping`, `over`.
         case awaitingCommit(Content)
+        /// All else holds, and it is asked what Apple says of the device.
+        /// Leaves to `connecting`, `skipping`, `over`.
+        case awaitingDevice(Content)
         /// A server is being found. Leaves to `sending`, `skipping`, `over`.
         case connecting(Approach)
         /// A server is given the request. Leaves to `connecting`, `responding`, `over`.
@@ -101,7 +106,7 @@ extension RequestFlow {
         case .collecting, .holding: true
         case .sending(let leg), .responding(let leg, _): leg.takesContent
         case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
-            .awaitingCommit, .connecting, .skipping, .over:
+            .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
             false
         }
     }
@@ -113,7 +118,7 @@ extension RequestFlow {
         case .sending(let leg), .responding(let leg, _):
             if case .streaming = leg.upload { true } else { false }
         case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
-            .awaitingCommit, .connecting, .skipping, .over:
+            .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
             false
         }
     }
@@ -129,7 +134,8 @@ extension RequestFlow {
     package var isUploaded: Bool {
         switch state {
         case .arriving, .locating, .calling, .routing: !facts.hasContent
-        case .taking(let content), .judging(let content), .awaitingCommit(let content):
+        case .taking(let content), .judging(let content), .awaitingCommit(let content),
+            .awaitingDevice(let content):
             content.isHere
         case .connecting(let approach): approach.content.isHere
         case .collecting, .holding: false
@@ -151,7 +157,7 @@ extension RequestFlow {
         case .sending(let leg), .responding(let leg, _): leg.delivery
         case .over(let delivery): delivery
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
-            .holding, .awaitingCommit, .connecting, .skipping:
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping:
             .nothing
         }
     }

@@ -20,6 +20,7 @@ enum Event {
     case contentAwaited(Enforcement = .enforced)
     case committed(ConsumeDecision)
     case commitTimedOut
+    case deviceAnswered(DeviceFinding)
     case contentReady
     case received(Int, isLast: Bool = false)
     case holdFailed(Refusal)
@@ -103,6 +104,7 @@ extension Event {
         case .contentAwaited(let enforcement): flow.contentAwaited(Ruling(.pass), enforcement)
         case .committed(let decision): flow.committed(decision)
         case .commitTimedOut: flow.commitTimedOut()
+        case .deviceAnswered(let finding): flow.deviceAnswered(finding)
         case .contentReady: flow.contentReady()
         case .contentRead(let isLast): flow.contentRead(isLast: isLast)
         case .contentMalformed(let reason): flow.contentMalformed(reason)

@@ -26,12 +26,32 @@ extension Rule {
     static let opening = openingSessions(apps: [])
     static let forwarding = sample(.enforce, onError: .forward)
 
+    static let checking = sample(.enforce, device: device(.refuse))
+    static let checkingKindly = sample(.enforce, device: device(.forward))
+    static let checkingAndForwarding = sample(
+        .enforce,
+        onError: .forward,
+        device: device(.refuse)
+    )
+    static let checkingHeld = sample(
+        .enforce,
+        .held(limit: ByteCount(2000), memory: ByteCount(1000)),
+        device: device(.refuse)
+    )
+
+    /// Refuses devices whose bit 0 is set.
+    private static func device(_ onError: DependencyErrorRule) -> DeviceRule {
+        DeviceRule(refused: Set(DeviceBits.all.filter(\.bit0)), onError: onError)
+    }
+
     private static func sample(
         _ mode: Mode,
         _ body: BodyRule = .none,
-        onError: DependencyErrorRule = .refuse
+        onError: DependencyErrorRule = .refuse,
+        device: DeviceRule? = nil
     ) -> Rule {
         var demands = Demands(salt: "sample")
+        demands.device = device
         demands.body = body
         demands.onError = onError
         let origin = mode == .deny ? nil : OriginIndex(0)

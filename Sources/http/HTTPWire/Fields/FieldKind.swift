@@ -33,6 +33,8 @@ package enum FieldKind: UInt8, CaseIterable, Sendable {
     case appAttestKeyID, appAttestAssertion, appAttestChallenge, appAttestUnsupported
     case appAttestSession, appAttestSequence, appAttestSignature
     case appAttestVerdict, appAttestReason, appAttestAppID
+    /// Of requests to the gateway; of origins' responses, and of requests to them.
+    case appAttestDeviceToken, appAttestDeviceBits
     /// Any other `App-Attest-…` or `X-App-Attest-…`.
     case appAttestOther
     // Content and credentials.
@@ -82,9 +84,10 @@ extension FieldKindSet {
     package static let overrides = FieldKindSet([.targetOverride, .methodOverride, .proxy])
 
     /// The verdict: written by the gateway only. `App-Attest-Key-Id` is in it, since the origin
-    /// gets it from the gateway.
+    /// gets it from the gateway; so are the device's bits. The device token is for the gateway.
     package static let verdict = FieldKindSet([
-        .appAttestVerdict, .appAttestReason, .appAttestKeyID, .appAttestAppID, .appAttestOther,
+        .appAttestVerdict, .appAttestReason, .appAttestKeyID, .appAttestAppID,
+        .appAttestDeviceToken, .appAttestDeviceBits, .appAttestOther,
     ])
 
     /// Everything of the client's proof.

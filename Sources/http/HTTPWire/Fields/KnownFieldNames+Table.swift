@@ -126,6 +126,8 @@ extension KnownFieldNames {
         ("app-attest-verdict", .appAttestVerdict),
         ("app-attest-reason", .appAttestReason),
         ("app-attest-app-id", .appAttestAppID),
+        ("app-attest-device-token", .appAttestDeviceToken),
+        ("app-attest-device-bits", .appAttestDeviceBits),
         // Content and credentials.
         ("content-digest", .contentDigest),
         ("content-type", .contentType),

@@ -42,6 +42,10 @@ extension LocalRow {
         case .receiptRefused: forbidden("The attestation's receipt is not genuine.")
         case .riskExceeded: forbidden("The device's risk metric is too high.")
         case .deviceFlagged: forbidden("The device was flagged.")
+        case .deviceTokenMissing: fixClient("The request carries no device token.")
+        case .deviceTokenMalformed: fixClient("What should be a device token is none.")
+        case .deviceTokenUsed: signAgain("The device token was used before.")
+        case .deviceCheckUnavailable: later(503, .gateway, "The device can't be checked now.")
         case .unsupported: forbidden("Clients that can't attest are not admitted.")
         // Never sent: what is found a preflight is forwarded.
         case .preflight: forbidden("A CORS preflight carries no proof.")

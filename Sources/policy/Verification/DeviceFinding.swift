@@ -1,0 +1,40 @@
+package import Rules
+
+/// What was found out about a request's device.
+package enum DeviceFinding: Hashable, Sendable {
+    /// Apple's bits of the device.
+    case bits(DeviceBits)
+    /// The request carries no device token.
+    case missing
+    /// What it carries is no device token, or Apple doesn't take it for one.
+    case malformed
+    /// The token came before.
+    case used
+    /// Apple told nothing in time.
+    case unavailable
+}
+
+extension Ruling {
+    /// Whether the device is to be asked about: all else that the rule asks holds, so that a
+    /// request which is refused anyway costs no call.
+    package var awaitsDevice: Bool {
+        guard standing == .complete else { return false }
+        return switch verdict {
+        case .pass, .failure: true
+        case .refuse: false
+        }
+    }
+
+    /// Takes what was found out about the device.
+    package mutating func settle(_ finding: DeviceFinding, _ rule: DeviceRule) {
+        switch finding {
+        case .bits(let bits):
+            deviceBits = bits
+            if rule.refused.contains(bits) { verdict = .refuse(.deviceFlagged) }
+        case .missing: verdict = .refuse(.deviceTokenMissing)
+        case .malformed: verdict = .refuse(.deviceTokenMalformed)
+        case .used: verdict = .refuse(.deviceTokenUsed)
+        case .unavailable: verdict = .failure(.deviceCheck)
+        }
+    }
+}
