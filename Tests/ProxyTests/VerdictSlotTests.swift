@@ -28,6 +28,18 @@ import Verification
         )
     }
 
+    @Test(arguments: [
+        (Verdict.Dependency.store, "store-unavailable"), (.deviceCheck, "device-check-unavailable"),
+    ])
+    func `a party that fails is an error, and not a refusal`(
+        party: Verdict.Dependency,
+        reason: String
+    ) {
+        let slot = VerdictSlot.index(.failure(party), isEnforced: false, environment: .production)
+        let labels = Dictionary(uniqueKeysWithValues: VerdictSlot.labels(slot))
+        #expect(labels["verdict"] == "error" && labels["reason"] == reason)
+    }
+
     @Test func `every verdict has a slot of its own, and every slot labels of its own`() {
         let environments: [KeyEnvironment?] = [.production, .test, nil]
         var slots: [Int] = []

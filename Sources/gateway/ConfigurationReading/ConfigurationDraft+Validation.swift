@@ -29,10 +29,12 @@ extension ConfigurationDraft {
         guard let fallback, let set = ruleSet(rules, apps: apps, log: log) else { return nil }
         validateHeld(zip(rules + [fallback], set.rules))
         validateStreamed(zip(rules + [fallback], set.rules))
+        validateDevices(zip(rules + [fallback], set.rules), apps, apple)
         let spills = chosenSpillFolder(set, files: files)
         return GatewayConfiguration(
             listeners: listeners,
             admin: admin?.value,
+            adminCalls: adminCalls,
             lanes: lanes,
             origins: origins.map(validated),
             apps: apps,

@@ -43,6 +43,7 @@ struct ConfigurationDraft {
     let reader: MappingReader
     let listeners: [ListenDraft]
     let admin: Located<ServerAddress>?
+    let adminCalls: AdminCalls
     let lanes: LaneCount
     let origins: [OriginDraft]
     let apps: [AppDraft]
@@ -67,7 +68,7 @@ struct ConfigurationDraft {
         self.folder = folder
         self.reader = reader
         listeners = Self.listeners(reader)
-        admin = Self.admin(reader)
+        (admin, adminCalls) = Self.admin(reader)
         let lanes = reader.value("lanes", use: "auto | 1…256", words: ["auto"]) {
             text -> LaneCount? in
             if text == "auto" { return .perCore }
@@ -122,12 +123,13 @@ struct ConfigurationDraft {
         }
     }
 
-    private static func admin(_ reader: MappingReader) -> Located<ServerAddress>? {
+    private static func admin(_ reader: MappingReader) -> (Located<ServerAddress>?, AdminCalls) {
+        let keys = ["address", "calls"]
         guard let node = reader.node("admin"),
-            let inner = MappingReader(node, "admin", keys: ["address"], log: reader.log)
-        else { return nil }
+            let inner = MappingReader(node, "admin", keys: keys, log: reader.log)
+        else { return (nil, .unix) }
         inner.require("address", use: "address: 127.0.0.1:9901 or unix:/path")
-        return inner.listenAddress()
+        return (inner.listenAddress(), inner.word("calls")?.value ?? .unix)
     }
 
     private static func store(_ reader: MappingReader, folder: String) -> Located<String>? {

@@ -9,6 +9,8 @@ package struct GatewayConfiguration: Sendable {
     package let listeners: [ListenSettings]
     /// `admin.address`: metrics, status and probes; `nil` for none.
     package let admin: ServerAddress?
+    /// `admin.calls`: default `unix`.
+    package let adminCalls: AdminCalls
     /// `lanes`: default `auto`.
     package let lanes: LaneCount
     /// `origins`, mandatory, in the order of the file; rules refer to them by index.
@@ -52,6 +54,14 @@ package struct GatewayConfiguration: Sendable {
     package var sessionOpening: Rule? {
         guard rules.rules.contains(where: { $0.accept.takesSessions }) else { return nil }
         return .openingSessions(apps: apps.map(\.id))
+    }
+
+    /// Whether the admin listener serves calls that change something.
+    package var servesAdminCalls: Bool {
+        switch adminCalls {
+        case .unix: admin?.isUnix ?? false
+        case .any: admin != nil
+        }
     }
 
     /// The origin of a rule; `nil` for a rule that denies.

@@ -23,11 +23,24 @@ extension Rule {
         if onError == .forward { lines.append("forwarded when the store fails") }
         if unsupported == .forward { lines.append("forwarded when the app says it can't attest") }
         if preflight == .forward { lines.append("CORS preflights forwarded unjudged") }
+        if let device { lines += device.lines }
         if fields != .standard {
             lines.append("fields \(fields.all.map { String(decoding: $0, as: UTF8.self) })")
         }
         if case .named(let ids) = apps { lines.append("keys of \(ids.joined(separator: ", "))") }
         return lines
+    }
+}
+
+extension DeviceRule {
+    var lines: [String] {
+        let bits = DeviceBits.all.filter(refused.contains).map(\.text)
+        let end = onError == .forward ? "forwarded" : "refused"
+        return [
+            "devices refused whose bits 0 and 1 are \(bits.joined(separator: " or "))",
+            "device bits are the team's: all its apps on a device share them",
+            "device bits not known within \(timeout.settingText): \(end)",
+        ]
     }
 }
 

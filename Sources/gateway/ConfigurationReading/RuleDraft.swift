@@ -30,16 +30,24 @@ struct RuleDraft {
         var memory: Located<ByteCount>?
     }
 
+    /// What `device` may say.
+    struct DeviceDraft {
+        /// `nil` when it could not be read.
+        var refused: Set<DeviceBits>?
+        var onError: Located<DependencyErrorRule>?
+        var timeout: Located<Duration>?
+    }
+
     static let keys = [
         "id", "match", "origin", "mode", "rollout", "apps", "sign", "headers", "challenge",
-        "counter", "accept", "body", "on_error", "unsupported", "preflight", "fields",
+        "counter", "accept", "body", "on_error", "unsupported", "preflight", "device", "fields",
         "next_challenge",
         "allow_encoded",
     ]
     /// Keys that say how to verify, and say nothing where nothing is verified.
     static let verifyingKeys = [
         "rollout", "apps", "sign", "headers", "challenge", "counter", "accept", "body", "on_error",
-        "unsupported", "preflight", "fields", "next_challenge",
+        "unsupported", "preflight", "device", "fields", "next_challenge",
     ]
 
     let reader: MappingReader
@@ -59,6 +67,7 @@ struct RuleDraft {
     let onError: Located<DependencyErrorRule>?
     let unsupported: Located<UnsupportedRule>?
     let preflight: Located<PreflightRule>?
+    let device: Located<DeviceDraft>?
     let fields: Located<FieldNames>?
     let nextChallenge: Located<Bool>?
     let allowEncoded: [Located<PathConstructs.RawValue>]?
@@ -83,6 +92,7 @@ struct RuleDraft {
         onError = reader.word("on_error")
         unsupported = reader.word("unsupported")
         preflight = reader.word("preflight")
+        device = reader.device("device")
         fields = reader.fields("fields")
         nextChallenge = reader.flag("next_challenge")
         let names = PathConstructs.settingNames.map(\.name)

@@ -165,6 +165,7 @@ struct RuleValidation {
         demands.onError = draft.onError?.value ?? .refuse
         demands.unsupported = draft.unsupported?.value ?? .refuse
         demands.preflight = preflight(of: draft)
+        demands.device = device(of: draft)
         demands.fields = draft.fields?.value ?? .standard
         if demands.challenge == .none, draft.nextChallenge?.value == true {
             useless(
@@ -191,6 +192,15 @@ struct RuleValidation {
             )
         }
         return stated
+    }
+
+    private func device(of draft: RuleDraft) -> DeviceRule? {
+        guard let stated = draft.device?.value, let refused = stated.refused else { return nil }
+        return DeviceRule(
+            refused: refused,
+            onError: stated.onError?.value ?? .refuse,
+            timeout: stated.timeout?.value ?? DeviceRule.defaultTimeout
+        )
     }
 
     private func signing(of draft: RuleDraft) -> SigningForm {

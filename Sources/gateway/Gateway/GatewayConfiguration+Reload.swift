@@ -4,7 +4,7 @@ extension GatewayConfiguration {
     /// The first key that differs and is taken at the start only; `nil` when none does.
     func firstFixedDifference(from next: GatewayConfiguration) -> String? {
         if listeners != next.listeners { return "listen" }
-        if admin != next.admin { return "admin" }
+        if admin != next.admin || adminCalls != next.adminCalls { return "admin" }
         if lanes != next.lanes { return "lanes" }
         if storeFile != next.storeFile { return "store" }
         if challenges != next.challenges { return "challenges" }

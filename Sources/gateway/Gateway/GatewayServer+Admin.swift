@@ -70,11 +70,13 @@ extension GatewayServer: AdminSource {
         snapshot.serverCount = configuration.origins.reduce(0) { $0 + $1.servers.count }
         snapshot.openSessions = sessions.count(now: wallSeconds)
         snapshot.apple = appleFacts
+        snapshot.devices = DeviceFacts(devices.standing)
         snapshot.held = HeldFacts(memoryBytes: held.memoryBytes, diskBytes: held.diskBytes)
         return snapshot
     }
 
-    private var drainLeft: Duration {
+    /// What is left of `timeouts.drain`.
+    var drainLeft: Duration {
         let passed = MonotonicClock.nanoseconds &- drainBeganAtTick
         return max(configuration.timeouts.drain - .nanoseconds(Int64(clamping: passed)), .zero)
     }

@@ -37,7 +37,7 @@ extension GatewayServer {
         for change in changes { tell(change) }
         let moved = changes.filter { $0.kind != .lost }.map(\.server)
         if !moved.isEmpty {
-            let settings = ProxySettings(configuration, servers)
+            let settings = ProxySettings(configuration, servers, devices)
             let origins = configuration.origins.indices.filter { place in
                 configuration.origins[place].servers.contains(where: moved.contains)
             }

@@ -30,6 +30,7 @@ extension GatewayServer {
         reloading = .running
         let (file, current, known) = (file, configuration, servers)
         let (certificates, resolver, outputs) = (certificates, resolver, outputs)
+        let devices = devices
         loading.async { [self] in
             let read = ConfigurationLoader.load(file)
             let loaded = Result { () throws(GatewayError) in
@@ -46,6 +47,7 @@ extension GatewayServer {
                     known,
                     certificates,
                     resolver,
+                    devices,
                     outputs
                 )
             }
@@ -82,6 +84,7 @@ extension GatewayServer {
         }
         Self.warn(next.warnings, log)
         apple.reload(read.apple)
+        devices.reload(DeviceDesk.Terms(read.apple))
         configuration = next.configuration
         servers = next.servers
         scheduleLookUp()

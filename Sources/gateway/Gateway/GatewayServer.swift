@@ -65,6 +65,8 @@ package final class GatewayServer: @unchecked Sendable {
     let sessions: SessionTable
     /// Where calls to Apple's services are handed in.
     let apple: AppleDesk
+    /// Asks Apple about devices.
+    let devices: DeviceDesk
     /// Content that is held, on all lanes.
     let held = HeldLedger()
     let units: [LaneUnit]
@@ -132,9 +134,7 @@ package final class GatewayServer: @unchecked Sendable {
         _ surroundings: Surroundings,
         _ outputs: LogOutputs
     ) throws(GatewayError) {
-        // A peer or reader that is gone, or a file at its limit, is an error of that write.
-        for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
-        if surroundings.watchesSignals { SignalWatch.ignoreUntilWatched() }
+        Self.ignoreSignals(surroundings)
         self.configuration = configuration
         self.file = file
         self.outputs = outputs
@@ -165,9 +165,10 @@ package final class GatewayServer: @unchecked Sendable {
         issuer = try StoreOpening.issuer(configuration, keys)
         sessions = SessionTable(configuration.sessions.limits)
         apple = AppleDesk(configuration.apple, wallClock: surroundings.wallClock)
+        devices = DeviceDesk(apple, configuration.apple, log, surroundings.wallClock)
         servers = ServerBook(configuration, resolver)
         Self.warn(preparation.warnings + servers.problems(configuration), log)
-        let settings = ProxySettings(configuration, servers)
+        let settings = ProxySettings(configuration, servers, devices)
         let accessLog = try outputs.accessLog(configuration.log.access)
         self.accessLog = accessLog
         admission = EnrolmentAdmission(configuration.enrolment.admission)
@@ -195,6 +196,12 @@ package final class GatewayServer: @unchecked Sendable {
         }
         adminAddress = adminSockets?.text
         for set in bound { try set.listen() }
+    }
+
+    private static func ignoreSignals(_ surroundings: Surroundings) {
+        // A peer or reader that is gone, or a file at its limit, is an error of that write.
+        for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
+        if surroundings.watchesSignals { SignalWatch.ignoreUntilWatched() }
     }
 
     static func warn(_ problems: [ConfigurationReading.Problem], _ log: Logger) {
@@ -292,7 +299,13 @@ package final class GatewayServer: @unchecked Sendable {
 
     private func startAdmin() {
         guard let (socket, lane) = admin else { return }
-        let proxy = ProxyLane.operators(lane, SnapshotDesk(self), keys: keys, issuer: issuer)
+        let proxy = ProxyLane.operators(
+            lane,
+            SnapshotDesk(self),
+            keys: keys,
+            issuer: issuer,
+            devices: configuration.servesAdminCalls ? devices : nil
+        )
         let unit = LaneUnit(lane, proxy)
         adminUnit = unit
         // Operators come in also when clients have taken all descriptors that are theirs.
@@ -331,6 +344,17 @@ package final class GatewayServer: @unchecked Sendable {
     private func laneEmptied() {
         lanesWithClients -= 1
         guard lanesWithClients == 0 else { return }
+        devices.finish(within: min(drainLeft, DeviceDesk.finishTime)) { [self] left in
+            control.async { self.endCalls(changesLeft: left) }
+        }
+    }
+
+    private func endCalls(changesLeft: Int) {
+        if changesLeft > 0 {
+            log.error(
+                "\(changesLeft) changes of devices' bits are lost: Apple has not kept them yet"
+            )
+        }
         apple.stop { [self] in control.async { self.end() } }
     }
 

@@ -27,6 +27,7 @@ struct LoadedConfiguration: Sendable {
         _ known: ServerBook,
         _ certificates: [TLSContext?],
         _ resolver: Resolver,
+        _ devices: any DeviceChecking,
         _ outputs: LogOutputs
     ) throws(GatewayError) {
         if let fixed = current.firstFixedDifference(from: next) {
@@ -43,7 +44,7 @@ struct LoadedConfiguration: Sendable {
             file: file
         )
         servers = ServerBook(next, resolver, knowing: known.addresses)
-        settings = ProxySettings(next, servers)
+        settings = ProxySettings(next, servers, devices)
         warnings = preparation.warnings + servers.problems(next)
         // The addresses stay, and so does the order of the listeners. A renewed certificate is for
         // connections from now on.

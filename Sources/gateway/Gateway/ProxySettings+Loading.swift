@@ -8,7 +8,11 @@ import Verification
 
 extension ProxySettings {
     /// The configuration as the proxy takes it. Servers whose address is not known are left out.
-    convenience init(_ configuration: GatewayConfiguration, _ servers: ServerBook) {
+    convenience init(
+        _ configuration: GatewayConfiguration,
+        _ servers: ServerBook,
+        _ devices: any DeviceChecking
+    ) {
         let timeouts = Timeouts(configuration.timeouts)
         let origins = configuration.origins.map { OriginSettings($0, servers.addresses) }
         self.init(
@@ -20,7 +24,8 @@ extension ProxySettings {
             addressSource: configuration.addressSource,
             writesForwarded: configuration.addressSource == .forwarded,
             logsAccess: configuration.log.access != .off,
-            spillFolder: configuration.spillFolder
+            spillFolder: configuration.spillFolder,
+            devices: devices
         )
     }
 }

@@ -18,11 +18,7 @@ extension Ruling {
     /// Whether the device is to be asked about: all else that the rule asks holds, so that a
     /// request which is refused anyway costs no call.
     package var awaitsDevice: Bool {
-        guard standing == .complete else { return false }
-        return switch verdict {
-        case .pass, .failure: true
-        case .refuse: false
-        }
+        standing == .complete && refusal == nil
     }
 
     /// Takes what was found out about the device.

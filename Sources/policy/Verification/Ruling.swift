@@ -49,6 +49,14 @@ package struct Ruling: Sendable {
     /// What a request to open a session has proved; `nil` for all others.
     package var grant: SessionGrant?
 
+    /// Why the verdict is a refusal; `nil` where it is none.
+    package var refusal: Refusal? {
+        switch verdict {
+        case .refuse(let refusal): refusal
+        case .pass, .failure: nil
+        }
+    }
+
     /// The key that has signed the request; `nil` when none is known to have.
     package var signer: KeyID? { standing >= .signed ? keyID : nil }
 
@@ -114,4 +122,12 @@ package enum Opening: Sendable {
     case ruled(Ruling)
     /// The content must be held and hashed first.
     case hold(Proof)
+
+    /// Whether it does not refuse the request yet.
+    package var mayPass: Bool {
+        switch self {
+        case .ruled(let ruling): ruling.refusal == nil
+        case .hold: true
+        }
+    }
 }

@@ -15,7 +15,7 @@ final class DeviceVisit {
     }
 
     let showing: Showing
-    /// The device that Apple was asked about; `nil` when it was not, or the token had come before.
+    /// The device that Apple was asked about; `nil` when it was not, or the token is not good.
     var asked: DeviceMention?
 
     init(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {

@@ -40,8 +40,11 @@ extension Exchange {
     /// The client may have gone meanwhile.
     private func deviceAnswered(_ finding: DeviceFinding, since: UInt64) {
         proxy.tally.add(.deviceCheck, nanoseconds: MonotonicClock.nanoseconds &- since)
-        // Whoever sent the token first may change the bits.
-        if finding == .used { device?.asked = nil }
+        switch finding {
+        // The bits are not this request's to change, or of no device.
+        case .used, .malformed: device?.asked = nil
+        case .bits, .missing, .unavailable: break
+        }
         perform(flow.deviceAnswered(finding))
     }
 

@@ -25,7 +25,7 @@ extension Exchange {
             mayVerify: mayVerify(now: before.1),
             content: content.arrived.span
         )
-        if flow.rule.asksDevice { device = DeviceVisit(head, octets) }
+        if flow.rule.asksDevice, opening.mayPass { device = DeviceVisit(head, octets) }
         switch opening {
         case .ruled(let ruling):
             count(ruling, since: before)

@@ -10,15 +10,18 @@ import Verification
 
 // The operators' listener: metrics, status and probes, on a lane that serves no clients, so that
 // operators see how those lanes stand when they are stuck. Who may connect is decided by the
-// address that is listened on; there is neither TLS nor a password. There is nothing to change
-// here: GET and HEAD only, and no request content.
+// address that is listened on; there is neither TLS nor a password. GET and HEAD only, and no
+// request content, but for the calls about devices, which change their bits at Apple.
 extension ProxyLane {
     /// A lane for operators. It has no origins and no rules, and writes no access log.
+    ///
+    /// - devices: who makes calls about devices; `nil` where they are not served.
     package static func operators(
         _ lane: Lane,
         _ source: any SnapshotSource,
         keys: KeyTable,
         issuer: ChallengeIssuer,
+        devices: (any DeviceCalling)? = nil,
         timeouts: Timeouts = .operators,
         limits: ProxyLimits = .operators
     ) -> ProxyLane {
@@ -26,7 +29,7 @@ extension ProxyLane {
             lane: lane,
             settings: .operators(timeouts, limits),
             judge: Judge(apps: [], keys: keys, challenges: issuer, sessions: SessionTable()),
-            services: .operators(source),
+            services: .operators(source, devices: devices),
             issuer: issuer,
             keys: keys,
             addresses: AddressTable(
@@ -77,7 +80,7 @@ extension Timeouts {
 
 extension ProxyLimits {
     /// Those of the operators' listener: 64 connections, heads of probes, scrapers and browsers (8
-    /// KiB, targets of 1 KiB, 64 fields), and no content.
+    /// KiB, targets of 1 KiB, 64 fields), and content of calls about devices (16 KiB).
     package static var operators: ProxyLimits {
         var limits = ProxyLimits()
         limits.connectionsMax = 64
@@ -85,7 +88,7 @@ extension ProxyLimits {
         limits.requestHead.targetBytesMax = 1 << 10
         limits.requestHead.fieldsMax = 64
         limits.drainBytesMax = 64 << 10
-        limits.endpointBodyMax = 0
+        limits.endpointBodyMax = 16 << 10
         return limits
     }
 }

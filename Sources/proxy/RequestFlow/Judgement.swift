@@ -34,8 +34,7 @@ package enum Judgement: Sendable {
     package var refusal: Refusal? {
         switch self {
         case .none, .provisional: nil
-        case .given(let ruling, _):
-            if case .refuse(let refusal) = ruling.verdict { refusal } else { nil }
+        case .given(let ruling, _): ruling.refusal
         }
     }
 

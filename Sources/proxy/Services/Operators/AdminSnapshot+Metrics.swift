@@ -42,6 +42,7 @@ extension AdminSnapshot {
         out.distributions(of: tally)
         writeStore(into: &out)
         apple.write(into: &out)
+        devices.write(into: &out)
         out.counter(
             "access_log_lines_dropped_total",
             droppedLogLines,

@@ -29,6 +29,8 @@ package struct AdminSnapshot: Sendable {
     package var held = HeldFacts()
     /// Calls to Apple's services.
     package var apple = AppleFacts()
+    /// Changes of devices' bits.
+    package var devices = DeviceFacts()
     /// Sessions that are open.
     package var openSessions = 0
     /// Origins' servers whose name has no address.

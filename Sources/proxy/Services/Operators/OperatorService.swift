@@ -54,7 +54,12 @@ struct OperatorService: Service {
 
 extension ServiceTable {
     /// The services of the operators' listener, which forwards nothing.
-    package static func operators(_ source: any SnapshotSource) -> ServiceTable {
+    ///
+    /// - devices: who makes calls about devices; `nil` where they are not served.
+    package static func operators(
+        _ source: any SnapshotSource,
+        devices: (any DeviceCalling)? = nil
+    ) -> ServiceTable {
         let entries = OperatorService.Page.allCases.map { page in
             ServiceEntry(
                 page.rawValue,
@@ -67,7 +72,7 @@ extension ServiceTable {
         return ServiceTable(
             below: "",
             elsewhere: .unknown,
-            entries,
+            entries + (devices.map { ServiceEntry.deviceCalls($0) } ?? []),
             unknown: .pageUnknown,
             wrongMethod: .methodRefused,
             listsPaths: true

@@ -35,7 +35,7 @@ extension LocalRow {
             LocalRow(405, .client, .fixClient, "The endpoint has no such method.", .allow)
         case .pageUnknown: LocalRow(404, .client, .fixClient, "There is no such page.")
         case .methodRefused:
-            LocalRow(405, .client, .fixClient, "Only GET and HEAD are served.", .allow)
+            LocalRow(405, .client, .fixClient, "The page has no such method.", .allow)
         case .contentRefused:
             LocalRow(
                 413,

@@ -1,0 +1,132 @@
+package import AppAttest
+package import Rules
+
+/// The changes of devices' bits that origins have asked for.
+///
+/// A change that leaves one bit as it is reads both, and then writes both: Apple takes no single
+/// bit. So the changes of one key wait for each other, in the order in which they were asked for.
+/// Tokens don't tell which device they are of, and a key belongs to one device. Two apps of a team
+/// on one device have two keys: their changes may overtake each other.
+package struct DeviceUpdates: Sendable {
+    /// Changes that wait or are under way, of all keys and of one.
+    package static let pendingMax = 10_000
+    package static let pendingOfKeyMax = 16
+    /// How often a change is tried. With the pauses, for some two minutes.
+    package static let triesMax = 6
+    package static let backOff = BackOff(first: .seconds(2), most: .seconds(60))
+    /// The longest time that Apple may ask to wait.
+    package static let pauseMax = Duration.seconds(300)
+
+    package enum Action: Hashable, Sendable {
+        case none
+        /// Asks Apple. Then `replied`.
+        case ask(DeviceQuestion, NamedDevice)
+        /// Waits. Then `pauseEnded`.
+        case pause(Duration)
+    }
+
+    /// What became of a change.
+    package enum Outcome: Hashable, Sendable {
+        /// Apple keeps the bits.
+        case kept(DeviceBits)
+        case failed(DeviceFault)
+        /// Too many wait.
+        case dropped
+    }
+
+    private struct Wish {
+        let device: NamedDevice
+        let change: DeviceChange
+        var failures = 0
+        /// The question that is under way, or that a pause comes before.
+        var question: DeviceQuestion
+
+        init(_ device: NamedDevice, _ change: DeviceChange) {
+            self.device = device
+            self.change = change
+            question = change.whole.map { .update($0) } ?? .query
+        }
+    }
+
+    /// The first of each key is under way.
+    private var wishes: [KeyID: [Wish]] = [:]
+    /// Changes that wait or are under way.
+    package private(set) var pending = 0
+
+    package init() {}
+
+    /// An origin asks for a change.
+    package mutating func asked(
+        _ change: DeviceChange,
+        of device: NamedDevice,
+        _ keyID: KeyID
+    ) -> (Action, Outcome?) {
+        let own = wishes[keyID]?.count ?? 0
+        guard pending < Self.pendingMax, own < Self.pendingOfKeyMax else {
+            return (.none, .dropped)
+        }
+        let wish = Wish(device, change)
+        wishes[keyID, default: []].append(wish)
+        pending += 1
+        return (own == 0 ? .ask(wish.question, device) : .none, nil)
+    }
+
+    /// Apple has replied to the question of this key, or nobody knows what became of it. An update
+    /// that may have arrived is made again: it says the same.
+    ///
+    /// - random: any number, fresh for each call.
+    package mutating func replied(
+        _ reply: DeviceReply,
+        to keyID: KeyID,
+        random: UInt64
+    ) -> (Action, Outcome?) {
+        guard var wish = wishes[keyID]?.first else { return (.none, nil) }
+        let bits: DeviceBits
+        switch (wish.question, reply) {
+        case (.query, .bits(let found, _)): bits = found
+        case (.query, .neverSet): bits = .neverSet
+        case (.update(let bits), .done): return ended(keyID, .kept(bits))
+        case (_, .failed(let fault)): return failed(fault, &wish, keyID, random)
+        case (.query, .done), (.update, .bits), (.update, .neverSet), (.validate, _):
+            return failed(.unreadable, &wish, keyID, random)
+        }
+        wish.question = .update(wish.change.applied(to: bits))
+        wishes[keyID]?[0] = wish
+        return (.ask(wish.question, wish.device), nil)
+    }
+
+    /// The pause of this key is over.
+    package func pauseEnded(of keyID: KeyID) -> Action {
+        guard let wish = wishes[keyID]?.first else { return .none }
+        return .ask(wish.question, wish.device)
+    }
+
+    private mutating func failed(
+        _ fault: DeviceFault,
+        _ wish: inout Wish,
+        _ keyID: KeyID,
+        _ random: UInt64
+    ) -> (Action, Outcome?) {
+        wish.failures += 1
+        guard fault.mayPass, wish.failures < Self.triesMax else {
+            return ended(keyID, .failed(fault))
+        }
+        // Somebody else may have changed the other bit meanwhile.
+        if wish.change.whole == nil { wish.question = .query }
+        wishes[keyID]?[0] = wish
+        let pause = Self.backOff.pause(after: wish.failures, random: random)
+        let asked = min(fault.retryAfter ?? .zero, Self.pauseMax)
+        return (.pause(max(pause, asked)), nil)
+    }
+
+    /// The first change of the key has ended; the next one begins.
+    private mutating func ended(_ keyID: KeyID, _ outcome: Outcome) -> (Action, Outcome?) {
+        pending -= 1
+        wishes[keyID]?.removeFirst()
+        guard let next = wishes[keyID]?.first else {
+            wishes[keyID] = nil
+            return (.none, outcome)
+        }
+        return (.ask(next.question, next.device), outcome)
+    }
+}

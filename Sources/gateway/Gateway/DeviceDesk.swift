@@ -1,0 +1,259 @@
+import AppAttest
+import AppleServices
+import ByteCoding
+import ConfigurationReading
+import Cryptography
+import Dispatch
+import KeyStore
+import Lanes
+import Logging
+import Proxy
+import Rules
+import Services
+import Synchronization
+import Verification
+
+/// Asks Apple about devices, and has it keep bits.
+///
+/// Performs what ``UsedTokens`` and ``DeviceUpdates`` decide. Everything runs on the queues of its
+/// callers, and of the desk that makes the calls; nothing here waits.
+final class DeviceDesk: DeviceChecking {
+    private struct Board {
+        var used = UsedTokens()
+        var updates = DeviceUpdates()
+        var kept: UInt64 = 0
+        var failed: UInt64 = 0
+        var terms: Terms
+        /// Who waits until no change is pending.
+        var idle: (@Sendable () -> Void)?
+    }
+
+    /// What the configuration says.
+    struct Terms: Sendable {
+        /// The teams that have a key under `apple.keys`.
+        var teams: Set<String>
+        /// How long a call about a change may take.
+        var timeout: Duration
+    }
+
+    /// How long the end of the process waits for changes that Apple has not kept yet.
+    static let finishTime = Duration.seconds(5)
+
+    /// How the changes stand.
+    struct Standing: Sendable {
+        let pending: Int
+        let kept: UInt64
+        let failed: UInt64
+        let tokens: Int
+    }
+
+    private let apple: any AppleCalling
+    private let log: Logger
+    private let wallClock: @Sendable () -> Int64
+    private let queue = DispatchQueue(label: "portcullis.devices")
+    private let board: Mutex<Board>
+
+    /// - wallClock: milliseconds since 1970.
+    init(
+        _ apple: any AppleCalling,
+        _ settings: AppleSettings,
+        _ log: Logger,
+        _ wallClock: @escaping @Sendable () -> Int64
+    ) {
+        self.apple = apple
+        self.log = log
+        self.wallClock = wallClock
+        board = Mutex(Board(terms: Terms(settings)))
+    }
+
+    /// Takes a new configuration. Tokens that were used stay so.
+    func reload(_ terms: Terms) { board.withLock { $0.terms = terms } }
+
+    var standing: Standing {
+        board.withLock {
+            Standing(
+                pending: $0.updates.pending,
+                kept: $0.kept,
+                failed: $0.failed,
+                tokens: $0.used.count
+            )
+        }
+    }
+
+    // MARK: Requests
+
+    func check(
+        _ device: DeviceMention,
+        timeout: Duration,
+        _ found: @escaping @Sendable (DeviceFinding) -> Void
+    ) {
+        let (digest, keyID) = (device.token.digest, device.keyID)
+        guard board.withLock({ $0.used.begin(digest, now: Self.seconds) }) else {
+            return found(.used)
+        }
+        ask(.query, named(device), timeout: timeout) { [self] reply in
+            let finding = DeviceFinding(reply)
+            let isSpent = if case .bits = finding { true } else { false }
+            board.withLock {
+                $0.used.end(digest, of: keyID, isSpent: isSpent, now: Self.seconds)
+            }
+            found(finding)
+        }
+    }
+
+    /// Asks Apple once, within the time that the configuration gives a call.
+    func ask(
+        _ question: DeviceQuestion,
+        _ device: NamedDevice,
+        _ done: @escaping @Sendable (DeviceReply) -> Void
+    ) {
+        let timeout = board.withLock { $0.terms.timeout }
+        ask(question, device, timeout: timeout, done)
+    }
+
+    /// Asks Apple once.
+    func ask(
+        _ question: DeviceQuestion,
+        _ device: NamedDevice,
+        timeout: Duration,
+        _ done: @escaping @Sendable (DeviceReply) -> Void
+    ) {
+        let call = device.call(
+            question,
+            transaction: Hex.text(RandomOctets.make(count: 16)),
+            at: wallClock(),
+            timeout: timeout
+        )
+        apple.send(call) { done(DeviceReply($0, to: question)) }
+    }
+
+    private func named(_ device: DeviceMention) -> NamedDevice {
+        NamedDevice(device.token, device.environment, teamID: team(of: device.appID))
+    }
+
+    /// The team whose key signs: the one that the App ID begins with, where several have keys. The
+    /// prefix of an old app may be none of a team.
+    func team(of appID: String) -> String? {
+        let teams = board.withLock { $0.terms.teams }
+        guard teams.count > 1 else { return nil }
+        return String(appID.prefix { $0 != "." })
+    }
+
+    // MARK: Changes
+
+    func update(_ device: DeviceMention, _ change: DeviceChange) {
+        let (keyID, named) = (device.keyID, named(device))
+        take(keyID) { $0.asked(change, of: named, keyID) }
+    }
+
+    /// Calls `idle` when no change is pending, or after a time, with how many are left.
+    func finish(within time: Duration, _ idle: @escaping @Sendable (_ left: Int) -> Void) {
+        let once = Once { [self] in idle(standing.pending) }
+        let isIdle = board.withLock { board in
+            board.idle = { once.run() }
+            return board.updates.pending == 0
+        }
+        guard !isIdle else { return once.run() }
+        queue.asyncAfter(deadline: .now() + .milliseconds(Int(clamping: time.milliseconds))) {
+            once.run()
+        }
+    }
+
+    /// Lets the machine decide, and performs it.
+    private func take(
+        _ keyID: KeyID,
+        _ decide: (inout DeviceUpdates) -> (DeviceUpdates.Action, DeviceUpdates.Outcome?)
+    ) {
+        let (action, outcome, idle) = board.withLock { board in
+            let (action, outcome) = decide(&board.updates)
+            switch outcome {
+            case nil: break
+            case .kept: board.kept += 1
+            case .failed, .dropped: board.failed += 1
+            }
+            return (action, outcome, board.updates.pending == 0 ? board.idle : nil)
+        }
+        tell(outcome, keyID)
+        perform(action, keyID)
+        idle?()
+    }
+
+    private func perform(_ action: DeviceUpdates.Action, _ keyID: KeyID) {
+        switch action {
+        case .none: break
+        case .ask(let question, let device):
+            ask(question, device) { [self] reply in
+                let random = RandomOctets.word()
+                take(keyID) { $0.replied(reply, to: keyID, random: random) }
+            }
+        case .pause(let time):
+            let milliseconds = DispatchTimeInterval.milliseconds(Int(clamping: time.milliseconds))
+            queue.asyncAfter(deadline: .now() + milliseconds) { [self] in
+                take(keyID) { ($0.pauseEnded(of: keyID), nil) }
+            }
+        }
+    }
+
+    private func tell(_ outcome: DeviceUpdates.Outcome?, _ keyID: KeyID) {
+        let why: String
+        switch outcome {
+        case nil, .kept: return
+        case .failed(let fault): why = fault.word
+        case .dropped: why = "too many wait"
+        }
+        log.error(
+            """
+            a device's bits were not changed, although an origin asked for it: \(why); key \
+            \(keyID.logName); next: set them by the admin call device-check/update with a new token
+            """
+        )
+    }
+
+    /// Seconds of a clock that never goes back.
+    private static var seconds: Int64 {
+        Int64(clamping: MonotonicClock.nanoseconds / 1_000_000_000)
+    }
+}
+
+extension DeviceDesk.Terms {
+    init(_ apple: AppleSettings) {
+        self.init(teams: Set(apple.credentials.map(\.teamID)), timeout: apple.timeout)
+    }
+}
+
+extension DeviceFacts {
+    init(_ standing: DeviceDesk.Standing) {
+        self.init()
+        pendingChanges = standing.pending
+        keptChanges = standing.kept
+        failedChanges = standing.failed
+        usedTokens = standing.tokens
+    }
+}
+
+extension DeviceFinding {
+    /// What a request is told of Apple's reply to a query.
+    init(_ reply: DeviceReply) {
+        switch reply {
+        case .bits(let bits, _): self = .bits(bits)
+        case .neverSet: self = .bits(.neverSet)
+        case .failed(.tokenRefused): self = .malformed
+        case .failed, .done: self = .unavailable
+        }
+    }
+}
+
+/// Runs a closure the first time that it is asked to.
+private final class Once: Sendable {
+    private let body: Mutex<(@Sendable () -> Void)?>
+
+    init(_ body: @escaping @Sendable () -> Void) { self.body = Mutex(body) }
+
+    func run() {
+        let body = body.withLock { body in
+            defer { body = nil }
+            return body
+        }
+        body?()
+    }
+}

@@ -1,0 +1,94 @@
+import JSONText
+package import KeyStore
+package import Rules
+package import Verification
+
+/// What an origin asks of a device by itself, on the operators' listener.
+package struct DeviceCall: Sendable {
+    /// The raw value is the path behind `device-check/`.
+    package enum Task: String, CaseIterable, Sendable {
+        case query, update, validate
+    }
+
+    package let task: Task
+    package let token: DeviceToken
+    /// Of the app that made the token.
+    package let environment: KeyEnvironment
+    /// The team whose bits they are; `nil` for the only one.
+    package let team: String?
+    /// What the bits become; without effect where the task is no update.
+    package let change: DeviceChange
+
+    /// Reads `{"device_token": …, "environment": …, "team": …, "bit0": …, "bit1": …}`; `nil` when
+    /// it can't be. The token alone is mandatory, and for an update one of the bits. A bit that is
+    /// null or absent stays.
+    init?(_ task: Task, _ text: Span<UInt8>) {
+        do throws(JSONError) {
+            try self.init(reading: task, text)
+        } catch {
+            return nil
+        }
+    }
+
+    private init(reading task: Task, _ text: Span<UInt8>) throws(JSONError) {
+        var reader = JSONReader()
+        var values: [String: JSONReader.Scalar] = [:]
+        try reader.beginObject(text)
+        while let bytes = try reader.nextName(text) {
+            let name = String(decoding: bytes, as: UTF8.self)
+            guard Self.names(task).contains(name), values[name] == nil else {
+                throw reader.error("an unknown member, or one that is there twice")
+            }
+            values[name] = try reader.scalar(text)
+        }
+        try reader.end(text)
+        guard case .string(let written) = values["device_token"],
+            let token = DeviceToken(written.span)
+        else { throw reader.error("device_token is no device token") }
+        var (environment, team) = (KeyEnvironment.production, String?.none)
+        if let value = values["environment"] {
+            guard case .string(let word) = value,
+                let named = KeyEnvironment(rawValue: String(decoding: word, as: UTF8.self))
+            else { throw reader.error("environment is none") }
+            environment = named
+        }
+        if let value = values["team"] {
+            guard case .string(let id) = value else { throw reader.error("team is no string") }
+            team = String(decoding: id, as: UTF8.self)
+        }
+        func bit(_ name: String) throws(JSONError) -> Bool? {
+            switch values[name] {
+            case nil, .null: nil
+            case .boolean(let bit): bit
+            case .string, .number: throw reader.error("a bit is true, false or null")
+            }
+        }
+        change = DeviceChange(bit0: try bit("bit0"), bit1: try bit("bit1"))
+        guard task != .update || !change.isEmpty else { throw reader.error("no bit is named") }
+        (self.task, self.token, self.environment, self.team) = (task, token, environment, team)
+    }
+
+    private static func names(_ task: Task) -> Set<String> {
+        let all: Set = ["device_token", "environment", "team"]
+        return task == .update ? all.union(["bit0", "bit1"]) : all
+    }
+}
+
+/// What becomes of a call.
+package enum DeviceCallResult: Sendable {
+    /// The bits, as they are or as they were written, and the month of their last change, where
+    /// Apple names it.
+    case bits(DeviceBits, month: String?)
+    /// Apple takes the token for one.
+    case genuine
+    /// Apple doesn't.
+    case tokenRefused
+    /// Apple told nothing, and why: a word.
+    case unavailable(String)
+}
+
+/// Makes calls about devices.
+package protocol DeviceCalling: Sendable {
+    /// `done` is called exactly once, on any thread, within a bounded time.
+    func call(_ call: DeviceCall, _ done: @escaping @Sendable (DeviceCallResult) -> Void)
+}
