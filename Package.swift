@@ -79,6 +79,7 @@ let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyCatalog", "KeyStore", "SQLiteKeyStore",
     arguments,
 ]
+let demo: [Target.Dependency] = policy + commands + stand + app + ["AppleStandIn"]
 
 // The gateway's release runs where no Swift is installed, and calls of Swift's runtime, of which a
 // request makes hundreds, don't go through the tables of a shared library. Foundation's own parts
@@ -317,7 +318,7 @@ let package = Package(
         .part("SoftwareAuthenticator", in: "tools", uses: device),
         .part("AppleStandIn", in: "tools", uses: device + apple + sockets + stand),
         .part("LoadGenerator", in: "tools", uses: policy + sockets + load),
-        .program("portcullis-demo", in: "tools", uses: policy + commands + stand + app),
+        .program("portcullis-demo", in: "tools", uses: demo),
         .program("portcullis-load", in: "tools", uses: policy + sockets + client),
 
         // Tests.

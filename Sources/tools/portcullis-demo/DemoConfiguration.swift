@@ -1,7 +1,9 @@
+import AppleStandIn
+
 /// The configuration of the story.
 enum DemoConfiguration {
     /// The text of portcullis.yaml.
-    static func text(origin port: UInt16) -> String {
+    static func text(origin port: UInt16, _ apple: StandInServer, _ team: StandInTeam) -> String {
         """
         listen: [{ address: "127.0.0.1:0" }]     # the system chooses the port
         admin: { address: "127.0.0.1:0" }
@@ -14,6 +16,10 @@ enum DemoConfiguration {
             environments: [test]                 # the keys of the client package's stand-in
             test_root: package-root.pem
         store: { sqlite: portcullis.db }
+        apple:                                   # a stand-in for Apple's services
+          keys: [{ team: \(team.teamID), key_id: \(team.keyID), file: key.p8 }]
+          hosts: { \(apple.hostSettings) }
+          roots: "\(apple.rootFile)"
         log: { access: ./access.log, level: error }
         default: { origin: shop, mode: deny }    # what no rule is for does not exist
         rules:
@@ -28,6 +34,11 @@ enum DemoConfiguration {
             mode: enforce
             apps: [\(Phone.appID)]
             body: { digest: streamed, limit: 64MiB }   # the origin discards what breaks off
+          - id: free-trial
+            match: { method: [POST], path: /v1/trial }
+            mode: enforce
+            apps: [\(Phone.appID)]
+            device: { refuse_if: { bit0: true }, timeout: 10s }   # the origin sets bit 0
           - id: checkout
             match: { method: [POST], path: /v1/checkout }
             mode: enforce

@@ -25,7 +25,12 @@ final class DemoFolder: Sendable {
 
     /// Writes a file and returns its path.
     func write(_ name: String, _ text: String) throws(DemoError) -> String {
-        guard FileManager.default.createFile(atPath: file(name), contents: Data(text.utf8)) else {
+        let isWritten = FileManager.default.createFile(
+            atPath: file(name),
+            contents: Data(text.utf8),
+            attributes: [.posixPermissions: 0o600]
+        )
+        guard isWritten else {
             throw DemoError("can't write \(file(name))")
         }
         return file(name)

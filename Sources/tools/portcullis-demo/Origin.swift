@@ -65,16 +65,23 @@ final class Origin: Sendable {
 
     private func serve(_ socket: Socket) {
         let reader = MessageReader(socket)
-        let reply = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nok\n"
         do throws(DemoError) {
             while let head = try reader.head() {
                 guard try take(head, reader, socket) else { return }
-                try socket.write(reply.utf8)
+                try socket.write(Self.reply(to: head).utf8)
             }
         } catch {
             // The gateway closes idle connections when it likes.
             return
         }
+    }
+
+    /// A trial that is granted has Apple keep bit 0 of the device.
+    private static func reply(to head: MessageReader.Head) -> String {
+        let isTrial = head.line.hasPrefix("POST /v1/trial ")
+        let bits = isTrial ? "App-Attest-Device-Bits: 1,-\r\n" : ""
+        let fields = "Content-Type: text/plain\r\nContent-Length: 3\r\n"
+        return "HTTP/1.1 200 OK\r\n\(bits)\(fields)\r\nok\n"
     }
 
     /// Reads one content and records the request.

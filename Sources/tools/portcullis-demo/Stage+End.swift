@@ -1,3 +1,4 @@
+import AppleStandIn
 import Gateway
 import Glibc
 
@@ -7,6 +8,7 @@ extension Stage {
     func end() throws(DemoError) {
         narrator.begin("An orderly end")
         let status = ending.await { gateway.stop() }
+        apple.stop()
         narrator.claim("the gateway drained, closed its store and ended well", status == 0)
         tellLog()
         if let path = folder.remove() { narrator.say("   left: \(path)") }

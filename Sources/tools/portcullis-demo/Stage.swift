@@ -1,4 +1,5 @@
 import AppAttest
+import AppleStandIn
 import ConfigurationReading
 import Cryptography
 import Gateway
@@ -10,6 +11,8 @@ final class Stage {
     let narrator: Narrator
     let folder: DemoFolder
     let origin: Origin
+    /// Stands in for Apple's services.
+    let apple: StandInServer
     /// Makes devices that the gateway's configuration trusts.
     let authority: SoftwareAuthority
     /// Another phone, whose app has the client package.
@@ -39,7 +42,9 @@ final class Stage {
             app = try PackagedApp(folder)
             _ = try folder.write("package-root.pem", app.rootPEM)
             origin = try Origin()
-            let text = DemoConfiguration.text(origin: origin.port)
+            let team = StandInTeam()
+            apple = try Self.apple(folder, team)
+            let text = DemoConfiguration.text(origin: origin.port, apple, team)
             let file = try folder.write("portcullis.yaml", text)
             gateway = try Self.gateway(file, ending)
             port = try Self.port(of: gateway.addresses.first)
@@ -67,6 +72,20 @@ final class Stage {
             environment: .production,
             shape: .iOS27(category: .appStore, bundleVersion: "1314")
         )
+    }
+
+    private static func apple(
+        _ folder: DemoFolder,
+        _ team: StandInTeam
+    ) throws(DemoError) -> StandInServer {
+        _ = try folder.write("key.p8", team.p8)
+        do {
+            let apple = try StandInServer(folder: folder.path)
+            apple.add(team)
+            return apple
+        } catch {
+            throw DemoError("the stand-in for Apple: \(error)")
+        }
     }
 
     private static func gateway(

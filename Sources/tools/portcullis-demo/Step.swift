@@ -11,7 +11,8 @@ protocol Step: Sendable {
 enum Story {
     static let steps: [any Step] = [
         UnprovenRequest(), FirstEnrolment(), AdmittedRequest(), ReplayedRequest(),
-        TamperedRequest(), StreamedUpload(), RevokedKey(), PartialRollout(), ClientPackage(),
+        TamperedRequest(), StreamedUpload(), RevokedKey(), SecondTrial(), PartialRollout(),
+        ClientPackage(),
         CountedVerdicts(),
     ]
 }
