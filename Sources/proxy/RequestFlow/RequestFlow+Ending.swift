@@ -19,7 +19,7 @@ extension RequestFlow {
         case .serving: return answer(.declined(.storeUnavailable))
         case .over: return .none  // Late: the client has gone, or the answer came.
         case .arriving, .locating, .calling, .collecting, .routing, .taking, .judging, .holding,
-            .awaitingCommit, .connecting, .sending, .responding, .skipping:
+            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping:
             impossible("storingTimedOut")
         }
     }
