@@ -36,6 +36,6 @@ import Testing
         }
         #expect(Set(AssertionRefusal.Reason.allCases.map(\.summary)).count == 6)
         #expect(Set(AttestationRefusal.Reason.allCases.map(\.summary)).count == 11)
-        #expect(Set(ReceiptRefusal.Reason.allCases.map(\.summary)).count == 7)
+        #expect(Set(ReceiptRefusal.Reason.allCases.map(\.summary)).count == 11)
     }
 }

@@ -57,6 +57,62 @@ struct ReceiptVectorTests {
     }
 
     @Test(arguments: SharedVectors.receipts)
+    func `a refreshed receipt is one that a renewal may bring, each check with its own value`(
+        vector: ReceiptVector
+    ) throws {
+        let receipt = try UnverifiedReceipt(bytes: try octets(vector.receiptB64))
+        let key = try publicKey(vector.publicKeyX963B64)
+        let created = try moment(vector.creationTime)
+        let own: AttestationEnvironment =
+            receipt.fields.environment == "production" ? .production : .development
+        func renewed(
+            _ environment: AttestationEnvironment?,
+            newerThan previous: UnixTime?
+        ) throws(ReceiptRefusal) -> RenewedReceipt {
+            try receipt.renewed(
+                appIDs: [vector.appId],
+                key: key,
+                roots: [vector.receiptRoot],
+                exchange: UnverifiedReceipt.Exchange(
+                    environment: environment,
+                    previousCreation: previous,
+                    freshness: .init(now: created.advanced(bySeconds: 2), secondsMax: 300)
+                )
+            )
+        }
+        let before = created.advanced(bySeconds: -1)
+        let good = try renewed(own, newerThan: before)
+        #expect(good.riskMetric.map(String.init) == vector.riskMetric)
+        #expect(good.notBefore == (try vector.notBefore.map(moment)))
+        #expect(good.expirationTime == (try moment(vector.expiration)))
+        #expect(try renewed(nil, newerThan: nil).riskMetric == good.riskMetric)
+        let other: AttestationEnvironment = own == .production ? .development : .production
+        #expect(
+            ReceiptRefusal.reason { _ = try renewed(other, newerThan: before) }
+                == .environmentMismatch
+        )
+        #expect(ReceiptRefusal.reason { _ = try renewed(own, newerThan: created) } == .notNewer)
+    }
+
+    @Test(arguments: SharedVectors.attestations)
+    func `the receipt inside an attestation is none that a renewal may bring`(
+        vector: AttestationVector
+    ) throws {
+        guard vector.checked.receipt.chainToAppleRootCaG3 else { return }
+        let attestation = try AttestationCase(vector).verified()
+        let receipt = try UnverifiedReceipt(bytes: attestation.receipt)
+        let reason = ReceiptRefusal.reason {
+            _ = try receipt.renewed(
+                appIDs: [vector.appId],
+                key: attestation.publicKey,
+                roots: [vector.receiptRoot],
+                exchange: .init(environment: nil, previousCreation: nil, freshness: nil)
+            )
+        }
+        #expect(reason == .kindMismatch)
+    }
+
+    @Test(arguments: SharedVectors.receipts)
     func `another app, another key and another root are refused, each by its check`(
         vector: ReceiptVector
     ) throws {

@@ -150,6 +150,41 @@ extension ReceiptTrial.Options: TrialOptions {
         #expect(try options.reason(on: object) == .string(damage.refusal.rawValue))
     }
 
+    @Test func `a receipt that is said to be renewed is judged as one`() throws {
+        let authority = SoftwareAuthority(seed: [1], madeAt: now)
+        let key = SoftwareDevice(
+            authority: authority,
+            appID: "ABCDE12345.com.example.shop",
+            environment: .development,
+            shape: .beforeTwentySeven
+        ).makeKey()
+        var options = ReceiptTrial.Options()
+        options.appIDs = [key.device.appID]
+        options.root = Array(authority.rootPEM.utf8)
+        let attest = key.receipt(.attest, clientDataHash: [1], at: now)
+        let good = key.receipt(.refreshed(riskMetric: 3), clientDataHash: [1], at: now)
+        #expect(try options.reason(on: attest) == nil)
+        options.isRenewed = true
+        options.environment = "development"
+        options.newerThan = now.advanced(bySeconds: -60).iso8601
+        #expect(try options.reason(on: good) == nil)
+        #expect(try options.reason(on: attest) == .string("receipt-kind-mismatch"))
+        #expect(
+            try options.reason(on: good) { $0.environment = "production" }
+                == .string("receipt-environment-mismatch")
+        )
+        #expect(
+            try options.reason(on: good) { $0.newerThan = "now" } == .string("receipt-not-newer")
+        )
+        let endless = key.receipt(
+            .refreshed(riskMetric: 3),
+            clientDataHash: [1],
+            at: now,
+            replacing: [21: String?.none]
+        )
+        #expect(try options.reason(on: endless) == .string("receipt-period-implausible"))
+    }
+
     /// An option and what is done to it.
     struct Misuse: Sendable, CustomTestStringConvertible {
         let place: String
@@ -166,6 +201,15 @@ extension ReceiptTrial.Options: TrialOptions {
     static let misuses: [Misuse] = [
         Misuse("--app-id", { $0.appIDs = [] }), Misuse("--public-key", { $0.publicKey = "" }),
         Misuse("--at", { $0.at = "" }), Misuse("--max-age", { $0.maxAge = "5" }),
+        Misuse("--environment", { $0.environment = "production" }),
+        Misuse("--newer-than", { $0.newerThan = "now" }),
+        Misuse(
+            "--environment",
+            {
+                $0.isRenewed = true
+                $0.environment = "sandbox"
+            }
+        ),
         Misuse("--max-age", { $0.maxAge = "-5m" }), Misuse("--max-age", { $0.maxAge = "m" }),
         Misuse(
             "--max-age",

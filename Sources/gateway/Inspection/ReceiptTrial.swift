@@ -6,7 +6,9 @@ internal import JSONText
 ///
 /// The certificates are judged at the moment the receipt was made, whatever ``Options/at`` says:
 /// signers live for 13 months, receipts are kept for longer. Check 5, the age, is for receipts that
-/// have just been obtained and is made where ``Options/maxAge`` asks for it.
+/// have just been obtained and is made where ``Options/maxAge`` asks for it. With
+/// ``Options/isRenewed`` the receipt is judged as the gateway judges one that Apple's server has
+/// given in exchange for an older one.
 package struct ReceiptTrial: Sendable {
     /// The options as they were typed.
     package struct Options: Sendable {
@@ -16,6 +18,12 @@ package struct ReceiptTrial: Sendable {
         /// The moment at which the receipt is looked at; without it, its expiration is not judged.
         package var at: String?
         package var maxAge: String?
+        /// Whether it has to be one that came in exchange for an older one.
+        package var isRenewed = false
+        /// The environment that field 7 has to name, for a renewed one.
+        package var environment: String?
+        /// When the receipt was made that was sent, for a renewed one.
+        package var newerThan: String?
         /// The content of the file that replaces Apple's root.
         package var root: [UInt8]?
 
@@ -26,6 +34,8 @@ package struct ReceiptTrial: Sendable {
     private let key: P256PublicKey?
     private let time: UnixTime?
     private let freshness: UnverifiedReceipt.Freshness?
+    /// What was exchanged; `nil` where that is not asked.
+    private let exchange: UnverifiedReceipt.Exchange?
     private let roots: [X509Certificate]
 
     /// A trial with these options; `now` is what the word stands for in a time.
@@ -49,7 +59,35 @@ package struct ReceiptTrial: Sendable {
         } else {
             freshness = nil
         }
+        exchange = try Self.exchange(options, freshness, now: now)
         roots = try OptionText.roots(pem: options.root, otherwise: AppleRoots.rootG3)
+    }
+
+    private static func exchange(
+        _ options: Options,
+        _ freshness: UnverifiedReceipt.Freshness?,
+        now: UnixTime
+    ) throws(UsageError) -> UnverifiedReceipt.Exchange? {
+        let given = [("--environment", options.environment), ("--newer-than", options.newerThan)]
+        guard options.isRenewed else {
+            if let (name, _) = given.first(where: { $0.1 != nil }) {
+                throw UsageError(
+                    name,
+                    "says nothing of a receipt that was not renewed; give "
+                        + "--renewed too"
+                )
+            }
+            return nil
+        }
+        return UnverifiedReceipt.Exchange(
+            environment: try options.environment.map { text throws(UsageError) in
+                try OptionText("--environment", text).environment()
+            },
+            previousCreation: try options.newerThan.map { text throws(UsageError) in
+                try OptionText("--newer-than", text).time(now: now)
+            },
+            freshness: freshness
+        )
     }
 
     /// Judges an object.
@@ -63,16 +101,26 @@ package struct ReceiptTrial: Sendable {
                     "field 3 is not of a key on P-256"
                 )
             }
-            let fields = try receipt.verified(
+            return report(on: try verified(receipt, key).fields, of: key)
+        } catch {
+            return .refused(error.reason.rawValue, error.detail)
+        }
+    }
+
+    private func verified(
+        _ receipt: UnverifiedReceipt,
+        _ key: P256PublicKey
+    ) throws(ReceiptRefusal) -> VerifiedReceipt {
+        guard let exchange else {
+            return try receipt.verified(
                 appIDs: appIDs,
                 key: key,
                 roots: roots,
                 freshness: freshness
-            ).fields
-            return report(on: fields, of: key)
-        } catch {
-            return .refused(error.reason.rawValue, error.detail)
+            )
         }
+        return try receipt.renewed(appIDs: appIDs, key: key, roots: roots, exchange: exchange)
+            .receipt
     }
 
     private func report(on fields: ReceiptFields, of key: P256PublicKey) -> Report {

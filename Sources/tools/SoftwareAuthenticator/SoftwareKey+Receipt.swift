@@ -22,6 +22,27 @@ extension SoftwareKey {
         return receipt(kind, leaf: leaf, clientHash: clientDataHash, at: time, damage: damage)
     }
 
+    /// A receipt in which some fields say something else, or are left out where the value is `nil`:
+    /// for what ``ReceiptDamage`` has no name for.
+    ///
+    /// - fields: by the number of their type.
+    package func receipt(
+        _ kind: ReceiptKind,
+        clientDataHash: [UInt8],
+        at time: UnixTime,
+        replacing fields: [UInt32: String?]
+    ) -> [UInt8] {
+        let leaf = leaf(nonce: clientDataHash, at: time, by: device.authority, damage: nil)
+        return receipt(
+            kind,
+            leaf: leaf,
+            clientHash: clientDataHash,
+            at: time,
+            damage: nil,
+            replacing: fields
+        )
+    }
+
     /// A receipt as Apple's server gave it from August to October 2020: with attributes that the
     /// signature does not cover.
     package func receiptOf2020(
@@ -46,9 +67,14 @@ extension SoftwareKey {
         clientHash: [UInt8],
         at time: UnixTime,
         damage: ReceiptDamage?,
-        attributes: SignedMessage.SignedAttributes = .none
+        attributes: SignedMessage.SignedAttributes = .none,
+        replacing replaced: [UInt32: String?] = [:]
     ) -> [UInt8] {
-        let fields = fields(kind, leaf: leaf, clientHash: clientHash, at: time, damage)
+        let fields =
+            fields(kind, leaf: leaf, clientHash: clientHash, at: time, damage)
+            .filter { replaced[$0.type] == nil }
+            + replaced.sorted { $0.key < $1.key }
+            .compactMap { type, text in text.map { (type: type, value: Array($0.utf8)) } }
         let payload = DEREncoder.set(
             fields.map { field in
                 DEREncoder.sequence([

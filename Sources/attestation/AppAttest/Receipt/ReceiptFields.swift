@@ -44,7 +44,8 @@ public struct ReceiptFields: Sendable {
     public let environment: String?
     /// 12: when Apple made the receipt.
     public let creationTime: UnixTime
-    /// 17: about how many keys of the app the device has had attested within 30 days.
+    /// 17: about how many keys of the app the device has had attested within 30 days; `nil` where
+    /// the field is missing or is no number.
     public let riskMetric: UInt32?
     /// 19: before this, Apple gives no newer receipt.
     public let notBefore: UnixTime?
@@ -69,9 +70,7 @@ public struct ReceiptFields: Sendable {
         environment = try fields[7].map { bytes throws(ReceiptRefusal) in
             try Self.text(bytes, "field 7")
         }
-        riskMetric = try fields[17].map { bytes throws(ReceiptRefusal) in
-            try Self.metric(bytes)
-        }
+        riskMetric = fields[17].flatMap(Self.metric)
         do throws(X509CertificateError) {
             certificate = try X509Certificate(der: fields[3] ?? [])
         } catch {
@@ -130,11 +129,10 @@ public struct ReceiptFields: Sendable {
         return try required(UnixTime(iso8601: bytes.span), "\(name) is no time")
     }
 
-    private static func metric(_ bytes: [UInt8]) throws(ReceiptRefusal) -> UInt32 {
+    /// What is no number says nothing about the device. It does not make the receipt worthless,
+    /// which is needed to ask for the next one.
+    private static func metric(_ bytes: [UInt8]) -> UInt32? {
         let isDecimal = bytes.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-        return try required(
-            isDecimal ? UInt32(String(decoding: bytes, as: UTF8.self)) : nil,
-            "field 17 is no number"
-        )
+        return isDecimal ? UInt32(String(decoding: bytes, as: UTF8.self)) : nil
     }
 }

@@ -18,6 +18,14 @@ public enum ReceiptRefusalReason: String, RefusalReason {
     case tooOld = "receipt-too-old"
     /// Check 6: for another key.
     case keyMismatch = "receipt-key-mismatch"
+    /// Renewed: of type ATTEST, where RECEIPT is expected.
+    case kindMismatch = "receipt-kind-mismatch"
+    /// Renewed: of the other environment, or of none.
+    case environmentMismatch = "receipt-environment-mismatch"
+    /// Renewed: not made after the receipt that was sent.
+    case notNewer = "receipt-not-newer"
+    /// Renewed: field 19 or 21 is missing or can't be right.
+    case periodImplausible = "receipt-period-implausible"
 
     /// What an operator is told about the reason.
     public var advice: RefusalAdvice {
@@ -56,6 +64,26 @@ public enum ReceiptRefusalReason: String, RefusalReason {
             RefusalAdvice(
                 "The receipt is for another key.",
                 "Check that the receipt is stored with the key it came with."
+            )
+        case .kindMismatch:
+            RefusalAdvice(
+                "The receipt is an attestation's, where a renewed one is expected.",
+                "Check which receipt is looked at: Apple's server answers with type RECEIPT."
+            )
+        case .environmentMismatch:
+            RefusalAdvice(
+                "The receipt is not of the key's environment.",
+                "Check the host: development keys have one of their own."
+            )
+        case .notNewer:
+            RefusalAdvice(
+                "The receipt is not newer than the one that was sent.",
+                "Keep the stored receipt, and ask again later."
+            )
+        case .periodImplausible:
+            RefusalAdvice(
+                "The times at which the receipt may be renewed are missing or impossible.",
+                "Keep the stored receipt. Report it when it lasts: Apple may have changed receipts."
             )
         }
     }

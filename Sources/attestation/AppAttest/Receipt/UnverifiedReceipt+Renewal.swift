@@ -1,0 +1,118 @@
+public import Cryptography
+
+extension UnverifiedReceipt {
+    /// What is asked of a receipt that Apple's server has given in exchange for an older one,
+    /// beside what is asked of every receipt.
+    public struct Exchange: Sendable {
+        /// The environment of the key, which field 7 has to name; `nil` for a key of a test
+        /// authority, whose receipts may name either.
+        public let environment: AttestationEnvironment?
+        /// When the receipt was made that was sent; `nil` when that is not known.
+        public let previousCreation: UnixTime?
+        /// Check 5, or `nil` where the receipt is not new: one that was stored, or a sample.
+        public let freshness: Freshness?
+
+        /// An exchange of a receipt that was made at `previousCreation`.
+        public init(
+            environment: AttestationEnvironment?,
+            previousCreation: UnixTime?,
+            freshness: Freshness?
+        ) {
+            self.environment = environment
+            self.previousCreation = previousCreation
+            self.freshness = freshness
+        }
+    }
+
+    /// The most seconds from creation to field 19. Apple's receipts have a day.
+    public static let notBeforeSecondsMax: Int64 = 30 * 86_400
+    /// The fewest seconds from creation to field 21.
+    public static let lifetimeSecondsMin: Int64 = 86_400
+    /// The most seconds from creation to field 21. Apple's receipts have 90 days.
+    public static let lifetimeSecondsMax: Int64 = 400 * 86_400
+    /// The highest risk metric that is taken for one: more than twenty keys a minute for 30 days,
+    /// which Apple's limits keep a device from by far. 1…15 have been seen.
+    public static let riskMetricMax: UInt32 = 1_000_000
+
+    /// Checks a receipt that came in exchange for an older one: Apple's six checks, and then, in
+    /// this order, that it is of type RECEIPT; that it is of the key's environment; that it is
+    /// newer than the one that was sent; that fields 19 and 21 are there and plausible.
+    ///
+    /// Apple's list stops at the six. Without the others, an attestation's receipt, which has no
+    /// metric, or a receipt with a lower metric from before could be put in the place of a new one.
+    ///
+    /// - Parameters:
+    ///   - appIDs: the App IDs that are accepted.
+    ///   - key: the key that was attested.
+    ///   - roots: the authorities that are trusted: ``AppleRoots/rootG3``.
+    ///   - exchange: what was exchanged.
+    /// - Returns: the proof, and what is to be stored beside the receipt.
+    /// - Throws: the first check that fails.
+    public func renewed(
+        appIDs: [String],
+        key: P256PublicKey,
+        roots: [X509Certificate],
+        exchange: Exchange
+    ) throws(ReceiptRefusal) -> RenewedReceipt {
+        let receipt = try verified(
+            appIDs: appIDs,
+            key: key,
+            roots: roots,
+            freshness: exchange.freshness
+        )
+        guard fields.kind == .receipt else {
+            throw ReceiptRefusal(.kindMismatch, "field 6 is \(fields.kind.rawValue)")
+        }
+        if let environment = exchange.environment { try check(environment) }
+        if let previous = exchange.previousCreation, fields.creationTime <= previous {
+            let (mine, theirs) = (fields.creationTime.iso8601, previous.iso8601)
+            throw ReceiptRefusal(.notNewer, "made at \(mine), in exchange for one of \(theirs)")
+        }
+        let (notBefore, expiration) = try period(at: exchange.freshness?.now)
+        return RenewedReceipt(
+            receipt: receipt,
+            notBefore: notBefore,
+            expirationTime: expiration,
+            riskMetric: fields.riskMetric.flatMap { $0 <= Self.riskMetricMax ? $0 : nil }
+        )
+    }
+
+    /// Field 7. Apple does not document it; every receipt that has been seen has it.
+    private func check(_ environment: AttestationEnvironment) throws(ReceiptRefusal) {
+        let expected =
+            switch environment {
+            case .production: "production"
+            case .development: "sandbox"
+            }
+        guard fields.environment == expected else {
+            let found = fields.environment == nil ? "missing" : "another word"
+            throw ReceiptRefusal(.environmentMismatch, "field 7 is \(found), not \(expected)")
+        }
+    }
+
+    /// Fields 19 and 21.
+    ///
+    /// - now: when the receipt came; `nil` where it is not new.
+    private func period(
+        at now: UnixTime?
+    ) throws(ReceiptRefusal) -> (notBefore: UnixTime, expiration: UnixTime) {
+        guard let notBefore = fields.notBefore, let expiration = fields.expirationTime else {
+            let field = fields.notBefore == nil ? 19 : 21
+            throw ReceiptRefusal(.periodImplausible, "field \(field) is missing")
+        }
+        let created = fields.creationTime
+        let latestBegin = created.advanced(bySeconds: Self.notBeforeSecondsMax)
+        guard created <= notBefore, notBefore <= latestBegin else {
+            throw ReceiptRefusal(.periodImplausible, "field 19 is \(notBefore.iso8601)")
+        }
+        let ends =
+            created.advanced(
+                bySeconds: Self.lifetimeSecondsMin
+            )...created
+            .advanced(bySeconds: Self.lifetimeSecondsMax)
+        guard ends.contains(expiration), notBefore < expiration,
+            now.map({ $0 < expiration }) ?? true
+        else { throw ReceiptRefusal(.periodImplausible, "field 21 is \(expiration.iso8601)") }
+        return (notBefore, expiration)
+    }
+}
