@@ -1,8 +1,9 @@
 import AppAttest
 import Cryptography
-import KeyStore
 import TestSupport
 import Testing
+
+@testable import KeyStore
 
 @Suite struct KeyTableTests {
     @Test func `twenty thousand keys are found, and take at most 200 bytes each`() throws {
@@ -34,6 +35,28 @@ import Testing
             Issue.record("a key that is not there is found")
             return
         }
+    }
+
+    @Test func `an entry takes 128 bytes, the risk metric and its day included`() {
+        #expect(MemoryLayout<KeyEntry>.stride == 128)
+        #expect(MemoryLayout<KeyRisk>.size == 4)
+    }
+
+    @Test func `a metric is of its day, and unknown before it came and when it is old`() {
+        let day = 86_400 as Int64
+        #expect(KeyRisk.unknown.metric == nil)
+        #expect(KeyRisk(metric: nil, at: 20_000 * day).metric == nil)
+        #expect(KeyRisk(metric: 3, at: nil) == .unknown)
+        let risk = KeyRisk(metric: 3, at: 20_000 * day + 5)
+        #expect(risk.metric == 3)
+        #expect(risk.day == 20_000)
+        #expect(risk.metric(at: 20_090 * day, daysMax: 90) == 3)
+        #expect(risk.metric(at: 20_091 * day, daysMax: 90) == nil)
+        // What no limit of a rule reaches is kept as the highest.
+        #expect(KeyRisk(metric: 1_000_000, at: day).metric == 65_534)
+        #expect(KeyRisk(metric: .max, at: .max).day == .max)
+        #expect(KeyRisk(metric: 1, at: -5) == .unknown)
+        #expect(risk.isNewer(than: .unknown) && !KeyRisk.unknown.isNewer(than: risk))
     }
 
     @Test func `key ids that count up, as an import may bring them, are found as well`() throws {

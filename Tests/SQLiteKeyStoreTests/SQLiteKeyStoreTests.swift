@@ -78,7 +78,7 @@ import Testing
                 try String.fetchOne(db, sql: "PRAGMA \($0)")
             }
         }
-        #expect(values == ["2", "wal", "1346587731", "3"])
+        #expect(values == ["2", "wal", "1346587731", "4"])
     }
 
     /// A use of a key.

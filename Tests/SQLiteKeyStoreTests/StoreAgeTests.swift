@@ -187,6 +187,7 @@ import Testing
                     ALTER TABLE state DROP COLUMN generation;
                     ALTER TABLE keys DROP COLUMN context;
                     DROP TABLE secrets;
+                    DROP TABLE renewals;
                     DELETE FROM grdb_migrations WHERE identifier <> '1 keys';
                     PRAGMA user_version = 1;
                     """

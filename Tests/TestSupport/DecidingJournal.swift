@@ -35,7 +35,11 @@ package final class DecidingJournal: KeyJournal {
         // One statement at a time, and each as a whole.
         try state.withLock { (state) throws(JournalError) in
             var answer = try stored.commit(
-                JournalBatch(changes: batch.changes, enrolments: batch.enrolments)
+                JournalBatch(
+                    changes: batch.changes,
+                    enrolments: batch.enrolments,
+                    receipts: batch.receipts
+                )
             )
             for use in batch.uses { answer.uses.append(try decide(use, &state)) }
             return answer

@@ -92,6 +92,10 @@ package final class FaultyJournal: KeyJournal {
         return try inner.changes(since: revision, into: body)
     }
 
+    package func receiptShelf() throws(JournalError) -> (any ReceiptShelf)? {
+        try inner.receiptShelf()
+    }
+
     package func close() { inner.close() }
 }
 

@@ -55,7 +55,7 @@ package struct StoreContract: CustomTestStringConvertible, Sendable {
     package static func all(decided moment: DecisionMoment) -> [StoreContract] {
         let lists = [
             counters, races, challenges, otherProcesses, enrolments, commits, failures, crashes,
-            fleets, lateDecisions,
+            fleets, lateDecisions, receipts,
         ]
         return lists.flatMap(\.self).filter { $0.moment == nil || $0.moment == moment }
     }

@@ -33,6 +33,8 @@ final class EndingJournal: KeyJournal {
         try inner.enrolmentSecret()
     }
 
+    func receiptShelf() throws(JournalError) -> (any ReceiptShelf)? { try inner.receiptShelf() }
+
     func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
         Ending.pass(.beforeCommit)
         let answer = try inner.commit(batch)

@@ -13,6 +13,9 @@ struct KeyFilterOptions: ParsableArguments {
     @Option(help: "Only keys of this status: active or revoked.")
     var status: String?
 
+    @Option(help: "Only keys whose risk metric is known and at least this.")
+    var risk: UInt32?
+
     func validate() throws {
         if let environment, KeyEnvironment(rawValue: environment) == nil {
             throw ValidationError(
@@ -29,6 +32,7 @@ struct KeyFilterOptions: ParsableArguments {
         filter.appID = appID
         filter.environment = environment.flatMap { KeyEnvironment(rawValue: $0) }
         filter.isRevoked = status.map { $0 == "revoked" }
+        filter.riskMin = risk
         return filter
     }
 }

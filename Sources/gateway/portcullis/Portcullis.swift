@@ -12,8 +12,8 @@ struct Portcullis: ParsableCommand {
         version: GatewayServer.version,
         subcommands: [
             ServeCommand.self, CheckCommand.self, ExplainCommand.self, TestCommand.self,
-            PlanCommand.self, KeysCommand.self, VerifyCommand.self,
-            InspectCommand.self,
+            PlanCommand.self, KeysCommand.self, ReceiptsCommand.self,
+            VerifyCommand.self, InspectCommand.self,
         ]
     )
 

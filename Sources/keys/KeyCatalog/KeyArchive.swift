@@ -37,6 +37,28 @@ package protocol KeyArchive: AnyObject, Sendable {
     ///
     /// - `now`: second of Unix time.
     func revoke(_ keyID: KeyID, now: Int64) throws(StoreProblem) -> Revocation
+
+    /// Has the receipt of a key renewed before all others, by the gateway that runs or by the next
+    /// one.
+    ///
+    /// - `now`: second of Unix time.
+    func askRenewal(of keyID: KeyID, now: Int64) throws(StoreProblem) -> RenewalRequest
+
+    /// How all receipts stand.
+    ///
+    /// - `now`: second of Unix time.
+    func receiptCensus(at now: Int64) throws(StoreProblem) -> ReceiptCensus
+}
+
+/// What has become of the wish to have a receipt renewed.
+package enum RenewalRequest: Equatable, Sendable {
+    case asked
+    /// Apple gives no newer receipt before this second of Unix time, so nothing was changed.
+    case tooEarly(until: Int64)
+    case revoked
+    /// The key is stored without a receipt.
+    case withoutReceipt
+    case unknown
 }
 
 /// Some keys of a list.

@@ -8,6 +8,8 @@ package struct KeyFilter: Sendable {
     package var source: KeyRecord.Source?
     /// Not used since this second of Unix time, or never.
     package var unusedSince: Int64?
+    /// Whose risk metric is known and not below.
+    package var riskMin: UInt32?
 
     package init() {}
 
@@ -17,6 +19,11 @@ package struct KeyFilter: Sendable {
         if let environment, record.environment != environment { return false }
         if let isRevoked, (record.status != .active) != isRevoked { return false }
         if let source, record.source != source { return false }
+        if let riskMin {
+            guard let metric = record.receiptState.riskMetric, metric >= riskMin else {
+                return false
+            }
+        }
         return unusedSince.map { record.lastUsedAt ?? 0 < $0 } ?? true
     }
 }

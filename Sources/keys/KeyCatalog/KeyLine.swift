@@ -19,6 +19,12 @@ package import KeyStore
 /// | `revoked_at`, `enrolled_at`, `last_used_at` | RFC 3339 in UTC, or null | null |
 /// | `source` | `enrolled` or `imported` | `imported` |
 /// | `receipt` | base64, or null | null |
+/// | `receipt_created_at`, `receipt_not_before` | RFC 3339 in UTC, or null | null |
+/// | `receipt_expires_at` | RFC 3339 in UTC, or null | null |
+/// | `risk_metric` | 0…4294967295, or null | null |
+/// | `risk_metric_at` | RFC 3339 in UTC, or null | null |
+/// | `renewal_tried_at`, `renewal_due_at` | RFC 3339 in UTC, or null | null |
+/// | `renewal_outcome` | as in ``ReceiptState/Outcome``, or null | null |
 /// | `context` | base64 of 1…256 bytes, or null | null |
 package enum KeyLine {
     /// Why a line can't be read.
@@ -62,10 +68,28 @@ package enum KeyLine {
                 json.member("last_used_at", UnixTime(seconds: second).iso8601)
             }
             json.member("source", record.source.rawValue)
-            if let receipt = record.receipt { json.member("receipt", Base64.text(receipt)) }
+            if let receipt = record.receipt {
+                json.member("receipt", Base64.text(receipt))
+                write(record.receiptState, &json)
+            }
             if let context = record.context { json.member("context", Base64.text(context)) }
         }
         return json
+    }
+
+    private static func write(_ state: ReceiptState, _ json: inout JSONWriter) {
+        func time(_ name: String, _ second: Int64?) {
+            if let second { json.member(name, UnixTime(seconds: second).iso8601) }
+        }
+        time("receipt_created_at", state.createdAt)
+        time("receipt_not_before", state.notBefore)
+        time("receipt_expires_at", state.expiresAt)
+        if let metric = state.riskMetric { json.member("risk_metric", metric) }
+        time("risk_metric_at", state.metricAt)
+        time("renewal_tried_at", state.triedAt)
+        if let outcome = state.outcome { json.member("renewal_outcome", outcome.rawValue) }
+        // 0 is for at once, and no moment.
+        if let due = state.dueAt, due > 0 { time("renewal_due_at", due) }
     }
 
     private static func window(_ seen: UInt64) -> String {

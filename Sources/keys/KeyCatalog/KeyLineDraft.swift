@@ -22,6 +22,14 @@ struct KeyLineDraft {
         case lastUsedAt = "last_used_at"
         case source
         case receipt
+        case receiptCreatedAt = "receipt_created_at"
+        case receiptNotBefore = "receipt_not_before"
+        case receiptExpiresAt = "receipt_expires_at"
+        case riskMetric = "risk_metric"
+        case riskMetricAt = "risk_metric_at"
+        case renewalTriedAt = "renewal_tried_at"
+        case renewalOutcome = "renewal_outcome"
+        case renewalDueAt = "renewal_due_at"
         case context
     }
 
@@ -40,18 +48,19 @@ struct KeyLineDraft {
     private var lastUsedAt: Int64?
     private var source: KeyRecord.Source?
     private var receipt: [UInt8]?
+    private var receiptState = ReceiptState()
     private var context: [UInt8]?
     /// A bit for each member that was read.
-    private var taken: UInt16 = 0
+    private var taken: UInt32 = 0
 
     mutating func take(_ name: [UInt8], _ value: JSONReader.Scalar) throws(Problem) {
         guard let place = Self.names.firstIndex(of: name) else {
             throw Problem("\(Self.quoted(name)) is no member of a key")
         }
-        guard taken >> UInt16(place) & 1 == 0 else {
+        guard taken >> UInt32(place) & 1 == 0 else {
             throw Problem("\(Self.quoted(name)) is given twice")
         }
-        taken |= 1 << UInt16(place)
+        taken |= 1 << UInt32(place)
         switch Member.allCases[place] {
         case .keyID:
             guard case .string(let text) = value, let keyID = KeyID(base64: text.span) else {
@@ -95,11 +104,38 @@ struct KeyLineDraft {
             source = try Self.word(value, "source", KeyRecord.Source.allCases.map(\.rawValue))
                 .flatMap(KeyRecord.Source.init(rawValue:))
         case .receipt: receipt = try Self.bytes(value, "receipt")
+        case .receiptCreatedAt, .receiptNotBefore, .receiptExpiresAt, .riskMetric, .riskMetricAt,
+            .renewalTriedAt, .renewalOutcome, .renewalDueAt:
+            try take(Member.allCases[place], ofReceipt: value)
         case .context:
             context = try Self.bytes(value, "context")
             guard context?.count ?? 1 <= KeyRecord.contextBytesMax else {
                 throw Problem("context: use at most \(KeyRecord.contextBytesMax) bytes")
             }
+        }
+    }
+
+    private mutating func take(
+        _ member: Member,
+        ofReceipt value: JSONReader.Scalar
+    ) throws(Problem) {
+        let name = member.rawValue
+        switch member {
+        case .receiptCreatedAt: receiptState.createdAt = try Self.second(value, name)
+        case .receiptNotBefore: receiptState.notBefore = try Self.second(value, name)
+        case .receiptExpiresAt: receiptState.expiresAt = try Self.second(value, name)
+        case .riskMetric: receiptState.riskMetric = try Self.metric(value, name)
+        case .riskMetricAt: receiptState.metricAt = try Self.second(value, name)
+        case .renewalTriedAt: receiptState.triedAt = try Self.second(value, name)
+        case .renewalDueAt: receiptState.dueAt = try Self.second(value, name)
+        case .renewalOutcome:
+            guard value != .null else { return }
+            receiptState.outcome = try Self.word(
+                value,
+                name,
+                ReceiptState.Outcome.allCases.map(\.rawValue)
+            ).flatMap(ReceiptState.Outcome.init(rawValue:))
+        default: preconditionFailure("KeyLineDraft: \(name) is no member of a receipt")
         }
     }
 
@@ -113,6 +149,9 @@ struct KeyLineDraft {
         guard isRevoked == true || revokedAt == nil else {
             throw Problem("revoked_at is given, and status is not revoked")
         }
+        var receiptState = receiptState
+        // Apple has no data of it any more, so there is no sense in asking again.
+        if receiptState.outcome == .gone { receiptState.dueAt = nil }
         return KeyRecord(
             keyID: keyID,
             platform: platform ?? .apple,
@@ -122,6 +161,7 @@ struct KeyLineDraft {
             // Nobody has said which counters below were used, so all of them count as used.
             counters: CounterState(highest: counter, seen: window ?? .max),
             receipt: receipt,
+            receiptState: receipt == nil ? ReceiptState() : receiptState,
             context: context,
             enrolledAt: enrolledAt,
             lastUsedAt: lastUsedAt,
@@ -167,6 +207,19 @@ struct KeyLineDraft {
         case .number, .boolean: break
         }
         throw Problem("\(name): use base64 or null")
+    }
+
+    private static func metric(
+        _ value: JSONReader.Scalar,
+        _ name: String
+    ) throws(Problem) -> UInt32? {
+        switch value {
+        case .null: return nil
+        case .number(let number):
+            if let metric = UInt32(exactly: number) { return metric }
+        case .string, .boolean: break
+        }
+        throw Problem("\(name): use a number, 0…4294967295, or null")
     }
 
     private static func word(

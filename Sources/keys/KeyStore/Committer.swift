@@ -12,6 +12,8 @@ package final class Committer: Sendable {
         package var changesMax = 262_144
         /// Enrolments that wait; each may hold some kilobytes of receipt. Default 4,096.
         package var enrolmentsMax = 4_096
+        /// Renewed receipts that wait; each may hold some kilobytes. Default 1,024.
+        package var renewalsMax = 1_024
         /// Maximum write-behind delay, for changes that no request waits for. Default 100 ms; after
         /// 4,096 changes the writer starts earlier. A longer delay makes larger transactions.
         package var behindDelay = Duration.milliseconds(100)
@@ -112,6 +114,25 @@ package final class Committer: Sendable {
         kick()
     }
 
+    /// Takes what a renewal has changed, and starts the writer, which may wait for more.
+    /// `completion` is called on the writer's queue.
+    func renew(
+        _ change: ReceiptChange,
+        _ completion: @escaping @Sendable (Result<Void, JournalError>) -> Void
+    ) {
+        let isTaken = pending.withLock { pending in
+            guard pending.renewals.count < limits.renewalsMax else { return false }
+            pending.append((change, completion))
+            if case .idle = pending.phase { schedule(&pending) }
+            return true
+        }
+        guard isTaken else {
+            return queue.async {
+                completion(.failure(JournalError(.busy, "too many renewed receipts wait")))
+            }
+        }
+    }
+
     // MARK: Starting
 
     /// Starts the writer when there is something to write and it does not run. Cheap: for the end
@@ -134,7 +155,9 @@ package final class Committer: Sendable {
             queue.async { self.drain() }
             return
         }
-        guard !pending.changes.isEmpty || !pending.retained.isEmpty else {
+        guard
+            !pending.changes.isEmpty || !pending.retained.isEmpty || !pending.renewals.isEmpty
+        else {
             pending.phase = .idle
             return
         }
@@ -197,7 +220,7 @@ package final class Committer: Sendable {
         guard !batch.isEmpty else { return nil }
         let changes = PendingChanges.merged(batch.changes + batch.retried)
         var uses = DecidedUses(batch.uses)
-        let result = write(changes, uses.asked, batch.enrolments)
+        let result = write(changes, uses.asked, batch)
         uses.take(result.map(\.uses))
         let duration = DispatchTime.now().uptimeNanoseconds &- start
         let news = pending.withLock { pending in
@@ -220,6 +243,7 @@ package final class Committer: Sendable {
         for (index, enrolment) in batch.enrolments.enumerated() {
             enrolment.completion(result.map { $0.enrolments[index] })
         }
+        for renewal in batch.renewals { renewal.completion(result.map { _ in }) }
         report(batch, uses, result.failure == nil ? .admitted : .unassured)
         if result.failure == nil { settle() }
         return result.failure
@@ -231,19 +255,21 @@ package final class Committer: Sendable {
     private func write(
         _ changes: [CounterChange],
         _ uses: [CounterUse],
-        _ enrolments: [PendingChanges.Enrolment]
+        _ batch: PendingChanges.Batch
     ) -> Result<CommitAnswer, JournalError> {
         let contents = JournalBatch(
             changes: changes,
             uses: uses,
-            enrolments: enrolments.map(\.record)
+            enrolments: batch.enrolments.map(\.record),
+            receipts: batch.renewals.map(\.change)
         )
         // Nothing is left when every use has become impossible while it waited.
         guard !contents.isEmpty else { return .success(CommitAnswer()) }
         do throws(JournalError) {
             let answer = try journal.commit(contents)
             precondition(
-                answer.enrolments.count == enrolments.count && answer.uses.count == uses.count,
+                answer.enrolments.count == batch.enrolments.count
+                    && answer.uses.count == uses.count,
                 "Committer: an answer for each use and each enrolment"
             )
             return .success(answer)
@@ -287,6 +313,7 @@ package final class Committer: Sendable {
                 let isDone = pending.withLock { pending in
                     pending.retryIsDue = true
                     return pending.depth == 0 && pending.enrolments.isEmpty
+                        && pending.renewals.isEmpty
                 }
                 if isDone { return nil }
                 if let failure = commitNext() { return failure }

@@ -8,6 +8,8 @@ struct KeyEntry {
     let row: Int64
     var counters: CounterState
     let app: AppNumber
+    /// Before the point, whose 65 bytes leave no place for it behind them.
+    var risk: KeyRisk
     let publicKey: P256PublicKey
     let environment: KeyEnvironment
     var isRevoked: Bool
@@ -20,6 +22,7 @@ struct KeyEntry {
         counters = row.counters
         app = row.app
         publicKey = row.publicKey
+        risk = row.risk
         environment = row.environment
         isRevoked = row.isRevoked
     }
@@ -31,7 +34,8 @@ struct KeyEntry {
             environment: environment,
             counters: counters,
             isRevoked: isRevoked,
-            context: context
+            context: context,
+            risk: risk
         )
     }
 

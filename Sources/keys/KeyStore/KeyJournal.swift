@@ -47,8 +47,16 @@ package protocol KeyJournal: AnyObject, Sendable {
         into body: ([KeyRow]) -> Void
     ) throws(JournalError) -> JournalRevision
 
+    /// The receipts, for their renewal; `nil` where nothing is renewed. Asked at most once, behind
+    /// `load`.
+    func receiptShelf() throws(JournalError) -> (any ReceiptShelf)?
+
     /// Ends the use of the journal. Nothing is called afterwards.
     func close()
+}
+
+extension KeyJournal {
+    package func receiptShelf() throws(JournalError) -> (any ReceiptShelf)? { nil }
 }
 
 /// How far the changes by other processes have been read.
@@ -82,18 +90,24 @@ package struct JournalBatch: Sendable {
     /// Uses that the journal decides; none when it decides nothing.
     package var uses: [CounterUse]
     package var enrolments: [KeyRecord]
+    /// In any order; a key may have several.
+    package var receipts: [ReceiptChange]
 
     package init(
         changes: [CounterChange] = [],
         uses: [CounterUse] = [],
-        enrolments: [KeyRecord] = []
+        enrolments: [KeyRecord] = [],
+        receipts: [ReceiptChange] = []
     ) {
         self.changes = changes
         self.uses = uses
         self.enrolments = enrolments
+        self.receipts = receipts
     }
 
-    var isEmpty: Bool { changes.isEmpty && uses.isEmpty && enrolments.isEmpty }
+    var isEmpty: Bool {
+        changes.isEmpty && uses.isEmpty && enrolments.isEmpty && receipts.isEmpty
+    }
 }
 
 /// What has come of a batch that is durable.

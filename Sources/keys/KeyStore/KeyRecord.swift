@@ -28,8 +28,10 @@ package struct KeyRecord: Hashable, Sendable {
     package var environment: KeyEnvironment
     package var publicKey: P256PublicKey
     package var counters: CounterState
-    /// The receipt of the attestation, as Apple made it.
+    /// The receipt, as Apple made it: the attestation's, or the last one that took its place.
     package var receipt: [UInt8]?
+    /// What is known of the receipt; without one it says nothing.
+    package var receiptState: ReceiptState
     /// What the app has handed in with the attestation, 1…256 bytes; `nil` for nothing.
     package var context: [UInt8]?
     /// Seconds since 1970; `nil` for an imported key whose line did not say it.
@@ -48,6 +50,7 @@ package struct KeyRecord: Hashable, Sendable {
         publicKey: P256PublicKey,
         counters: CounterState = CounterState(),
         receipt: [UInt8]? = nil,
+        receiptState: ReceiptState = ReceiptState(),
         context: [UInt8]? = nil,
         enrolledAt: Int64?,
         lastUsedAt: Int64? = nil,
@@ -61,6 +64,7 @@ package struct KeyRecord: Hashable, Sendable {
         self.publicKey = publicKey
         self.counters = counters
         self.receipt = receipt
+        self.receiptState = receiptState
         self.context = context
         self.enrolledAt = enrolledAt
         self.lastUsedAt = lastUsedAt
@@ -77,6 +81,7 @@ package struct KeyRecord: Hashable, Sendable {
         appID: String,
         environment: KeyEnvironment,
         receipt: [UInt8]?,
+        receiptState: ReceiptState = ReceiptState(),
         context: [UInt8]?,
         now: Int64
     ) {
@@ -88,6 +93,7 @@ package struct KeyRecord: Hashable, Sendable {
             publicKey: publicKey,
             counters: CounterState(highest: attested.initialCounter ?? .zero),
             receipt: receipt,
+            receiptState: receiptState,
             context: context,
             enrolledAt: now
         )

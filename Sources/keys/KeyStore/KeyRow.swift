@@ -13,6 +13,8 @@ package struct KeyRow: Sendable {
     package let isRevoked: Bool
     /// What the app has handed in at enrolment; `nil` for nothing.
     package let context: [UInt8]?
+    /// What Apple's last receipt says of the device.
+    package let risk: KeyRisk
 
     package init(
         row: Int64,
@@ -22,7 +24,8 @@ package struct KeyRow: Sendable {
         environment: KeyEnvironment,
         counters: CounterState,
         isRevoked: Bool,
-        context: [UInt8]? = nil
+        context: [UInt8]? = nil,
+        risk: KeyRisk = .unknown
     ) {
         self.row = row
         self.keyID = keyID
@@ -32,5 +35,6 @@ package struct KeyRow: Sendable {
         self.counters = counters
         self.isRevoked = isRevoked
         self.context = context
+        self.risk = risk
     }
 }

@@ -44,4 +44,9 @@
 //    reads one word of the gateway's own memory. A journal that decides checks it with each use.
 // 4. A stored counter never goes down: see 1.
 //
-// Memory: an entry takes 128 bytes, and the index 6…12, so a million keys take about 135 MiB.
+// `renew` writes a receipt that has taken the place of an older one, or how a try to get one ended.
+// Nobody waits for it: it goes with the next batch, and what fails is renewed again. The metric is
+// in the table once it is on disk. Receipts themselves are on disk alone (`ReceiptShelf`).
+//
+// Memory: an entry takes 128 bytes, 4 of them for the risk metric and its day, and the index 6…12,
+// so a million keys take about 135 MiB.

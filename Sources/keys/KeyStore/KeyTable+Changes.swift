@@ -21,17 +21,26 @@ extension KeyTable {
         if let error { body(error) }
     }
 
+    /// Tells, on a queue of the journal's, that other processes have changed keys and that it was
+    /// read. Must return at once.
+    package func watchChanges(_ body: @escaping @Sendable () -> Void) {
+        changeWatcher.withLock { $0 = body }
+    }
+
     /// Reads what other processes have changed. While that fails the table admits nothing, since a
     /// key that it holds may be revoked.
     ///
     /// - Returns: why it failed.
     func refresh() -> JournalError? {
+        var hasChanged = false
         let error = revision.withLock { (revision) -> JournalError? in
             do throws(JournalError) {
+                let before = revision
                 revision = try journal.changes(since: revision) { rows in
                     for row in rows { apply(row) }
                 }
                 isCurrent.store(true, ordering: .releasing)
+                hasChanged = revision > before
                 return nil
             } catch {
                 isCurrent.store(false, ordering: .releasing)
@@ -44,6 +53,7 @@ extension KeyTable {
             return isNews ? fault.watcher : nil
         }
         news?(error)
+        if hasChanged { changeWatcher.withLock { $0 }?() }
         return error
     }
 }

@@ -37,6 +37,8 @@ package final class KeyTable: Sendable {
     /// The revision read last, under the lock that makes readers of changes take turns.
     let revision: Mutex<JournalRevision>
     let fault = Mutex(ReadFault())
+    /// Is told when other processes have changed keys.
+    let changeWatcher = Mutex<(@Sendable () -> Void)?>(nil)
 
     /// Reads all keys.
     ///
@@ -216,6 +218,35 @@ package final class KeyTable: Sendable {
         }
     }
 
+    /// Stores what a renewal of a key's receipt has changed. The writer is started.
+    ///
+    /// - `completion`: called on the writer's queue, when it is durable and in the table, or with
+    ///   why it is not.
+    package func renew(
+        _ change: ReceiptChange,
+        completion: @escaping @Sendable (Result<Void, JournalError>) -> Void
+    ) {
+        committer.renew(change) { result in
+            if case .success = result, change.receipt != nil { self.take(change) }
+            completion(result)
+        }
+    }
+
+    private func take(_ change: ReceiptChange) {
+        let place = Self.place(of: change.keyID)
+        shards[place.shard].keys.withLock { keys in
+            guard let number = keys.find(change.keyID, hash: place.hash) else { return }
+            // Of one day, the one that was committed last is the newest.
+            guard !keys[number].risk.isNewer(than: change.state.risk) else { return }
+            keys[number].risk = change.state.risk
+        }
+    }
+
+    /// The stored receipts, for their renewal; `nil` where the journal renews none.
+    package func receiptShelf() throws(JournalError) -> (any ReceiptShelf)? {
+        try journal.receiptShelf()
+    }
+
     /// Whether the key is being stored: ``enrol(_:completion:)`` has not answered yet.
     package func isEnrolling(_ keyID: KeyID) -> Bool { enrolling.withLock { $0[keyID] != nil } }
 
@@ -252,6 +283,7 @@ package final class KeyTable: Sendable {
             }
             keys[number].counters.merge(row.counters)
             if row.isRevoked { keys.revoke(number) }
+            if row.risk.isNewer(than: keys[number].risk) { keys[number].risk = row.risk }
             if let context = row.context { keys.keep(context, for: number) }
         }
     }

@@ -41,6 +41,7 @@ package final class MemoryJournal: KeyJournal {
                 state.records[index].lastUsedAt =
                     max(state.records[index].lastUsedAt ?? .min, change.usedAt)
             }
+            for change in batch.receipts { Self.apply(change, &state) }
             let rows = batch.enrolments.map { record in
                 if let row = state.rows[record.keyID] {
                     return EnrolledRow(key: Self.row(row, state), isNew: false)
@@ -121,6 +122,33 @@ package final class MemoryJournal: KeyJournal {
         return row
     }
 
+    /// A receipt takes the place of an older one only, and an outcome that of an earlier one.
+    private static func apply(_ change: ReceiptChange, _ state: inout State) {
+        let index = Int(change.row) - 1
+        guard state.records.indices.contains(index), state.records[index].receipt != nil else {
+            return
+        }
+        var record = state.records[index]
+        let before = record.receiptState
+        if let receipt = change.receipt,
+            before.createdAt ?? .min < change.state.createdAt ?? .min
+        {
+            record.receipt = receipt
+            record.receiptState = change.state
+        }
+        if before.triedAt ?? .min <= change.state.triedAt ?? .min {
+            record.receiptState.triedAt = change.state.triedAt
+            record.receiptState.outcome = change.state.outcome
+            record.receiptState.dueAt = change.state.dueAt
+            record.receiptState.isAsked = false
+        } else {
+            record.receiptState.triedAt = before.triedAt
+            record.receiptState.outcome = before.outcome
+            record.receiptState.dueAt = before.dueAt
+        }
+        state.records[index] = record
+    }
+
     private static func row(_ row: Int64, _ state: State) -> KeyRow {
         let record = state.records[Int(row) - 1]
         return KeyRow(
@@ -131,7 +159,8 @@ package final class MemoryJournal: KeyJournal {
             environment: record.environment,
             counters: record.counters,
             isRevoked: record.status != .active,
-            context: record.context
+            context: record.context,
+            risk: record.receiptState.risk
         )
     }
 }

@@ -6,6 +6,10 @@ struct PendingChanges {
         record: KeyRecord, completion: @Sendable (Result<EnrolledRow, JournalError>) -> Void
     )
 
+    typealias Renewal = (
+        change: ReceiptChange, completion: @Sendable (Result<Void, JournalError>) -> Void
+    )
+
     typealias Use = (ticket: CommitTicket, waiting: WaitingUse)
 
     /// What the writer is about.
@@ -26,11 +30,14 @@ struct PendingChanges {
         /// Values of failed batches that are tried again with this one.
         var retried: [CounterChange] = []
         var enrolments: [Enrolment] = []
+        var renewals: [Renewal] = []
         var tickets: ClosedRange<CommitTicket>?
         var isAwaited = false
 
         var isEmpty: Bool { count == 0 }
-        var count: Int { changes.count + uses.count + retried.count + enrolments.count }
+        var count: Int {
+            changes.count + uses.count + retried.count + enrolments.count + renewals.count
+        }
     }
 
     var phase = Phase.idle
@@ -39,6 +46,8 @@ struct PendingChanges {
     private(set) var changes: [CounterChange] = []
     private var uses: [Use] = []
     private(set) var enrolments: [Enrolment] = []
+    /// Receipts that were renewed, or not. Nobody waits for them; one that fails is renewed again.
+    private(set) var renewals: [Renewal] = []
     /// The newest values of failed batches, by row.
     private(set) var retained: [Int64: CounterChange] = [:]
     /// Whether somebody waits for one of `changes`, `uses` or `enrolments`.
@@ -83,6 +92,8 @@ struct PendingChanges {
         isAwaited = true
     }
 
+    mutating func append(_ renewal: Renewal) { renewals.append(renewal) }
+
     /// Takes all that is new, and some of the retained values when it is time for them.
     ///
     /// - `retainedMax`: the most retained values to take.
@@ -92,6 +103,7 @@ struct PendingChanges {
         swap(&batch.changes, &changes)
         swap(&batch.uses, &uses)
         swap(&batch.enrolments, &enrolments)
+        swap(&batch.renewals, &renewals)
         batch.isAwaited = isAwaited
         isAwaited = false
         if lastTicket > takenTicket {

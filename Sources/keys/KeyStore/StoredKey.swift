@@ -1,7 +1,7 @@
 package import Cryptography
 package import DeviceKey
 
-/// What the verifier asks of an enrolled key. A value of 96 bytes.
+/// What the verifier asks of an enrolled key. A value of some 100 bytes.
 package struct StoredKey: Sendable {
     package let publicKey: P256PublicKey
     package let app: AppNumber
@@ -10,6 +10,8 @@ package struct StoredKey: Sendable {
     package let isRevoked: Bool
     /// What the app has handed in at enrolment; `nil` for nothing.
     package let context: [UInt8]?
+    /// What Apple's last receipt says of the device.
+    package let risk: KeyRisk
 
     /// The highest counter admitted so far.
     package var counter: SignCounter { counters.highest }

@@ -116,6 +116,43 @@ package final class KeyAdministration: KeyArchive {
         return outcome
     }
 
+    package func askRenewal(
+        of keyID: KeyID,
+        now: Int64
+    ) throws(StoreProblem) -> RenewalRequest {
+        let outcome: RenewalRequest = try write { db in
+            let select = """
+                SELECT k.id, k.revoked_at, r.key, r.not_before FROM keys k
+                    LEFT JOIN renewals r ON r.key = k.id
+                WHERE k.key_id = ?
+                """
+            let key = Data(keyID.bytes)
+            guard let row = try Row.fetchOne(db, sql: select, arguments: [key]) else {
+                return .unknown
+            }
+            let id: Int64 = row[0]
+            guard row.hasNull(atIndex: 1) else { return .revoked }
+            guard !row.hasNull(atIndex: 2) else { return .withoutReceipt }
+            let notBefore: Int64? = row[3]
+            if let notBefore, notBefore > now { return .tooEarly(until: notBefore) }
+            try db.execute(
+                sql: "UPDATE renewals SET due_at = 0, asked = 1 WHERE key = ?",
+                arguments: [id]
+            )
+            try db.execute(
+                sql: "UPDATE keys SET revision = ? WHERE id = ?",
+                arguments: [try Self.nextRevision(db), id]
+            )
+            return .asked
+        }
+        if outcome == .asked { try announce() }
+        return outcome
+    }
+
+    package func receiptCensus(at now: Int64) throws(StoreProblem) -> ReceiptCensus {
+        try read { try ReceiptCensus($0, at: now) }
+    }
+
     /// The revision of the changes of this transaction.
     static func nextRevision(_ db: Database) throws -> Int64 {
         _ = try Generation.advance(db)

@@ -9,8 +9,8 @@ enum KeyColumns {
     /// What the table in memory holds of a key.
     static let select = """
         SELECT id, key_id, public_key, app, environment, counter, counter_window, revoked_at,
-            context
-        FROM keys
+            context, risk_metric, metric_at
+        FROM keys LEFT JOIN renewals ON key = id
         """
 
     /// Reads 32 bytes.
@@ -63,6 +63,12 @@ enum KeyColumns {
         }
     }
 
+    /// What the table in memory holds of a receipt.
+    static func risk(_ row: Row, _ metric: Int, _ time: Int) -> KeyRisk {
+        let number: Int64? = row[metric]
+        return KeyRisk(metric: number.flatMap(UInt32.init(exactly:)), at: row[time])
+    }
+
     /// Stores a key with its receipt unless its key id is there; returns whether it was not.
     static func insert(_ record: KeyRecord, revision: Int64, _ db: Database) throws -> Bool {
         let app = try appRow(record.appID, db)
@@ -84,8 +90,8 @@ enum KeyColumns {
         try statement.execute()
         guard db.changesCount == 1 else { return false }
         if let receipt = record.receipt {
-            try db.cachedStatement(sql: "INSERT INTO receipts (key, receipt) VALUES (?, ?)")
-                .execute(arguments: [db.lastInsertedRowID, Data(receipt)])
+            let row = db.lastInsertedRowID
+            try ReceiptColumns.insert(receipt, record.receiptState, ofRow: row, db)
         }
         return true
     }
@@ -102,8 +108,9 @@ enum KeyColumns {
     static let selectRecord = """
         SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter, k.counter_window,
             k.revoked_at, k.is_imported, k.enrolled_at, k.last_used_at, r.receipt,
-            k.context
+            k.context, \(ReceiptColumns.names(of: "n"))
         FROM keys k JOIN apps a ON a.id = k.app LEFT JOIN receipts r ON r.key = k.id
+            LEFT JOIN renewals n ON n.key = k.id
         """
 
     /// - `newer`: the entries of the log of counters.
@@ -118,6 +125,8 @@ enum KeyColumns {
             publicKey: try publicKey(row, 2),
             counters: try counters(row, 5, 6),
             receipt: receipt.map { Array($0) },
+            receiptState: receipt == nil
+                ? ReceiptState() : try ReceiptColumns.state(row, from: 13),
             context: try context(row, 12),
             enrolledAt: row[9],
             lastUsedAt: row[10],

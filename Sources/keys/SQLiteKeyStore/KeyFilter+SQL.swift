@@ -16,6 +16,7 @@ extension KeyFilter {
         if let environment { add("k.environment = ?", Int64(environment.number)) }
         if let isRevoked { add("(k.revoked_at IS NOT NULL) = ?", isRevoked) }
         if let source { add("k.is_imported = ?", source == .imported) }
+        if let riskMin { add("n.risk_metric >= ?", Int64(riskMin)) }
         // Some of these may have been used since: the log of counters says so.
         if let unusedSince { add("coalesce(k.last_used_at, 0) < ?", unusedSince) }
         return (terms.isEmpty ? "1" : terms.joined(separator: " AND "), arguments)

@@ -5,7 +5,7 @@ enum KeySchema {
     /// "PCLS": tells our databases from others (SQLite, `PRAGMA application_id`).
     static let applicationID = 0x5043_4C53
     /// The number of migrations below.
-    static let version = 3
+    static let version = 4
 
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
@@ -77,6 +77,33 @@ enum KeySchema {
                         secret BLOB NOT NULL CHECK (length(secret) = 32)
                     ) STRICT;
                     PRAGMA user_version = 3;
+                    """
+            )
+        }
+        migrator.registerMigration("4 renewals") { db in
+            // What is known of each receipt. created_at, not_before, expires_at: fields 12, 19 and
+            // 21. metric_at: when the receipt was made that had the metric. outcome: how the last
+            // try to renew it ended. due_at: before this it is not tried again; NULL for never.
+            // Nothing but their keys is known of the receipts that are there. Without the columns
+            // of `receipts`, whose rows take a page each.
+            try db.execute(
+                sql: """
+                    CREATE TABLE renewals (
+                        key INTEGER PRIMARY KEY REFERENCES keys (id),
+                        created_at INTEGER,
+                        not_before INTEGER,
+                        expires_at INTEGER,
+                        risk_metric INTEGER CHECK (risk_metric BETWEEN 0 AND 4294967295),
+                        metric_at INTEGER,
+                        tried_at INTEGER,
+                        outcome TEXT,
+                        due_at INTEGER,
+                        asked INTEGER NOT NULL DEFAULT 0 CHECK (asked BETWEEN 0 AND 1)
+                    ) STRICT;
+                    INSERT INTO renewals (key, due_at) SELECT key, 0 FROM receipts;
+                    CREATE INDEX renewals_by_due ON renewals (due_at) WHERE due_at IS NOT NULL;
+                    CREATE INDEX renewals_asked ON renewals (asked) WHERE asked = 1;
+                    PRAGMA user_version = 4;
                     """
             )
         }

@@ -21,6 +21,7 @@ package final class SQLiteKeyJournal: KeyJournal {
     private let apps = Mutex(AppRows())
     /// Only the writer's queue comes here.
     private let work: Mutex<WriterWork>
+    private let shelf = Mutex<SQLiteReceiptShelf?>(nil)
     private let follower = Mutex<(@Sendable () -> JournalError?)?>(nil)
     /// The generation that this process has seen.
     private let seenGeneration: Atomic<Int64>
@@ -164,7 +165,8 @@ package final class SQLiteKeyJournal: KeyJournal {
             environment: try KeyColumns.environment(row, 4),
             counters: try KeyColumns.counters(row, 5, 6),
             isRevoked: !row.hasNull(atIndex: 7),
-            context: try KeyColumns.context(row, 8)
+            context: try KeyColumns.context(row, 8),
+            risk: KeyColumns.risk(row, 9, 10)
         )
     }
 
@@ -183,7 +185,9 @@ package final class SQLiteKeyJournal: KeyJournal {
             let isOfCounters = !batch.changes.isEmpty
             let logged = isOfCounters ? try CounterLog.append(batch.changes, db) : nil
             let rows = try batch.enrolments.map { try self.enrol($0, db) }
-            return (rows, try rows.isEmpty ? logged : logged ?? Generation.advance(db))
+            for change in batch.receipts { try ReceiptColumns.apply(change, db) }
+            let isLogAlone = rows.isEmpty && batch.receipts.isEmpty
+            return (rows, try isLogAlone ? logged : logged ?? Generation.advance(db))
         }
         if let number { seenGeneration.max(number, ordering: .acquiringAndReleasing) }
         work.withLock { work in
@@ -191,6 +195,16 @@ package final class SQLiteKeyJournal: KeyJournal {
             work.fold.added(batch.changes.count)
         }
         return CommitAnswer(enrolments: rows)
+    }
+
+    package func receiptShelf() throws(JournalError) -> (any ReceiptShelf)? {
+        do throws(StoreProblem) {
+            let shelf = try SQLiteReceiptShelf(beside: writer)
+            self.shelf.withLock { $0 = shelf }
+            return shelf
+        } catch {
+            throw JournalError(.unusable, "\(error.path) \(error.detail)")
+        }
     }
 
     package func settle() throws(JournalError) {
@@ -219,6 +233,7 @@ package final class SQLiteKeyJournal: KeyJournal {
         // another database's by now.
         if !files.ownsLog { writer.leaveLog() }
         let isIntact = files.difference == nil
+        shelf.withLock { $0 }?.close()
         // What is open when this fails is closed by the system; nothing is lost with WAL.
         try? reader.queue.close()
         try? writer.queue.close()
@@ -249,7 +264,8 @@ extension KeyRow {
             environment: environment,
             counters: state,
             isRevoked: isRevoked,
-            context: context
+            context: context,
+            risk: risk
         )
     }
 }

@@ -292,8 +292,8 @@ package final class Enrolment: Sendable {
             return .failure(.inVain(.environmentMismatch))
         }
         // A test authority has one root for attestations and receipts.
-        let hasReceipt = isGenuine(verified, now, isTest ? app.policy.testRoots : receiptRoots)
-        guard hasReceipt || app.policy.receipt == .optional else {
+        let receipt = receipt(of: verified, now, isTest ? app.policy.testRoots : receiptRoots)
+        guard receipt != nil || app.policy.receipt == .optional else {
             return .failure(.inVain(.receiptRefused))
         }
         return .success(
@@ -302,29 +302,29 @@ package final class Enrolment: Sendable {
                 publicKey: verified.publicKey,
                 appID: app.policy.id,
                 environment: isTest ? .test : KeyEnvironment(verified.environment),
-                receipt: hasReceipt ? verified.receipt : nil,
+                receipt: receipt?.bytes,
+                receiptState: receipt.map { ReceiptState($0.fields) } ?? ReceiptState(),
                 context: context,
                 now: now.seconds
             )
         )
     }
 
-    /// Whether the attestation's own receipt verifies (Apple, "Assessing fraud risk", six checks).
-    private func isGenuine(
-        _ verified: VerifiedAttestation,
+    /// The attestation's own receipt, if it verifies (Apple, "Assessing fraud risk", six checks).
+    private func receipt(
+        of verified: VerifiedAttestation,
         _ now: UnixTime,
         _ roots: [X509Certificate]
-    ) -> Bool {
+    ) -> VerifiedReceipt? {
         do throws(ReceiptRefusal) {
-            _ = try UnverifiedReceipt(bytes: verified.receipt).verified(
+            return try UnverifiedReceipt(bytes: verified.receipt).verified(
                 appIDs: [verified.app.id],
                 key: verified.publicKey,
                 roots: roots,
                 freshness: UnverifiedReceipt.Freshness(now: now, secondsMax: Self.receiptAgeMax)
             )
-            return true
         } catch {
-            return false
+            return nil
         }
     }
 

@@ -1,0 +1,44 @@
+/// Apple's risk metric of a key and the day it is of, as the table in memory keeps it: 4 bytes.
+///
+/// The metric is about how many keys of the app the device has had attested within 30 days. Rules
+/// compare it with a limit, so what is above ``metricMax`` is kept as that.
+package struct KeyRisk: Hashable, Sendable {
+    /// The highest metric that is told from higher ones.
+    package static let metricMax: UInt16 = .max - 1
+    private static let none: UInt16 = .max
+    private static let daySeconds: Int64 = 86_400
+
+    private let rawMetric: UInt16
+    /// Days since 1970, to the year 2149; 0 when no receipt with a metric has come yet.
+    package let day: UInt16
+
+    /// Nothing has been heard of the key.
+    package static let unknown = KeyRisk(metric: nil, at: nil)
+
+    /// - Parameters:
+    ///   - metric: `nil` when the receipt had none that can be right.
+    ///   - second: when the receipt was made that had it, or should have had it; `nil` when there
+    ///     was none.
+    package init(metric: UInt32?, at second: Int64?) {
+        let day = max(second ?? 0, 0) / Self.daySeconds
+        self.day = UInt16(exactly: day) ?? .max
+        rawMetric =
+            day == 0
+            ? Self.none
+            : metric.map { UInt16(min($0, UInt32(Self.metricMax))) }
+                ?? Self.none
+    }
+
+    /// The metric; `nil` when it is not known.
+    package var metric: UInt16? { rawMetric == Self.none ? nil : rawMetric }
+
+    /// The metric, when it is of the last so many days.
+    ///
+    /// - `now`: second of Unix time.
+    package func metric(at now: Int64, daysMax: Int64) -> UInt16? {
+        now / Self.daySeconds - Int64(day) <= daysMax ? metric : nil
+    }
+
+    /// Whether it is of a later day.
+    func isNewer(than other: KeyRisk) -> Bool { day > other.day }
+}
