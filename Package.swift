@@ -366,7 +366,7 @@ let package = Package(
         .tests("Origins"),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
-        .tests("AppleServices", uses: policy + verdict + ["Telemetry"]),
+        .tests("AppleServices", uses: policy + verdict + ["Telemetry", "TestSupport"]),
         .tests("Inspection", uses: policy + stand + ["Challenges", "TestSupport"]),
         .tests(
             "PortcullisClient",

@@ -12,6 +12,8 @@
 //   AppleTally                    what was counted
 //   DeviceQuestion, DeviceReply   DeviceCheck's three calls, with their bodies and answers
 //   UsedTokens                    device tokens, each of which is good for one request
+//   RenewalSchedule               which receipt is renewed when; RenewalQueue holds the next few
+//   ReceiptReply                  what Apple's answer says of a receipt
 //
 // A call's way: it is handed in, waits in the line of its host until rate and number of calls
 // under way let it begin, gets the team's token, and is sent. An answer 401 makes a new token, and
@@ -19,3 +21,4 @@
 // right.
 //
 // `Gateway/AppleDesk` performs what these decide: it owns lines, tokens, clocks and connections.
+// `Gateway/ReceiptRenewer` does so for receipts.

@@ -1,0 +1,101 @@
+internal import KeyStore
+
+/// The receipts that are renewed next: a bounded heap of the best that the store has.
+///
+/// The order is: what an operator asked for; what ends soon; what was used last; what has been due
+/// for longest. What has ended already comes last: Apple takes it no more, as far as is known.
+struct RenewalQueue {
+    /// Days before its end from which a receipt goes before others.
+    static let urgentSeconds: Int64 = 14 * 86_400
+
+    /// How early a receipt is renewed; a greater one goes first.
+    private struct Rank: Comparable {
+        /// 3: asked for; 2: ends soon; 1: any other; 0: has ended.
+        let level: Int
+        let lastUsedAt: Int64
+        let dueAt: Int64
+        /// So that the order does not depend on how the store gives its rows.
+        let row: Int64
+
+        init(_ due: DueReceipt, at now: Int64) {
+            let isEnded = due.expiresAt.map { $0 <= now } ?? false
+            let isUrgent = due.expiresAt.map { $0 <= now + urgentSeconds } ?? false
+            level = due.isAsked ? 3 : isEnded ? 0 : isUrgent ? 2 : 1
+            lastUsedAt = due.lastUsedAt ?? .min
+            dueAt = due.dueAt
+            row = due.row
+        }
+
+        static func < (left: Self, right: Self) -> Bool {
+            if left.level != right.level { return left.level < right.level }
+            if left.lastUsedAt != right.lastUsedAt { return left.lastUsedAt < right.lastUsedAt }
+            if left.dueAt != right.dueAt { return left.dueAt > right.dueAt }
+            return left.row > right.row
+        }
+    }
+
+    private struct Entry {
+        let due: DueReceipt
+        let rank: Rank
+    }
+
+    /// A heap with the lowest rank first while it is filled; sorted, the next one last, once it is.
+    private var entries: [Entry] = []
+    private let limit: Int
+    /// Receipts that were due and did not fit.
+    private(set) var leftOver = 0
+
+    /// - `limit`: the most that it holds, at least 1.
+    init(limit: Int) { self.limit = max(limit, 1) }
+
+    var count: Int { entries.count }
+
+    /// Takes a receipt when it is among the best so far.
+    mutating func offer(_ due: DueReceipt, at now: Int64) {
+        let entry = Entry(due: due, rank: Rank(due, at: now))
+        guard entries.count == limit else {
+            entries.append(entry)
+            rise(entries.count - 1)
+            return
+        }
+        leftOver += 1
+        guard entries[0].rank < entry.rank else { return }
+        entries[0] = entry
+        sink(0)
+    }
+
+    /// Everything was offered.
+    mutating func close() { entries.sort { $0.rank < $1.rank } }
+
+    /// The one that goes next; behind ``close()``.
+    mutating func next() -> DueReceipt? { entries.popLast()?.due }
+
+    /// Puts one back that is to go next.
+    mutating func putBack(_ due: DueReceipt, at now: Int64) {
+        entries.append(Entry(due: due, rank: Rank(due, at: now)))
+    }
+
+    private mutating func rise(_ start: Int) {
+        var place = start
+        while place > 0 {
+            let parent = (place - 1) / 2
+            guard entries[place].rank < entries[parent].rank else { return }
+            entries.swapAt(place, parent)
+            place = parent
+        }
+    }
+
+    private mutating func sink(_ start: Int) {
+        var place = start
+        while true {
+            var least = place
+            for child in [2 * place + 1, 2 * place + 2]
+            where child < entries.count && entries[child].rank < entries[least].rank {
+                least = child
+            }
+            guard least != place else { return }
+            entries.swapAt(place, least)
+            place = least
+        }
+    }
+}

@@ -1,0 +1,228 @@
+import AppleServices
+import ByteCoding
+import KeyStore
+import Testing
+
+@Suite struct RenewalScheduleTests {
+    private static let day: Int64 = 86_400
+    /// Milliseconds.
+    private static let start: Int64 = 1_800_000_000_000
+    private static let second = start / 1_000
+
+    private var schedule = RenewalSchedule(RenewalSettings(), at: start, random: 0)
+
+    /// Has the schedule look at what is due, and returns what it would do next.
+    private mutating func scan(_ due: [DueReceipt], at now: Int64 = start) {
+        #expect(schedule.next(at: now, random: 0) == .scan)
+        for one in due { schedule.offer(one, at: now) }
+        schedule.scanEnded(at: now)
+    }
+
+    private mutating func rows(_ count: Int, from now: Int64 = start) -> [Int64] {
+        var rows: [Int64] = []
+        for step in 0..<count {
+            let action = schedule.next(at: now + Int64(step) * 1_000, random: 0)
+            guard case .renew(let due) = action else { break }
+            rows.append(due.row)
+            schedule.dropped(due)
+        }
+        return rows
+    }
+
+    /// A try of a key, and what is stored of it.
+    private mutating func end(
+        _ end: RenewalSchedule.End,
+        expiresAt: Int64? = nil,
+        at now: Int64 = start
+    ) -> ReceiptState? {
+        let due = DueReceipt(row: 1, expiresAt: expiresAt)
+        scan([due], at: now)
+        #expect(schedule.next(at: now, random: 0) == .renew(due))
+        return schedule.ended(due, end, at: now, random: 0)
+    }
+
+    @Test
+    mutating func `what was asked for goes first, then what ends soon, then what was used last`() {
+        let soon = Self.second + 13 * Self.day
+        scan([
+            DueReceipt(row: 1, lastUsedAt: 50),
+            DueReceipt(row: 2, expiresAt: soon, lastUsedAt: 20),
+            DueReceipt(row: 3, expiresAt: soon, lastUsedAt: 30),
+            DueReceipt(row: 4, lastUsedAt: 60),
+            DueReceipt(row: 5, lastUsedAt: 10, isAsked: true),
+            DueReceipt(row: 6, dueAt: 8), DueReceipt(row: 7, dueAt: 7),
+            DueReceipt(row: 8, expiresAt: Self.second - 1, lastUsedAt: 99),
+        ])
+        #expect(rows(9) == [5, 3, 2, 4, 1, 7, 6, 8])
+    }
+
+    @Test mutating func `as many are held ahead as five minutes take, and those are the best`() {
+        let count = 5_000 as Int64
+        scan((0..<count).map { DueReceipt(row: $0, lastUsedAt: $0 * 7_919 % count) })
+        let best = rows(1_500)
+        #expect(best.count == 1_500)
+        #expect(best.map { $0 * 7_919 % count } == (0..<1_500).map { count - 1 - $0 })
+        // There was more, so the store is asked again at once.
+        #expect(schedule.next(at: Self.start + 1_600_000, random: 0) == .scan)
+    }
+
+    @Test mutating func `calls keep the rate, however much is due`() {
+        scan((0..<100).map { DueReceipt(row: $0) })
+        var now = Self.start
+        var calls: [Int64] = []
+        while calls.count < 50 {
+            switch schedule.next(at: now, random: UInt64(calls.count) &* 977) {
+            case .renew(let due):
+                calls.append(now)
+                schedule.dropped(due)
+            case .wait(let until): now = until
+            case .scan:
+                Issue.record("nothing is to be looked for")
+                return
+            }
+        }
+        for (earlier, later) in zip(calls, calls.dropFirst()) { #expect(later - earlier >= 200) }
+        #expect(calls[49] - calls[0] <= 49 * 225)
+    }
+
+    @Test mutating func `eight are renewed at once, and no ninth before one ends`() {
+        scan((0..<20).map { DueReceipt(row: $0) })
+        var started: [DueReceipt] = []
+        var now = Self.start
+        for _ in 0..<20 {
+            if case .renew(let due) = schedule.next(at: now, random: 0) { started.append(due) }
+            now += 1_000
+        }
+        #expect(started.count == 8)
+        schedule.dropped(started[0])
+        guard case .renew = schedule.next(at: now, random: 0) else {
+            Issue.record("a place is free")
+            return
+        }
+    }
+
+    @Test mutating func `a renewed receipt is left alone for a week, and never to its end`() {
+        let second = Self.second
+        func due(_ end: RenewalSchedule.End) -> Int64? {
+            var copy = self
+            return copy.end(end)?.dueAt
+        }
+        #expect(
+            due(.renewed(notBefore: second + Self.day, expiresAt: second + 90 * Self.day))
+                == second + 7 * Self.day
+        )
+        // One that ends in ten days is renewed as soon as that is allowed.
+        #expect(
+            due(.renewed(notBefore: second + Self.day, expiresAt: second + 10 * Self.day))
+                == second + Self.day
+        )
+        #expect(
+            due(.renewed(notBefore: second + 9 * Self.day, expiresAt: second + 90 * Self.day))
+                == second + 9 * Self.day
+        )
+    }
+
+    @Test mutating func `each end leaves its mark on the key, or none`() {
+        let second = Self.second
+        func state(_ end: RenewalSchedule.End, expiresAt: Int64? = nil) -> ReceiptState? {
+            var copy = self
+            return copy.end(end, expiresAt: expiresAt)
+        }
+        #expect(state(.gone)?.outcome == .gone)
+        #expect(state(.gone)?.dueAt == nil)
+        #expect(state(.early)?.outcome == .early)
+        #expect(state(.early)?.dueAt == second + Self.day)
+        #expect(state(.invalid)?.outcome == .invalid)
+        #expect(state(.invalid)?.dueAt == second + Self.day)
+        #expect(state(.rejected)?.outcome == .rejected)
+        #expect(state(.rejected)?.dueAt == second + 7 * Self.day)
+        // One that has ended will not be taken later.
+        #expect(state(.rejected, expiresAt: second)?.dueAt == nil)
+        #expect(state(.outage(retryAfter: nil)) == nil)
+        #expect(state(.gone)?.triedAt == second)
+    }
+
+    @Test mutating func `an outage makes all wait, longer each time, and loses no key`() {
+        var now = Self.start
+        var pauses: [Int64] = []
+        let due = DueReceipt(row: 1)
+        scan([due])
+        for _ in 0..<9 {
+            #expect(schedule.next(at: now, random: 0) == .renew(due))
+            #expect(schedule.ended(due, .outage(retryAfter: nil), at: now, random: 0) == nil)
+            guard case .wait(let until) = schedule.next(at: now, random: 0) else {
+                Issue.record("nothing waits")
+                return
+            }
+            pauses.append((until - now) / 1_000)
+            now = until
+        }
+        #expect(pauses == [15, 30, 60, 120, 240, 480, 960, 1_800, 1_800])
+        #expect(schedule.next(at: now, random: 0) == .renew(due))
+        _ = schedule.ended(due, .early, at: now, random: 0)
+        #expect(schedule.pause(at: now) == nil)
+    }
+
+    @Test mutating func `Retry-After is kept, up to an hour`() {
+        func wait(_ seconds: Int) -> Int64? {
+            var copy = self
+            _ = copy.end(.outage(retryAfter: seconds))
+            return copy.schedule.pause(at: Self.start).map { ($0 - Self.start) / 1_000 }
+        }
+        #expect(wait(600) == 600)
+        #expect(wait(1) == 15)
+        #expect(wait(-5) == 15)
+        #expect(wait(.max) == 3_600)
+    }
+
+    @Test mutating func `rejections in a row are taken for a fault of the configuration`() {
+        var now = Self.start
+        for number in 1...8 {
+            #expect(schedule.pause(at: now) == nil, "\(number)")
+            _ = end(.rejected, at: now)
+            now += 61_000
+        }
+        #expect(schedule.pause(at: now) != nil)
+        // One that is taken in between begins the count anew.
+        schedule = RenewalSchedule(RenewalSettings(), at: now, random: 0)
+        for number in 1...20 {
+            _ = end(number.isMultiple(of: 5) ? .early : .rejected, at: now)
+            now += 61_000
+        }
+        #expect(schedule.pause(at: now) == nil)
+    }
+
+    @Test mutating func `what an operator asks for goes before what is held ahead`() {
+        scan([DueReceipt(row: 1), DueReceipt(row: 2)])
+        schedule.ask(DueReceipt(row: 3, isAsked: true), at: Self.start)
+        #expect(rows(3) == [3, 1, 2])
+    }
+
+    @Test mutating func `a clock that is put back stops nothing for long`() {
+        scan([DueReceipt(row: 1)], at: Self.start)
+        let before = Self.start - 86_400_000
+        guard case .wait(let until) = schedule.next(at: before, random: 0) else { return }
+        #expect(until <= before + 2_000)
+    }
+
+    @Test(
+        arguments: [
+            (200, .receipt([1, 2, 3])), (304, .early), (400, .rejected(status: 400)),
+            (401, .outage(retryAfter: 9)), (403, .rejected(status: 403)), (404, .gone),
+            (429, .outage(retryAfter: 9)), (500, .outage(retryAfter: 9)),
+            (503, .outage(retryAfter: 9)), (599, .outage(retryAfter: 9)),
+            (204, .rejected(status: 204)), (302, .rejected(status: 302)),
+        ] as [(Int, ReceiptReply)]
+    )
+    func `each status says what Apple says it does`(status: Int, reply: ReceiptReply) {
+        let body = Array(Base64.text([1, 2, 3]).utf8)
+        #expect(ReceiptReply(.answered(status: status, retryAfter: 9, body: body)) == reply)
+    }
+
+    @Test func `what is no base64, and what was not answered, is told apart`() {
+        let garbage = Array("<html>".utf8)
+        #expect(ReceiptReply(.answered(status: 200, retryAfter: nil, body: garbage)) == .unreadable)
+        #expect(ReceiptReply(.unsent(.noCredential)) == .outage(retryAfter: nil))
+        #expect(ReceiptReply(.failed(.timeout)) == .outage(retryAfter: nil))
+    }
+}
