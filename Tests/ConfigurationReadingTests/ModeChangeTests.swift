@@ -21,6 +21,7 @@ import Testing
             body: { digest: held, limit: 1MiB }
             on_error: forward
             unsupported: refuse
+            risk: { max: 8, action: refuse, rollout: { percent: 25% } }
             allow_encoded: [slash]
 
         """
@@ -31,14 +32,14 @@ import Testing
             "off",
             [
                 "rollout", "apps", "sign", "headers", "challenge", "next_challenge", "counter",
-                "accept", "body", "on_error", "unsupported",
+                "accept", "body", "on_error", "unsupported", "risk",
             ]
         ),
         (
             "deny",
             [
                 "origin", "rollout", "apps", "sign", "headers", "challenge", "next_challenge",
-                "counter", "accept", "body", "on_error", "unsupported", "allow_encoded",
+                "counter", "accept", "body", "on_error", "unsupported", "risk", "allow_encoded",
             ]
         ),
     ])

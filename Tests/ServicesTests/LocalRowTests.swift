@@ -30,7 +30,7 @@ import Verification
                 "signature-mismatch", "app-mismatch", "environment-mismatch", "category-refused",
                 "version-refused", "key-revoked", "certificate-untrusted", "certificate-expired",
                 "nonce-mismatch", "key-id-mismatch", "access-control-mismatch", "counter-not-zero",
-                "receipt-refused", "risk-exceeded",
+                "receipt-refused", "risk-exceeded", "risk-unknown",
                 "device-flagged", "unsupported", "preflight",
             ]
         ),

@@ -246,7 +246,7 @@ extension BuildPolicy {
         // by what the address did before, by the rule alone, or not at all so far.
         let elsewhere: Set<Refusal> = [
             .storeUnavailable, .signedFieldRepeated, .addressThrottled, .noRule, .riskExceeded,
-            .challengesExhausted, .addressHeld, .heldFull, .spillFailed,
+            .riskUnknown, .challengesExhausted, .addressHeld, .heldFull, .spillFailed,
             .preflight,
         ]
         // Found out by Apple, when all else holds; the transcripts of RequestFlow try them.

@@ -37,6 +37,7 @@ package enum Counter: Int, CaseIterable, Sendable {
     case sessionsRefused
     case sessionsEvicted
     case sessionPasses
+    case riskMarks
     case addressConnectionsRefused
     case addressRequestsRefused
     case addressVerificationsRefused
@@ -82,6 +83,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .sessionsRefused: "sessions_refused_total"
         case .sessionsEvicted: "sessions_evicted_total"
         case .sessionPasses: "session_passes_total"
+        case .riskMarks: "risk_marks_total"
         case .addressConnectionsRefused: "address_connections_refused_total"
         case .addressRequestsRefused: "address_requests_refused_total"
         case .addressVerificationsRefused: "address_verifications_refused_total"
@@ -129,6 +131,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .sessionsRefused: "Requests to open a session that were refused."
         case .sessionsEvicted: "Sessions that ended early to make room for another."
         case .sessionPasses: "Requests that passed by a session."
+        case .riskMarks: "Requests that passed although a rule's risk limit speaks against them."
         case .addressConnectionsRefused: "Connections over the limit of their address, closed."
         case .addressRequestsRefused: "Requests over the rate of their address."
         case .addressVerificationsRefused: "Proofs not looked at after failures of their address."

@@ -24,6 +24,7 @@ extension Rule {
         if unsupported == .forward { lines.append("forwarded when the app says it can't attest") }
         if preflight == .forward { lines.append("CORS preflights forwarded unjudged") }
         if let device { lines += device.lines }
+        if let risk { lines.append(risk.text) }
         if fields != .standard {
             lines.append("fields \(fields.all.map { String(decoding: $0, as: UTF8.self) })")
         }
@@ -52,6 +53,25 @@ extension SigningForm {
         case .lines(let parts, let headers):
             return (parts.names + headers).joined(separator: ", ")
         }
+    }
+}
+
+extension RiskRule {
+    /// The limit in words, and for whom it refuses.
+    var text: String {
+        let unknownText =
+            switch unknown {
+            case .allow: "an unknown one allowed"
+            case .refuse: "an unknown one counts as higher"
+            }
+        let actionText =
+            switch action {
+            case .mark: "higher ones are marked"
+            case .refuse where rollout.schedule == .fixed(.whole): "higher ones are refused"
+            case .refuse: "higher ones are refused for \(rollout.text), marked otherwise"
+            }
+        return "risk metric at most \(max), not older than \(daysMax) days, \(unknownText): "
+            + actionText
     }
 }
 

@@ -40,14 +40,13 @@ struct RuleDraft {
 
     static let keys = [
         "id", "match", "origin", "mode", "rollout", "apps", "sign", "headers", "challenge",
-        "counter", "accept", "body", "on_error", "unsupported", "preflight", "device", "fields",
-        "next_challenge",
-        "allow_encoded",
+        "counter", "accept", "body", "on_error", "unsupported", "preflight", "risk", "device",
+        "fields", "next_challenge", "allow_encoded",
     ]
     /// Keys that say how to verify, and say nothing where nothing is verified.
     static let verifyingKeys = [
         "rollout", "apps", "sign", "headers", "challenge", "counter", "accept", "body", "on_error",
-        "unsupported", "preflight", "device", "fields", "next_challenge",
+        "unsupported", "preflight", "risk", "device", "fields", "next_challenge",
     ]
 
     let reader: MappingReader
@@ -68,6 +67,7 @@ struct RuleDraft {
     let unsupported: Located<UnsupportedRule>?
     let preflight: Located<PreflightRule>?
     let device: Located<DeviceDraft>?
+    let risk: RiskDraft?
     let fields: Located<FieldNames>?
     let nextChallenge: Located<Bool>?
     let allowEncoded: [Located<PathConstructs.RawValue>]?
@@ -93,6 +93,7 @@ struct RuleDraft {
         unsupported = reader.word("unsupported")
         preflight = reader.word("preflight")
         device = reader.device("device")
+        risk = RiskDraft(reader, "risk")
         fields = reader.fields("fields")
         nextChallenge = reader.flag("next_challenge")
         let names = PathConstructs.settingNames.map(\.name)

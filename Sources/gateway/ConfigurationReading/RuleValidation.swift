@@ -166,6 +166,7 @@ struct RuleValidation {
         demands.unsupported = draft.unsupported?.value ?? .refuse
         demands.preflight = preflight(of: draft)
         demands.device = device(of: draft)
+        demands.risk = draft.risk?.rule(ofRule: id)
         demands.fields = draft.fields?.value ?? .standard
         if demands.challenge == .none, draft.nextChallenge?.value == true {
             useless(

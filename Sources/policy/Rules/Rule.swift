@@ -28,6 +28,8 @@ package final class Rule: Sendable {
         package var preflight = PreflightRule.judge
         /// What the device's bits may be; `nil` for not to ask.
         package var device: DeviceRule?
+        /// What is done about Apple's risk metric; `nil` where it is not looked at.
+        package var risk: RiskRule?
         package var fields = FieldNames.standard
         /// Keys of which apps are admitted.
         package var apps = AppScope.production
@@ -108,6 +110,7 @@ package final class Rule: Sendable {
     package var unsupported: UnsupportedRule { demands.unsupported }
     package var preflight: PreflightRule { demands.preflight }
     package var device: DeviceRule? { demands.device }
+    package var risk: RiskRule? { demands.risk }
     package var fields: FieldNames { demands.fields }
     package var apps: AppScope { demands.apps }
     package var sendsNextChallenge: Bool { demands.sendsNextChallenge }

@@ -11,9 +11,9 @@ import Sessions
 extension Judge {
     /// Checks in this order: the key; whether a signature may be verified; steps 3 and 4 of Apple's
     /// "Verify the assertion" (signature, App ID); the environment; the content's announced length;
-    /// step 5 (counter); step 6 (challenge); steps 7 and 8 (category, version). Counter and
-    /// challenge are consumed last, in one step. What the store fails to say comes behind all of
-    /// them, so that nothing wrong is forwarded because the store fails.
+    /// step 5 (counter); step 6 (challenge); steps 7 and 8 (category, version); the risk. Counter
+    /// and challenge are consumed last, in one step. What the store fails to say comes behind all
+    /// of them, so that nothing wrong is forwarded because the store fails.
     ///
     /// A session's code stands in the place of the signature, its sequence number in that of the
     /// counter. It needs no verification of the address's, and writes nothing to the store.
@@ -112,21 +112,28 @@ extension Judge {
             ruling.verdict = .refuse(.environmentMismatch)
             return ruling
         }
-        let claim = Claim(verified, key.app.builds, key.isOutdated)
+        let claim = Claim(verified, key.app.builds, key.stored.risk, key.isOutdated)
         consume(claim, proof, rule: rule, now: now, &ruling)
         return ruling
     }
 
-    /// What was verified of a request, the builds of the app that are admitted, and whether the
-    /// store may know more of the key.
+    /// What was verified of a request, the builds of the app that are admitted, what is known of
+    /// the device, and whether the store may know more of the key.
     private struct Claim {
         let verified: VerifiedAssertion
         let builds: BuildPolicy
+        let risk: KeyRisk
         let isOutdated: Bool
 
-        init(_ verified: VerifiedAssertion, _ builds: BuildPolicy, _ isOutdated: Bool) {
+        init(
+            _ verified: VerifiedAssertion,
+            _ builds: BuildPolicy,
+            _ risk: KeyRisk,
+            _ isOutdated: Bool
+        ) {
             self.verified = verified
             self.builds = builds
+            self.risk = risk
             self.isOutdated = isOutdated
         }
     }
@@ -157,7 +164,7 @@ extension Judge {
             ruling.verdict = .refuse(.contentTooLarge)
             return (ruling, nil)
         }
-        return (ruling, Claim(verified, key.app.builds, key.isOutdated))
+        return (ruling, Claim(verified, key.app.builds, key.stored.risk, key.isOutdated))
     }
 
     private mutating func verify(
@@ -261,7 +268,7 @@ extension Judge {
         }
     }
 
-    /// Challenge and build. The verdict stays `pass`, or the counter is looked at, not taken, and
+    /// Challenge, build, risk. The verdict stays `pass`, or the counter is looked at, not taken, and
     /// the first fault in the order of the steps becomes the verdict.
     private func check(
         _ claim: Claim,
@@ -273,7 +280,7 @@ extension Judge {
         let challenge = examine(proof, rule: rule, now: now)
         let serial: ChallengeSerial? =
             if case .success(let serial) = challenge { serial } else { nil }
-        var fault: Refusal?
+        var fault = riskFault(claim, proof, rule: rule, now: now, &ruling)
         do throws(AssertionRefusal) {
             try claim.verified.checkBuild(claim.builds)
         } catch {
@@ -289,6 +296,23 @@ extension Judge {
             }
         }
         return serial
+    }
+
+    /// What the rule has against the device, where it refuses for it. What it only marks is noted.
+    private func riskFault(
+        _ claim: Claim,
+        _ proof: Proof,
+        rule: Rule,
+        now: UnixTime,
+        _ ruling: inout Ruling
+    ) -> Refusal? {
+        guard let risk = rule.risk else { return nil }
+        let note = RiskNote(risk, claim.risk, now: now)
+        ruling.risk = note
+        guard let mark = note.mark, risk.refuses(proof.keyID.digest.bytes.span, at: now) else {
+            return nil
+        }
+        return mark
     }
 
     /// Steps 5 and 6 and what stands behind them, and takes counter and challenge.

@@ -28,6 +28,7 @@ package enum Refusal: String, CaseIterable, Sendable {
     case counterNotZero = "counter-not-zero"
     case receiptRefused = "receipt-refused"
     case riskExceeded = "risk-exceeded"
+    case riskUnknown = "risk-unknown"
     case deviceFlagged = "device-flagged"
     case deviceTokenMissing = "device-token-missing"
     case deviceTokenMalformed = "device-token-malformed"

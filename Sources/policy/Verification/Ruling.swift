@@ -41,6 +41,8 @@ package struct Ruling: Sendable {
     /// The rule forwards although the verdict is a refusal: clients that can't attest, and
     /// preflights.
     package var isExcused = false
+    /// What Apple's risk metric says; `nil` where the rule does not ask, or nothing is proven.
+    package var risk: RiskNote?
     /// What the content must hash to before its last bytes are released.
     package var expectedDigest: SHA256Digest?
     package var pending = Pending.nothing

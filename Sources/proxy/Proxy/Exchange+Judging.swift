@@ -140,6 +140,7 @@ extension Exchange {
         case .origin: break
         case .session: return proxy.tally.add(.sessionsRefused)
         }
+        if ruling.risk?.mark != nil, ruling.verdict == .pass { proxy.tally.add(.riskMarks) }
         if ruling.proof == .session, ruling.verdict == .pass { proxy.tally.add(.sessionPasses) }
         let isEnforced = if case .enforced = enforcement { true } else { false }
         proxy.tally.addVerdict(

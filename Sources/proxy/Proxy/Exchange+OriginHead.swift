@@ -73,6 +73,9 @@ extension Exchange {
         if ruling.signer != nil, let context = ruling.context {
             HeadWriter.field("App-Attest-Context", Base64.encode(context.span), into: &originHead)
         }
+        if let risk = ruling.risk {
+            HeadWriter.field("App-Attest-Risk", text: risk.text, into: &originHead)
+        }
         guard ruling.verdict == .pass, let keyID = ruling.keyID,
             let environment = ruling.environment?.rawValue
         else { return }

@@ -74,6 +74,10 @@ extension Exchange {
         if !reason.isEmpty { proxy.log.member("reason", reason) }
         let isEnforced = if case .enforced = enforcement { true } else { false }
         proxy.log.member("enforced", isEnforced)
+        if let risk = ruling.risk {
+            if let metric = risk.metric { proxy.log.member("risk", metric) }
+            if let mark = risk.mark { proxy.log.member("mark", mark.rawValue) }
+        }
         if let proof = ruling.proof { proxy.log.member("proof", proof.rawValue) }
         if let bits = ruling.deviceBits { proxy.log.member("device_bits", bits.text) }
         if let keyID = ruling.keyID { proxy.log.member("key", keyID.logName) }

@@ -41,6 +41,7 @@ extension LocalRow {
         case .counterNotZero: unusable("The attested key was used before.")
         case .receiptRefused: forbidden("The attestation's receipt is not genuine.")
         case .riskExceeded: forbidden("The device's risk metric is too high.")
+        case .riskUnknown: forbidden("The device's risk metric is not known.")
         case .deviceFlagged: forbidden("The device was flagged.")
         case .deviceTokenMissing: fixClient("The request carries no device token.")
         case .deviceTokenMalformed: fixClient("What should be a device token is none.")

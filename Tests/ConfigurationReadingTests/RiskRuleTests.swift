@@ -1,0 +1,66 @@
+import Rules
+import Testing
+
+@testable import ConfigurationReading
+
+@Suite struct RiskRuleTests {
+    private static func loaded(_ risk: String, mode: String = "enforce") -> LoadedConfiguration {
+        load(
+            """
+            listen: [{ address: "127.0.0.1:0" }]
+            origins: { o: { servers: ["o:80"] } }
+            apps: [{ id: T.a, environments: [production] }]
+            store: { sqlite: p.db }
+            default: { origin: o, mode: off }
+            rules: [{ id: a, match: { path: /a }, mode: \(mode), risk: \(risk) }]
+            """
+        )
+    }
+
+    @Test func `a limit alone marks, allows what is unknown, and looks back 90 days`() throws {
+        let loaded = Self.loaded("{ max: 8 }")
+        #expect(loaded.errors.isEmpty)
+        let risk = try #require(loaded.configuration?.rules.rules.first?.risk)
+        #expect(risk == RiskRule(max: 8, salt: "a/risk"))
+        #expect(risk.action == .mark)
+        #expect(risk.unknown == .allow)
+        #expect(risk.daysMax == 90)
+        #expect(
+            loaded.configuration?.rules.rules.first?.demandLines.contains {
+                $0.hasPrefix("risk metric at most 8") && $0.hasSuffix("higher ones are marked")
+            } == true
+        )
+    }
+
+    @Test func `it has a rollout of its own, independent of the rule's`() throws {
+        let text =
+            "{ max: 0, unknown: refuse, action: refuse, max_age: 30d, rollout: { percent: 25% } }"
+        let rule = try #require(Self.loaded(text).configuration?.rules.rules.first)
+        let risk = try #require(rule.risk)
+        #expect(risk.unknown == .refuse)
+        #expect(risk.daysMax == 30)
+        #expect(risk.rollout.text == "25% by key")
+        #expect(risk.rollout.salt != rule.rollout.salt)
+        #expect(rule.rollout.schedule == .fixed(.whole))
+    }
+
+    @Test(arguments: [
+        ("{ }", "rules[0].risk.max"), ("{ max: -1 }", "rules[0].risk.max"),
+        ("{ max: 65534 }", "rules[0].risk.max"), ("{ max: 8, act: mark }", "rules[0].risk.act"),
+        ("{ max: 8, action: block }", "rules[0].risk.action"),
+        ("{ max: 8, unknown: mark }", "rules[0].risk.unknown"),
+        ("{ max: 8, max_age: 1h }", "rules[0].risk.max_age"),
+        ("{ max: 8, rollout: { percent: 5% } }", "rules[0].risk.rollout"),
+        (
+            "{ max: 8, action: refuse, rollout: { percent: 5%, by: key } }",
+            "rules[0].risk.rollout.by"
+        ),
+        ("{ max: 8, action: refuse, rollout: { } }", "rules[0].risk.rollout"),
+        ("8", "rules[0].risk"),
+    ])
+    func `what can't be meant is named`(risk: String, keyPath: String) {
+        let errors = Self.loaded(risk).errors
+        #expect(errors.count == 1, "\(errors.map(\.text))")
+        #expect(errors.first?.keyPath == keyPath)
+    }
+}

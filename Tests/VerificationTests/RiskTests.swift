@@ -1,0 +1,173 @@
+import AppAttest
+import Cryptography
+import KeyStore
+import Rules
+import SoftwareAuthenticator
+import Testing
+import Verification
+
+/// What a rule makes of Apple's risk metric.
+@Suite struct RiskTests {
+    private static func rule(
+        _ mode: Mode = .enforce,
+        _ edit: (inout RiskRule) -> Void = { _ in }
+    ) -> Rule {
+        var risk = RiskRule(max: 8, salt: "place-order/risk")
+        edit(&risk)
+        return Trial.rule(mode) { $0.risk = risk }
+    }
+
+    /// A key of a device with this metric, found so many days ago; `nil` for a metric that a
+    /// receipt did not have.
+    private static func key(
+        in trial: Trial,
+        _ metric: UInt32?,
+        daysAgo: Int64 = 1,
+        shape: DeviceShape = .beforeTwentySeven
+    ) -> SoftwareKey {
+        let key = Trial.device(shape: shape).makeKey()
+        var state = ReceiptState()
+        state.riskMetric = metric
+        state.metricAt = trial.now.seconds - daysAgo * 86_400
+        trial.journal.add(
+            KeyRecord(
+                keyID: key.keyID,
+                appID: Trial.appID,
+                environment: .production,
+                publicKey: key.publicKey,
+                receipt: [1],
+                receiptState: state,
+                enrolledAt: 0
+            )
+        )
+        return key
+    }
+
+    private static func ruling(
+        _ metric: UInt32?,
+        daysAgo: Int64 = 1,
+        _ rule: Rule
+    ) throws -> Ruling {
+        var trial = try Trial()
+        var key = key(in: trial, metric, daysAgo: daysAgo)
+        return try trial.send(try trial.request(), by: &key, rule)
+    }
+
+    @Test(
+        arguments: [
+            (0, nil), (8, nil), (9, .riskExceeded), (1_000_000, .riskExceeded), (nil, nil),
+        ] as [(UInt32?, Refusal?)]
+    )
+    func `a metric above the limit is marked, and passes`(metric: UInt32?, mark: Refusal?) throws {
+        let ruling = try Self.ruling(metric, Self.rule())
+        #expect(ruling.verdict == .pass)
+        #expect(ruling.risk?.mark == mark)
+        #expect(ruling.risk?.metric == metric.map { UInt16(min($0, 65_534)) })
+    }
+
+    @Test func `it is refused where the rule says so, before anything is consumed`() throws {
+        let rule = Self.rule { $0.action = .refuse }
+        #expect(try Self.ruling(8, rule).verdict == .pass)
+        #expect(try Self.ruling(nil, rule).verdict == .pass)
+        var trial = try Trial()
+        var key = Self.key(in: trial, 9)
+        let ruling = try trial.send(try trial.request(), by: &key, rule)
+        #expect(ruling.verdict == .refuse(.riskExceeded))
+        #expect(ruling.signer == key.keyID)
+        #expect(try trial.counters(key) == CounterState())
+    }
+
+    @Test func `an unknown or old metric is allowed, or counts as exceeded`() throws {
+        let strict = Self.rule {
+            $0.unknown = .refuse
+            $0.action = .refuse
+        }
+        #expect(try Self.ruling(nil, strict).verdict == .refuse(.riskUnknown))
+        #expect(try Self.ruling(3, daysAgo: 90, strict).verdict == .pass)
+        #expect(try Self.ruling(3, daysAgo: 91, strict).verdict == .refuse(.riskUnknown))
+        let marking = Self.rule { $0.unknown = .refuse }
+        let marked = try Self.ruling(nil, marking)
+        #expect(marked.verdict == .pass)
+        #expect(marked.risk?.mark == .riskUnknown)
+        // An old one that was too high is unknown too, and no longer held against the device.
+        #expect(
+            try Self.ruling(50, daysAgo: 91, Self.rule { $0.action = .refuse }).risk?.mark == nil
+        )
+    }
+
+    @Test func `every other fault goes before it`() throws {
+        let rule = Self.rule { $0.action = .refuse }
+        var trial = try Trial([
+            Trial.policy {
+                $0.builds = BuildPolicy(
+                    categories: [.appStore],
+                    acceptsAbsentCategory: true,
+                    bundleVersions: nil,
+                    acceptsAbsentBundleVersion: true
+                )
+            }
+        ])
+        var key = Self.key(in: trial, 9, shape: .iOS27(category: .testFlight, bundleVersion: "1"))
+        #expect(
+            try trial.send(try trial.request(), by: &key, rule).verdict
+                == .refuse(.categoryRefused)
+        )
+        trial = try Trial()
+        key = Self.key(in: trial, 9)
+        let request = try trial.request()
+        #expect(
+            try trial.send(request, by: &key, rule, damage: .signature).verdict
+                == .refuse(.signatureMismatch)
+        )
+        trial.now = trial.now.advanced(bySeconds: 86_400)
+        #expect(
+            try trial.send(request, by: &key, rule).verdict == .refuse(.challengeExpired)
+        )
+    }
+
+    @Test func `nothing is noted by a rule that does not ask`() throws {
+        #expect(try Self.ruling(50, Trial.rule()).risk == nil)
+        #expect(try Self.ruling(50, Trial.rule()).verdict == .pass)
+    }
+
+    @Test func `a ramp from mark to a quarter refuses a quarter of the keys, and the same ones`()
+        throws
+    {
+        var trial = try Trial(changesMax: 10_000)
+        var keys = (0..<400).map { _ in Self.key(in: trial, 20) }
+        func refused(_ action: RiskRule.Action, percent: String) throws -> Set<KeyID> {
+            let share = try #require(Share(percent: percent))
+            let rule = Self.rule {
+                $0.action = action
+                $0.rollout = Rollout(.fixed(share), salt: "place-order/risk")
+            }
+            var refused: Set<KeyID> = []
+            for index in keys.indices {
+                let ruling = try trial.send(try trial.request(), by: &keys[index], rule)
+                #expect(ruling.risk?.mark == .riskExceeded)
+                switch ruling.verdict {
+                case .refuse(.riskExceeded): refused.insert(keys[index].keyID)
+                case .pass: break
+                default: Issue.record("\(ruling.verdict)")
+                }
+            }
+            return refused
+        }
+        #expect(try refused(.mark, percent: "100%").isEmpty)
+        #expect(try refused(.refuse, percent: "0%").isEmpty)
+        let tenth = try refused(.refuse, percent: "10%")
+        let quarter = try refused(.refuse, percent: "25%")
+        #expect((60...140).contains(quarter.count))
+        #expect(tenth.isSubset(of: quarter))
+        #expect(try refused(.refuse, percent: "25%") == quarter)
+        #expect(try refused(.refuse, percent: "100%").count == 400)
+    }
+
+    @Test func `the origin's field is a number or unknown, with the mark`() throws {
+        #expect(try Self.ruling(7, Self.rule()).risk?.text == "7")
+        #expect(try Self.ruling(9, Self.rule()).risk?.text == "9;mark=risk-exceeded")
+        #expect(try Self.ruling(nil, Self.rule()).risk?.text == "unknown")
+        let strict = Self.rule { $0.unknown = .refuse }
+        #expect(try Self.ruling(nil, strict).risk?.text == "unknown;mark=risk-unknown")
+    }
+}
