@@ -21,4 +21,3 @@
 // right.
 //
 // `Gateway/AppleDesk` performs what these decide: it owns lines, tokens, clocks and connections.
-// `Gateway/ReceiptRenewer` does so for receipts.
