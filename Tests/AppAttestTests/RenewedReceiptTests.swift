@@ -114,7 +114,8 @@ import Testing
     }
 
     @Test func `a receipt that has ended already is refused though its creation may be recent`() {
-        let made = made([12: Self.days(-2), 19: Self.days(-1), 21: Self.days(0)])
+        // The authority's certificates begin a day before `now`, which is the shortest period.
+        let made = made([12: Self.days(-1), 19: Self.days(-1, 1), 21: Self.days(0)])
         let before = Self.now.advanced(bySeconds: -3 * 86_400)
         let reason = ReceiptRefusal.reason {
             _ = try renewed(made, previous: before, secondsMax: 9 * 86_400)

@@ -26,9 +26,9 @@
 // interrupted writes are harmless, and a command may raise counters beside the gateway. Every
 // reader of keys merges the log too.
 //
-// The table `renewals` says of each receipt when it may be renewed, what it said and how the last try
-// went. It is apart from the receipts, which take a page each: a scan of it must not read them. It is
-// scanned over a connection of its own.
+// The table `renewals` says of each receipt when it may be renewed, what it said and how the last
+// try went. It is apart from the receipts, which take a page each: a scan of it must not read them.
+// It is scanned over a connection of its own.
 //
 // The table `secrets` has the key of the enrolment challenges' codes. It is drawn at the first
 // start and goes wherever the database goes: a copy of it lets others make enrolment challenges,

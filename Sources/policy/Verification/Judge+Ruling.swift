@@ -268,8 +268,8 @@ extension Judge {
         }
     }
 
-    /// Challenge, build, risk. The verdict stays `pass`, or the counter is looked at, not taken, and
-    /// the first fault in the order of the steps becomes the verdict.
+    /// Challenge, build, risk. The verdict stays `pass`, or the counter is looked at, not taken,
+    /// and the first fault in the order of the steps becomes the verdict.
     private func check(
         _ claim: Claim,
         _ proof: Proof,
