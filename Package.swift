@@ -271,11 +271,7 @@ let package = Package(
 
         // Sources/proxy: requests between clients and origins.
         .part("Services", in: "proxy", uses: policy + verdict + ["Telemetry"]),
-        .part(
-            "ClientStreams",
-            in: "proxy",
-            uses: ["HTTPWire", "Lanes", "Services", "TLSSession", "Verification"]
-        ),
+        .part("ClientStreams", in: "proxy", uses: verdict + sockets + ["HTTPWire", "Services"]),
         .part("Origins", in: "proxy", uses: ["HTTPWire", "Lanes"]),
         .part("RequestFlow", in: "proxy", uses: policy + ["KeyStore", "Verification"]),
         .part(

@@ -17,11 +17,12 @@ extension ClientScenarios {
             """
         private static let nobody = "enrolment: { percent: 0% }"
 
-        /// Whether it is the same hold. One that was read from the store again counts from 1970, and
-        /// may differ by less than a microsecond.
+        /// Whether it is the same hold. One that was read from the store again may differ by less
+        /// than a microsecond, since a record counts seconds from 1970.
         private static func isHeld(_ proof: Proof, by hold: EnrolmentHold) -> Bool {
             guard case .none(.enrolmentHeld(let other)) = proof else { return false }
-            return other.cause == hold.cause && abs(other.until.timeIntervalSince(hold.until)) < 1e-3
+            let difference = other.until.timeIntervalSince(hold.until)
+            return other.cause == hold.cause && abs(difference) < 1e-3
         }
 
         /// `Retry-After` was ignored by the sample.
