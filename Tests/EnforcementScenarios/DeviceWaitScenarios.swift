@@ -107,7 +107,7 @@ extension Scenarios {
             defer { stand.end() }
             stand.apple.next(.updateBits, .slow(milliseconds: 3_000))
             #expect(try stand.send("/v1/trial").status == 200)
-            #expect(stand.apple.bits(of: "phone") == nil)
+            #expect(try stand.metrics()["device_updates_pending"] == 1)
             #expect(stand.stop() == 0)
             #expect(stand.apple.bits(of: "phone").map { $0 == (true, false) } == true)
         }

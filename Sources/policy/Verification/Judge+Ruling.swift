@@ -119,7 +119,7 @@ extension Judge {
 
     /// What was verified of a request, the builds of the app that are admitted, what is known of
     /// the device, and whether the store may know more of the key.
-    private struct Claim {
+    struct Claim {
         let verified: VerifiedAssertion
         let builds: BuildPolicy
         let risk: KeyRisk
@@ -333,65 +333,6 @@ extension Judge {
                 ruling.grant = SessionGrant(proof.keyID, claim.verified)
             }
         }
-    }
-
-    /// Uses the sequence number. Whether the key was revoked meanwhile is the one thing that a
-    /// failing store can't say.
-    private func use(
-        _ evidence: SessionEvidence,
-        _ claim: Claim,
-        _ rule: Rule,
-        _ ruling: inout Ruling
-    ) {
-        if claim.isOutdated, rule.onError == .refuse, evidence.session.admits(evidence.sequence) {
-            ruling.verdict = .failure(.store)
-            return
-        }
-        guard evidence.session.use(evidence.sequence) else {
-            ruling.verdict = .refuse(.sessionReplayed)
-            return
-        }
-        ruling.settle(claim.isOutdated ? .unassured : .admitted)
-    }
-
-    private func consume(
-        _ counter: SignCounter,
-        _ serial: ChallengeSerial?,
-        _ keyID: KeyID,
-        rule: Rule,
-        now: UnixTime,
-        _ ruling: inout Ruling
-    ) {
-        let outcome = keys.consume(
-            keyID,
-            counter: counter,
-            rule: rule.counter.store,
-            challenge: serial,
-            issuer: challenges,
-            now: now.seconds,
-            durability: survivesCrash(rule) ? .behind : .awaited,
-            whenFailing: rule.onError == .forward ? .useInMemory : .decline
-        )
-        switch outcome {
-        case .decided(let decision): ruling.settle(decision)
-        case .pending(let ticket):
-            switch keys.decides {
-            case .inMemory:
-                ruling.settle(.admitted)
-                ruling.pending = .durability(ticket)
-            case .atCommit: ruling.pending = .verdict(ticket)
-            }
-        }
-    }
-
-    /// Whether a replay is stopped after a crash without the counter on disk: the challenge, which
-    /// the line form signs and the rule requires, dies with the process. An assertion of another
-    /// form could be taken to a rule that asks for no challenge.
-    private func survivesCrash(_ rule: Rule) -> Bool {
-        guard rule.challenge == .required, case .lines(let parts, _) = rule.signing else {
-            return false
-        }
-        return parts.contains(.challenge)
     }
 
     /// What speaks against a request after a look ahead; `nil` when nothing does.

@@ -1,0 +1,69 @@
+import AppAttest
+import Challenges
+import KeyStore
+import RequestBinding
+import Rules
+import Sessions
+
+// What a good request uses up: counter and challenge, or a session's sequence number.
+extension Judge {
+    /// Uses the sequence number. Whether the key was revoked meanwhile is the one thing that a
+    /// failing store can't say.
+    func use(
+        _ evidence: SessionEvidence,
+        _ claim: Claim,
+        _ rule: Rule,
+        _ ruling: inout Ruling
+    ) {
+        if claim.isOutdated, rule.onError == .refuse, evidence.session.admits(evidence.sequence) {
+            ruling.verdict = .failure(.store)
+            return
+        }
+        guard evidence.session.use(evidence.sequence) else {
+            ruling.verdict = .refuse(.sessionReplayed)
+            return
+        }
+        ruling.settle(claim.isOutdated ? .unassured : .admitted)
+    }
+
+    /// Uses counter and challenge in one step of the store, now or when it has committed.
+    func consume(
+        _ counter: SignCounter,
+        _ serial: ChallengeSerial?,
+        _ keyID: KeyID,
+        rule: Rule,
+        now: UnixTime,
+        _ ruling: inout Ruling
+    ) {
+        let outcome = keys.consume(
+            keyID,
+            counter: counter,
+            rule: rule.counter.store,
+            challenge: serial,
+            issuer: challenges,
+            now: now.seconds,
+            durability: survivesCrash(rule) ? .behind : .awaited,
+            whenFailing: rule.onError == .forward ? .useInMemory : .decline
+        )
+        switch outcome {
+        case .decided(let decision): ruling.settle(decision)
+        case .pending(let ticket):
+            switch keys.decides {
+            case .inMemory:
+                ruling.settle(.admitted)
+                ruling.pending = .durability(ticket)
+            case .atCommit: ruling.pending = .verdict(ticket)
+            }
+        }
+    }
+
+    /// Whether a replay is stopped after a crash without the counter on disk: the challenge, which
+    /// the line form signs and the rule requires, dies with the process. An assertion of another
+    /// form could be taken to a rule that asks for no challenge.
+    private func survivesCrash(_ rule: Rule) -> Bool {
+        guard rule.challenge == .required, case .lines(let parts, _) = rule.signing else {
+            return false
+        }
+        return parts.contains(.challenge)
+    }
+}
