@@ -119,6 +119,21 @@ struct CallBookTests {
         }
     }
 
+    /// A call that begins with a second left ends by time, and five of them opened the breaker although
+    /// the host was well.
+    @Test func `a call that has waited for half its time is not made, and speaks against no host`() {
+        var book = Self.book(concurrent: 1)
+        _ = book.handedIn(1, Self.call(), Self.at(0))
+        for ticket in 2...8 as ClosedRange<UInt64> {
+            _ = book.handedIn(ticket, Self.call(), Self.at(ticket < 8 ? 0 : 3))
+        }
+        let actions = book.answered(1, Self.answer(200), Self.at(6))
+        let dropped = [AppleReply](repeating: .unsent(.queueTimeout), count: 6)
+        #expect(Self.replies(actions) == [Self.answer(200)] + dropped)
+        #expect(Self.errands(actions).map(\.timeout) == [.seconds(7)])
+        #expect(book.standing.map(\.line.condition) == [.closed])
+    }
+
     @Test func `a 401 makes one new token and one more call, then it is told`() {
         var book = Self.book()
         let first = Self.errands(book.handedIn(1, Self.call(), Self.at(0)))[0]

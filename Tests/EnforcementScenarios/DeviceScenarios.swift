@@ -78,7 +78,7 @@ extension Scenarios {
             let token = DeviceStand.token()
             #expect(try stand.send("/v1/kind", token: token).status == 200)
             let again = try stand.send("/v1/kind", token: token)
-            #expect(again.status == 401 && again.reason == "device-token-used")
+            #expect(again.status == 400 && again.reason == "device-token-used")
             #expect(again.member("next") == "sign-again")
             try stand.reinstall()
             #expect(try stand.send("/v1/kind", token: token).reason == "device-token-used")

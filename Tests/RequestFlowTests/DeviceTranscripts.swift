@@ -73,6 +73,14 @@ extension Transcript {
             asking
             on(.deviceAnswered(.used), .answer(.refused(.deviceTokenUsed), .none, .goesOn))
         },
+        Transcript("a key's fifth token at once is refused", .get, .checkingKindly, ends: .nothing)
+        {
+            asking
+            on(
+                .deviceAnswered(.crowded),
+                .answer(.refused(.deviceCheckUnavailable), .none, .goesOn)
+            )
+        },
         Transcript("Apple's silence refuses", .get, .checking, ends: .nothing) {
             asking
             on(

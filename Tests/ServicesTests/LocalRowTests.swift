@@ -13,7 +13,6 @@ import Verification
                 "assertion-missing", "challenge-missing", "challenge-unknown", "challenge-expired",
                 "challenge-spent", "counter-replayed", "key-unknown", "session-unknown",
                 "session-expired", "session-replayed", "session-mismatch", "session-refused",
-                "device-token-used",
             ]
         ),
         (
@@ -21,7 +20,7 @@ import Verification
             [
                 "assertion-malformed", "digest-missing", "digest-mismatch", "attestation-malformed",
                 "request-malformed", "signed-field-repeated", "client-data-ambiguous",
-                "device-token-missing", "device-token-malformed",
+                "device-token-missing", "device-token-malformed", "device-token-used",
             ]
         ),
         (

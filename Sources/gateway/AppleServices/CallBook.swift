@@ -84,7 +84,7 @@ package struct CallBook: Sendable {
         guard settings.hosts[host] != nil else { return refused(.noHost) }
         var line = lines[host] ?? CallLine(settings.limits)
         let before = line.condition
-        let fault = line.offered(ticket, now: now.tick)
+        let fault = line.offered(ticket, patience: call.timeout / 2, now: now.tick)
         lines[host] = line
         if let fault { return refused(fault) }
         entries[ticket] = Entry(
@@ -172,6 +172,11 @@ package struct CallBook: Sendable {
             case .begin(let ticket):
                 guard var entry = entries[ticket] else { continue }
                 actions.append(send(ticket, &entry, now))
+            case .drop(let ticket):
+                guard let entry = entries.removeValue(forKey: ticket) else { continue }
+                let reply = AppleReply.unsent(.queueTimeout)
+                tally.add(entry.call, reply, nanoseconds: now.tick &- entry.handedInAt)
+                actions.append(.reply(ticket, reply))
             case .wait(let pause):
                 if wakes.insert(host).inserted { actions.append(.wake(host, pause)) }
                 return actions

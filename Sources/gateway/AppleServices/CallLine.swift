@@ -26,14 +26,27 @@ package struct CallLine: Sendable {
     package enum Step: Equatable, Sendable {
         /// Begin this call; then ask again.
         case begin(Ticket)
+        /// This call has waited too long to be made; ask again.
+        case drop(Ticket)
         /// Ask again in so many nanoseconds: the rate allows no call before.
         case wait(UInt64)
         /// Ask again when something has happened.
         case idle
     }
 
+    private struct Waiting {
+        let ticket: Ticket
+        let admission: CallBreaker.Admission
+        let since: UInt64
+        let patience: Duration
+
+        func isOver(at now: UInt64) -> Bool {
+            .nanoseconds(Int64(clamping: now &- since)) > patience
+        }
+    }
+
     package var limits: Limits
-    private var waiting: [(ticket: Ticket, admission: CallBreaker.Admission)] = []
+    private var waiting: [Waiting] = []
     private var underWay: [Ticket: CallBreaker.Admission] = [:]
     private var breaker = CallBreaker()
     /// When the bucket of the rate is full.
@@ -48,18 +61,30 @@ package struct CallLine: Sendable {
 
     /// A call was handed in.
     ///
+    /// - patience: how long it may wait. A call that is begun when most of its time is over ends by
+    ///   time, and the breaker would take that for a fault of the host's.
     /// - Returns: why it is not taken; `nil` when it waits now.
-    package mutating func offered(_ ticket: Ticket, now: UInt64) -> AppleFault? {
+    package mutating func offered(
+        _ ticket: Ticket,
+        patience: Duration,
+        now: UInt64
+    ) -> AppleFault? {
         guard waiting.count < limits.queue else { return .queueFull }
         let admission = breaker.asked(now: now)
         guard admission != .refused else { return .breakerOpen }
-        waiting.append((ticket, admission))
+        let call = Waiting(ticket: ticket, admission: admission, since: now, patience: patience)
+        waiting.append(call)
         return nil
     }
 
     /// The next thing to do.
     package mutating func next(now: UInt64) -> Step {
         guard let first = waiting.first, underWay.count < limits.concurrent else { return .idle }
+        if first.isOver(at: now) {
+            waiting.removeFirst()
+            if first.admission == .probe { breaker.probeDropped(now: now) }
+            return .drop(first.ticket)
+        }
         if let pause = limits.rate.take(from: &fullAt, now: now) { return .wait(pause) }
         waiting.removeFirst()
         underWay[first.ticket] = first.admission

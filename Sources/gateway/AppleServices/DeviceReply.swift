@@ -18,8 +18,9 @@ package enum DeviceReply: Hashable, Sendable {
     /// | 200 | JSON, of a query | the bits |
     /// | 200 | "Bit State Not Found" (documented), "Failed to find bit state" (seen) | never set |
     /// | 200 | anything, of the others | done |
-    /// | 400 | "Missing or incorrectly formatted device token payload" | the token |
-    /// | 400 | anything else | our call |
+    /// | 400 | about the authorization token, time stamp, transaction or bits | our call |
+    /// | 400 | "Missing or incorrectly formatted device token payload", all else | the token |
+    /// | 413 | | the token |
     /// | 401, 403 | | the team's key |
     /// | 429 | | too many |
     /// | 5xx | | Apple |
@@ -28,7 +29,8 @@ package enum DeviceReply: Hashable, Sendable {
         case .unsent(let fault), .failed(let fault): self = .failed(.unanswered(fault))
         case .answered(200, _, let body): self = Self.success(body, question)
         case .answered(400, _, let body):
-            self = .failed(Self.speaksOfToken(body) ? .tokenRefused : .callRefused)
+            self = .failed(Self.speaksOfCall(body) ? .callRefused : .tokenRefused)
+        case .answered(413, _, _): self = .failed(.tokenRefused)
         case .answered(401, _, _), .answered(403, _, _): self = .failed(.keyRefused)
         case .answered(429, let seconds, _): self = .failed(.tooMany(retryAfter: seconds))
         case .answered(500...599, let seconds, _): self = .failed(.broken(retryAfter: seconds))
@@ -56,9 +58,12 @@ package enum DeviceReply: Hashable, Sendable {
         return text == "bit state not found" || text == "failed to find bit state"
     }
 
-    /// "Missing or incorrectly formatted device token payload"; "Bad Device Token" is documented.
-    private static func speaksOfToken(_ body: [UInt8]) -> Bool {
-        word(body).contains("device token")
+    /// Whether a fault is named that no device token can be the reason of. The client chooses its
+    /// token, so whatever else Apple says of a call is held against the token.
+    private static func speaksOfCall(_ body: [UInt8]) -> Bool {
+        let text = word(body)
+        return ["authorization token", "time stamp", "timestamp", "transaction", "bits"]
+            .contains { text.contains($0) }
     }
 
     private static func word(_ body: [UInt8]) -> String {

@@ -15,8 +15,22 @@ package struct UsedTokens: Sendable {
         package var perKeyMax = 256
         /// How long a token is remembered, in seconds.
         package var lifetime: Int64 = 86_400
+        /// Tokens of one key that Apple is asked about at once. A client that sent more would fill
+        /// the line of calls, and have its other requests forwarded where the rule forwards on an
+        /// error.
+        package var underWayPerKeyMax = 4
 
         package init() {}
+    }
+
+    /// What becomes of a token that a request shows.
+    package enum Beginning: Hashable, Sendable {
+        /// Apple is to be asked.
+        case begun
+        /// The token came before.
+        case used
+        /// Apple is asked about as many tokens of the key as is allowed.
+        case crowded
     }
 
     private struct Used {
@@ -31,6 +45,8 @@ package struct UsedTokens: Sendable {
     /// Of which it is not known yet whether Apple takes them. There are no more than requests that
     /// wait for Apple.
     private var underWay: Set<SHA256Digest> = []
+    /// How many of them each key has shown.
+    private var underWayOf: [KeyID: Int] = [:]
     /// In the order in which they were used. Some have left `used` before their turn.
     private var order: [(token: SHA256Digest, serial: UInt64)] = []
     private var oldest = 0
@@ -49,18 +65,29 @@ package struct UsedTokens: Sendable {
     /// Entries of the order, those included that have left.
     var entries: Int { order.count }
 
-    /// A request shows the token; `false` when one has before.
-    package mutating func begin(_ token: SHA256Digest, now: Int64) -> Bool {
+    /// A request that the key has signed shows the token.
+    package mutating func begin(
+        _ token: SHA256Digest,
+        of keyID: KeyID,
+        now: Int64
+    ) -> Beginning {
         forgetOver(now: now)
-        guard used[token] == nil else { return false }
-        return underWay.insert(token).inserted
+        guard used[token] == nil, !underWay.contains(token) else { return .used }
+        let others = underWayOf[keyID, default: 0]
+        guard others < limits.underWayPerKeyMax else { return .crowded }
+        underWay.insert(token)
+        underWayOf[keyID] = others + 1
+        return .begun
     }
 
     /// Apple has answered about the token, or not.
     ///
     /// - isSpent: whether Apple has told the bits: only then has the token been of use.
     package mutating func end(_ token: SHA256Digest, of keyID: KeyID, isSpent: Bool, now: Int64) {
-        guard underWay.remove(token) != nil, isSpent else { return }
+        guard underWay.remove(token) != nil else { return }
+        let others = underWayOf[keyID, default: 1] - 1
+        underWayOf[keyID] = others > 0 ? others : nil
+        guard isSpent else { return }
         forgetOver(now: now)
         if let own = ofKey[keyID], own.count >= limits.perKeyMax, let first = own.first {
             forget(first)

@@ -88,8 +88,10 @@ final class DeviceDesk: DeviceChecking {
         _ found: @escaping @Sendable (DeviceFinding) -> Void
     ) {
         let (digest, keyID) = (device.token.digest, device.keyID)
-        guard board.withLock({ $0.used.begin(digest, now: Self.seconds) }) else {
-            return found(.used)
+        switch board.withLock({ $0.used.begin(digest, of: keyID, now: Self.seconds) }) {
+        case .begun: break
+        case .used: return found(.used)
+        case .crowded: return found(.crowded)
         }
         ask(.query, named(device), timeout: timeout) { [self] reply in
             let finding = DeviceFinding(reply)

@@ -10,7 +10,10 @@ package enum DeviceFinding: Hashable, Sendable {
     case malformed
     /// The token came before.
     case used
-    /// Apple told nothing in time.
+    /// Apple is being asked about as many tokens of the key as is allowed. The client chooses that,
+    /// so the request is refused whatever the rule says of errors.
+    case crowded
+    /// Apple told nothing that helps, or not in time.
     case unavailable
 }
 
@@ -30,6 +33,7 @@ extension Ruling {
         case .missing: verdict = .refuse(.deviceTokenMissing)
         case .malformed: verdict = .refuse(.deviceTokenMalformed)
         case .used: verdict = .refuse(.deviceTokenUsed)
+        case .crowded: verdict = .refuse(.deviceCheckUnavailable)
         case .unavailable: verdict = .failure(.deviceCheck)
         }
     }
