@@ -53,6 +53,7 @@ let device: [Target.Dependency] = [
     "AppAttest", "StrictCBOR", "StrictDER", "Cryptography", "ByteCoding", "JSONText",
     "RequestBinding",
 ]
+let served: [Target.Dependency] = ["HTTPWire", "Services", "Verification"]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Lanes"]
 let process: [Target.Dependency] = [
     "AppleServices", "ConfigurationReading", "HTTPSCalls", "KeyCatalog", "Origins", "Proxy",
@@ -271,7 +272,7 @@ let package = Package(
 
         // Sources/proxy: requests between clients and origins.
         .part("Services", in: "proxy", uses: policy + verdict + ["Telemetry"]),
-        .part("ClientStreams", in: "proxy", uses: verdict + sockets + ["HTTPWire", "Services"]),
+        .part("ClientStreams", in: "proxy", uses: sockets + served),
         .part("Origins", in: "proxy", uses: ["HTTPWire", "Lanes"]),
         .part("RequestFlow", in: "proxy", uses: policy + ["KeyStore", "Verification"]),
         .part(
@@ -340,8 +341,7 @@ let package = Package(
         .tests(
             "AppAttest",
             uses: ["StrictCBOR", "StrictDER", "Cryptography", "ByteCoding", "TestSupport"]
-                + ["AppAttestServer"]
-                + stand
+                + ["AppAttestServer"] + stand
         ),
         .tests("Rules", uses: object + ["HTTPWire", "JSONText", "RequestBinding", "TestSupport"]),
         .tests(
@@ -380,7 +380,7 @@ let package = Package(
         ),
         .scenarios(
             "EnforcementScenarios",
-            uses: policy + commands + stand
+            uses: policy + commands + stand + ["Services"]
                 + ["AppleServices", "AppleStandIn", "CLinux", "LoopbackKit", "TestSupport", grdb]
         ),
     ],

@@ -66,6 +66,17 @@ import Testing
         #expect(schedule.next(at: Self.start + 1_600_000, random: 0) == .scan)
     }
 
+    @Test mutating func `a key that Apple can't be asked about holds no other up`() {
+        let due = [DueReceipt(row: 1, lastUsedAt: 2), DueReceipt(row: 2, lastUsedAt: 1)]
+        scan(due)
+        #expect(schedule.next(at: Self.start, random: 0) == .renew(due[0]))
+        let state = schedule.ended(due[0], .unasked, at: Self.start, random: 0)
+        #expect(state?.outcome == nil)
+        #expect(state?.triedAt == nil)
+        #expect(state?.dueAt == Self.second + Self.day)
+        #expect(schedule.next(at: Self.start + 1_000, random: 0) == .renew(due[1]))
+    }
+
     @Test mutating func `calls keep the rate, however much is due`() {
         scan((0..<100).map { DueReceipt(row: $0) })
         var now = Self.start
@@ -222,7 +233,9 @@ import Testing
     @Test func `what is no base64, and what was not answered, is told apart`() {
         let garbage = Array("<html>".utf8)
         #expect(ReceiptReply(.answered(status: 200, retryAfter: nil, body: garbage)) == .unreadable)
-        #expect(ReceiptReply(.unsent(.noCredential)) == .outage(retryAfter: nil))
+        #expect(ReceiptReply(.unsent(.noCredential)) == .unasked(.noCredential))
+        #expect(ReceiptReply(.unsent(.noHost)) == .unasked(.noHost))
+        #expect(ReceiptReply(.unsent(.queueFull)) == .outage(retryAfter: nil))
         #expect(ReceiptReply(.failed(.timeout)) == .outage(retryAfter: nil))
     }
 }

@@ -13,7 +13,9 @@
             var configuration = PortcullisConfiguration(gateway: gateway)
             configuration.plan = plan
             // Each gateway of an app has a record of its own.
-            let account = configuration.endpoints.host(percentEncoded: true) ?? "gateway"
+            let endpoints = configuration.endpoints
+            let host = endpoints.host(percentEncoded: true) ?? "gateway"
+            let account = endpoints.port.map { "\(host):\($0)" } ?? host
             self.init(
                 configuration,
                 service: AppAttestService(),

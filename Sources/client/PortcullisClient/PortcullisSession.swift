@@ -104,6 +104,8 @@ public final class PortcullisSession: Sendable {
     /// Ends what waits, and all event streams. The session proves nothing any more.
     public func close() async {
         await prover.enroller.close()
+        // After the enroller, so that none is opened anew.
+        await prover.sessions.reset()
         hub.end()
     }
 

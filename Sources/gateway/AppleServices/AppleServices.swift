@@ -21,3 +21,4 @@
 // right.
 //
 // `Gateway/AppleDesk` performs what these decide: it owns lines, tokens, clocks and connections.
+// `Gateway/ReceiptRenewer` does so for receipts.

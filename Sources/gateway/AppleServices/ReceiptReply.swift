@@ -10,7 +10,8 @@ internal import ByteCoding
 /// | 401 | the token is not accepted | | wait |
 /// | 404 | no data of the key | never asked again | |
 /// | 429, 5xx | too many calls, or out of order | | wait |
-/// | none | no connection, no credential | | wait |
+/// | none | no connection | | wait |
+/// | not sent | no credential of the team, or no host | asked again after a day | |
 /// | others | not documented | left alone for days | wait when it goes on |
 package enum ReceiptReply: Hashable, Sendable {
     /// 200: what has to be verified.
@@ -20,6 +21,9 @@ package enum ReceiptReply: Hashable, Sendable {
     case early
     case rejected(status: Int)
     case gone
+    /// Apple can't be asked about this key: its team has no credential here, or its environment no
+    /// host. It says nothing about other keys.
+    case unasked(AppleFault)
     /// It says nothing about the key. `retryAfter` is in seconds, where the answer names them.
     case outage(retryAfter: Int?)
 
@@ -34,6 +38,8 @@ package enum ReceiptReply: Hashable, Sendable {
             .answered(status: 500..., let seconds, _):
             self = .outage(retryAfter: seconds)
         case .answered(let status, _, _): self = .rejected(status: status)
+        case .unsent(let fault) where fault == .noCredential || fault == .noHost:
+            self = .unasked(fault)
         case .unsent, .failed: self = .outage(retryAfter: nil)
         }
     }

@@ -29,6 +29,8 @@ package struct RenewalSchedule {
         case early
         case rejected
         case gone
+        /// Apple can't be asked about this key, as this gateway is configured.
+        case unasked
         /// It says nothing about the key.
         case outage(retryAfter: Int?)
     }
@@ -45,7 +47,7 @@ package struct RenewalSchedule {
     private static let lookPauseMin = second
     /// After a rejection, in seconds. It is no fault that passes by itself.
     package static let rejectedSeconds: Int64 = 7 * day
-    /// After 304 without a field 19, and after an answer that is not the key's newer receipt.
+    /// After 304, after an answer that is not the key's newer receipt, and where nothing is asked.
     package static let earlySeconds: Int64 = day
     /// Rejections in a row that are taken for a fault of the configuration, and the pause then.
     package static let rejectionsMax = 8
@@ -159,6 +161,7 @@ package struct RenewalSchedule {
     /// A try ended.
     ///
     /// - Returns: what is to be stored of the key, but for a newer receipt; `nil` for nothing.
+    ///   It has no outcome where nothing was tried.
     package mutating func ended(
         _ due: DueReceipt,
         _ end: End,
@@ -181,6 +184,9 @@ package struct RenewalSchedule {
         case .early:
             worked()
             state.outcome = .early
+            state.dueAt = second + Self.earlySeconds + Self.share(of: Self.day / 8, random)
+        case .unasked:
+            state.triedAt = nil
             state.dueAt = second + Self.earlySeconds + Self.share(of: Self.day / 8, random)
         case .gone:
             worked()

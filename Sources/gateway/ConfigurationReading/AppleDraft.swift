@@ -13,7 +13,7 @@ struct AppleDraft {
 
     private static let keys = [
         "keys", "authorization", "hosts", "roots", "proxy", "timeout", "concurrent", "queue",
-        "rate",
+        "rate", "receipts",
     ]
 
     private(set) var settings = AppleSettings()
@@ -47,6 +47,7 @@ struct AppleDraft {
             return number.flatMap { (1...1_000).contains($0) ? $0 : nil }
         }
         if let rate { settings.perSecond = rate.value }
+        settings.receipts = RenewalSettings(reader.node("receipts"), log: log)
     }
 
     private static func key(_ node: SourceNode, _ keyPath: String, _ log: ProblemLog) -> Key? {

@@ -31,6 +31,8 @@ package struct AppleSettings: Sendable {
     package var queue = 1_000
     /// `rate`: calls to one host in a second. Default 50, 1…1000.
     package var perSecond = 50
+    /// `receipts`: how receipts are renewed.
+    package var receipts = RenewalSettings()
 
     package init() {
         for host in AppleHost.all { hosts[host] = host.address }

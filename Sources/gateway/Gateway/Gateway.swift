@@ -11,6 +11,7 @@
 //   SignalWatch              TERM, INT and QUIT drain, HUP reloads, USR1 opens the log again
 //   AppleDesk                makes the calls to Apple's services, on a queue of its own
 //   DeviceDesk               asks Apple about devices, and has it keep their bits
+//   ReceiptRenewer           renews stored receipts through it
 //   PortHolder               which process has a port that is to be listened on
 //   ProcessUser              the user that a process changes to after root has started it
 //   ProcessMemory            no core files, no looks into the memory

@@ -71,6 +71,7 @@ extension GatewayServer: AdminSource {
         snapshot.openSessions = sessions.count(now: wallSeconds)
         snapshot.apple = appleFacts
         snapshot.devices = DeviceFacts(devices.standing)
+        snapshot.receipts = renewer?.facts
         snapshot.held = HeldFacts(memoryBytes: held.memoryBytes, diskBytes: held.diskBytes)
         return snapshot
     }

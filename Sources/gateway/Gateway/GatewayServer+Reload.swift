@@ -85,6 +85,7 @@ extension GatewayServer {
         Self.warn(next.warnings, log)
         apple.reload(read.apple)
         devices.reload(DeviceDesk.Terms(read.apple))
+        renewer?.reload(ReceiptRenewer.Settings(read))
         configuration = next.configuration
         servers = next.servers
         scheduleLookUp()

@@ -83,6 +83,8 @@ package final class GatewayServer: @unchecked Sendable {
     private var signals: SignalWatch?
 
     // Touched on `control`.
+    /// Renews receipts; `nil` where the store keeps none.
+    var renewer: ReceiptRenewer?
     var configuration: GatewayConfiguration
     /// Who may enrol now. A reload that leaves its settings alone keeps what was used of the rate.
     var admission: EnrolmentAdmission
@@ -283,6 +285,7 @@ package final class GatewayServer: @unchecked Sendable {
         }
         startAdmin()
         control.async { self.scheduleLookUp() }
+        startRenewing(surroundings.wallClock)
         guard surroundings.watchesSignals else { return announce() }
         // Signals are watched before the gateway says that it serves: they may follow at once.
         signals = SignalWatch(on: control) { [self] in
@@ -344,6 +347,7 @@ package final class GatewayServer: @unchecked Sendable {
     private func laneEmptied() {
         lanesWithClients -= 1
         guard lanesWithClients == 0 else { return }
+        renewer?.end()
         devices.finish(within: min(drainLeft, DeviceDesk.finishTime)) { [self] left in
             control.async { self.endCalls(changesLeft: left) }
         }

@@ -24,7 +24,8 @@ final class LeaseHolder: Sendable {
 
     /// A lease of this holder that covers one step of an enrolment.
     func lease(from now: Date, _ limits: PortcullisLimits) -> EnrolmentRecord.Lease {
-        let seconds = min(max(limits.lease, limits.serviceWait + Self.margin), Self.longest)
+        let step = max(limits.serviceWait, limits.callTime)
+        let seconds = min(max(limits.lease, step + Self.margin), Self.longest)
         let until = now.timeIntervalSince1970 + (seconds.isFinite ? seconds : Self.longest)
         return EnrolmentRecord.Lease(holder: name, process: process, until: until)
     }

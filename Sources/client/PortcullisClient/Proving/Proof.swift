@@ -17,7 +17,8 @@ public enum Proof: Hashable, Sendable {
         case routeUnknown
         /// This device or process can't attest. The request says so in `App-Attest-Unsupported`.
         case unsupported
-        /// The service failed twice to sign. The request says so in `App-Attest-Unsupported`.
+        /// The service failed to sign, also when it was asked again, or took too long. The request
+        /// says so in `App-Attest-Unsupported`.
         case serviceFailed(AttestationServiceError)
         /// The key is being enrolled, and that takes longer than a request waits.
         case enrolling

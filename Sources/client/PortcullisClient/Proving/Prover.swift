@@ -125,6 +125,7 @@ final class Prover: Sendable {
                 lastError = error
                 if error == .invalidKey {
                     await enroller.forget(keyID, reason: error.rawValue)
+                    await sessions.forget(keyID: keyID)
                 }
                 // It was tried several times, or took too long.
                 if error == .serverUnavailable {
@@ -236,7 +237,9 @@ final class Prover: Sendable {
             else { break }
             switch refusal.next {
             case .signAgain: await challenges.clear()
-            case .enrol: await enroller.forget(keyID, reason: refusal.reason)
+            case .enrol:
+                await enroller.forget(keyID, reason: refusal.reason)
+                await sessions.forget(keyID: keyID)
             case .retryLater, .fixClient, .none: return .failure(last)
             }
         }

@@ -9,7 +9,9 @@ struct FileMark: Hashable, Sendable {
 
     /// - Throws: ``PortcullisError/contentUnreadable``.
     init(_ file: URL) throws {
-        guard let attributes = try? FileManager.default.attributesOfItem(atPath: file.path) else {
+        // The attributes of a symbolic link would be those of the link.
+        let path = file.resolvingSymlinksInPath().path
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else {
             throw PortcullisError.contentUnreadable
         }
         number = (attributes[.systemFileNumber] as? NSNumber)?.intValue

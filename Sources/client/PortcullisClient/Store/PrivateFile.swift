@@ -55,7 +55,11 @@ struct PrivateFile: Sendable {
         let clock = SystemClock()
         for _ in 0..<Self.looksMax {
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return descriptor }
-            guard errno == EWOULDBLOCK || errno == EINTR else { break }
+            let code = errno
+            guard code == EWOULDBLOCK || code == EINTR else {
+                close(descriptor)
+                throw FileEnrolmentStore.Failure.system(code)
+            }
             do {
                 try await clock.wait(until: clock.now.addingTimeInterval(Self.look))
             } catch {

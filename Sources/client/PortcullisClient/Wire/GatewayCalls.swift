@@ -85,7 +85,7 @@ struct GatewayCalls: Sendable {
         return await post("keys", question).map { _ in () }
     }
 
-    /// The request that opens a session; ``SessionKeeper`` signs it.
+    /// The request that opens a session; ``Prover`` signs it.
     var sessionRequest: URLRequest { request("sessions") }
 
     /// Reads the answer to ``sessionRequest``.

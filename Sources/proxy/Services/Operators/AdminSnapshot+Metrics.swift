@@ -43,6 +43,7 @@ extension AdminSnapshot {
         writeStore(into: &out)
         apple.write(into: &out)
         devices.write(into: &out)
+        receipts?.write(into: &out)
         out.counter(
             "access_log_lines_dropped_total",
             droppedLogLines,

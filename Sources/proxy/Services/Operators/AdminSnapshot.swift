@@ -31,6 +31,8 @@ package struct AdminSnapshot: Sendable {
     package var apple = AppleFacts()
     /// Changes of devices' bits.
     package var devices = DeviceFacts()
+    /// The renewal of receipts; `nil` where the store keeps none.
+    package var receipts: ReceiptFacts?
     /// Sessions that are open.
     package var openSessions = 0
     /// Origins' servers whose name has no address.

@@ -1,0 +1,381 @@
+import AppAttest
+import AppleServices
+import ByteCoding
+import Cryptography
+import Dispatch
+import KeyStore
+import Rules
+import Services
+import Synchronization
+
+/// Renews stored receipts: does what ``RenewalSchedule`` says, on a queue of its own.
+///
+/// One receipt at a time is read from the store, sent through the desk for Apple, verified, and
+/// handed to the writer. Nothing of it is on a lane. The state changes on the queue alone, but for
+/// the end; its lock is for those who read.
+final class ReceiptRenewer: Sendable {
+    /// What is asked of it. A reload replaces it.
+    struct Settings: Sendable {
+        var renewal: RenewalSettings
+        /// The apps, whose test authorities' receipts are verified by those.
+        var apps: [AppPolicy]
+        /// Whether several teams have keys, so that a call has to name one.
+        var namesTeam: Bool
+        /// Of a call, from the hand-in to the answer.
+        var timeout = Duration.seconds(30)
+        /// Who vouches for Apple's receipts.
+        var roots = [AppleRoots.rootG3]
+    }
+
+    /// What the operator is told.
+    enum Notice: Sendable {
+        /// Nothing is renewed for a while.
+        case paused(seconds: Int64)
+        /// What came in exchange for the receipt of this key was refused.
+        case refused(KeyID, ReceiptRefusal)
+        /// Apple does not take the receipt of this key.
+        case rejected(KeyID, status: Int)
+        case unreadable(JournalError)
+
+        enum Kind: Hashable { case paused, refused, rejected, unreadable }
+
+        var kind: Kind {
+            switch self {
+            case .paused: .paused
+            case .refused: .refused
+            case .rejected: .rejected
+            case .unreadable: .unreadable
+            }
+        }
+    }
+
+    private struct State {
+        var settings: Settings
+        var schedule: RenewalSchedule
+        /// Rows whose change waits for the disk.
+        var storing: Set<Int64> = []
+        var facts = ReceiptFacts()
+        var isEnded = false
+        /// When each kind of notice was last told, milliseconds.
+        var toldAt: [Notice.Kind: Int64] = [:]
+        /// A timer that is older than this one does nothing.
+        var timer: UInt64 = 0
+    }
+
+    /// The longest that the schedule's clock is believed without a look at it.
+    private static let waitMax: Int64 = 5_000
+    /// Milliseconds between two notices of a kind.
+    private static let tellPause: Int64 = 60_000
+    /// Apple: a receipt that was just obtained is at most five minutes old.
+    private static let ageMax: Int64 = 300
+
+    private let queue = DispatchQueue(label: "portcullis.receipts", qos: .utility)
+    private let keys: KeyTable
+    private let shelf: any ReceiptShelf
+    private let apple: any AppleCalling
+    /// Milliseconds since 1970.
+    private let clock: @Sendable () -> Int64
+    private let telling: @Sendable (Notice) -> Void
+    private let state: Mutex<State>
+
+    init(
+        _ settings: Settings,
+        keys: KeyTable,
+        shelf: any ReceiptShelf,
+        apple: any AppleCalling,
+        clock: @escaping @Sendable () -> Int64,
+        tell: @escaping @Sendable (Notice) -> Void
+    ) {
+        self.keys = keys
+        self.shelf = shelf
+        self.apple = apple
+        self.clock = clock
+        telling = tell
+        let schedule = RenewalSchedule(settings.renewal, at: clock(), random: RandomOctets.word())
+        state = Mutex(State(settings: settings, schedule: schedule))
+    }
+
+    /// Tells a notice, unless one of its kind was told in the last minute, or all has ended.
+    private func tell(_ notice: Notice) {
+        let now = clock()
+        let isNews = state.withLock { state in
+            guard !state.isEnded else { return false }
+            if let last = state.toldAt[notice.kind], abs(now - last) < Self.tellPause {
+                return false
+            }
+            state.toldAt[notice.kind] = now
+            return true
+        }
+        if isNews { telling(notice) }
+    }
+
+    /// Begins. Idempotent.
+    func start() {
+        keys.watchChanges { [weak self] in
+            guard let self else { return }
+            queue.async { self.lookForAsked() }
+        }
+        queue.async { self.pump() }
+    }
+
+    /// Replaces the settings. A rate that changed begins anew; what is under way goes on.
+    func reload(_ settings: Settings) {
+        queue.async { [self] in
+            let now = clock()
+            state.withLock { state in
+                if settings.renewal != state.settings.renewal {
+                    state.schedule = RenewalSchedule(
+                        settings.renewal,
+                        at: now,
+                        random: RandomOctets.word()
+                    )
+                }
+                state.settings = settings
+            }
+            pump()
+        }
+    }
+
+    /// Makes no further call. What is under way is forgotten: it is renewed again.
+    func end() { state.withLock { $0.isEnded = true } }
+
+    /// What was counted so far.
+    var facts: ReceiptFacts { state.withLock(\.facts) }
+
+    // MARK: On the queue
+
+    private func pump() {
+        dispatchPrecondition(condition: .onQueue(queue))
+        while true {
+            let now = clock()
+            let action = state.withLock { state -> RenewalSchedule.Action? in
+                guard !state.isEnded, state.settings.renewal.renews else { return nil }
+                return state.schedule.next(at: now, random: RandomOctets.word())
+            }
+            switch action {
+            case nil: return
+            case .scan: scan(now)
+            case .renew(let due): renew(due, now)
+            case .wait(let until): return wait(max(1, min(until - now, Self.waitMax)))
+            }
+        }
+    }
+
+    private func wait(_ milliseconds: Int64) {
+        let number = state.withLock { state in
+            state.timer &+= 1
+            return state.timer
+        }
+        queue.asyncAfter(deadline: .now() + .milliseconds(Int(milliseconds))) { [weak self] in
+            guard let self, state.withLock({ $0.timer == number }) else { return }
+            pump()
+        }
+    }
+
+    private func scan(_ now: Int64) {
+        var (due, overdue) = (0, 0)
+        // The schedule is moved out, so that no lock is held while the store is read.
+        var schedule = state.withLock(\.schedule)
+        do throws(JournalError) {
+            try shelf.forEachDue(at: now / 1_000) { one in
+                due += 1
+                if let end = one.expiresAt, end <= now / 1_000 { overdue += 1 }
+                schedule.offer(one, at: now)
+            }
+            schedule.scanEnded(at: clock())
+        } catch {
+            schedule.scanFailed(at: clock(), random: RandomOctets.word())
+            tell(.unreadable(error))
+        }
+        state.withLock { state in
+            state.schedule = schedule
+            state.facts.due = due
+            state.facts.overdue = overdue
+        }
+    }
+
+    private func lookForAsked() {
+        let now = clock()
+        var asked: [DueReceipt] = []
+        do throws(JournalError) {
+            try shelf.forEachAsked { asked.append($0) }
+        } catch {
+            return tell(.unreadable(error))
+        }
+        guard !asked.isEmpty else { return }
+        state.withLock { state in
+            for one in asked where !state.storing.contains(one.row) {
+                state.schedule.ask(one, at: now)
+            }
+        }
+        pump()
+    }
+
+    private func renew(_ due: DueReceipt, _ now: Int64) {
+        let kept: KeptReceipt?
+        do throws(JournalError) {
+            kept = try shelf.receipt(ofRow: due.row)
+        } catch {
+            tell(.unreadable(error))
+            return state.withLock { state in
+                state.schedule.dropped(due)
+                state.schedule.storeFailed(at: now, random: RandomOctets.word())
+            }
+        }
+        // The key may have been revoked, or its receipt been renewed, since the store was looked
+        // at.
+        guard let kept, let dueAt = kept.state.dueAt, dueAt <= now / 1_000,
+            !state.withLock({ $0.storing.contains(due.row) })
+        else { return state.withLock { $0.schedule.dropped(due) } }
+        let settings = state.withLock(\.settings)
+        let call = AppleCall(
+            service: .receipts,
+            environment: kept.environment,
+            teamID: settings.namesTeam ? kept.teamID : nil,
+            body: Base64.encode(kept.receipt.span),
+            contentType: "text/plain",
+            timeout: settings.timeout
+        )
+        apple.send(call) { [weak self] reply in
+            guard let self else { return }
+            queue.async { self.answered(due, kept, reply) }
+        }
+    }
+
+    private func answered(_ due: DueReceipt, _ kept: KeptReceipt, _ reply: AppleReply) {
+        guard !state.withLock(\.isEnded) else { return }
+        let now = clock()
+        switch ReceiptReply(reply) {
+        case .receipt(let bytes): take(bytes, due, kept, now)
+        // No receipt, and refused as one that can't be read.
+        case .unreadable: take([], due, kept, now)
+        case .early: ended(due, kept, .early, label: ReceiptState.Outcome.early.rawValue)
+        case .gone: ended(due, kept, .gone, label: ReceiptState.Outcome.gone.rawValue)
+        case .rejected(let status):
+            tell(.rejected(kept.keyID, status: status))
+            ended(due, kept, .rejected, label: ReceiptState.Outcome.rejected.rawValue)
+        case .unasked(let fault): ended(due, kept, .unasked, label: fault.rawValue)
+        case .outage(let seconds):
+            ended(due, kept, .outage(retryAfter: seconds), label: "outage")
+        }
+    }
+
+    /// Verifies what came in exchange.
+    private func take(_ bytes: [UInt8], _ due: DueReceipt, _ kept: KeptReceipt, _ now: Int64) {
+        do throws(ReceiptRefusal) {
+            let newer = try verified(bytes, kept, now)
+            ended(due, kept, newer.end, label: ReceiptState.Outcome.renewed.rawValue, newer)
+        } catch {
+            tell(.refused(kept.keyID, error))
+            ended(due, kept, .invalid, label: error.reason.rawValue)
+        }
+    }
+
+    private func verified(
+        _ bytes: [UInt8],
+        _ kept: KeptReceipt,
+        _ now: Int64
+    ) throws(ReceiptRefusal) -> RenewedReceipt {
+        let settings = state.withLock(\.settings)
+        let app = settings.apps.first { $0.id == kept.appID }
+        let moment = UnixTime(seconds: now / 1_000)
+        return try UnverifiedReceipt(bytes: bytes).renewed(
+            appIDs: [kept.appID],
+            key: kept.publicKey,
+            roots: kept.environment == .test ? app?.testRoots ?? [] : settings.roots,
+            exchange: UnverifiedReceipt.Exchange(
+                environment: kept.expectedEnvironment,
+                previousCreation: kept.creationTime,
+                freshness: .init(now: moment, secondsMax: Self.ageMax)
+            )
+        )
+    }
+
+    /// A try has ended: the schedule learns it, and what it says of the key is stored.
+    private func ended(
+        _ due: DueReceipt,
+        _ kept: KeptReceipt,
+        _ end: RenewalSchedule.End,
+        label: String,
+        _ newer: RenewedReceipt? = nil
+    ) {
+        let now = clock()
+        let (stored, pause) = state.withLock { state -> (ReceiptState?, Int64?) in
+            let before = state.schedule.pause(at: now)
+            state.facts.add(label, metric: newer?.riskMetric)
+            let stored = state.schedule.ended(due, end, at: now, random: RandomOctets.word())
+            if stored != nil { state.storing.insert(due.row) }
+            let pause = state.schedule.pause(at: now)
+            return (stored, before == nil ? pause : nil)
+        }
+        if let pause { tell(.paused(seconds: (pause - now) / 1_000)) }
+        if var stored {
+            if let newer { stored.take(newer) }
+            if stored.triedAt == nil {
+                (stored.triedAt, stored.outcome) = (kept.state.triedAt, kept.state.outcome)
+            }
+            let change = ReceiptChange(
+                row: kept.row,
+                keyID: kept.keyID,
+                receipt: newer?.receipt.bytes,
+                state: stored
+            )
+            keys.renew(change) { [weak self] result in
+                guard let self else { return }
+                queue.async { self.stored(due.row, result) }
+            }
+        }
+        pump()
+    }
+
+    private func stored(_ row: Int64, _ result: Result<Void, JournalError>) {
+        let now = clock()
+        state.withLock { state in
+            state.storing.remove(row)
+            guard case .failure = result else { return }
+            state.facts.add("unstored", metric: nil)
+            state.schedule.storeFailed(at: now, random: RandomOctets.word())
+        }
+        pump()
+    }
+}
+
+extension RenewedReceipt {
+    fileprivate var end: RenewalSchedule.End {
+        .renewed(notBefore: notBefore.seconds, expiresAt: expirationTime.seconds)
+    }
+}
+
+extension ReceiptState {
+    /// What the newer receipt says.
+    fileprivate mutating func take(_ newer: RenewedReceipt) {
+        createdAt = newer.receipt.fields.creationTime.seconds
+        notBefore = newer.notBefore.seconds
+        expiresAt = newer.expirationTime.seconds
+        riskMetric = newer.riskMetric
+        metricAt = createdAt
+    }
+}
+
+extension KeptReceipt {
+    /// The App ID's prefix, which is the team's id for all but very old apps.
+    fileprivate var teamID: String? { appID.split(separator: ".").first.map(String.init) }
+
+    /// What field 7 has to say; `nil` for keys of a test authority.
+    fileprivate var expectedEnvironment: AttestationEnvironment? {
+        switch environment {
+        case .production: .production
+        case .development: .development
+        case .test: nil
+        }
+    }
+
+    /// When the stored receipt was made: it says so itself. `nil` for one that can't be read.
+    fileprivate var creationTime: UnixTime? {
+        do throws(ReceiptRefusal) {
+            return try UnverifiedReceipt(bytes: receipt).fields.creationTime
+        } catch {
+            return state.createdAt.map { UnixTime(seconds: $0) }
+        }
+    }
+}

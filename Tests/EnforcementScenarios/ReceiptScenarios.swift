@@ -1,0 +1,90 @@
+import AppAttest
+import AppleServices
+import AppleStandIn
+import Cryptography
+import Foundation
+import LoopbackKit
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// Receipts renewed by the gateway at a stand-in for Apple.
+    @Suite(.enabled(if: Scenario.isPossible)) struct Receipts {
+        /// Stores a key with the receipt of its attestation.
+        private func imported(_ stand: AppleStand) throws -> SoftwareKey {
+            let key = Scenario.device.makeKey()
+            let receipt = key.receipt(.attest, clientDataHash: [1], at: stand.now)
+            let line =
+                key.importLine(as: .test).dropLast()
+                + #", "receipt": "\#(Data(receipt).base64EncodedString())"}"#
+            try stand.scenario.write("keys.jsonl", line + "\n")
+            let result = try command(stand, "keys", "import", stand.scenario.path("keys.jsonl"))
+            #expect(result.status == 0, "\(result)")
+            return key
+        }
+
+        private func command(_ stand: AppleStand, _ words: String...) throws -> Scenario.Result {
+            let file = stand.scenario.path("portcullis.yaml")
+            let arguments = words.prefix(2) + ["--config", file] + words.dropFirst(2)
+            return try stand.scenario.portcullis(Array(arguments))
+        }
+
+        private func shown(_ stand: AppleStand, _ key: SoftwareKey) throws -> [String: Any] {
+            let text = try command(stand, "keys", "show", key.keyID.base64).printed
+            return try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any] ?? [:]
+        }
+
+        private func wait(
+            _ stand: AppleStand,
+            _ key: SoftwareKey,
+            for outcome: String
+        ) throws -> [String: Any] {
+            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
+            while true {
+                let shown = try shown(stand, key)
+                if shown["renewal_outcome"] as? String == outcome { return shown }
+                guard Date() < deadline else {
+                    throw ChildProcess.Failure(description: "no \(outcome): \(shown)")
+                }
+            }
+        }
+
+        @Test func `a receipt is renewed when a command asks, and its metric shown and counted`()
+            throws
+        {
+            let stand = try AppleStand()
+            defer { stand.end() }
+            let key = try imported(stand)
+            stand.apple.add(key, riskMetric: 7)
+            #expect(try command(stand, "receipts", "renew", key.keyID.base64).status == 0)
+            // A gateway begins within a second of its clock, at random.
+            stand.step(minutes: 1)
+            let renewed = try wait(stand, key, for: "renewed")
+            #expect(renewed["risk_metric"] as? Int == 7)
+            let page = try stand.metrics()
+            #expect(page.contains(#"receipt_renewals_total{outcome="renewed"} 1"#))
+            #expect(page.contains("portcullis_receipt_risk_metric_count 1\n"))
+            let status = try command(stand, "receipts", "status").printed
+            #expect(status.contains(#""renewed":1"#))
+            #expect(status.contains(#""risk_known":1"#))
+            // Apple gives no newer one before a day has passed.
+            let again = try command(stand, "receipts", "renew", key.keyID.base64)
+            #expect(again.status == 1)
+            #expect(again.complained.contains("can't be renewed before"))
+        }
+
+        @Test func `an answer that is no newer receipt leaves the stored one`() throws {
+            let stand = try AppleStand()
+            defer { stand.end() }
+            let key = try imported(stand)
+            stand.apple.add(key, riskMetric: 7)
+            stand.apple.always(.receipts, .receiptAsSent)
+            let before = try shown(stand, key)["receipt"] as? String
+            #expect(try command(stand, "receipts", "renew", key.keyID.base64).status == 0)
+            stand.step(minutes: 1)
+            let after = try wait(stand, key, for: "invalid")
+            #expect(after["receipt"] as? String == before)
+            #expect(after["risk_metric"] == nil)
+        }
+    }
+}
