@@ -42,7 +42,7 @@ extension Exchange {
         proxy.tally.add(.deviceCheck, nanoseconds: MonotonicClock.nanoseconds &- since)
         switch finding {
         // The bits are not this request's to change, or of no device.
-        case .used, .malformed: device?.asked = nil
+        case .used, .malformed, .crowded: device?.asked = nil
         case .bits, .missing, .unavailable: break
         }
         perform(flow.deviceAnswered(finding))

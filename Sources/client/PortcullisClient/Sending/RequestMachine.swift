@@ -152,7 +152,9 @@ struct RequestMachine: Sendable {
             if mayRepeat { verdict.step = repetition(of: proof, answer.lesson, now) }
         case .retryLater:
             // Refused before it was forwarded, so that sending it again does nothing twice.
-            guard mayRepeat, let seconds = answer.retryAfter, seconds <= limits.retryWait
+            // The fraction is jitter: the field has whole seconds.
+            guard mayRepeat, let seconds = answer.retryAfter,
+                seconds.rounded(.down) <= limits.retryWait
             else { break }
             verdict.step = .againAfter(now.addingTimeInterval(seconds))
         case .fixClient, .none: break
