@@ -119,9 +119,9 @@ struct CallBookTests {
         }
     }
 
-    /// A call that begins with a second left ends by time, and five of them opened the breaker although
-    /// the host was well.
-    @Test func `a call that has waited for half its time is not made, and speaks against no host`() {
+    /// A call that begins with a second left ends by time, and five of them opened the breaker
+    /// although the host was well.
+    @Test func `a call that has waited for half its time is not made, and blames no host`() {
         var book = Self.book(concurrent: 1)
         _ = book.handedIn(1, Self.call(), Self.at(0))
         for ticket in 2...8 as ClosedRange<UInt64> {

@@ -92,7 +92,9 @@ import Testing
             used.end(Self.token(number), of: try Self.key(1), isSpent: true, now: 0)
         }
         #expect(used.count == 3)
-        for number in [0, 2, 3] { expect(used.begin(Self.token(number), of: try Self.key(1), now: 0), false) }
+        for number in [0, 2, 3] {
+            expect(used.begin(Self.token(number), of: try Self.key(1), now: 0), false)
+        }
         expect(used.begin(Self.token(1), of: try Self.key(1), now: 0), true)
     }
 
@@ -103,7 +105,9 @@ import Testing
             used.end(Self.token(number), of: try Self.key(number), isSpent: true, now: 0)
         }
         #expect(used.count == 4)
-        for number in 3...6 { expect(used.begin(Self.token(number), of: try Self.key(number), now: 0), false) }
+        for number in 3...6 {
+            expect(used.begin(Self.token(number), of: try Self.key(number), now: 0), false)
+        }
     }
 
     @Test func `tokens that Apple does not take push nobody's out`() throws {

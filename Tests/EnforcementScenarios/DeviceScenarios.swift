@@ -79,7 +79,7 @@ extension Scenarios {
             #expect(try stand.send("/v1/kind", token: token).status == 200)
             let again = try stand.send("/v1/kind", token: token)
             #expect(again.status == 400 && again.reason == "device-token-used")
-            #expect(again.member("next") == "sign-again")
+            #expect(again.member("next") == "fix-client")
             try stand.reinstall()
             #expect(try stand.send("/v1/kind", token: token).reason == "device-token-used")
             #expect(stand.apple.calls.of(.queryBits).count == 1)

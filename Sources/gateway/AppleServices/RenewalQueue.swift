@@ -53,7 +53,7 @@ struct RenewalQueue {
     /// Takes a receipt when it is among the best so far.
     mutating func offer(_ due: DueReceipt, at now: Int64) {
         let entry = Entry(due: due, rank: Rank(due, at: now))
-        guard entries.count == limit else {
+        guard entries.count >= limit else {
             entries.append(entry)
             rise(entries.count - 1)
             return

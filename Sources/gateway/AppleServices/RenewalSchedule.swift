@@ -73,7 +73,8 @@ package struct RenewalSchedule {
     /// Begins at `now`, with nothing known.
     package init(_ settings: RenewalSettings, at now: Int64, random: UInt64) {
         let perSecond = min(max(settings.perSecond, 1), 1_000)
-        interval = Self.second / Int64(perSecond)
+        // Rounded up: the rate is the most that is called.
+        interval = (Self.second + Int64(perSecond) - 1) / Int64(perSecond)
         limit = min(max(perSecond * 300, Self.aheadMin), Self.aheadMax)
         everySeconds = max(settings.every.components.seconds, Self.day)
         queue = RenewalQueue(limit: limit)
@@ -199,9 +200,10 @@ package struct RenewalSchedule {
             state.dueAt =
                 isEnded ? nil : second + Self.rejectedSeconds + Self.share(of: Self.day, random)
             rejections += 1
-            if rejections >= Self.rejectionsMax { pausedUntil = now + Self.rejectionPause }
+            if rejections >= Self.rejectionsMax { rest(until: now + Self.rejectionPause) }
         case .outage(let seconds):
-            queue.putBack(due, at: second)
+            // A scan that goes on finds it by itself.
+            if !isScanning { queue.putBack(due, at: second) }
             fail(at: now, random: random)
             let asked = Int64(min(max(seconds ?? 0, 0), Self.retryAfterMax)) * Self.second
             pausedUntil = max(pausedUntil, now + asked)
@@ -221,6 +223,13 @@ package struct RenewalSchedule {
         let wanted = second + everySeconds + Self.share(of: everySeconds / 10, random)
         let latest = expiresAt - RenewalQueue.urgentSeconds
         return max(min(wanted, latest), notBefore)
+    }
+
+    /// Lets all wait. What is due then is looked for anew: what is held ahead may be of the kind
+    /// that was rejected, and would keep all others back.
+    private mutating func rest(until end: Int64) {
+        pausedUntil = end
+        if !isScanning { (queue, nextLookAt) = (RenewalQueue(limit: limit), end) }
     }
 
     private mutating func worked() {

@@ -47,7 +47,6 @@ final class Transfer {
             ccurl_set_text(call, CURLOPT_URL, request.url),
             ccurl_set_content(call, request.content, request.content.count),
             ccurl_set_pointer(call, CURLOPT_HTTPHEADER, fields),
-            ccurl_set_pointer(call, CURLOPT_PRIVATE, me),
             ccurl_set_receiver(call, { Transfer.receive($0, $1, $2, $3) }, me),
             // An empty text, so that the environment is not asked.
             ccurl_set_text(call, CURLOPT_PROXY, request.proxy ?? ""),

@@ -123,12 +123,6 @@ static inline int64_t ccurl_retry_after(CURL *call)
     return curl_easy_getinfo(call, CURLINFO_RETRY_AFTER, &value) == CURLE_OK ? value : 0;
 }
 
-static inline void *ccurl_owner(CURL *call)
-{
-    char *owner = NULL;
-    return curl_easy_getinfo(call, CURLINFO_PRIVATE, &owner) == CURLE_OK ? owner : NULL;
-}
-
 /* The next call that has ended; NULL when there is none. */
 static inline CURL *ccurl_next_end(CURLM *calls, CURLcode *result)
 {
