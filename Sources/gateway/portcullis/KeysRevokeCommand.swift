@@ -11,24 +11,11 @@ struct KeysRevokeCommand: ParsableCommand {
 
     @OptionGroup var store: KeyStoreOptions
 
-    @Argument(
-        help: ArgumentHelp(
-            "Key ids in base64, or the short names that the log shows.",
-            valueName: "key"
-        )
-    )
-    var keys: [String]
-
-    func validate() throws { for name in keys { try KeyStoreOptions.checkName(name) } }
+    @OptionGroup var named: NamedKeys
 
     func run() throws {
         let (archive, _) = try store.administration()
-        var failures = 0
-        for name in keys {
-            guard let id = try KeyStoreOptions.key(named: name, in: archive) else {
-                failures += 1
-                continue
-            }
+        try named.forEach(in: archive) { id in
             let outcome = try KeyStoreOptions.attempt { () throws(StoreProblem) in
                 try archive.revoke(id, now: UnixTime.current.seconds)
             }
@@ -37,11 +24,9 @@ struct KeysRevokeCommand: ParsableCommand {
             case .alreadyRevoked(let second):
                 let moment = UnixTime(seconds: second).iso8601
                 StandardOutput.write("\(id.base64) was revoked at \(moment)\n")
-            case .unknown:
-                failures += 1
-                StandardError.write("\(id.base64) is not stored")
+            case .unknown: return "is not stored"
             }
+            return nil
         }
-        if failures > 0 { throw ExitCode(1) }
     }
 }

@@ -52,42 +52,25 @@ struct ReceiptsRenewCommand: ParsableCommand {
 
     @OptionGroup var store: KeyStoreOptions
 
-    @Argument(
-        help: ArgumentHelp(
-            "Key ids in base64, or the short names that the log shows.",
-            valueName: "key"
-        )
-    )
-    var keys: [String]
-
-    func validate() throws { for name in keys { try KeyStoreOptions.checkName(name) } }
+    @OptionGroup var named: NamedKeys
 
     func run() throws {
         let (archive, _) = try store.administration()
-        var failures = 0
-        for name in keys {
-            guard let id = try KeyStoreOptions.key(named: name, in: archive) else {
-                failures += 1
-                continue
-            }
+        try named.forEach(in: archive) { id in
             let outcome = try KeyStoreOptions.attempt { () throws(StoreProblem) in
                 try archive.askRenewal(of: id, now: UnixTime.current.seconds)
             }
-            let problem: String
             switch outcome {
             case .asked:
                 StandardOutput.write("\(id.base64) is renewed next\n")
-                continue
+                return nil
             case .tooEarly(let second):
                 let moment = UnixTime(seconds: second).iso8601
-                problem = "can't be renewed before \(moment): Apple gives no newer receipt"
-            case .revoked: problem = "is revoked; receipts of revoked keys are not renewed"
-            case .withoutReceipt: problem = "is stored without a receipt; a new key has one"
-            case .unknown: problem = "is not stored"
+                return "can't be renewed before \(moment): Apple gives no newer receipt"
+            case .revoked: return "is revoked; receipts of revoked keys are not renewed"
+            case .withoutReceipt: return "is stored without a receipt; a new key has one"
+            case .unknown: return "is not stored"
             }
-            failures += 1
-            StandardError.write("\(id.base64) \(problem)")
         }
-        if failures > 0 { throw ExitCode(1) }
     }
 }
