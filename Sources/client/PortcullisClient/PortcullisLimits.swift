@@ -8,8 +8,9 @@ public struct PortcullisLimits: Hashable, Sendable {
     public var challengeWait: Double = 5
     /// The longest time that a request waits for a session to be opened.
     public var sessionWait: Double = 5
-    /// The longest time that a request waits for its turn, where a rule's counter is `strict`. Then
-    /// it is signed and sent all the same.
+    /// The longest time that a request waits for its turn to be signed. Where a rule's counter is
+    /// `strict`, a turn lasts until the answer has begun, and requests to other routes wait for it,
+    /// too. After this time a request is signed and sent all the same.
     public var strictWait: Double = 30
     /// The longest time that one request of a rule whose counter is `strict` keeps the next ones
     /// waiting for its answer. The gateway has usually judged it long before. Where it has not, and

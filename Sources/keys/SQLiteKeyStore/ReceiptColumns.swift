@@ -91,9 +91,8 @@ enum ReceiptColumns {
         }
         let update = try db.cachedStatement(
             sql: """
-                UPDATE renewals SET tried_at = coalesce(?2, tried_at),
-                outcome = coalesce(?3, outcome), due_at = ?4, asked = 0
-                WHERE key = ?1 AND (tried_at IS NULL OR ?2 IS NULL OR tried_at <= ?2)
+                UPDATE renewals SET tried_at = ?2, outcome = ?3, due_at = ?4, asked = 0
+                WHERE key = ?1 AND (tried_at IS NULL OR tried_at <= ?2)
                 """
         )
         update.setUncheckedArguments([
