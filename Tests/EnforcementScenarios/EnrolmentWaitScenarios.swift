@@ -17,6 +17,23 @@ extension Scenarios {
               sign: [method, target]
             """
 
+        private static func configure(
+            _ scenario: Scenario,
+            _ origin: RecordingOrigin,
+            commit: String
+        ) throws {
+            try scenario.configure(origin, rules: rules, more: "timeouts: { commit: \(commit) }")
+        }
+
+        /// A gateway whose commits can be held up.
+        private static func start(
+            _ scenario: Scenario
+        ) throws -> (gateway: SteppedGateway, journal: FaultyJournal) {
+            let journal = FaultyJournal(MemoryJournal())
+            let now = Scenario.now.seconds
+            return (try SteppedGateway(scenario, at: now, journal: journal), journal)
+        }
+
         private static func register(
             _ key: SoftwareKey,
             _ challenge: String,
@@ -36,15 +53,8 @@ extension Scenarios {
         @Test func `an enrolment does not wait for ever for a commit that does not end`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            let origin = try scenario.origin()
-            let more = "timeouts: { commit: 200ms }"
-            try scenario.configure(origin, rules: Self.rules, more: more)
-            let journal = FaultyJournal(MemoryJournal())
-            let gateway = try SteppedGateway(
-                scenario,
-                at: Scenario.now.seconds,
-                journal: journal
-            )
+            try Self.configure(scenario, scenario.origin(), commit: "200ms")
+            let (gateway, journal) = try Self.start(scenario)
             defer { gateway.stop() }
             let admin = try gateway.adminClient()
             let key = Scenario.device.makeKey()
@@ -76,15 +86,8 @@ extension Scenarios {
         @Test func `an enrolment whose commit fails late may be sent again`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            let origin = try scenario.origin()
-            let more = "timeouts: { commit: 200ms }"
-            try scenario.configure(origin, rules: Self.rules, more: more)
-            let journal = FaultyJournal(MemoryJournal())
-            let gateway = try SteppedGateway(
-                scenario,
-                at: Scenario.now.seconds,
-                journal: journal
-            )
+            try Self.configure(scenario, scenario.origin(), commit: "200ms")
+            let (gateway, journal) = try Self.start(scenario)
             defer { gateway.stop() }
             let key = Scenario.device.makeKey()
             let client = gateway.client()
@@ -111,20 +114,8 @@ extension Scenarios {
             let scenario = try Scenario()
             defer { scenario.end() }
             let origin = try scenario.origin()
-            func configure(_ commit: String) throws {
-                try scenario.configure(
-                    origin,
-                    rules: Self.rules,
-                    more: "timeouts: { commit: \(commit) }"
-                )
-            }
-            try configure("1h")
-            let journal = FaultyJournal(MemoryJournal())
-            let gateway = try SteppedGateway(
-                scenario,
-                at: Scenario.now.seconds,
-                journal: journal
-            )
+            try Self.configure(scenario, origin, commit: "1h")
+            let (gateway, journal) = try Self.start(scenario)
             defer { gateway.stop() }
             let key = Scenario.device.makeKey()
             let client = gateway.client()
@@ -138,7 +129,7 @@ extension Scenarios {
             }
             let earlier = isWaiting ? begin() : nil
             if isWaiting { gate.entered.wait() }
-            try configure("100ms")
+            try Self.configure(scenario, origin, commit: "100ms")
             gateway.reload()
             try gateway.waitUntil("a reload", gateway.adminClient()) {
                 $0["configuration_generation"] == 2

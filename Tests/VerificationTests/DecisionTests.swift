@@ -186,15 +186,7 @@ final class UnreadableJournal: KeyJournal {
     private func failing() throws -> (trial: Trial, key: SoftwareKey) {
         var trial = try Trial()
         let key = trial.enrolledKey()
-        let journal = UnreadableJournal(trial.journal)
-        let keys = try KeyTable(journal: journal)
-        journal.breakDown()
-        trial.judge = Judge(
-            apps: trial.policies,
-            keys: keys,
-            challenges: trial.issuer,
-            sessions: trial.sessions
-        )
+        try trial.breakStore()
         return (trial, key)
     }
 

@@ -322,15 +322,7 @@ import Verification
         var trial = try Trial()
         var key = trial.enrolledKey()
         let session = try trial.openSession(&key)
-        let journal = UnreadableJournal(trial.journal)
-        let keys = try KeyTable(journal: journal)
-        journal.breakDown()
-        trial.judge = Judge(
-            apps: trial.policies,
-            keys: keys,
-            challenges: trial.issuer,
-            sessions: trial.sessions
-        )
+        try trial.breakStore()
         let rule = Trial.sessionRule { $0.onError = onError }
         let request = try trial.request()
         let proof = try #require(session.proof(of: request, signing: rule.signing, as: .first))
@@ -353,15 +345,7 @@ import Verification
         var trial = try Trial()
         var key = trial.enrolledKey()
         let session = try trial.openSession(&key)
-        let journal = UnreadableJournal(trial.journal)
-        let keys = try KeyTable(journal: journal)
-        journal.breakDown()
-        trial.judge = Judge(
-            apps: trial.policies,
-            keys: keys,
-            challenges: trial.issuer,
-            sessions: trial.sessions
-        )
+        try trial.breakStore()
         let rule = Trial.sessionRule {
             $0.body = .held(limit: .mebibytes(1), memory: .kibibytes(1))
             $0.onError = onError

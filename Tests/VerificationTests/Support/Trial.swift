@@ -177,6 +177,14 @@ struct Trial {
         return try judge(wire, rule)
     }
 
+    /// Lets the store fail, now that its keys were read.
+    mutating func breakStore() throws {
+        let unreadable = UnreadableJournal(journal)
+        let keys = try KeyTable(journal: unreadable)
+        unreadable.breakDown()
+        judge = Judge(apps: policies, keys: keys, challenges: issuer, sessions: sessions)
+    }
+
     /// What is stored of a key now.
     func counters(_ key: SoftwareKey) throws -> CounterState {
         guard case .known(let stored) = keys.find(key.keyID) else {
