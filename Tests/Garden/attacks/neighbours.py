@@ -1,6 +1,5 @@
 """One client's words and limits, and another's: addresses, the log, answers."""
 import json
-import os
 import time
 
 from attacks.attack import Attack, NotApplicable
@@ -43,14 +42,18 @@ def counted(name, value):
     return run
 
 
+def logged(stand):
+    """The log's whole lines; a file grows page by page, so the last may be there in part."""
+    with open(stand.gateway.log, "rb") as log:
+        content = log.read()
+    return content[:content.rfind(b"\n") + 1]
+
+
 def malformed_line(stand, before):
     """The line of a request that was answered 400; lines are written a little later."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
-        with open(stand.gateway.log, encoding="utf-8") as log:
-            log.seek(before)
-            lines = [json.loads(line) for line in log.read().split("\n")[:-1]]
-        for line in lines:
+        for line in map(json.loads, logged(stand)[before:].splitlines()):
             if line.get("status") == 400:
                 return line
         time.sleep(0.02)
@@ -63,7 +66,7 @@ def after_another(method, broken):
         for _ in range(4):
             content = b"x" * 41 if method == "POST" else b""
             stand.ask(method, f"/open?t={token}", content=content, host="earlier.test")
-            before = os.path.getsize(stand.gateway.log)
+            before = len(logged(stand))
             with stand.connect() as other:
                 other.send(broken)
                 answer = other.answer()
