@@ -15,32 +15,20 @@ let settings: [SwiftSetting] =
 // address. SwiftPM then fetches nothing that carries this condition; only swift-crypto is left.
 let gateway: TargetDependencyCondition? = .when(traits: ["Gateway"])
 
+func product(_ name: String, of package: String) -> Target.Dependency {
+    .product(name: name, package: package, condition: gateway)
+}
+
 // What a dependency saves is in Sources/README.md, a line each.
-let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift", condition: gateway)
+let grdb = product("GRDB", of: "GRDB.swift")
 // SQLite itself, for the tests' store alone: its system calls are replaced there.
-let sqlite: Target.Dependency = .product(
-    name: "GRDBSQLite",
-    package: "GRDB.swift",
-    condition: gateway
-)
-let yams: Target.Dependency = .product(name: "Yams", package: "Yams", condition: gateway)
+let sqlite = product("GRDBSQLite", of: "GRDB.swift")
+let yams = product("Yams", of: "Yams")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
-let arguments: Target.Dependency = .product(
-    name: "ArgumentParser",
-    package: "swift-argument-parser",
-    condition: gateway
-)
-let logging: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: gateway)
-let histogram: Target.Dependency = .product(
-    name: "Histogram",
-    package: "hdrhistogram-swift",
-    condition: gateway
-)
-let deque: Target.Dependency = .product(
-    name: "DequeModule",
-    package: "swift-collections",
-    condition: gateway
-)
+let arguments = product("ArgumentParser", of: "swift-argument-parser")
+let logging = product("Logging", of: "swift-log")
+let histogram = product("Histogram", of: "hdrhistogram-swift")
+let deque = product("DequeModule", of: "swift-collections")
 
 let object: [Target.Dependency] = ["AppAttest", "Cryptography"]
 let key: [Target.Dependency] = ["Cryptography", "DeviceKey"]
