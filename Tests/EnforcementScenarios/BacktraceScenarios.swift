@@ -4,7 +4,13 @@ import Testing
 
 extension Scenarios {
     /// What a crash tells of a program that `deploy/strip` has made small.
-    @Suite(.enabled(if: Scenario.isPossible && Scenario.tool("objcopy") != nil)) struct Backtraces {
+    ///
+    /// Not under a sanitizer, which takes the crash for a finding and prints in place of Swift.
+    @Suite(
+        .enabled(if: Scenario.isPossible && Scenario.tool("objcopy") != nil),
+        .enabled(if: !Scenario.isSanitized)
+    )
+    struct Backtraces {
         private func strip(_ scenario: Scenario) throws -> String {
             let program = try #require(Scenario.program)
             let script = URL(filePath: #filePath).deletingLastPathComponent()

@@ -15,12 +15,6 @@ extension Scenarios {
         private static let patience = ChildProcess.patience + Double(count) / 50
         /// What the allocator may keep beyond what it had after the first quarter.
         private static let growthMaxKiB = 24 << 10
-        /// A sanitizer is in the gateway too, as everything was built with it. What is resident is
-        /// its own then, such as 256 MiB of what was freed (AddressSanitizer's
-        /// `quarantine_size_mb`); what leaks it reports itself when the gateway ends.
-        private static let isSanitized =
-            dlsym(nil, "__sanitizer_get_current_allocated_bytes") != nil
-
         private static let rules =
             "- { id: held, match: { path: /signed }, mode: enforce, sign: [method, target, body] }"
         private static let timeouts = """
@@ -125,7 +119,7 @@ extension Scenarios {
                 """
             )
             #expect(pooled <= Self.workers)
-            #expect(Self.isSanitized || resident[3] - resident[0] < Self.growthMaxKiB)
+            #expect(Scenario.isSanitized || resident[3] - resident[0] < Self.growthMaxKiB)
             // Each kind of fault has happened.
             for name in Metrics.faults where name != "accept_pauses" && name != "tls_failures" {
                 #expect(metrics[name + "_total"] > 0, "\(name)")

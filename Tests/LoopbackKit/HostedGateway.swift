@@ -15,6 +15,10 @@ package final class HostedGateway: Sendable {
     /// Gateways that have ended stay in memory: events of theirs may still be on their way.
     private static let all = Mutex<[(server: GatewayServer, ending: Ending)]>([])
 
+    /// The end of the process waits for them: libraries clean up there, and a gateway that still runs
+    /// would use what is gone. Registered behind the libraries' own functions, so that it runs first.
+    private static let waitAtExit: Void = { atexit { HostedGateway.awaitEnds() } }()
+
     package let server: GatewayServer
     /// The port of the first listener; 0 for a Unix socket.
     package let port: UInt16
@@ -46,6 +50,7 @@ package final class HostedGateway: Sendable {
         }
         server = try GatewayServer.run(configuration, file: file, surroundings: surroundings)
         port = Self.port(of: server.addresses.first)
+        Self.waitAtExit
         Self.all.withLock { [server] in $0.append((server, ending)) }
     }
 

@@ -26,7 +26,6 @@ package final class TestOrigin: @unchecked Sendable {
     package let address: String
     package let port: UInt16
     private let listener: Int32
-    private let script: Script
     private let condition = NSCondition()
     private var logs: [ConnectionLog] = []
     /// Those that are open, by the number of their connection.
@@ -52,7 +51,6 @@ package final class TestOrigin: @unchecked Sendable {
 
     /// Listens on a port of this host, or on a Unix socket where a path is given.
     package init(path: String? = nil, script: @escaping Script = TestOrigin.friendly) throws {
-        self.script = script
         if let path {
             listener = try LoopbackKit.listening(path: path)
             (address, port) = ("unix:" + path, 0)
@@ -60,7 +58,8 @@ package final class TestOrigin: @unchecked Sendable {
             (listener, port) = try LoopbackKit.listening()
             address = "127.0.0.1:\(port)"
         }
-        Thread.detachNewThread { [self] in acceptAll() }
+        // The script may hold what holds this origin, so only the threads have it.
+        Thread.detachNewThread { [self] in acceptAll(script) }
     }
 
     /// Ends it: no more connections, and those that are open are cut.
@@ -72,12 +71,12 @@ package final class TestOrigin: @unchecked Sendable {
         shutdown(listener, Int32(SHUT_RDWR))
     }
 
-    private func acceptAll() {
+    private func acceptAll(_ script: @escaping Script) {
         defer { Glibc.close(listener) }
         while Wire.isReady(listener, for: POLLIN, within: -1) {
             guard let (wire, number) = accept() else { return }
             let connection = OriginConnection(wire, number, of: self)
-            Thread.detachNewThread { [self] in run(connection) }
+            Thread.detachNewThread { [self] in run(connection, script) }
         }
     }
 
@@ -97,7 +96,7 @@ package final class TestOrigin: @unchecked Sendable {
         }
     }
 
-    private func run(_ connection: OriginConnection) {
+    private func run(_ connection: OriginConnection, _ script: Script) {
         var fault: WireFault?
         do {
             try script(connection)

@@ -66,6 +66,8 @@ struct Session {
         environment["LC_ALL"] = "C.UTF-8"
         process.environment = environment
         let status = try await Self.end(of: process)
+        // It lets go of itself here alone, as ChildProcess.end() says.
+        process.waitUntilExit()
         guard status != 124 else {
             throw Failure(description: "the commands took more than \(Self.patience) s")
         }
