@@ -70,40 +70,45 @@ import Testing
         #expect(again.response.value(forHTTPHeaderField: "App-Attest-Challenge") == nil)
     }
 
-    @Test func `what another session has put into the cache is known as the cache's`()
-        async throws
-    {
+    @Test(arguments: [
+        (200, next, "enrol"), (404, "App-Attest-Error", "key-unknown;next=enrol"),
+    ])
+    func `what another session has put into the cache is not taken for the gateway's word`(
+        status: Int,
+        name: String,
+        old: String
+    ) async throws {
         let server = try LoopbackServer(
             "200 OK",
-            [Self.cacheable, now(), "\(Self.next): sign-again"],
+            [Self.cacheable, now(), "\(name): other"],
             content: Data("new".utf8)
         )
         let configuration = configuration()
         let request = URLRequest(url: try Bench.url(server.url + "/a"))
-        let old = try #require(
+        let cached = try #require(
             HTTPURLResponse(
                 url: Bench.url(server.url + "/a"),
-                statusCode: 200,
+                statusCode: status,
                 httpVersion: "HTTP/1.1",
                 headerFields: [
-                    "Cache-Control": "private, max-age=600", Self.next: "enrol",
+                    "Cache-Control": "private, max-age=600", name: old,
                     "Date": String(now().dropFirst("Date: ".count)),
                 ]
             )
         )
         configuration.urlCache?.storeCachedResponse(
-            CachedURLResponse(response: old, data: Data("old".utf8)),
+            CachedURLResponse(response: cached, data: Data("old".utf8)),
             for: request
         )
         let transport = URLSessionTransport(configuration: configuration)
         let answer = try await read(transport, request)
         #expect(server.seen.isEmpty)
-        #expect(answer.response.value(forHTTPHeaderField: Self.next) == "enrol")
+        #expect(answer.response.value(forHTTPHeaderField: name) == old)
         #expect(answer.source == .cache)
         // It is forgotten, so that the next one is the gateway's.
         let second = try await read(transport, request)
         #expect(server.seen.count == 1)
-        #expect(second.response.value(forHTTPHeaderField: Self.next) == "sign-again")
+        #expect(second.response.value(forHTTPHeaderField: name) == "other")
         #expect(second.source == .network)
     }
 

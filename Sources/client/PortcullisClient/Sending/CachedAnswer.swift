@@ -36,18 +36,20 @@ enum CachedAnswer {
         )
     }
 
-    /// Where an answer comes from. A cache that other sessions fill may hold what the gateway said,
-    /// so an answer that says the same counts as the cache's, which then forgets it.
+    /// Where an answer comes from. A cache that other sessions fill may hold what the gateway said.
+    /// So an answer that says the same as a cached one counts as the cache's, which then forgets
+    /// it.
     static func source(
         of response: HTTPURLResponse,
         to request: URLRequest,
         _ cache: URLCache?
     ) -> TransportAnswer.Source {
-        let next = response.value(forHTTPHeaderField: OwnFields.next)
-        guard next != nil || isRefusal(response), let cache,
+        let isSpoken = [OwnFields.next, OwnFields.error]
+            .contains { response.value(forHTTPHeaderField: $0) != nil }
+        guard isSpoken || isRefusal(response), let cache,
             let kept = cache.cachedResponse(for: request)?.response as? HTTPURLResponse,
             kept.statusCode == response.statusCode,
-            [OwnFields.next, authenticate].allSatisfy({
+            obeyedFields.allSatisfy({
                 kept.value(forHTTPHeaderField: $0) == response.value(forHTTPHeaderField: $0)
             })
         else { return .network }
@@ -56,6 +58,8 @@ enum CachedAnswer {
     }
 
     private static let authenticate = "WWW-Authenticate"
+    /// What a client obeys.
+    private static let obeyedFields = [OwnFields.next, OwnFields.error, authenticate]
 
     private static func isRefusal(_ response: HTTPURLResponse) -> Bool {
         response.statusCode == 401
