@@ -381,9 +381,51 @@ import Testing
         }
         // A stream that is asked for later ends at once.
         #expect(await bench.session.events.reduce(into: []) { $0.append($1) } == [])
-        await bench.gateway.change { $0.enforces = false }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
-        #expect(answer.proof == .none(.enrolling))
+        #expect(answer.proof == .none(.closed))
+        // To sign again would not help.
+        #expect((answer.statusCode, answer.tries) == (401, 1))
+    }
+
+    @Test func `a closed session proves nothing where a rule of the plan takes sessions`()
+        async throws
+    {
+        let plan = try SigningPlan(
+            json: Data(
+                #"""
+                {"portcullis_plan":1,"rules":[{"name":"chat","sign":["method","target","body"],
+                 "challenge":"none","counter":64,"accept":["assertion","session"]}]}
+                """#.utf8
+            )
+        )
+        let bench = try Bench {
+            $0.assumed = nil
+            $0.plan = plan
+        }
+        await bench.gateway.change {
+            $0.requirement = SigningRequirement(
+                form: .lines([.method, .target, .body], headers: []),
+                challenge: .none,
+                counter: .window(64),
+                accepts: [.assertion, .session]
+            )
+        }
+        let keyID = try await bench.session.data(for: Bench.request("/a")).1.proof.keyID
+        #expect(keyID != nil)
+        #expect(
+            try await bench.session.data(for: Bench.request("/a")).1.proof
+                == .session(keyID: keyID ?? "")
+        )
+        await bench.session.close()
+        let calls = await bench.gateway.calls.count
+        for _ in 0..<2 {
+            let answer = try await bench.session.data(for: Bench.request("/a")).1
+            #expect(answer.proof == .none(.closed))
+        }
+        #expect(await bench.gateway.calls.count == calls)
+        let last = try #require(await bench.gateway.seen.last).request
+        #expect(last.value(forHTTPHeaderField: "App-Attest-Session") == nil)
+        #expect(last.value(forHTTPHeaderField: "App-Attest-Assertion") == nil)
     }
 }
 

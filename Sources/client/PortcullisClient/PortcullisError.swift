@@ -16,6 +16,4 @@ public enum PortcullisError: Error, Hashable, Sendable {
     case answerTooLarge
     /// The context of an enrolment has no byte, or more than 256.
     case contextUnfit
-    /// The session was closed.
-    case closed
 }

@@ -101,7 +101,8 @@ public final class PortcullisSession: Sendable {
         await prover.challenges.clear()
     }
 
-    /// Ends what waits, and all event streams. The session proves nothing any more.
+    /// Ends what waits, and all event streams. The session proves nothing any more: requests that
+    /// it still sends carry no proof, for the reason ``Proof/Absence/closed``.
     public func close() async {
         await prover.enroller.close()
         // After the enroller, so that none is opened anew.

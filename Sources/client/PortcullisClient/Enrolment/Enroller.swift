@@ -43,8 +43,8 @@ actor Enroller {
 
     /// The enrolled key. Without one, an enrolment begins or goes on, and is waited for.
     func keyID(within seconds: Double) async -> KeyOutcome {
-        guard !isClosed else { return .none(.enrolling) }
-        await look()
+        if !isClosed { await look() }
+        guard !isClosed else { return .none(.closed) }
         if let key { return .key(key) }
         guard parts.service.service.isSupported else { return .none(.unsupported) }
         if let hold, hold.until > now { return .none(.enrolmentHeld(hold)) }
@@ -68,7 +68,7 @@ actor Enroller {
     /// nothing of it is kept but what Apple counts.
     func reset(context: Data?) async {
         (self.context, key, hold) = (context, nil, nil)
-        stop()
+        stop(with: .enrolling)
         let clearing = clear()
         if await !clearing.value { parts.events.send(.storeFailed) }
     }
@@ -77,7 +77,7 @@ actor Enroller {
     func close() {
         isClosed = true
         parts.holder.retire()
-        stop()
+        stop(with: .closed)
     }
 
     // MARK: One enrolment for all
@@ -103,7 +103,7 @@ actor Enroller {
     }
 
     private func ended(_ run: EnrolmentRun, _ outcome: KeyOutcome) {
-        // Whoever waited for a run that was stopped has been told.
+        // Those who waited for a run that was stopped were told when it was stopped.
         guard let (current, work) = running, current === run else { return }
         switch outcome {
         case .key(let keyID):
@@ -117,11 +117,12 @@ actor Enroller {
         work.end(with: outcome)
     }
 
-    private func stop() {
+    /// Ends an enrolment that is under way, and tells those who wait for it why.
+    private func stop(with absence: Proof.Absence) {
         guard let (run, work) = running else { return }
         running = nil
         run.stop()
-        work.end(with: .none(.enrolling))
+        work.end(with: .none(absence))
     }
 
     // MARK: Reset
@@ -152,7 +153,7 @@ actor Enroller {
     // MARK: Other processes
 
     /// Reads, now and then, what other processes that share the store have written: a key in the
-    /// place of this one, or another delay.
+    /// place of this one, another delay, or the end of one.
     private func look() async {
         let age = now.timeIntervalSince(looked)
         // Less than zero after the clock was set back.

@@ -31,5 +31,7 @@ public enum Proof: Hashable, Sendable {
         case storeUnavailable
         /// The request can't be signed as the route asks.
         case requestUnfit
+        /// The session was closed: ``PortcullisSession/close()``.
+        case closed
     }
 }

@@ -156,7 +156,7 @@ final class Prover: Sendable {
             guard case .serviceFailed = hold.cause else { return false }
             return hold.until.timeIntervalSince(clock.now) > limits.enrolmentWait
         case .notAsked, .otherOrigin, .routeUnknown, .enrolling, .challengeUnavailable,
-            .storeUnavailable, .requestUnfit:
+            .storeUnavailable, .requestUnfit, .closed:
             return false
         }
     }

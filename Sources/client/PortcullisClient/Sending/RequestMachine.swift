@@ -186,7 +186,7 @@ struct RequestMachine: Sendable {
             // The rule insists, so a short wait is better than a failure.
             let wait = hold.until.timeIntervalSince(now)
             return wait <= limits.enrolmentWait ? .againAfter(hold.until) : .deliver
-        case .otherOrigin, .unsupported, .serviceFailed, .storeUnavailable, .requestUnfit:
+        case .otherOrigin, .unsupported, .serviceFailed, .storeUnavailable, .requestUnfit, .closed:
             return .deliver
         }
     }
