@@ -166,6 +166,54 @@ import Testing
         #expect(await bench.counts == [2, 2])
     }
 
+    @Test func `a delay that another process has lifted holds no request any more`() async throws {
+        let bench = try Bench()
+        await bench.gateway.change {
+            $0.enforces = false
+            $0.troubles["challenges"] = [
+                FakeGateway.problem(429, "enrolment-not-yet", next: "retry-later", retryAfter: 100)
+            ]
+        }
+        let other = try Bench.session(bench.service, bench.store, bench.clock, bench.gateway)
+        _ = try await bench.session.data(for: Bench.request("/a"))
+        let held = try await other.data(for: Bench.request("/a")).1.proof
+        guard case .none(.enrolmentHeld(let hold)) = held else {
+            Issue.record("\(held)")
+            return
+        }
+        #expect(hold.cause == .throttled)
+        await bench.session.reset()
+        bench.clock.advance(by: 15)
+        let proof = try await other.data(for: Bench.request("/a")).1.proof
+        #expect(proof == .assertion(keyID: try await second(of: bench.service)))
+    }
+
+    @Test(arguments: [false, true])
+    func `an unfit context is told once, whatever another process writes`(
+        hasOther: Bool
+    ) async throws {
+        let bench = try Bench()
+        await bench.gateway.change { $0.enforces = false }
+        await bench.service.fail(attesting: Array(repeating: .serverUnavailable, count: 10))
+        let unfit = try Bench.session(bench.service, bench.store, bench.clock, bench.gateway) {
+            $0.context = Data()
+        }
+        let events = unfit.events
+        let hold = EnrolmentHold(.contextUnfit, until: .distantFuture)
+        for _ in 0..<4 {
+            // Another process, whose context is fit, enrols at the same time.
+            if hasOther { _ = try await bench.session.data(for: Bench.request("/a")) }
+            let proof = try await unfit.data(for: Bench.request("/a")).1.proof
+            #expect(proof == .none(.enrolmentHeld(hold)))
+            bench.clock.advance(by: 11)
+        }
+        await unfit.close()
+        let holds = await events.reduce(into: [EnrolmentHold]()) { holds, event in
+            if case .enrolmentHeld(let hold) = event { holds.append(hold) }
+        }
+        #expect(holds == [hold])
+    }
+
     @Test(arguments: [0, 257])
     func `a context that the gateway would refuse is said before anybody is asked`(
         count: Int

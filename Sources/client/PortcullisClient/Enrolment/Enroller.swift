@@ -170,11 +170,16 @@ actor Enroller {
         case .generated(let other, _), .attested(let other, _, _):
             // Its own enrolment may be further than the store, which failed.
             if other != key { self.key = nil }
-            self.hold = EnrolmentMachine(record, limits: configuration.limits).hold(now: now)
+            takeHold(of: record)
         case .none:
-            if let hold, !EnrolmentMachine.isPlausible(hold, now: now, configuration.limits) {
-                self.hold = nil
-            }
+            if key == nil { takeHold(of: record) }
         }
+    }
+
+    /// Takes over what the record says of delays. A context that is unfit is this session's own,
+    /// and no record tells of it.
+    private func takeHold(of record: EnrolmentRecord) {
+        guard hold?.cause != .contextUnfit else { return }
+        hold = EnrolmentMachine(record, limits: configuration.limits).hold(now: now)
     }
 }
