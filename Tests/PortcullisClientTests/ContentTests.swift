@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Testing
 
@@ -56,36 +57,54 @@ import Testing
         #expect(await gateway.seen.map(\.verdict) == ["challenge-unknown"])
     }
 
+    /// A pipe, which is read as a file is.
+    private func pipe() throws -> URL {
+        let pipe = FileManager.default.temporaryDirectory
+            .appending(path: "portcullis-pipe-\(UUID().uuidString)")
+        try #require(mkfifo(pipe.path, 0o600) == 0)
+        return pipe
+    }
+
     @Test func `hashing a file ends with its task`() async throws {
-        let file = try file(Data())
-        defer { try? FileManager.default.removeItem(at: file) }
-        // Without blocks on the disk. It would be read for minutes.
-        let handle = try FileHandle(forWritingTo: file)
-        try handle.truncate(atOffset: 1 << 40)
-        try handle.close()
-        let task = Task { try await ReplayableContent(file: file) }
+        let pipe = try pipe()
+        defer { try? FileManager.default.removeItem(at: pipe) }
+        let task = Task { try await ReplayableContent(file: pipe) }
+        // There is a writer as soon as there is a reader.
+        var writer: Int32 = -1
+        while writer < 0 {
+            await Task.yield()
+            writer = open(pipe.path, O_WRONLY | O_NONBLOCK)
+        }
         task.cancel()
+        // One piece may be read. Then comes the end, and a task that goes on has hashed it all.
+        try #require(write(writer, "a", 1) == 1)
+        close(writer)
         await #expect(throws: CancellationError.self) { _ = try await task.value }
     }
 
     /// As many files as there are threads for tasks, and more: pipes that nobody writes to.
     @Test func `files that are slow to read keep no other task waiting`() async throws {
-        let pipes = (0..<64).map { number in
-            FileManager.default.temporaryDirectory
-                .appending(path: "portcullis-pipe-\(number)-\(UUID().uuidString)")
-        }
+        let pipes = try (0..<64).map { _ in try pipe() }
         defer { for pipe in pipes { try? FileManager.default.removeItem(at: pipe) } }
-        for pipe in pipes { try #require(mkfifo(pipe.path, 0o600) == 0) }
+        let areThrough = DispatchSemaphore(value: 0)
+        let wereInTime = Guarded<Bool?>(nil)
+        // It needs none of the threads that tasks share.
+        Thread.detachNewThread {
+            let isInTime = areThrough.wait(timeout: .now() + 30) == .success
+            wereInTime.withLock { $0 = isInTime }
+            for pipe in pipes {
+                // Opening waits for the reader, which then finds the end.
+                Thread.detachNewThread { close(open(pipe.path, O_WRONLY)) }
+            }
+        }
         let readers = pipes.map { pipe in
             Task { _ = try? await ReplayableContent(file: pipe) }
         }
         // One after the other, these get through where a thread is left.
         for _ in 0..<1000 { await Task { await Task.yield() }.value }
-        for pipe in pipes {
-            // Opening waits for the reader, which then finds the end.
-            Thread.detachNewThread { close(open(pipe.path, O_WRONLY)) }
-        }
+        areThrough.signal()
         for reader in readers { await reader.value }
+        #expect(wereInTime.withLock { $0 } == true)
     }
 
     @Test func `content is given beside a request, and a URL is enough to get something`()

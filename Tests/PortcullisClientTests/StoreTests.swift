@@ -52,33 +52,39 @@ import Testing
         #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
 
-    @Test func `no other user can open a file at any moment`() async throws {
+    @Test(.timeLimit(.minutes(1)))
+    func `no other user can open a file at any moment`() async throws {
         let folder = FileManager.default.temporaryDirectory
             .appending(path: "portcullis-store-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let store = FileEnrolmentStore(file: folder.appending(path: "record"))
-        let writing = Guarded(true)
-        let seen = Guarded<Set<Int>>([])
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.path + "/record"
+        let store = FileEnrolmentStore(file: URL(filePath: path))
+        let isWriting = Guarded(true)
+        let modes = Guarded<[String: Set<Int>]>([:])
         let watch = Thread {
-            while writing.withLock({ $0 }) {
-                let path = folder.path + "/record"
+            while isWriting.withLock({ $0 }) {
                 // What is there now, under both names that it has in its life.
                 for path in [path, path + ".new"] {
                     let attributes = try? FileManager.default.attributesOfItem(atPath: path)
                     guard let mode = attributes?[.posixPermissions] as? Int else { continue }
-                    seen.withLock { _ = $0.insert(mode) }
+                    modes.withLock { _ = $0[path, default: []].insert(mode) }
                 }
             }
         }
+        defer { isWriting.withLock { $0 = false } }
         watch.start()
         var last: Data?
-        for number in 0..<300 {
+        var number = 0
+        // Each name is only there for a moment: it is written until both were seen.
+        while number < 300 || modes.withLock({ $0.count }) < 2 {
+            number += 1
             let next = Data("record \(number)".utf8)
             #expect(try await store.replace(last, with: next))
             last = next
+            try Task.checkCancellation()
         }
-        writing.withLock { $0 = false }
-        #expect(seen.withLock { $0 }.isSubset(of: [0o600]))
+        #expect(modes.withLock { $0 } == [path: [0o600], path + ".new": [0o600]])
     }
 
     @Test func `of many processes that start for the first time all read one mark`() async throws {
