@@ -48,15 +48,18 @@ import Testing
         await session.close()
     }
 
-    @Test func `a session with a device in software needs four words`() async throws {
+    @Test func `the short form of a session has its keys and its record where the long form has`()
+        async throws
+    {
         let folder = FileManager.default.temporaryDirectory
             .appending(path: "portcullis-catalogue-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
         let gateway = try #require(URL(string: "http://127.0.0.1:1"))
+        let authority = try TestAuthority()
         let session = try PortcullisSession(
             gateway: gateway,
             appID: "ABCDE12345.com.example.shop",
-            authority: TestAuthority(),
+            authority: authority,
             folder: folder
         )
         // Nobody is there: a key is made, and its enrolment waits for the gateway.
@@ -68,8 +71,9 @@ import Testing
         }
         #expect(await absence != nil)
         let keys = try FileManager.default
-            .contentsOfDirectory(atPath: folder.appending(path: "keys").path)
-        #expect(keys.filter { $0.hasSuffix(".json") }.count == 1)
+            .contentsOfDirectory(atPath: folder.path)
+            .filter { $0.hasSuffix(".json") }
+        #expect(keys.count == 1)
         #expect(FileManager.default.fileExists(atPath: folder.appending(path: "record").path))
         await session.close()
     }

@@ -2,7 +2,8 @@ public import Foundation
 public import PortcullisClient
 
 extension PortcullisSession {
-    /// A session with a device in software, whose keys and record are in a folder.
+    /// A session with a device in software, as most tests need it: the keys are files in a folder,
+    /// and the record is the file `record` in it.
     ///
     /// - Parameters:
     ///   - gateway: as `http://127.0.0.1:8080`.
@@ -25,7 +26,7 @@ extension PortcullisSession {
             service: try SoftwareAttestationService(
                 appID: appID,
                 authority: authority,
-                folder: folder.appending(path: "keys")
+                folder: folder
             ),
             store: FileEnrolmentStore(file: folder.appending(path: "record"))
         )
