@@ -32,17 +32,18 @@ import Testing
             if inner != line { count += 1 }
             return String(inner).replacing("rules: ..", with: "rules: []")
         }
-        #expect(count == 11)
+        #expect(count == 16)
         let loaded = load(
             lines.joined(separator: "\n"),
             files: [
                 "tls/fullchain.pem": "-", "tls/key.pem": "-",
+                "tls/other.pem": "-", "tls/other.key": "-",
                 "test-ca.pem": X509Certificate.testAuthority().pem,
             ]
         )
         #expect(loaded.errors.map(\.text) == [])
         let configuration = try #require(loaded.configuration)
-        #expect(configuration.listeners.count == 2)
+        #expect(configuration.listeners.count == 3)
         #expect(configuration.apps.count == 2)
         #expect(configuration.process.user == "portcullis")
     }

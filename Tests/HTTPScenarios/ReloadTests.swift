@@ -37,28 +37,8 @@ extension Scenarios {
             )
         }
 
-        private func reload(_ server: GatewayServer) {
-            server.control.async { server.reload() }
-        }
-
-        /// What the admin listener would show.
-        private func snapshot(_ server: GatewayServer) throws -> AdminSnapshot {
-            let found = Mutex<AdminSnapshot?>(nil)
-            let gate = Gate()
-            server.gather { snapshot in
-                found.withLock { $0 = snapshot }
-                gate.open()
-            }
-            try gate.pass()
-            return try #require(found.withLock { $0 })
-        }
-
         private func awaitGeneration(_ generation: UInt64, _ server: GatewayServer) throws {
-            let deadline = Wire.deadline()
-            while .now < deadline {
-                if try snapshot(server).configuration.generation == generation { return }
-            }
-            Issue.record("generation \(generation) never came")
+            try server.wait { $0.configuration.generation == generation }
         }
 
         @Test func `operators are answered and a stop is obeyed while a name is looked up`() throws
@@ -70,10 +50,10 @@ extension Scenarios {
                 resolver.lookUp($0, $1)
             }
             try configure(gateway, "slow.test:80")
-            reload(gateway.server)
+            gateway.server.readAgain()
             try resolver.asked.pass()
             let began = ContinuousClock.now
-            #expect(try snapshot(gateway.server).configuration.generation == 1)
+            #expect(try gateway.server.snapshot().configuration.generation == 1)
             #expect(try gateway.ask(Self.get).status == 200)
             gateway.beginStop()
             #expect(gateway.exitStatus() == 0)
@@ -93,14 +73,14 @@ extension Scenarios {
             }
             defer { gateway.stop() }
             try configure(gateway, "first.test:80")
-            reload(gateway.server)
+            gateway.server.readAgain()
             try resolver.asked.pass()
             // The files change while they are read, twice; each time a reload is asked for.
             for name in ["second.test", "third.test"] {
                 try configure(gateway, "\(name):\(origin.port)")
-                reload(gateway.server)
+                gateway.server.readAgain()
             }
-            _ = try snapshot(gateway.server)
+            _ = try gateway.server.snapshot()
             #expect(resolver.names.withLock { $0 } == ["first.test"])
             resolver.answers.open()
             try resolver.asked.pass()
@@ -126,7 +106,7 @@ extension Scenarios {
             #expect(try connect("-sess_out").contains("New, TLSv1"))
             #expect(try connect("-sess_in").contains("Reused, TLSv1"))
             for generation in 2...3 {
-                reload(bench.gateway.server)
+                bench.gateway.server.readAgain()
                 try awaitGeneration(UInt64(generation), bench.gateway.server)
                 #expect(try connect("-sess_in").contains("Reused, TLSv1"))
             }

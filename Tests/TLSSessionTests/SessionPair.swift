@@ -26,6 +26,13 @@ struct SessionPair {
         client = try TLSSession(connecting: TLSContext(clientTrusting: trust), to: host)
     }
 
+    init(accepting context: TLSContext, host: String = "gateway.test") throws {
+        let authority = try TestCertificates.shared.get().authority
+        server = try TLSSession(accepting: context)
+        let trust = try TLSContext(clientTrusting: .file(authority))
+        client = try TLSSession(connecting: trust, to: host)
+    }
+
     static func serverContext(
         _ certificate: String = "server",
         _ minimumVersion: TLSContext.MinimumVersion = .tls12

@@ -64,10 +64,8 @@ extension ConfigurationDraft {
             places[key] = reader.place(of: key)
         }
         if let storeFile { places[storeFile.keyPath] = storeFile.place }
-        for tls in listeners.compactMap(\.tls) {
-            for file in [tls.certificate, tls.key].compactMap(\.self) {
-                places[file.keyPath] = file.place
-            }
+        for (keyPath, place) in listeners.compactMap(\.tls).flatMap(\.places) {
+            places[keyPath] = place
         }
         for server in origins.flatMap(\.servers) { places[server.keyPath] = server.place }
         for address in listeners.compactMap(\.address) + [admin].compactMap(\.self) {
@@ -157,7 +155,9 @@ extension ConfigurationDraft {
         let settings = listeners.compactMap { draft -> ListenSettings? in
             guard let address = draft.address else { return nil }
             claim(address)
-            let tls = draft.tls.flatMap { validated($0, files: files) }
+            let tls = draft.tls.flatMap {
+                $0.validated(folder: folder, files: files, log: reader.log)
+            }
             return ListenSettings(address: address.value, tls: tls)
         }
         if let admin {
@@ -187,33 +187,6 @@ extension ConfigurationDraft {
         }
         guard address.value.includes(first.value) else { return nil }
         return "includes \(first.value.text) at \(place)"
-    }
-
-    private func validated(
-        _ draft: TLSDraft,
-        files: some ConfigurationFiles
-    ) -> ListenSettings.TLS? {
-        guard let certificate = draft.certificate, let key = draft.key else { return nil }
-        let certificateFile = FilePath.joined(folder, certificate.value)
-        let keyFile = FilePath.joined(folder, key.value)
-        for (named, path) in [(certificate, certificateFile), (key, keyFile)] {
-            do throws(FileFault) {
-                let mode = FileMode(try files.permissions(of: path))
-                if path == keyFile { reader.log.check(key: named, at: path, mode) }
-            } catch {
-                reader.log.error(
-                    named.place,
-                    named.keyPath,
-                    found: "\(error.found) (\(path))",
-                    use: "a readable PEM file; relative paths count from the configuration's folder"
-                )
-            }
-        }
-        return ListenSettings.TLS(
-            certificateFile: certificateFile,
-            keyFile: keyFile,
-            minimumVersion: draft.minimum?.value ?? .tls12
-        )
     }
 
     private func requireApps(_ rules: [RuleDraft]) {

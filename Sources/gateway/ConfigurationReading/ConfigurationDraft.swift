@@ -17,12 +17,6 @@ struct ConfigurationDraft {
         let tls: TLSDraft?
     }
 
-    struct TLSDraft {
-        let certificate: Located<String>?
-        let key: Located<String>?
-        let minimum: Located<ListenSettings.TLS.Version>?
-    }
-
     struct OriginDraft {
         let name: Located<String>
         let servers: [Located<ServerAddress>]
@@ -119,7 +113,10 @@ struct ConfigurationDraft {
             let inner = MappingReader(node, keyPath, keys: ["address", "tls"], log: reader.log)
             guard let inner else { return nil }
             inner.require("address", use: "address: 0.0.0.0:8443, [::]:8443 or unix:/path")
-            return ListenDraft(reader: inner, address: inner.listenAddress(), tls: inner.tls())
+            let tls = inner.node("tls").flatMap {
+                TLSDraft($0, inner.path("tls"), log: reader.log)
+            }
+            return ListenDraft(reader: inner, address: inner.listenAddress(), tls: tls)
         }
     }
 
@@ -232,21 +229,5 @@ extension MappingReader {
             if case .name = address { return nil }
             return address
         }
-    }
-
-    fileprivate func tls() -> ConfigurationDraft.TLSDraft? {
-        let keys = ["certificate", "key", "minimum"]
-        guard let node = node("tls"),
-            let inner = MappingReader(node, path("tls"), keys: keys, log: log)
-        else { return nil }
-        inner.require("certificate", use: "certificate: a PEM file")
-        inner.require("key", use: "key: a PEM file")
-        return ConfigurationDraft.TLSDraft(
-            certificate: inner.value("certificate", use: "a PEM file's path") {
-                $0.isEmpty ? nil : $0
-            },
-            key: inner.value("key", use: "a PEM file's path") { $0.isEmpty ? nil : $0 },
-            minimum: inner.word("minimum")
-        )
     }
 }

@@ -3,7 +3,8 @@ import ConfigurationReading
 extension GatewayConfiguration {
     /// The first key that differs and is taken at the start only; `nil` when none does.
     func firstFixedDifference(from next: GatewayConfiguration) -> String? {
-        if listeners != next.listeners { return "listen" }
+        // What a listener shows is read anew.
+        if listeners.map(\.withoutTLS) != next.listeners.map(\.withoutTLS) { return "listen" }
         if admin != next.admin || adminCalls != next.adminCalls { return "admin" }
         if lanes != next.lanes { return "lanes" }
         if storeFile != next.storeFile { return "store" }

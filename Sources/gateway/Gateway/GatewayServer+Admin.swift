@@ -70,6 +70,7 @@ extension GatewayServer: AdminSource {
         snapshot.serverCount = configuration.origins.reduce(0) { $0 + $1.servers.count }
         snapshot.openSessions = sessions.count(now: wallSeconds)
         snapshot.apple = appleFacts
+        snapshot.tls = certificateFacts
         snapshot.devices = DeviceFacts(devices.standing)
         snapshot.receipts = renewer?.facts
         snapshot.held = HeldFacts(memoryBytes: held.memoryBytes, diskBytes: held.diskBytes)

@@ -29,7 +29,7 @@ extension GatewayServer {
         }
         reloading = .running
         let (file, current, known) = (file, configuration, servers)
-        let (certificates, resolver, outputs) = (certificates, resolver, outputs)
+        let (tickets, resolver, outputs) = (tickets, resolver, outputs)
         let devices = devices
         loading.async { [self] in
             let read = ConfigurationLoader.load(file)
@@ -45,7 +45,7 @@ extension GatewayServer {
                     replacing: current,
                     file,
                     known,
-                    certificates,
+                    tickets,
                     resolver,
                     devices,
                     outputs
@@ -89,7 +89,9 @@ extension GatewayServer {
         configuration = next.configuration
         servers = next.servers
         scheduleLookUp()
-        certificates = next.certificates
+        certificates = next.certificates.listeners
+        certificateWatch.loaded(next.stamps)
+        watchCertificates()
         accessLog = next.accessLog
         log.logLevel = Logger.Level(next.configuration.log.level)
         generation += 1

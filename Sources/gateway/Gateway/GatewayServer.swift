@@ -40,6 +40,8 @@ package final class GatewayServer: @unchecked Sendable {
         }
         /// When names are looked up again.
         package var lookUpPace = LookUpPace()
+        /// How often files of certificates are looked at.
+        package var certificatePace = Duration.seconds(5)
         /// Whether the process is the gateway's own, so that it may give up its privileges.
         package var ownsProcess = true
 
@@ -81,6 +83,9 @@ package final class GatewayServer: @unchecked Sendable {
     /// Neither drained nor reloaded: it ends with the process. Set by ``start()``.
     private var adminUnit: LaneUnit?
     private var signals: SignalWatch?
+    /// The keys of clients' TLS tickets.
+    let tickets = TicketKeys(now: GatewayServer.monotonicSeconds)
+    let certificatePace: Duration
 
     // Touched on `control`.
     /// Renews receipts; `nil` where the store keeps none.
@@ -97,6 +102,9 @@ package final class GatewayServer: @unchecked Sendable {
     var accessLog: LogWriter?
     /// The certificate of each listener, in their order; `nil` for a plain one.
     var certificates: [TLSContext?]
+    var certificateWatch = CertificateWatch()
+    /// Counts the looks at certificates; an older one is not made any more.
+    var watchNumber = 0
     var reloading = Reloading.none
     /// When the configuration was last read, with success or without.
     var reloadTriedAt: Int64
@@ -147,18 +155,18 @@ package final class GatewayServer: @unchecked Sendable {
         if surroundings.ownsProcess { Self.forbidNewPrivileges() }
         let count = Self.count(configuration.lanes)
         try DescriptorLimit.raise(lanes: count, listeners: configuration.listeners.count)
-        let preparation = try Preparation.complete(configuration, file: file)
+        certificatePace = surroundings.certificatePace
+        certificateWatch.loaded(LoadedCertificates.stamps(of: configuration))
+        let preparation = try Preparation.complete(configuration, tickets: tickets, file: file)
         resolver = Resolver(lookUp: surroundings.lookUp)
         lookUpPace = surroundings.lookUpPace
-        let listeners = zip(configuration.listeners, preparation.certificates)
-        sockets = try listeners.map { listener, certificate throws(GatewayError) in
-            try ListenerSet(listener.address, tls: certificate, lanes: count)
-        }
+        sockets = try Self.bind(configuration, preparation.certificates, lanes: count)
         addresses = sockets.map(\.text)
         let adminSockets = try configuration.admin.map { address throws(GatewayError) in
             try ListenerSet(address, tls: nil, lanes: 1)
         }
-        certificates = sockets.map(\.tls)
+        certificates = preparation.certificates.listeners
+        certificateWatch.warnedAt = startedAt
         let bound = sockets + [adminSockets].compactMap(\.self)
         if surroundings.ownsProcess {
             try Self.giveUpPrivileges(configuration.process, bound, file, log)
@@ -198,6 +206,18 @@ package final class GatewayServer: @unchecked Sendable {
         }
         adminAddress = adminSockets?.text
         for set in bound { try set.listen() }
+    }
+
+    private static func bind(
+        _ configuration: GatewayConfiguration,
+        _ certificates: LoadedCertificates,
+        lanes: Int
+    ) throws(GatewayError) -> [ListenerSet] {
+        try zip(configuration.listeners, certificates.listeners).map {
+            listener,
+            certificate throws(GatewayError) in
+            try ListenerSet(listener.address, tls: certificate, lanes: lanes)
+        }
     }
 
     private static func ignoreSignals(_ surroundings: Surroundings) {
@@ -241,30 +261,6 @@ package final class GatewayServer: @unchecked Sendable {
         }
     }
 
-    /// What the public listeners answer themselves.
-    static func services(
-        _ configuration: GatewayConfiguration,
-        _ keys: KeyTable,
-        _ issuer: ChallengeIssuer,
-        _ sessions: SessionTable,
-        _ admission: EnrolmentAdmission
-    ) -> ServiceTable {
-        let enrolment = Enrolment(
-            apps: configuration.apps,
-            roots: [AppleRoots.appAttestation],
-            receiptRoots: [AppleRoots.rootG3],
-            keys: keys,
-            issuer: issuer,
-            admission: admission
-        )
-        return .enrolling(
-            below: configuration.endpointsPath,
-            enrolment,
-            keys,
-            sessions: configuration.sessionOpening.map { (sessions, $0) }
-        )
-    }
-
     private func start() {
         outputs.accessLosses.watch { [self] notice in
             control.async { self.accessLogChanged(notice) }
@@ -284,7 +280,10 @@ package final class GatewayServer: @unchecked Sendable {
             }
         }
         startAdmin()
-        control.async { self.scheduleLookUp() }
+        control.async {
+            self.scheduleLookUp()
+            self.watchCertificates()
+        }
         startRenewing(surroundings.wallClock)
         guard surroundings.watchesSignals else { return announce() }
         // Signals are watched before the gateway says that it serves: they may follow at once.

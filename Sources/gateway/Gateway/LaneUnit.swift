@@ -71,11 +71,17 @@ final class LaneUnit: Sendable {
         let (lane, bound) = (lane, bound)
         lane.perform {
             let residents = bound.value
-            residents.certificates = next.certificates
+            residents.certificates = next.certificates.listeners
             residents.proxy.reload(next.settings, judge: makeJudge(), services: services) {
                 next.accessLog?.write($0, dropped: $1)
             }
         }
+    }
+
+    /// Shows other certificates to clients from now on.
+    func replaceCertificates(_ certificates: [TLSContext?]) {
+        let (lane, bound) = (lane, bound)
+        lane.perform { bound.value.certificates = certificates }
     }
 
     /// Takes other addresses of the servers of some origins; all else is as it was.

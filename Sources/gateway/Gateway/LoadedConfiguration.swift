@@ -11,12 +11,13 @@ struct LoadedConfiguration: Sendable {
     let servers: ServerBook
     /// What the operator is told of it.
     let warnings: [Problem]
-    /// The certificate of each listener, in their order; `nil` for a plain one.
-    let certificates: [TLSContext?]
+    let certificates: LoadedCertificates
+    /// Their files, as they were before they were read.
+    let stamps: CertificateWatch.Stamps
     /// Where the access log goes; `nil` for nowhere.
     let accessLog: LogWriter?
 
-    /// Makes it from what was read, while `current` is served with `certificates`.
+    /// Makes it from what was read, while `current` is served.
     ///
     /// - Throws: when something has changed that is taken at the start only, what is asked of this
     ///   machine is not there, or the access log can't be opened, in this order.
@@ -25,7 +26,7 @@ struct LoadedConfiguration: Sendable {
         replacing current: GatewayConfiguration,
         _ file: String,
         _ known: ServerBook,
-        _ certificates: [TLSContext?],
+        _ tickets: TicketKeys,
         _ resolver: Resolver,
         _ devices: any DeviceChecking,
         _ outputs: LogOutputs
@@ -37,18 +38,19 @@ struct LoadedConfiguration: Sendable {
             )
         }
         configuration = next
+        stamps = LoadedCertificates.stamps(of: next)
         let preparation = try Preparation.complete(
             next,
             store: .open,
-            resuming: certificates,
+            tickets: tickets,
             file: file
         )
         servers = ServerBook(next, resolver, knowing: known.addresses)
         settings = ProxySettings(next, servers, devices)
         warnings = preparation.warnings + servers.problems(next)
-        // The addresses stay, and so does the order of the listeners. A renewed certificate is for
+        // The addresses stay, and so does the order of the listeners. What they show now is for
         // connections from now on.
-        self.certificates = preparation.certificates
+        certificates = preparation.certificates
         accessLog = try outputs.accessLog(next.log.access)
     }
 }

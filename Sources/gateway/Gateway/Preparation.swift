@@ -20,39 +20,29 @@ package struct Preparation: Sendable {
 
     /// What is wrong or likely not meant. An error refuses the configuration.
     package private(set) var problems: [Problem] = []
-    /// The certificate of each listener, in their order; `nil` for a plain one.
-    private(set) var certificates: [TLSContext?] = []
-
-    /// A certificate that ends within these seconds is worth a warning: renewal has failed for a
-    /// while (ACME clients renew 30 days before the end).
-    private static let expiryWarningSeconds: Int64 = 7 * 86_400
+    /// The certificates, with problems of their own among those above.
+    let certificates: LoadedCertificates
 
     /// Looks at everything.
     ///
-    /// - previous: the certificates that are in use, in the order of the listeners. Their clients
-    ///   resume their sessions.
+    /// - tickets: the keys of clients' tickets.
     /// - now: seconds since 1970.
     package init(
         _ configuration: GatewayConfiguration,
-        resuming previous: [TLSContext?] = [],
+        tickets: TicketKeys = TicketKeys(),
         now: Int64 = Int64(time(nil))
     ) {
-        self.init(configuration, store: .notYet, resuming: previous, now: now)
+        self.init(configuration, store: .notYet, tickets: tickets, now: now)
     }
 
     private init(
         _ configuration: GatewayConfiguration,
         store: StoreUse,
-        resuming previous: [TLSContext?],
+        tickets: TicketKeys,
         now: Int64 = Int64(time(nil))
     ) {
-        for (index, listener) in configuration.listeners.enumerated() {
-            let keyPath = "listen[\(index)].tls"
-            let replaced = index < previous.count ? previous[index] : nil
-            certificates.append(
-                loadCertificate(listener.tls, keyPath, resuming: replaced, configuration, now)
-            )
-        }
+        certificates = LoadedCertificates(configuration, tickets, now: now)
+        problems = certificates.problems
         let user = userToBecome(configuration)
         examineStore(configuration, store, user)
         examineLog(configuration, user)
@@ -84,10 +74,10 @@ package struct Preparation: Sendable {
     static func complete(
         _ configuration: GatewayConfiguration,
         store: StoreUse = .notYet,
-        resuming previous: [TLSContext?] = [],
+        tickets: TicketKeys = TicketKeys(),
         file: String
     ) throws(GatewayError) -> Preparation {
-        let preparation = Preparation(configuration, store: store, resuming: previous)
+        let preparation = Preparation(configuration, store: store, tickets: tickets)
         guard preparation.errors.isEmpty else { throw GatewayError(preparation.errors, file: file) }
         return preparation
     }
@@ -108,70 +98,6 @@ package struct Preparation: Sendable {
     ) {
         let place = configuration.place(of: keyPath)
         problems.append(Problem(severity, place, keyPath, found: found, use: use))
-    }
-
-    // MARK: Certificates
-
-    private mutating func loadCertificate(
-        _ tls: ListenSettings.TLS?,
-        _ keyPath: String,
-        resuming previous: TLSContext?,
-        _ configuration: GatewayConfiguration,
-        _ now: Int64
-    ) -> TLSContext? {
-        guard let tls else { return nil }
-        do throws(TLSContextError) {
-            let context = try TLSContext(
-                serverCertificateChain: tls.certificateFile,
-                key: tls.keyFile,
-                minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12,
-                resuming: previous
-            )
-            if let end = context.certificateExpiry, end < now + Self.expiryWarningSeconds {
-                let found =
-                    end < now
-                    ? "a certificate that ended \(Self.text(now - end)) ago, which clients refuse"
-                    : "a certificate that ends in \(Self.text(end - now))"
-                add(
-                    .warning,
-                    configuration,
-                    "\(keyPath).certificate",
-                    found: "\(found) (\(tls.certificateFile))",
-                    use: "a renewed one, then reload"
-                )
-            }
-            return context
-        } catch {
-            let isKey = [.keyUnreadable, .keyEncrypted, .keyMismatch].contains(error.reason)
-            let file = isKey ? tls.keyFile : tls.certificateFile
-            let detail = error.detail.isEmpty ? "" : " (\(error.detail))"
-            add(
-                .error,
-                configuration,
-                "\(keyPath).\(isKey ? "key" : "certificate")",
-                found:
-                    "\(error.reason.rawValue): \(file)\(detail)",
-                use: Self.use(error.reason)
-            )
-            return nil
-        }
-    }
-
-    private static func use(_ reason: TLSContextError.Reason) -> String {
-        switch reason {
-        case .certificateUnreadable:
-            "a PEM file with the server's certificate first and the intermediate ones after it"
-        case .certificateWeak:
-            "an EC key on P-256 or an RSA key of 2048 bits or more, signed with SHA-256"
-        case .keyUnreadable: "a PEM file with the private key, readable by the gateway's user"
-        case .keyEncrypted: "a key without passphrase (openssl pkey -in KEY -out PLAIN)"
-        case .keyMismatch: "the key that the chain's first certificate was made for"
-        case .trustUnreadable, .library: "other files; the text is OpenSSL's own"
-        }
-    }
-
-    private static func text(_ seconds: Int64) -> String {
-        seconds >= 86_400 ? "\(seconds / 86_400)d" : "\(seconds / 3600)h"
     }
 
     // MARK: The process

@@ -30,38 +30,66 @@ package final class TLSContext: @unchecked Sendable {
 
     let role: Role
     private let handles: Handles
+    /// Those of a listener's other certificates, behind the first.
+    private let others: [Handles]
     /// The `SSL_CTX`.
     var pointer: OpaquePointer { handles.context }
     /// The `BIO_METHOD` of the sessions' pipes.
     var method: OpaquePointer { handles.method }
-
-    /// The end of the validity of a server's certificate, in seconds of Unix time; `nil` for a
-    /// client.
-    package let certificateExpiry: Int64?
+    /// The application protocols that are spoken, the best first.
+    package let protocols: [String]
+    /// The keys of clients' tickets; `nil` for a client.
+    let tickets: TicketKeys?
+    /// What a listener shows, in the order of the files; none for a client.
+    package let certificates: [TLSCertificate]
+    private let names: ServerNames
 
     /// Loads what a listener shows to its clients.
     ///
     /// - Parameters:
-    ///   - certificateChain: path of a PEM file: the server's certificate, then the intermediate
-    ///     ones.
-    ///   - key: path of a PEM file with the private key, without a passphrase.
+    ///   - shown: at least one. The first one is for clients that ask for no name, or for one that
+    ///     nobody has.
     ///   - minimumVersion: the oldest version that is spoken.
-    ///   - previous: the context that this one replaces. The tickets that it gave to clients stay
-    ///     good: without that, every client would do a full handshake after a reload, all at once.
-    /// - Throws: the certificate's problem, the key's, or that the two don't belong together.
+    ///   - protocols: the application protocols that are spoken (RFC 7301), the best first.
+    ///   - tickets: shared by listeners, and kept by a reload.
+    /// - Throws: the first problem of a certificate or key, or that the two don't belong together.
     package init(
-        serverCertificateChain certificateChain: String,
-        key: String,
+        showing shown: [ServerCertificate],
         minimumVersion: MinimumVersion = .tls12,
-        resuming previous: TLSContext? = nil
+        protocols: [String] = [TLSContext.http11],
+        tickets: TicketKeys = TicketKeys()
     ) throws(TLSContextError) {
+        precondition(!shown.isEmpty, "TLSContext: a certificate")
         role = .server
-        handles = try Handles(TLS_server_method(), minimumVersion)
-        certificateExpiry = try Self.load(certificateChain, key, into: handles)
-        Self.configureServer(handles.context)
-        if let previous, !Self.copyTicketKeys(from: previous.pointer, to: handles.context) {
-            throw TLSContextError(.library)
+        self.protocols = protocols
+        self.tickets = tickets
+        var all: [Handles] = []
+        var certificates: [TLSCertificate] = []
+        var names = ServerNames()
+        for (index, one) in shown.enumerated() {
+            let handles = try Handles(TLS_server_method(), minimumVersion)
+            let certificate = try Self.load(one, into: handles)
+            Self.configureServer(handles.context)
+            for name in certificate.names { names.add(name, index) }
+            certificates.append(certificate)
+            all.append(handles)
         }
+        handles = all[0]
+        others = Array(all.dropFirst())
+        self.certificates = certificates
+        self.names = names
+        guard !others.isEmpty else { return }
+        _ = copenssl_ssl_ctx_set_servername_callback(handles.context, Self.chooseCertificate)
+    }
+
+    /// Loads one certificate for all names.
+    package convenience init(
+        serverCertificateChain chain: String,
+        key: String,
+        minimumVersion: MinimumVersion = .tls12
+    ) throws(TLSContextError) {
+        let only = ServerCertificate(chain: chain, key: key)
+        try self.init(showing: [only], minimumVersion: minimumVersion)
     }
 
     /// Loads what a connection to an origin needs.
@@ -73,17 +101,22 @@ package final class TLSContext: @unchecked Sendable {
     ) throws(TLSContextError) {
         role = .client
         handles = try Handles(TLS_client_method(), minimumVersion)
-        certificateExpiry = nil
+        others = []
+        protocols = [Self.http11]
+        tickets = nil
+        certificates = []
+        names = ServerNames()
         try Self.load(trust, into: handles.context)
-        Self.configureClient(handles.context)
+        Self.configureClient(handles.context, protocols)
     }
 }
 
 // What both sides have in common.
 extension TLSContext {
-    /// HTTP/1.1 as ALPN writes it: a list with one entry, each with its length in front (RFC 7301
-    /// §3.1).
-    static let protocols: [UInt8] = [8] + Array("http/1.1".utf8)
+    /// HTTP/1.1 as ALPN names it (RFC 7301 §6).
+    package static let http11 = "http/1.1"
+    /// What tells our sessions from those of other servers (SSL_CTX_set_session_id_context(3)).
+    private static let sessionContext = Array("portcullis".utf8)
 
     /// ECDHE with AES-GCM or ChaCha20-Poly1305: what RFC 9325 §4.2 recommends of TLS 1.2. The
     /// suites of TLS 1.3 are all good and stay as OpenSSL has them.
@@ -168,23 +201,43 @@ extension TLSContext {
 // The server's part.
 extension TLSContext {
     private static func load(
-        _ certificateChain: String,
-        _ key: String,
+        _ shown: ServerCertificate,
         into handles: Handles
-    ) throws(TLSContextError) -> Int64? {
+    ) throws(TLSContextError) -> TLSCertificate {
         let context = handles.context
-        guard SSL_CTX_use_certificate_chain_file(context, certificateChain) == 1 else {
-            throw TLSContextError(.certificateUnreadable, path: certificateChain)
+        guard SSL_CTX_use_certificate_chain_file(context, shown.chain) == 1 else {
+            throw TLSContextError(.certificateUnreadable, path: shown.chain)
         }
-        guard SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1 else {
-            throw TLSContextError(handles.keyProblem, path: key)
+        guard SSL_CTX_use_PrivateKey_file(context, shown.key, SSL_FILETYPE_PEM) == 1 else {
+            throw TLSContextError(handles.keyProblem, path: shown.key)
         }
         guard SSL_CTX_check_private_key(context) == 1 else {
-            throw TLSContextError(.keyMismatch, path: key)
+            throw TLSContextError(.keyMismatch, path: shown.key)
         }
         // The context keeps the certificate alive while we read it.
-        guard let certificate = SSL_CTX_get0_certificate(context) else { return nil }
-        return secondsOfUnixTime(X509_get0_notAfter(certificate))
+        let certificate = SSL_CTX_get0_certificate(context)
+        guard let end = secondsOfUnixTime(X509_get0_notAfter(certificate)) else {
+            throw TLSContextError(.certificateUnreadable, path: shown.chain)
+        }
+        let own = dnsNames(of: certificate)
+        return TLSCertificate(
+            file: shown.chain,
+            ownNames: own,
+            names: shown.names.isEmpty ? own : shown.names,
+            expiry: end
+        )
+    }
+
+    private static func dnsNames(of certificate: OpaquePointer?) -> [String] {
+        guard let names = copenssl_subject_names(certificate) else { return [] }
+        defer { GENERAL_NAMES_free(names) }
+        return (0..<copenssl_names_count(names)).compactMap { index in
+            var length: Int32 = 0
+            guard let bytes = copenssl_dns_name(names, index, &length) else { return nil }
+            // The names have `length` bytes there until they are freed.
+            let text = UnsafeBufferPointer(start: bytes, count: Int(length))
+            return String(validating: text, as: UTF8.self)
+        }
     }
 
     private static func secondsOfUnixTime(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
@@ -201,60 +254,56 @@ extension TLSContext {
             context,
             copenssl_SSL_OP_CIPHER_SERVER_PREFERENCE | copenssl_SSL_OP_PRIORITIZE_CHACHA
         )
-        // Tickets are encrypted with keys that are drawn when the first context is made, are
-        // handed on by a reload, and never leave memory: a restart ends them. One a handshake is
-        // enough for a client that keeps its connection; they are good for two hours.
+        // One ticket a handshake is enough for a client that keeps its connection.
         SSL_CTX_set_num_tickets(context, 1)
-        SSL_CTX_set_timeout(context, 7200)
-        SSL_CTX_set_session_id_context(context, protocols, UInt32(protocols.count))
+        TicketKeys.install(in: context)
+        SSL_CTX_set_session_id_context(context, sessionContext, UInt32(sessionContext.count))
         SSL_CTX_set_alpn_select_cb(context, selectProtocol, nil)
     }
 
-    /// SSL_CTX_set_tlsext_ticket_keys(3): name, encryption key and HMAC key, in one piece whose
-    /// length the library says.
-    private static func copyTicketKeys(from old: OpaquePointer, to new: OpaquePointer) -> Bool {
-        let count = SSL_CTX_ctrl(old, SSL_CTRL_GET_TLSEXT_TICKET_KEYS, 0, nil)
-        guard count > 0 else { return false }
-        var keys = [UInt8](repeating: 0, count: count)
-        // Exactly `count` bytes are written and read; the pointer lives for the calls.
-        return keys.withUnsafeMutableBytes { keys in
-            defer { OPENSSL_cleanse(keys.baseAddress, count) }
-            return SSL_CTX_ctrl(
-                old,
-                SSL_CTRL_GET_TLSEXT_TICKET_KEYS,
-                count,
-                keys.baseAddress
-            ) == 1
-                && SSL_CTX_ctrl(
-                    new,
-                    SSL_CTRL_SET_TLSEXT_TICKET_KEYS,
-                    count,
-                    keys.baseAddress
-                ) == 1
-        }
-    }
+    /// Shows the certificate for the name that the client asks for. One that nobody has gets the
+    /// first (RFC 6066 §3 allows that).
+    private static let chooseCertificate:
+        @convention(c) (OpaquePointer?, UnsafeMutablePointer<Int32>?, UnsafeMutableRawPointer?) ->
+            Int32 = { ssl, _, _ in
+                guard let context = TLSSession.of(ssl)?.context,
+                    let name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name),
+                    let place = context.names.certificate(for: String(cString: name)), place > 0
+                else { return SSL_TLSEXT_ERR_OK }
+                // The keys of tickets stay those of the first context, which are the same.
+                guard SSL_set_SSL_CTX(ssl, context.others[place - 1].context) != nil else {
+                    return SSL_TLSEXT_ERR_ALERT_FATAL
+                }
+                return SSL_TLSEXT_ERR_OK
+            }
 
-    /// RFC 7301 §3.2: a client that names protocols, and not ours, gets no_application_protocol.
+    /// RFC 7301 §3.2: a client that names protocols, and none of ours, gets
+    /// no_application_protocol.
     private static let selectProtocol: SSL_CTX_alpn_select_cb_func = {
-        _,
+        ssl,
         selected,
         selectedLength,
         offered,
         offeredLength,
         _ in
+        guard let protocols = TLSSession.of(ssl)?.context.protocols else {
+            return SSL_TLSEXT_ERR_ALERT_FATAL
+        }
         // OpenSSL vouches for `offeredLength` bytes at `offered`, and keeps them while it reads
         // the answer, which points into them.
         let list = UnsafeBufferPointer(start: offered, count: Int(offeredLength))
-        var start = 0
-        while start < list.count {
-            let end = start + 1 + Int(list[start])
-            guard end <= list.count else { break }
-            if list[start..<end].elementsEqual(TLSContext.protocols) {
-                selected?.pointee = offered.map { $0 + start + 1 }
-                selectedLength?.pointee = list[start]
-                return SSL_TLSEXT_ERR_OK
+        for name in protocols {
+            var start = 0
+            while start < list.count {
+                let end = start + 1 + Int(list[start])
+                guard end <= list.count else { break }
+                if list[(start + 1)..<end].elementsEqual(name.utf8) {
+                    selected?.pointee = offered.map { $0 + start + 1 }
+                    selectedLength?.pointee = list[start]
+                    return SSL_TLSEXT_ERR_OK
+                }
+                start = end
             }
-            start = end
         }
         return SSL_TLSEXT_ERR_ALERT_FATAL
     }
@@ -283,9 +332,11 @@ extension TLSContext {
         }
     }
 
-    private static func configureClient(_ context: OpaquePointer) {
+    private static func configureClient(_ context: OpaquePointer, _ protocols: [String]) {
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
-        // 0 means well, alone among its neighbours.
-        _ = SSL_CTX_set_alpn_protos(context, protocols, UInt32(protocols.count))
+        // RFC 7301 §3.1: each name with its length in front. 0 means well, alone among its
+        // neighbours.
+        let list = protocols.flatMap { [UInt8(clamping: $0.utf8.count)] + Array($0.utf8) }
+        _ = SSL_CTX_set_alpn_protos(context, list, UInt32(list.count))
     }
 }

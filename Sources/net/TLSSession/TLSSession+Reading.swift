@@ -92,7 +92,7 @@ extension TLSSession {
             return phase
         }
         guard isProtocolAgreed else {
-            fail(.noSharedProtocol, "the origin chose another protocol than HTTP/1.1")
+            fail(.noSharedProtocol, "the peer chose a protocol that was not offered")
             return phase
         }
         phase = .established
@@ -105,11 +105,17 @@ extension TLSSession {
 
     /// A peer that chooses no protocol speaks HTTP/1.1 all the same.
     private var isProtocolAgreed: Bool {
+        guard let name = applicationProtocol else { return true }
+        return context.protocols.contains(name)
+    }
+
+    /// The application protocol that both have agreed on (RFC 7301); `nil` for none.
+    package var applicationProtocol: String? {
         var name: UnsafePointer<UInt8>?
         var length: UInt32 = 0
         SSL_get0_alpn_selected(pointer, &name, &length)
         // OpenSSL keeps the name for as long as the session.
         let selected = UnsafeBufferPointer(start: name, count: Int(length))
-        return selected.isEmpty || selected.elementsEqual(TLSContext.protocols.dropFirst())
+        return selected.isEmpty ? nil : String(decoding: selected, as: UTF8.self)
     }
 }

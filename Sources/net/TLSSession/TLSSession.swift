@@ -48,7 +48,7 @@ package final class TLSSession {
         case failed(TLSFailure)
     }
 
-    private let context: TLSContext
+    let context: TLSContext
     let pipe = CiphertextPipe()
     /// The `SSL`; ours from `init` to `deinit`.
     let pointer: OpaquePointer
@@ -72,6 +72,7 @@ package final class TLSSession {
         self.context = context
         pointer = try Self.makePointer(context, pipe)
         SSL_set_accept_state(pointer)
+        nameItself()
     }
 
     /// The client's end, which accepts a certificate for `host` only.
@@ -85,6 +86,7 @@ package final class TLSSession {
         self.context = context
         pointer = try Self.makePointer(context, pipe)
         SSL_set_connect_state(pointer)
+        nameItself()
         guard Self.expect(host, at: pointer) else {
             throw TLSFailure(.library, "host name: \(OpenSSLErrors.taken().text)")
         }
@@ -110,6 +112,17 @@ package final class TLSSession {
         // One BIO for both directions; OpenSSL takes the one reference there is.
         SSL_set_bio(pointer, bio, bio)
         return pointer
+    }
+
+    /// The session of an `SSL`. OpenSSL calls back only from calls that the session makes on it,
+    /// and the session frees it.
+    static func of(_ pointer: OpaquePointer?) -> TLSSession? {
+        guard let pointer, let data = copenssl_ssl_get_app_data(pointer) else { return nil }
+        return Unmanaged<TLSSession>.fromOpaque(data).takeUnretainedValue()
+    }
+
+    private func nameItself() {
+        _ = copenssl_ssl_set_app_data(pointer, Unmanaged.passUnretained(self).toOpaque())
     }
 
     private static func expect(_ host: String, at pointer: OpaquePointer) -> Bool {

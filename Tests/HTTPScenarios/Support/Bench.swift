@@ -69,39 +69,3 @@ final class Bench: Sendable {
         return found.withLock { $0 }
     }
 }
-
-/// A certificate for 127.0.0.1, made by the `openssl` program once for all tests.
-struct TestCertificate: Sendable {
-    static let made = Result { try TestCertificate() }
-
-    let certificate: String
-    let key: String
-
-    private let folder: String
-
-    private init() throws {
-        folder = try TemporaryFolder.make()
-        // The folder goes when the tests have ended.
-        atexit {
-            guard case .success(let made) = TestCertificate.made else { return }
-            TemporaryFolder.remove(made.folder)
-        }
-        certificate = folder + "/certificate.pem"
-        key = folder + "/key.pem"
-        guard let openssl = ChildProcess.tool("openssl") else {
-            throw ChildProcess.Failure(description: "no openssl")
-        }
-        let outcome = try ChildProcess.run(
-            openssl,
-            [
-                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                "-days", "2", "-subj", "/CN=gateway.test",
-                "-addext", "subjectAltName=IP:127.0.0.1,DNS:gateway.test",
-                "-keyout", key, "-out", certificate,
-            ]
-        )
-        guard outcome.status == 0 else {
-            throw ChildProcess.Failure(description: "openssl: \(outcome)")
-        }
-    }
-}

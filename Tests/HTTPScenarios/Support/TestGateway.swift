@@ -22,6 +22,7 @@ final class TestGateway: Sendable {
         log: String = "{ access: off, level: error }",
         more: String = "",
         lookUpPace: LookUpPace = LookUpPace(),
+        certificatePace: Duration = .seconds(5),
         lookUp: (@Sendable (String, UInt16) -> [SocketAddress])? = nil
     ) throws {
         let folder = try TemporaryFolder.make()
@@ -40,6 +41,7 @@ final class TestGateway: Sendable {
         let change: (inout GatewayServer.Surroundings) -> Void = { surroundings in
             surroundings.watchesSignals = watchesSignals
             surroundings.lookUpPace = lookUpPace
+            surroundings.certificatePace = certificatePace
             if let lookUp { surroundings.lookUp = lookUp }
         }
         hosted = try HostedGateway(file: file, change) { TemporaryFolder.remove(folder) }

@@ -42,6 +42,7 @@ build them there, or in a container of Linux.
 #include <openssl/hmac.h>
 #include <openssl/objects.h>
 #include <openssl/param_build.h>
+#include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/sha.h>
@@ -87,6 +88,28 @@ static inline int copenssl_signer_count(const STACK_OF(CMS_SignerInfo) *stack)
 static inline CMS_SignerInfo *copenssl_signer_get(const STACK_OF(CMS_SignerInfo) *stack, int index)
 {
     return sk_CMS_SignerInfo_value(stack, index);
+}
+
+/* subjectAltName */
+
+/* The names of a certificate; NULL when it has none. */
+static inline GENERAL_NAMES *copenssl_subject_names(const X509 *x)
+{
+    return X509_get_ext_d2i(x, NID_subject_alt_name, NULL, NULL);
+}
+static inline int copenssl_names_count(const GENERAL_NAMES *names)
+{
+    return names ? sk_GENERAL_NAME_num(names) : 0;
+}
+/* The bytes of a DNS name, which belong to the names; NULL for a name of another kind. */
+static inline const unsigned char *copenssl_dns_name(
+    const GENERAL_NAMES *names, int index, int *length)
+{
+    const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, index);
+    if (!name || name->type != GEN_DNS)
+        return NULL;
+    *length = ASN1_STRING_length(name->d.dNSName);
+    return ASN1_STRING_get0_data(name->d.dNSName);
 }
 
 /* BIO */
@@ -195,6 +218,17 @@ static inline const char *copenssl_ssl_cipher_name(const SSL *ssl)
 static inline X509 *copenssl_ssl_get1_peer_certificate(const SSL *ssl)
 {
     return SSL_get1_peer_certificate(ssl);
+}
+
+/* HMAC-SHA-256 for a ticket. */
+static inline int copenssl_ticket_mac(const unsigned char *key, size_t length, EVP_MAC_CTX *mac)
+{
+    char digest[] = "SHA256";
+    OSSL_PARAM params[3];
+    params[0] = OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)key, length);
+    params[1] = OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0);
+    params[2] = OSSL_PARAM_construct_end();
+    return EVP_MAC_CTX_set_params(mac, params);
 }
 
 static const uint64_t copenssl_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;

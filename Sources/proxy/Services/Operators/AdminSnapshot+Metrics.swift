@@ -41,6 +41,7 @@ extension AdminSnapshot {
         out.gauge("sessions", openSessions, "Open sessions.")
         out.distributions(of: tally)
         writeStore(into: &out)
+        tls.write(into: &out)
         apple.write(into: &out)
         devices.write(into: &out)
         receipts?.write(into: &out)

@@ -11,6 +11,7 @@ extension AdminSnapshot {
             writeProcess(into: &out)
             writeConfiguration(into: &out)
             writeStore(into: &out)
+            tls.write(into: &out)
             apple.write(into: &out)
             out.member("connections_open", openConnections)
             out.member("sessions_open", openSessions)

@@ -29,6 +29,7 @@ package struct AdminSnapshot: Sendable {
     package var held = HeldFacts()
     /// Calls to Apple's services.
     package var apple = AppleFacts()
+    package var tls = TLSFacts()
     /// Changes of devices' bits.
     package var devices = DeviceFacts()
     /// The renewal of receipts; `nil` where the store keeps none.

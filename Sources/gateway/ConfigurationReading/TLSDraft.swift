@@ -1,0 +1,128 @@
+import Rules
+
+/// A listener's `tls` as the file says it.
+struct TLSDraft {
+    struct Certificate {
+        let keyPath: String
+        let certificate: Located<String>?
+        let key: Located<String>?
+        let names: [Located<String>]
+        let namesPlace: Problem.Place
+
+        init(_ reader: MappingReader, takesNames: Bool) {
+            keyPath = reader.keyPath
+            namesPlace = reader.place(of: "names")
+            reader.require("certificate", use: "certificate: a PEM file")
+            reader.require("key", use: "key: a PEM file")
+            certificate = reader.filePath("certificate", use: "a PEM file's path")
+            key = reader.filePath("key", use: "a PEM file's path")
+            let use = "host names, as api.example.com or *.example.com"
+            names = takesNames ? reader.list("names", of: use, TLSDraft.name) ?? [] : []
+        }
+    }
+
+    let certificates: [Certificate]
+    let minimum: Located<ListenSettings.TLS.Version>?
+
+    init?(_ node: SourceNode, _ keyPath: String, log: ProblemLog) {
+        let keys = ["certificate", "key", "certificates", "minimum"]
+        guard let reader = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
+        minimum = reader.word("minimum")
+        guard reader.has("certificates") else {
+            certificates = [Certificate(reader, takesNames: false)]
+            return
+        }
+        for key in ["certificate", "key"] where reader.has(key) {
+            let found = "it beside certificates"
+            let use = "it in the list of certificates"
+            log.error(reader.place(of: key), reader.path(key), found: found, use: use)
+        }
+        let nodes = reader.list("certificates", of: "- { certificate: …, key: … }") ?? []
+        certificates = nodes.compactMap { node, keyPath in
+            MappingReader(node, keyPath, keys: ["certificate", "key", "names"], log: log)
+                .map { Certificate($0, takesNames: true) }
+        }
+    }
+
+    private static func name(_ text: String) -> String? {
+        switch HostPattern(text: text) {
+        case .exact?, .under?: text.lowercased()
+        case .any?, .address?, nil: nil
+        }
+    }
+
+    /// Where the files stand, by key path.
+    var places: [(String, Problem.Place)] {
+        certificates.flatMap { [$0.certificate, $0.key] }.compactMap(\.self)
+            .map { ($0.keyPath, $0.place) }
+            + certificates.map { ("\($0.keyPath).names", $0.namesPlace) }
+    }
+
+    /// What was meant; looks at the files without reading them.
+    func validated(
+        folder: String,
+        files: some ConfigurationFiles,
+        log: ProblemLog
+    ) -> ListenSettings.TLS? {
+        var holders: [String: Problem.Place] = [:]
+        let valid = certificates.compactMap { draft -> ListenSettings.TLS.Certificate? in
+            for name in draft.names {
+                if let place = holders[name.value] {
+                    log.error(
+                        name.place,
+                        name.keyPath,
+                        found: "\(name.value), for which the certificate at \(place.text) is shown",
+                        use: "each name once"
+                    )
+                }
+                holders[name.value] = holders[name.value] ?? name.place
+            }
+            guard let certificate = draft.certificate, let key = draft.key else { return nil }
+            let keyFile = FilePath.joined(folder, key.value)
+            _ = log.require(file: certificate, in: folder, files)
+            if let mode = log.require(file: key, in: folder, files) {
+                log.check(key: key, at: keyFile, mode)
+            }
+            return ListenSettings.TLS.Certificate(
+                certificateFile: FilePath.joined(folder, certificate.value),
+                keyFile: keyFile,
+                names: draft.names.map(\.value),
+                keyPath: draft.keyPath
+            )
+        }
+        guard !valid.isEmpty else { return nil }
+        return ListenSettings.TLS(
+            certificates: valid,
+            minimumVersion: minimum?.value ?? .tls12
+        )
+    }
+}
+
+extension MappingReader {
+    /// A path that is not empty, as it is written.
+    func filePath(_ key: String, use: String) -> Located<String>? {
+        value(key, use: use) { $0.isEmpty ? nil : $0 }
+    }
+}
+
+extension ProblemLog {
+    /// The mode of a PEM file; `nil`, and a problem, when it can't be read.
+    func require(
+        file: Located<String>,
+        in folder: String,
+        _ files: some ConfigurationFiles
+    ) -> FileMode? {
+        let path = FilePath.joined(folder, file.value)
+        do throws(FileFault) {
+            return FileMode(try files.permissions(of: path))
+        } catch {
+            self.error(
+                file.place,
+                file.keyPath,
+                found: "\(error.found) (\(path))",
+                use: "a readable PEM file; relative paths count from the configuration's folder"
+            )
+            return nil
+        }
+    }
+}

@@ -1,0 +1,102 @@
+import ConfigurationReading
+import Dispatch
+import Lanes
+import Logging
+import Services
+import TLSSession
+
+// Certificates are read again when their files change, as ACME clients change them. A pair that
+// can't be used changes nothing: the one in memory stays in use.
+extension GatewayServer {
+    /// Looks at the files after a pause; the next call takes the place of this one.
+    func watchCertificates() {
+        dispatchPrecondition(condition: .onQueue(control))
+        watchNumber += 1
+        guard !LoadedCertificates.files(of: configuration).isEmpty, !isDraining else { return }
+        let number = watchNumber
+        let pause = certificatePace.milliseconds
+        control.asyncAfter(deadline: .now() + .milliseconds(Int(pause))) { [self] in
+            guard number == watchNumber, !isDraining else { return }
+            tickets.rotate(now: Self.monotonicSeconds)
+            warnOfEnds()
+            look(number)
+        }
+    }
+
+    static var monotonicSeconds: Int64 {
+        Int64(clamping: MonotonicClock.nanoseconds / 1_000_000_000)
+    }
+
+    private func look(_ number: Int) {
+        let files = LoadedCertificates.files(of: configuration)
+        loading.async { [self] in
+            let stamps = CertificateWatch.stamps(files)
+            control.async { self.looked(stamps, number) }
+        }
+    }
+
+    private func looked(_ stamps: CertificateWatch.Stamps, _ number: Int) {
+        // A reload that came meanwhile has loaded them.
+        guard number == watchNumber, !isDraining else { return }
+        guard certificateWatch.saw(stamps) else { return watchCertificates() }
+        let (configuration, tickets, now) = (configuration, tickets, wallSeconds)
+        loading.async { [self] in
+            let loaded = LoadedCertificates(configuration, tickets, now: now)
+            control.async { self.loaded(loaded, number) }
+        }
+    }
+
+    private func loaded(_ next: LoadedCertificates, _ number: Int) {
+        guard number == watchNumber, !isDraining else { return }
+        defer { watchCertificates() }
+        if next.hasErrors {
+            let why = next.problems.filter { $0.severity == .error }.map(\.text)
+            certificateWatch.refused(why.joined(separator: "; "))
+            for problem in why { log.error("\(problem)") }
+            return log.error(
+                """
+                files of certificates have changed and can't be used; the previous ones stay in \
+                use; next: mend the files, which are read again when they change
+                """
+            )
+        }
+        certificateWatch.accepted()
+        Self.warn(next.problems, log)
+        take(next)
+        log.notice("files of certificates have changed and are in use for new connections")
+    }
+
+    /// Uses what was loaded, for connections from now on.
+    private func take(_ next: LoadedCertificates) {
+        certificates = next.listeners
+        for unit in units { unit.replaceCertificates(next.listeners) }
+    }
+
+    private func warnOfEnds() {
+        let now = wallSeconds
+        guard now - certificateWatch.warnedAt >= CertificateWatch.expiryWarningPace else { return }
+        certificateWatch.warnedAt = now
+        for certificate in Set(certificates.compactMap(\.self).flatMap(\.certificates)) {
+            guard let found = LoadedCertificates.ending(certificate, now) else { continue }
+            log.warning("\(certificate.file): \(found); next: look at what renews it")
+        }
+    }
+
+    /// What operators see of the certificates.
+    var certificateFacts: TLSFacts {
+        var facts = TLSFacts(refusals: certificateWatch.refusals, fault: certificateWatch.fault)
+        for (address, context) in zip(addresses, certificates) {
+            for certificate in context?.certificates ?? [] {
+                facts.certificates.append(
+                    TLSFacts.Certificate(
+                        listener: address,
+                        file: certificate.file,
+                        names: certificate.names,
+                        expiresAtSeconds: certificate.expiry
+                    )
+                )
+            }
+        }
+        return facts
+    }
+}

@@ -1,0 +1,187 @@
+import ConfigurationReading
+import TLSSession
+
+/// What the certificates, keys and authorities that a configuration names have become.
+///
+/// Made where waiting is allowed, since it reads files: by a start, a reload, `check`, and again
+/// when one of the files has changed.
+struct LoadedCertificates: Sendable {
+    /// What each listener shows, in their order; `nil` for a plain one, or after an error.
+    private(set) var listeners: [TLSContext?] = []
+    /// What is wrong or likely not meant. With an error, none of it may be used.
+    private(set) var problems: [Problem] = []
+
+    /// None of what was loaded can be used.
+    var hasErrors: Bool { problems.contains { $0.severity == .error } }
+
+    /// A certificate that ends within these seconds is worth a warning: renewal has failed for a
+    /// while (ACME clients renew 30 days before the end).
+    static let expiryWarningSeconds: Int64 = 7 * 86_400
+
+    private let configuration: GatewayConfiguration
+    private let now: Int64
+
+    /// - tickets: the keys of clients' tickets, which outlive what is loaded.
+    /// - now: seconds since 1970.
+    init(_ configuration: GatewayConfiguration, _ tickets: TicketKeys, now: Int64) {
+        self.configuration = configuration
+        self.now = now
+        for listener in configuration.listeners {
+            listeners.append(listener.tls.flatMap { load($0, tickets) })
+        }
+    }
+
+    /// The files that are loaded. A change of one of them is a reason to load anew.
+    static func files(of configuration: GatewayConfiguration) -> [String] {
+        configuration.listeners.compactMap(\.tls).flatMap(\.certificates)
+            .flatMap { [$0.certificateFile, $0.keyFile] }
+    }
+
+    /// What tells those files from later ones.
+    static func stamps(of configuration: GatewayConfiguration) -> CertificateWatch.Stamps {
+        CertificateWatch.stamps(files(of: configuration))
+    }
+
+    // MARK: Listeners
+
+    private mutating func load(_ tls: ListenSettings.TLS, _ tickets: TicketKeys) -> TLSContext? {
+        do throws(TLSContextError) {
+            let context = try TLSContext(
+                showing: tls.certificates.map(ServerCertificate.init),
+                minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12,
+                tickets: tickets
+            )
+            for (settings, loaded) in zip(tls.certificates, context.certificates) {
+                examine(settings, loaded)
+            }
+            examineNames(tls, context.certificates)
+            return context
+        } catch {
+            refuse(tls, error)
+            return nil
+        }
+    }
+
+    /// Says what is wrong with each certificate: the first problem hides the others.
+    private mutating func refuse(_ tls: ListenSettings.TLS, _ first: TLSContextError) {
+        let count = problems.count
+        for settings in tls.certificates {
+            do throws(TLSContextError) {
+                _ = try TLSContext(showing: [ServerCertificate(settings)])
+            } catch {
+                refuse(settings, error)
+            }
+        }
+        // It was the listener's, or the files have changed meanwhile.
+        if problems.count == count { refuse(tls.certificates[0], first) }
+    }
+
+    private mutating func refuse(
+        _ settings: ListenSettings.TLS.Certificate,
+        _ error: TLSContextError
+    ) {
+        let isKey = [.keyUnreadable, .keyEncrypted, .keyMismatch].contains(error.reason)
+        let file = isKey ? settings.keyFile : settings.certificateFile
+        add(.error, "\(settings.keyPath).\(isKey ? "key" : "certificate")", error, file)
+    }
+
+    private mutating func examine(
+        _ settings: ListenSettings.TLS.Certificate,
+        _ loaded: TLSCertificate
+    ) {
+        let keyPath = "\(settings.keyPath).certificate"
+        if let found = Self.ending(loaded, now) {
+            add(.warning, keyPath, "\(found) (\(loaded.file))", "a renewed one, then reload")
+        }
+        for name in settings.names where !loaded.covers(name) {
+            add(
+                .warning,
+                "\(settings.keyPath).names",
+                "\(name), which is not in the certificate, so that clients refuse it",
+                "a name of the certificate (\(loaded.file)), or another certificate"
+            )
+        }
+    }
+
+    /// What is said of a certificate that has ended, or soon will; `nil` for any other.
+    static func ending(_ certificate: TLSCertificate, _ now: Int64) -> String? {
+        let end = certificate.expiry
+        guard end < now + expiryWarningSeconds else { return nil }
+        return end < now
+            ? "a certificate that ended \(text(now - end)) ago, which clients refuse"
+            : "a certificate that ends in \(text(end - now))"
+    }
+
+    private static func text(_ seconds: Int64) -> String {
+        seconds >= 86_400 ? "\(seconds / 86_400)d" : "\(seconds / 3600)h"
+    }
+
+    /// Certificates that are never shown, and names that two of them have.
+    private mutating func examineNames(_ tls: ListenSettings.TLS, _ loaded: [TLSCertificate]) {
+        var names = ServerNames()
+        for (index, (settings, certificate)) in zip(tls.certificates, loaded).enumerated() {
+            if index > 0, certificate.names.isEmpty {
+                add(
+                    .error,
+                    "\(settings.keyPath).certificate",
+                    "a certificate without a name (\(certificate.file)), which no client gets",
+                    "names beside it, or one with DNS names"
+                )
+            }
+            for name in certificate.names {
+                guard let holder = names.add(name, index) else { continue }
+                add(
+                    .warning,
+                    "\(settings.keyPath).certificate",
+                    "\(name), for which \(loaded[holder].file) is shown, not \(certificate.file)",
+                    "names beside one of them, or certificates for different names"
+                )
+            }
+        }
+    }
+
+    // MARK: Problems
+
+    private mutating func add(
+        _ severity: Problem.Severity,
+        _ keyPath: String,
+        _ found: String,
+        _ use: String
+    ) {
+        let place = configuration.place(of: keyPath)
+        problems.append(Problem(severity, place, keyPath, found: found, use: use))
+    }
+
+    private mutating func add(
+        _ severity: Problem.Severity,
+        _ keyPath: String,
+        _ error: TLSContextError,
+        _ file: String
+    ) {
+        let detail = error.detail.isEmpty ? "" : " (\(error.detail))"
+        add(severity, keyPath, "\(error.reason.rawValue): \(file)\(detail)", Self.use(error.reason))
+    }
+
+    private static func use(_ reason: TLSContextError.Reason) -> String {
+        switch reason {
+        case .certificateUnreadable:
+            "a PEM file with the server's certificate first and the intermediate ones after it"
+        case .certificateWeak:
+            "an EC key on P-256 or an RSA key of 2048 bits or more, signed with SHA-256"
+        case .keyUnreadable: "a PEM file with the private key, readable by the gateway's user"
+        case .keyEncrypted: "a key without passphrase (openssl pkey -in KEY -out PLAIN)"
+        case .keyMismatch: "the key that the chain's first certificate was made for"
+        case .trustUnreadable, .library: "other files; the text is OpenSSL's own"
+        }
+    }
+}
+
+extension ServerCertificate {
+    init(_ settings: ListenSettings.TLS.Certificate) {
+        self.init(
+            chain: settings.certificateFile,
+            key: settings.keyFile,
+            names: settings.names
+        )
+    }
+}

@@ -1,0 +1,117 @@
+internal import COpenSSL
+import Synchronization
+
+/// The keys under which clients keep their sessions (tickets, RFC 8446 §4.6.1 and RFC 5077).
+///
+/// Listeners and lanes share them, and a reload keeps them: without that, every client would do a
+/// full handshake afterwards, all at once. They never leave memory, so a restart ends them. A key
+/// makes tickets for ``rotationSeconds``, and opens them as long as one of them may be good.
+package final class TicketKeys: Sendable {
+    /// How long one key makes tickets: an hour. Who steals a key can read what was sent in TLS 1.2
+    /// sessions that were resumed by its tickets, so it is not kept longer than it is of use.
+    package static let rotationSeconds: Int64 = 3_600
+    /// How long a ticket is good: two hours. RFC 8446 §4.6.1 allows a week.
+    package static let lifetimeSeconds: Int64 = 7_200
+
+    private struct Key {
+        static let nameCount = 16
+        /// 16 bytes that the ticket shows, 32 for AES-256-CBC, 32 for HMAC-SHA-256.
+        let bytes: [UInt8]
+        let madeAt: Int64
+
+        var name: ArraySlice<UInt8> { bytes[..<Self.nameCount] }
+        var cipher: ArraySlice<UInt8> { bytes[Self.nameCount..<48] }
+        var mac: ArraySlice<UInt8> { bytes[48...] }
+
+        init(at seconds: Int64) {
+            var drawn = [UInt8](repeating: 0, count: 80)
+            guard RAND_bytes(&drawn, Int32(drawn.count)) == 1 else {
+                preconditionFailure("TicketKeys: no randomness")
+            }
+            bytes = drawn
+            madeAt = seconds
+        }
+    }
+
+    /// Newest first.
+    private let keys: Mutex<[Key]>
+
+    /// Draws the first key. All times are seconds of one clock that never goes back.
+    package init(now: Int64 = 0) { keys = Mutex([Key(at: now)]) }
+
+    /// Draws a new key when it is time, and forgets those whose tickets are all over.
+    package func rotate(now: Int64) {
+        keys.withLock { keys in
+            if let newest = keys.first, now - newest.madeAt >= Self.rotationSeconds {
+                keys.insert(Key(at: now), at: 0)
+            }
+            let oldest = now - Self.rotationSeconds - Self.lifetimeSeconds
+            keys.removeAll { $0.madeAt <= oldest }
+            if keys.isEmpty { keys = [Key(at: now)] }
+        }
+    }
+
+    /// How many keys open tickets.
+    package var count: Int { keys.withLock { $0.count } }
+}
+
+// What OpenSSL asks: SSL_CTX_set_tlsext_ticket_key_evp_cb(3).
+extension TicketKeys {
+    /// Prepares to make a ticket; 1 for well, -1 for a failure.
+    private func seal(
+        _ name: UnsafeMutablePointer<UInt8>,
+        _ vector: UnsafeMutablePointer<UInt8>,
+        _ cipher: OpaquePointer?,
+        _ mac: OpaquePointer?
+    ) -> Int32 {
+        guard let key = keys.withLock({ $0.first }), RAND_bytes(vector, 16) == 1 else { return -1 }
+        // OpenSSL has room for 16 bytes of name, and for the vector of AES, which is as long.
+        for (place, byte) in key.name.enumerated() { name[place] = byte }
+        let isReady =
+            key.cipher.withUnsafeBufferPointer {
+                EVP_EncryptInit_ex(cipher, EVP_aes_256_cbc(), nil, $0.baseAddress, vector)
+            } == 1 && Self.begin(mac, key.mac)
+        return isReady ? 1 : -1
+    }
+
+    /// Prepares to open a ticket; 0 for one of a key that is not known, 2 for one that is to be
+    /// renewed.
+    private func open(
+        _ name: UnsafeMutablePointer<UInt8>,
+        _ vector: UnsafeMutablePointer<UInt8>,
+        _ cipher: OpaquePointer?,
+        _ mac: OpaquePointer?,
+        isReusable: Bool
+    ) -> Int32 {
+        // As above.
+        let wanted = UnsafeBufferPointer(start: name, count: Key.nameCount)
+        let found = keys.withLock { keys in
+            keys.firstIndex { $0.name.elementsEqual(wanted) }.map { (keys[$0], $0) }
+        }
+        guard let (key, place) = found else { return 0 }
+        let isReady =
+            key.cipher.withUnsafeBufferPointer {
+                EVP_DecryptInit_ex(cipher, EVP_aes_256_cbc(), nil, $0.baseAddress, vector)
+            } == 1 && Self.begin(mac, key.mac)
+        guard isReady else { return -1 }
+        // A ticket of TLS 1.3 is meant for one use (RFC 8446 §C.4).
+        return place == 0 && isReusable ? 1 : 2
+    }
+
+    private static func begin(_ mac: OpaquePointer?, _ key: ArraySlice<UInt8>) -> Bool {
+        key.withUnsafeBufferPointer { copenssl_ticket_mac($0.baseAddress, $0.count, mac) == 1 }
+    }
+
+    /// Has the sessions of a context ask the keys of its ``TLSContext``.
+    static func install(in context: OpaquePointer) {
+        SSL_CTX_set_timeout(context, Int(lifetimeSeconds))
+        SSL_CTX_set_tlsext_ticket_key_evp_cb(context) { ssl, name, vector, cipher, mac, isMade in
+            guard let keys = TLSSession.of(ssl)?.context.tickets, let name, let vector else {
+                return -1
+            }
+            if isMade == 1 { return keys.seal(name, vector, cipher, mac) }
+            let isReusable = SSL_version(ssl) < TLS1_3_VERSION
+            return keys.open(name, vector, cipher, mac, isReusable: isReusable)
+        }
+    }
+}

@@ -1,0 +1,77 @@
+import Cryptography
+import JSONText
+import Telemetry
+
+/// How the certificates of the listeners stand.
+package struct TLSFacts: Sendable {
+    /// One that a listener shows.
+    package struct Certificate: Sendable {
+        package var listener: String
+        package var file: String
+        /// Those for which it is shown.
+        package var names: [String]
+        package var expiresAtSeconds: Int64
+
+        package init(listener: String, file: String, names: [String], expiresAtSeconds: Int64) {
+            self.listener = listener
+            self.file = file
+            self.names = names
+            self.expiresAtSeconds = expiresAtSeconds
+        }
+    }
+
+    package var certificates: [Certificate] = []
+    /// How often files that had changed could not be used.
+    package var refusals: UInt64
+    /// Why the files that are there can't be used; `nil` when they are in use.
+    package var fault: String?
+
+    package init(refusals: UInt64 = 0, fault: String? = nil) {
+        self.refusals = refusals
+        self.fault = fault
+    }
+
+    /// Writes the metrics.
+    func write(into out: inout Exposition) {
+        let expiry = "certificate_expiry_timestamp_seconds"
+        out.metric(expiry, type: "gauge", help: "When a certificate ends, Unix time.")
+        for certificate in certificates {
+            let labels = [("listener", certificate.listener), ("certificate", certificate.file)]
+            out.sample(expiry, labels, certificate.expiresAtSeconds)
+        }
+        let success = "certificates_last_load_success"
+        out.metric(
+            success,
+            type: "gauge",
+            help: "0 when changed files of certificates can't be used and the previous ones are."
+        )
+        out.sample(success, [], fault == nil ? 1 : 0)
+        out.metric(
+            "certificate_loads_refused_total",
+            type: "counter",
+            help: "Times that changed files of certificates could not be used."
+        )
+        out.sample("certificate_loads_refused_total", [], refusals)
+    }
+
+    /// Writes the same for `/status`.
+    func write(into out: inout JSONWriter) {
+        out.object("certificates") { out in
+            out.member("loads_refused", refusals)
+            out.member("last_error", fault)
+            out.array("shown") { out in
+                for certificate in certificates {
+                    out.object { out in
+                        out.member("listener", certificate.listener)
+                        out.member("file", certificate.file)
+                        out.array("names") { out in
+                            for name in certificate.names { out.element(name) }
+                        }
+                        let end = UnixTime(seconds: certificate.expiresAtSeconds)
+                        out.member("ends_at", end.iso8601)
+                    }
+                }
+            }
+        }
+    }
+}

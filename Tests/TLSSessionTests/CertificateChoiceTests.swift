@@ -1,0 +1,95 @@
+import TLSSession
+import Testing
+
+/// Which certificate a client is shown, and how its session goes on.
+@Suite struct CertificateChoiceTests {
+    @Test(arguments: [
+        ("a.test", 1), ("A.TEST", 1), ("a.test.", 1), ("x.b.test", 2), ("X.B.test", 2),
+        ("c.b.test", 3), ("b.test", nil), ("y.x.b.test", nil), (".b.test", nil), ("", nil),
+        ("other.test", nil), ("*.b.test", 2),
+    ])
+    func `an exact name goes before a wildcard, which stands for one label`(
+        name: String,
+        certificate: Int?
+    ) {
+        var names = ServerNames()
+        for (place, name) in [(1, "a.test"), (2, "*.b.test"), (3, "C.b.test")] {
+            #expect(names.add(name, place) == nil)
+        }
+        #expect(names.certificate(for: name) == certificate)
+    }
+
+    @Test func `the first certificate with a name keeps it`() {
+        var names = ServerNames()
+        #expect(names.add("a.test", 0) == nil)
+        #expect(names.add("a.test", 0) == nil)
+        #expect(names.add("A.test", 1) == 0)
+        #expect(names.add("*.a.test", 1) == nil)
+        #expect(names.add("*.a.test", 2) == 1)
+        #expect(names.certificate(for: "a.test") == 0)
+    }
+
+    @Test func `keys of tickets change, and open tickets as long as one may be good`() {
+        let keys = TicketKeys(now: 100)
+        let (rotation, lifetime) = (TicketKeys.rotationSeconds, TicketKeys.lifetimeSeconds)
+        keys.rotate(now: 100 + rotation - 1)
+        #expect(keys.count == 1)
+        keys.rotate(now: 100 + rotation)
+        #expect(keys.count == 2)
+        keys.rotate(now: 100 + rotation + lifetime - 1)
+        #expect(keys.count == 3)
+        keys.rotate(now: 100 + rotation + lifetime)
+        #expect(keys.count == 2)
+        // After a long sleep there is one again, and it is new.
+        keys.rotate(now: 1_000_000)
+        #expect(keys.count == 1)
+    }
+
+    private static func context(
+        _ shown: [(name: String, names: [String])],
+        tickets: TicketKeys = TicketKeys()
+    ) throws -> TLSContext {
+        let certificates = try TestCertificates.shared.get()
+        return try TLSContext(
+            showing: shown.map {
+                ServerCertificate(
+                    chain: certificates.chain($0.name),
+                    key: certificates.key($0.name),
+                    names: $0.names
+                )
+            },
+            tickets: tickets
+        )
+    }
+
+    @Test(arguments: [
+        ("gateway.test", true), ("one.wild.test", true), ("other.test", true),
+        ("nobody.test", false),
+    ])
+    func `a client gets the certificate for the name that it asks for`(
+        host: String,
+        isFound: Bool
+    ) throws {
+        let context = try Self.context([("server", []), ("other", [])])
+        #expect(
+            context.certificates.map(\.names) == [["gateway.test", "*.wild.test"], ["other.test"]]
+        )
+        var pair = try SessionPair(accepting: context, host: host)
+        pair.exchange()
+        #expect(pair.client.isEstablished == isFound)
+        if !isFound { #expect(pair.clientOutcome.reason == .hostMismatch) }
+    }
+
+    @Test func `names that are said take the place of those in the certificate`() throws {
+        let context = try Self.context([("other", []), ("server", ["one.wild.test"])])
+        #expect(context.certificates[1].covers("one.wild.test"))
+        #expect(!context.certificates[1].covers("a.one.wild.test"))
+        #expect(!context.certificates[0].covers("gateway.test"))
+        var named = try SessionPair(accepting: context, host: "one.wild.test")
+        named.exchange()
+        #expect(named.client.isEstablished)
+        var unnamed = try SessionPair(accepting: context, host: "gateway.test")
+        unnamed.exchange()
+        #expect(unnamed.clientOutcome.reason == .hostMismatch)
+    }
+}
