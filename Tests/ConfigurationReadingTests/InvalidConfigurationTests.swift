@@ -285,6 +285,31 @@ import Testing
         ),
         .line(
             2,
+            "origins: { shop: { servers: [\"a:1\", { address: \"a:1\", weight: 2 }] } }",
+            "p.yaml:2: origins.shop.servers[1]: found \"a:1\" again; use it once"
+        ),
+        .line(
+            2,
+            "origins: { shop: { servers: [{ address: \"a:1\", weight: 0 }] } }",
+            "p.yaml:2: origins.shop.servers[0].weight: found \"0\"; use a number, 1…1000"
+        ),
+        .line(
+            2,
+            "origins: { shop: { servers: [{ weight: 2 }] } }",
+            "p.yaml:2: origins.shop.servers[0].address: found no such key; use address:"
+        ),
+        .line(
+            2,
+            "origins: { shop: { servers: [{ address: \"a:1\", backup: true }] } }",
+            "p.yaml:2: origins.shop.servers: found backups alone; use at least one server that"
+        ),
+        .line(
+            2,
+            "origins: { shop: { servers: [\"a:1\"], balance: hash } }",
+            "p.yaml:2: origins.shop.balance: found \"hash\"; use round-robin | least-requests"
+        ),
+        .line(
+            2,
             "origins: { shop: { servers: [\"a:1\"], host: \"http://x\" } }",
             "p.yaml:2: origins.shop.host: found \"http://x\"; use client | a host name"
         ),

@@ -29,7 +29,7 @@ extension ConfigurationDraft {
             guard case .streamed = rule.body, let digest = draft.body?.value.digest,
                 let origin = rule.origin, origins.indices.contains(origin.rawValue)
             else { continue }
-            let servers = origins[origin.rawValue].servers.map(\.value)
+            let servers = origins[origin.rawValue].servers.map(\.value.address)
             guard let socket = servers.first(where: \.isUnix) else { continue }
             reader.log.warning(
                 digest.place,

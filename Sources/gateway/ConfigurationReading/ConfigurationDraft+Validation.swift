@@ -129,6 +129,7 @@ extension ConfigurationDraft {
         UpstreamSettings(
             name: origin.name.value,
             servers: origin.servers.map(\.value),
+            balancing: origin.balancing,
             host: origin.host?.value,
             keptFields: origin.keptFields.map(\.value),
             connectTimeout: origin.connectTimeout?.value ?? timeouts.connect,

@@ -19,7 +19,8 @@ struct ConfigurationDraft {
 
     struct OriginDraft {
         let name: Located<String>
-        let servers: [Located<ServerAddress>]
+        let servers: [Located<ServerSettings>]
+        let balancing: BalancingSettings
         let host: Located<String?>?
         let keptFields: [Located<String>]
         let connectTimeout: Located<Duration>?
@@ -146,18 +147,15 @@ struct ConfigurationDraft {
             reader.log.error(node.place, "origins", found: node.found, use: use)
             return []
         }
-        let keys = [
-            "servers", "host", "keep_fields", "paths", "connect_timeout", "first_byte_timeout",
-        ]
+        let keys =
+            [
+                "servers", "host", "keep_fields", "paths", "connect_timeout", "first_byte_timeout",
+            ] + MappingReader.balancingKeys
         return members.compactMap { member in
             let keyPath = "origins.\(member.key)"
             let inner = MappingReader(member.value, keyPath, keys: keys, log: reader.log)
             guard let inner else { return nil }
             inner.require("servers", use: "servers: [10.0.0.5:8080]")
-            let use = "host:port, [v6]:port or unix:/path; each server once"
-            let servers = inner.list("servers", of: use) {
-                ServerAddress(text: $0, allowsPortZero: false)
-            }
             let host = inner.value("host", use: "client | a host name, with a port or without") {
                 text in
                 Self.hostPolicy(text)
@@ -165,7 +163,8 @@ struct ConfigurationDraft {
             let range = TimeoutSettings.range
             return OriginDraft(
                 name: Located(value: member.key, place: member.place, keyPath: keyPath),
-                servers: servers ?? [],
+                servers: inner.servers(),
+                balancing: inner.balancing(),
                 host: host,
                 keptFields: keptFields(inner),
                 connectTimeout: inner.duration("connect_timeout", in: range),

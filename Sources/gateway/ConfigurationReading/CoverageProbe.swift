@@ -33,7 +33,7 @@ struct CoverageProbe {
             open[origin, default: OverlapIndex()].add(rule.match.path, number: rule.index)
         }
         for (number, origin) in configuration.origins.enumerated() {
-            for server in Set(origin.servers) { origins[server, default: []].append(number) }
+            for server in Set(origin.addresses) { origins[server, default: []].append(number) }
         }
     }
 
@@ -79,7 +79,7 @@ struct CoverageProbe {
     /// The origins that have a server of the rule's own origin, with that server; its own first.
     private func sharing(_ rule: Rule) -> [Int: ServerAddress] {
         guard let origin = configuration.origin(of: rule) else { return [:] }
-        return origin.servers.reduce(into: [:]) { found, server in
+        return origin.addresses.reduce(into: [:]) { found, server in
             for number in origins[server] ?? [] where found[number] == nil {
                 found[number] = server
             }

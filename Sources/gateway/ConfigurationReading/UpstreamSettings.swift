@@ -3,8 +3,10 @@ package import HTTPWire
 /// One origin: the servers behind a name that rules refer to.
 package struct UpstreamSettings: Hashable, Sendable {
     package let name: String
-    /// In turn, from the second on also when one does not answer. At least one.
-    package let servers: [ServerAddress]
+    /// At least one that is no backup, none twice.
+    package let servers: [ServerSettings]
+    /// How requests are shared by them.
+    package let balancing: BalancingSettings
     /// What is sent as `Host`; `nil` (`client`, the default) for what the client sent.
     package let host: String?
     /// Names, in lower case, of fields that the origin gets although they are deleted by default;
@@ -17,4 +19,7 @@ package struct UpstreamSettings: Hashable, Sendable {
     /// `paths`: what this origin may do to a path before it chooses what runs. Default: whatever
     /// servers do.
     package let paths: PathReading
+
+    /// The addresses of its servers.
+    package var addresses: [ServerAddress] { servers.map(\.address) }
 }

@@ -11,7 +11,7 @@ extension GatewayServer {
         dispatchPrecondition(condition: .onQueue(control))
         lookUpNumber += 1
         let hasNames = configuration.origins.contains { origin in
-            origin.servers.contains { if case .name = $0 { true } else { false } }
+            origin.addresses.contains { if case .name = $0 { true } else { false } }
         }
         guard hasNames, !isDraining else { return }
         let number = lookUpNumber
@@ -23,7 +23,7 @@ extension GatewayServer {
     }
 
     private func lookUp(_ number: Int) {
-        let (wanted, resolver) = (configuration.origins.flatMap(\.servers), resolver)
+        let (wanted, resolver) = (configuration.origins.flatMap(\.addresses), resolver)
         naming.async { [self] in
             let findings = resolver.addresses(of: wanted)
             control.async { self.lookedUp(findings, number) }
@@ -39,7 +39,7 @@ extension GatewayServer {
         if !moved.isEmpty {
             let settings = ProxySettings(configuration, servers, devices)
             let origins = configuration.origins.indices.filter { place in
-                configuration.origins[place].servers.contains(where: moved.contains)
+                configuration.origins[place].addresses.contains(where: moved.contains)
             }
             for unit in units { unit.replaceServers(settings, of: Set(origins)) }
         }

@@ -36,7 +36,7 @@ extension OriginSettings {
         _ known: [ServerAddress: [SocketAddress]]
     ) {
         let servers = upstream.servers.flatMap { server in
-            (known[server] ?? []).map { OriginServerSettings(name: server.text, address: $0) }
+            (known[server.address] ?? []).map { OriginServerSettings(server, at: $0) }
         }
         self.init(
             name: upstream.name,
@@ -44,8 +44,28 @@ extension OriginSettings {
             connectTimeout: upstream.connectTimeout.milliseconds,
             firstByteTimeout: upstream.firstByteTimeout.milliseconds
         )
+        balance = Balance(upstream.balancing.balance)
         host = upstream.host.map { Array($0.utf8) }
         keptFields = KeptFields(upstream.keptFields)
+    }
+}
+
+extension OriginServerSettings {
+    fileprivate init(_ server: ServerSettings, at address: SocketAddress) {
+        self.init(name: server.address.text, address: address)
+        weight = server.weight
+        role = server.isBackup ? .backup : .primary
+    }
+}
+
+extension Balance {
+    fileprivate init(_ balance: BalancingSettings.Balance) {
+        switch balance {
+        case .roundRobin: self = .roundRobin
+        case .leastRequests: self = .leastRequests
+        case .hashKey: self = .hash(.key)
+        case .hashAddress: self = .hash(.address)
+        }
     }
 }
 

@@ -34,7 +34,7 @@ struct ServerBook: Sendable {
         _ resolver: Resolver,
         knowing before: [ServerAddress: [SocketAddress]] = [:]
     ) {
-        let servers = configuration.origins.flatMap(\.servers)
+        let servers = configuration.origins.flatMap(\.addresses)
         addresses = before.filter { servers.contains($0.key) }
         _ = take(resolver.addresses(of: servers))
     }
@@ -70,13 +70,13 @@ struct ServerBook: Sendable {
 
     /// The servers without an address, in the configuration's order.
     func unknown(_ configuration: GatewayConfiguration) -> [String] {
-        configuration.origins.flatMap(\.servers).filter { addresses[$0] == nil }.map(\.text)
+        configuration.origins.flatMap(\.addresses).filter { addresses[$0] == nil }.map(\.text)
     }
 
     /// A warning for each server without an address.
     func problems(_ configuration: GatewayConfiguration) -> [Problem] {
         configuration.origins.flatMap { origin in
-            origin.servers.enumerated().compactMap { index, server in
+            origin.addresses.enumerated().compactMap { index, server in
                 guard addresses[server] == nil else { return nil }
                 let keyPath = "origins.\(origin.name).servers[\(index)]"
                 let why =

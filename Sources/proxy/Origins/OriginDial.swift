@@ -15,15 +15,23 @@ package final class OriginDial {
     /// `nil` when the dial has ended.
     private var owner: (any OriginStreamOwner)?
     private let flow: Int
+    private let affinity: UInt64
     private let end: UInt64
     private var tried: [OriginServer] = []
     private var running: [OriginStream] = []
     private var fault = DialFault.refused
 
-    init(_ pool: OriginPool, for owner: any OriginStreamOwner, flow: Int, by end: UInt64) {
+    init(
+        _ pool: OriginPool,
+        for owner: any OriginStreamOwner,
+        flow: Int,
+        affinity: UInt64,
+        by end: UInt64
+    ) {
         self.pool = pool
         self.owner = owner
         self.flow = flow
+        self.affinity = affinity
         self.end = end
     }
 
@@ -76,7 +84,7 @@ package final class OriginDial {
         guard now < last else { return failed(stream, .connectTimedOut) }
         stream.setDeadline(milliseconds: last - now)
         guard running.count < Self.parallelMax,
-            let next = pool.server(after: tried, onlyFit: true)
+            let next = nextServer(onlyFit: true)
         else { return }
         stream.server.health.suspected(until: last)
         tell(tryServers(next))
@@ -107,15 +115,19 @@ package final class OriginDial {
                 note(error, server, begunAt: pool.lane.now)
                 if fault == .outOfDescriptors { break }
             }
-            next = pool.server(after: tried, onlyFit: !running.isEmpty)
+            next = nextServer(onlyFit: !running.isEmpty)
         }
         return running.isEmpty ? .failed : .waiting
+    }
+
+    private func nextServer(onlyFit: Bool) -> OriginServer? {
+        pool.server(after: tried, affinity: affinity, onlyFit: onlyFit)
     }
 
     /// One connect less runs: tries what is left.
     private func goOn() {
         guard owner != nil else { return }
-        tell(tryServers(pool.server(after: tried, onlyFit: !running.isEmpty)))
+        tell(tryServers(nextServer(onlyFit: !running.isEmpty)))
     }
 
     private func tell(_ step: Step) {

@@ -1,19 +1,23 @@
 package import Lanes
 
-/// One origin on one lane: its servers, taken in turn, and connections to them.
+/// One origin on one lane: its servers, the choice among them, and connections to them.
 package final class OriginPool {
     package let settings: OriginSettings
     package let servers: [OriginServer]
     let lane: Lane
     /// The host has the pool for as long as it lives.
     unowned let host: any OriginHost
-    private var next = 0
+    private var balancer: Balancer
+    /// Which servers are asked first.
+    private let roles: [OriginServerSettings.Role]
 
     package init(_ settings: OriginSettings, on lane: Lane, host: any OriginHost) {
         self.settings = settings
         self.lane = lane
         self.host = host
         servers = settings.servers.map(OriginServer.init)
+        balancer = Balancer(settings.balance, count: servers.count)
+        roles = servers.contains { $0.settings.role == .backup } ? [.primary, .backup] : [.primary]
     }
 
     /// What became of the wish for a connection.
@@ -29,15 +33,18 @@ package final class OriginPool {
     /// Gets a connection for a request.
     ///
     /// - flow: whose turns of the lane the connection uses.
+    /// - affinity: what is the same for requests that go to the same server, where the origin's
+    ///   balance goes by a hash.
     /// - reusesIdle: an idle connection will do.
     /// - end: when connects are given up in any case, milliseconds of ``Lane/now``.
     package func connect(
         for owner: any OriginStreamOwner,
         flow: Int,
+        affinity: UInt64 = 0,
         reusesIdle: Bool,
         by end: UInt64 = .max
     ) -> Connecting {
-        guard let server = server(after: [], onlyFit: false) else {
+        guard let server = server(after: [], affinity: affinity, onlyFit: false) else {
             return .failed(.refused, nil)
         }
         if reusesIdle, let idle = server.takeIdle(round: lane.round) {
@@ -45,45 +52,59 @@ package final class OriginPool {
             idle.take(for: owner, flow: flow)
             return .connected(idle)
         }
-        return OriginDial(self, for: owner, flow: flow, by: end).begin(server)
+        return OriginDial(self, for: owner, flow: flow, affinity: affinity, by: end).begin(server)
     }
 
-    /// The server whose turn it is among those that were not tried; one that is passed over only
-    /// when no other is left.
+    /// The server that a request goes to, of those that were not tried: a primary one that is up,
+    /// or else a backup that is; one that is passed over only when no other is left.
     ///
     /// - onlyFit: none that is passed over.
-    func server(after tried: [OriginServer], onlyFit: Bool) -> OriginServer? {
+    func server(after tried: [OriginServer], affinity: UInt64, onlyFit: Bool) -> OriginServer? {
+        // Most origins have one server, and then there is nothing to choose.
+        if servers.count == 1, !onlyFit { return tried.isEmpty ? servers[0] : nil }
         var fallback: OriginServer?
-        for step in 0..<servers.count {
-            let index = (next + step) % servers.count
-            let server = servers[index]
-            if tried.contains(where: { $0 === server }) { continue }
-            guard isFit(server, onlyFit: onlyFit) else {
-                fallback = fallback ?? server
-                continue
+        let now = lane.now
+        for role in roles {
+            if !onlyFit, let due = serverOnTrial(role, tried, now) { return due }
+            let place = balancer.choose(affinity: affinity) { place in
+                let server = servers[place]
+                guard server.settings.role == role, !tried.contains(where: { $0 === server })
+                else { return nil }
+                guard case .fit = server.health.standing(now: now) else {
+                    fallback = fallback ?? server
+                    return nil
+                }
+                return Balancer.Candidate(
+                    weight: server.settings.weight,
+                    load: server.state.active,
+                    seed: server.settings.seed
+                )
             }
-            next = (index + 1) % servers.count
-            return server
+            if let place { return servers[place] }
         }
         return onlyFit ? nil : fallback
     }
 
-    /// Whether a request may go to the server. Where a connect is due as a trial, it is begun, and
-    /// the request does not wait for it.
-    private func isFit(_ server: OriginServer, onlyFit: Bool) -> Bool {
-        switch server.health.standing(now: lane.now) {
-        case .fit: return true
-        case .paused: return false
-        case .trialDue:
-            guard !onlyFit, servers.count > 1 else { return false }
-            switch server.health.beginTrial(now: lane.now) {
-            case .silent: return true
-            case .refused, .connectTimedOut:
-                probe(server)
-                return false
-            case nil: return false
+    /// Begins the trials that are due. A connect is tried without a request, and none waits for it;
+    /// a response needs a request.
+    ///
+    /// - Returns: the server that gets this one.
+    private func serverOnTrial(
+        _ role: OriginServerSettings.Role,
+        _ tried: [OriginServer],
+        _ now: UInt64
+    ) -> OriginServer? {
+        for server in servers where server.settings.role == role {
+            guard case .trialDue = server.health.standing(now: now),
+                !tried.contains(where: { $0 === server })
+            else { continue }
+            switch server.health.beginTrial(now: now) {
+            case .silent: return server
+            case .refused, .connectTimedOut: probe(server)
+            case nil: break
             }
         }
+        return nil
     }
 
     /// Connects to a server without a request: whether it answers again.

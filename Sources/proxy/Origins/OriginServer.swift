@@ -12,7 +12,9 @@ package final class OriginServer {
 
     package init(_ settings: OriginServerSettings) { self.settings = settings }
 
-    package var health: ServerHealth { settings.health }
+    package var state: ServerState { settings.state }
+
+    package var health: ServerHealth { settings.state.health }
 
     /// Takes a connection that has shown no sign of its end.
     ///

@@ -5,11 +5,30 @@ package struct OriginServerSettings: Sendable {
     /// As the configuration writes it; for logs.
     package let name: String
     package let address: SocketAddress
+    /// Its share of the requests, beside those of the other servers; 1 or more.
+    package var weight = 1
+    package var role = Role.primary
     /// Shared by the lanes.
-    package let health = ServerHealth()
+    package let state: ServerState
+    /// Tells servers apart for hashing: the same on all lanes, in all gateways, after a restart.
+    let seed: UInt64
 
-    package init(name: String, address: SocketAddress) {
+    /// When a server gets requests.
+    package enum Role: Sendable {
+        case primary
+        /// Only while no primary server is up.
+        case backup
+    }
+
+    package init(name: String, address: SocketAddress, state: ServerState = ServerState()) {
         self.name = name
         self.address = address
+        self.state = state
+        // FNV-1a. The port stands in the name.
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in Array(name.utf8) + address.octets {
+            hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3
+        }
+        seed = Balancer.mixed(hash)
     }
 }

@@ -1,9 +1,10 @@
 package import HTTPWire
 
-/// One origin: its servers, used in turn.
+/// One origin: its servers, and how they are used.
 package struct OriginSettings: Sendable {
     package let name: String
     package var servers: [OriginServerSettings]
+    package var balance = Balance.roundRobin
     /// What the origin gets as Host instead of what the client sent.
     package var host: [UInt8]?
     /// What it gets of the fields that are deleted by default.

@@ -27,6 +27,10 @@ package final class OriginStream: Connection {
     /// Whether a request before this one used it.
     package var isReused: Bool { wasPooled }
     private var wasPooled = false
+    /// Whether it counts as a request under way.
+    private var isActive = false
+    /// Whether the request that it carries was begun.
+    private var hasRequest = false
 
     // The request; see ``begin(_:asksUpgrade:framing:limits:)``.
     var method = Method.other
@@ -79,6 +83,7 @@ package final class OriginStream: Connection {
             isConnecting: isConnecting,
             on: lane
         )
+        if case .dial = use { becameActive() }
     }
 
     /// Whether it may carry another request: nothing to read, no end announced, as far as is known.
@@ -90,12 +95,14 @@ package final class OriginStream: Connection {
     func take(for owner: any OriginStreamOwner, flow: Int) {
         use = .busy(owner)
         self.flow = flow
+        becameActive()
     }
 
     /// The request it was made for has gone elsewhere.
     func becomeTrial() {
         use = .trial
         flow = 0
+        becameInactive()
     }
 
     /// The request is over. The connection waits for the next one, where it may and can, or ends.
@@ -104,6 +111,7 @@ package final class OriginStream: Connection {
     package func release(isReusable: Bool, idleTime: UInt64, idleMax: Int) {
         guard isReusable, isPersistent, progress == .complete, isFit else { return close() }
         use = .idle
+        becameInactive()
         wasPooled = true
         flow = 0
         setDeadline(milliseconds: idleTime)
@@ -117,7 +125,29 @@ package final class OriginStream: Connection {
     }
 
     /// A request begins.
-    func requestBegan() { begunAt = lane.now }
+    func requestBegan() {
+        begunAt = lane.now
+        hasRequest = true
+    }
+
+    /// Closes it; a request that it carries has ended.
+    override public func close() {
+        becameInactive()
+        super.close()
+    }
+
+    private func becameActive() {
+        guard !isActive else { return }
+        isActive = true
+        server.state.began()
+    }
+
+    private func becameInactive() {
+        guard isActive else { return }
+        isActive = false
+        server.state.ended(hadRequest: hasRequest)
+        hasRequest = false
+    }
 
     /// Whether the server answers a connect again.
     func trialEnded(_ error: SocketError?) {

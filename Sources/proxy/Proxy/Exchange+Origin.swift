@@ -14,6 +14,7 @@ extension Exchange {
         let connecting = pools[originPlace].connect(
             for: self,
             flow: client?.flow ?? 0,
+            affinity: affinity,
             reusesIdle: reusesIdle
         )
         switch connecting {

@@ -1,0 +1,66 @@
+// How an origin's servers are written.
+extension MappingReader {
+    /// The keys of an origin that say how its servers share requests.
+    static let balancingKeys = ["balance"]
+
+    /// `servers`: addresses, or mappings with an address.
+    func servers() -> [Located<ServerSettings>] {
+        let use = "host:port, [v6]:port or unix:/path; each server once"
+        guard let nodes = list("servers", of: use) else { return [] }
+        var seen: Set<ServerAddress> = []
+        var servers: [Located<ServerSettings>] = []
+        for (node, keyPath) in nodes {
+            guard let server = server(node, keyPath, use: use) else { continue }
+            guard seen.insert(server.value.address).inserted else {
+                var found = SourceNode.quoted(server.value.address.text)
+                if case .text = node.content { found = node.found }
+                log.error(node.place, keyPath, found: "\(found) again", use: "it once")
+                continue
+            }
+            servers.append(server)
+        }
+        if let first = servers.first, servers.allSatisfy({ $0.value.isBackup }) {
+            log.error(
+                first.place,
+                path("servers"),
+                found: "backups alone",
+                use: "at least one server that is no backup"
+            )
+        }
+        return servers
+    }
+
+    private func server(
+        _ node: SourceNode,
+        _ keyPath: String,
+        use: String
+    ) -> Located<ServerSettings>? {
+        guard case .mapping = node.content else {
+            return value(of: node, keyPath, use: use) { text in
+                ServerAddress(text: text, allowsPortZero: false).map { ServerSettings(address: $0) }
+            }
+        }
+        let keys = ["address", "weight", "backup"]
+        guard let inner = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
+        inner.require("address", use: "address: 10.0.0.5:8080")
+        let address = inner.value("address", use: use) { text in
+            ServerAddress(text: text, allowsPortZero: false)
+        }
+        guard let address else { return nil }
+        var settings = ServerSettings(address: address.value)
+        if let weight = inner.integer("weight", in: ServerSettings.weights) {
+            settings.weight = weight.value
+        }
+        if let backup = inner.flag("backup") { settings.isBackup = backup.value }
+        return Located(value: settings, place: node.place, keyPath: keyPath)
+    }
+
+    /// What the origin's mapping says of the balance.
+    func balancing() -> BalancingSettings {
+        var settings = BalancingSettings()
+        if let balance = word("balance", BalancingSettings.Balance.self) {
+            settings.balance = balance.value
+        }
+        return settings
+    }
+}
