@@ -236,6 +236,19 @@ import Testing
             "listen: [{ address: \"1.1.1.1:80\" }, { address: \"[::]:80\" }]",
             "p.yaml:1: listen[1].address: found [::]:80, which includes 1.1.1.1:80 at p.yaml:1"
         ),
+        .line(
+            1,
+            "listen: [{ address: \"1.1.1.1:80\", proxy_protocol: true }]",
+            """
+            p.yaml:1: listen[0].proxy_protocol: found it without trusted_proxies, so that nobody \
+            may connect; use trusted_proxies with the addresses of the proxies
+            """
+        ),
+        .line(
+            1,
+            "listen: [{ address: \"1.1.1.1:80\", proxy_protocol: v2 }]",
+            "p.yaml:1: listen[0].proxy_protocol: found \"v2\"; use true | false"
+        ),
         .more(
             "admin: { address: \"127.0.0.1:8080\" }",
             "p.yaml:6: admin.address: found 127.0.0.1:8080, which is already at p.yaml:1"

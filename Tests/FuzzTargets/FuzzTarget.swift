@@ -8,6 +8,7 @@
 package enum FuzzTarget: String, CaseIterable, Sendable {
     // What arrives on connections.
     case requests, responses, chunks, targets, addresses
+    case proxyHeaders = "proxy-headers"
     // Objects that devices made.
     case cbor, attestation, assertion, receipt, certificate
     // Texts in header fields and contents.
@@ -23,6 +24,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .chunks: Self.chunks(octets)
         case .targets: Self.targets(octets)
         case .addresses: Self.addresses(octets)
+        case .proxyHeaders: Self.proxyHeaders(octets)
         case .cbor: Self.cbor(octets)
         case .attestation: Self.attestation(octets)
         case .assertion: Self.assertion(octets)

@@ -6,6 +6,8 @@ package enum Counter: Int, CaseIterable, Sendable {
     case acceptPauses
     case lanePolls
     case tlsFailures
+    case proxyStrangers
+    case proxyHeadersRefused
     case requests
     case malformedRequests
     case clientTimeouts
@@ -52,6 +54,8 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .acceptPauses: "accept_pauses_total"
         case .lanePolls: "lane_polls_total"
         case .tlsFailures: "tls_failures_total"
+        case .proxyStrangers: "proxy_protocol_strangers_total"
+        case .proxyHeadersRefused: "proxy_protocol_failures_total"
         case .requests: "requests_total"
         case .malformedRequests: "malformed_requests_total"
         case .clientTimeouts: "client_timeouts_total"
@@ -100,6 +104,8 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .acceptPauses: "Times accepting paused for want of descriptors or memory."
         case .lanePolls: "Times a lane asked the system which sockets are ready."
         case .tlsFailures: "TLS connections that failed in the handshake or by a bad record."
+        case .proxyStrangers: "Connections closed since their peer may send no PROXY header."
+        case .proxyHeadersRefused: "Connections closed for want of a whole PROXY header."
         case .requests: "Requests whose head was complete."
         case .malformedRequests: "Requests refused as malformed."
         case .clientTimeouts: "Clients that were too slow."

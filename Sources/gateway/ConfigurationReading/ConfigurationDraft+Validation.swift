@@ -159,7 +159,11 @@ extension ConfigurationDraft {
             let tls = draft.tls.flatMap {
                 $0.validated(folder: folder, files: files, log: reader.log)
             }
-            return ListenSettings(address: address.value, tls: tls)
+            return ListenSettings(
+                address: address.value,
+                tls: tls,
+                preface: preface(draft.proxyProtocol)
+            )
         }
         if let admin {
             claim(admin)
@@ -174,6 +178,19 @@ extension ConfigurationDraft {
             }
         }
         return settings
+    }
+
+    private func preface(_ draft: Located<Bool>?) -> ListenSettings.Preface {
+        guard let draft, draft.value else { return .none }
+        if trustedProxies.isEmpty {
+            reader.log.error(
+                draft.place,
+                draft.keyPath,
+                found: "it without trusted_proxies, so that nobody may connect",
+                use: "trusted_proxies with the addresses of the proxies that send the header"
+            )
+        }
+        return .proxyHeader
     }
 
     /// Why two addresses can't both be listened on; `nil` when they can.

@@ -15,6 +15,7 @@ struct ConfigurationDraft {
         let reader: MappingReader
         let address: Located<ServerAddress>?
         let tls: TLSDraft?
+        let proxyProtocol: Located<Bool>?
     }
 
     struct OriginDraft {
@@ -111,13 +112,19 @@ struct ConfigurationDraft {
     private static func listeners(_ reader: MappingReader) -> [ListenDraft] {
         let nodes = reader.list("listen", of: "listeners: - address: 0.0.0.0:8443") ?? []
         return nodes.compactMap { node, keyPath in
-            let inner = MappingReader(node, keyPath, keys: ["address", "tls"], log: reader.log)
+            let keys = ["address", "tls", "proxy_protocol"]
+            let inner = MappingReader(node, keyPath, keys: keys, log: reader.log)
             guard let inner else { return nil }
             inner.require("address", use: "address: 0.0.0.0:8443, [::]:8443 or unix:/path")
             let tls = inner.node("tls").flatMap {
                 TLSDraft($0, inner.path("tls"), log: reader.log)
             }
-            return ListenDraft(reader: inner, address: inner.listenAddress(), tls: tls)
+            return ListenDraft(
+                reader: inner,
+                address: inner.listenAddress(),
+                tls: tls,
+                proxyProtocol: inner.flag("proxy_protocol")
+            )
         }
     }
 

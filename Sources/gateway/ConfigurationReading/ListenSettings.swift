@@ -1,9 +1,19 @@
 /// One address on which clients are accepted.
 package struct ListenSettings: Hashable, Sendable {
+    /// What connections begin with.
+    package enum Preface: Hashable, Sendable {
+        /// The client's first byte.
+        case none
+        /// A header of the PROXY protocol, version 1 or 2, by a peer of `trusted_proxies`.
+        case proxyHeader
+    }
+
     /// An IP address and port (0: the system chooses), or a Unix socket.
     package let address: ServerAddress
     /// `nil` for plain HTTP.
     package var tls: TLS?
+    /// `proxy_protocol: true` is a PROXY header. Default none.
+    package var preface = Preface.none
 }
 
 /// How many lanes serve connections.

@@ -5,6 +5,7 @@ import KeyCatalog
 import KeyStore
 import Lanes
 import Logging
+import Proxy
 import SQLiteKeyStore
 
 // What the operator is told of faults that last: once when they begin, once when they are over.
@@ -66,6 +67,19 @@ extension GatewayServer {
             )
         case .ended: log.notice("all listeners accept connections again")
         }
+    }
+
+    /// Connections did not begin with a PROXY header that counts.
+    func proxiedFailed(_ fault: ProxiedFault) {
+        dispatchPrecondition(condition: .onQueue(control))
+        let others = fault.count > 1 ? " (\(fault.count) in all since the last message)" : ""
+        log.warning(
+            """
+            a connection from \(fault.peerText) to a listener with proxy_protocol was closed, \
+            \(fault.what)\(others); next: add the proxy to trusted_proxies and have it send the \
+            header, or keep others away from the port
+            """
+        )
     }
 
     /// Lines of the access log are dropped, or were.

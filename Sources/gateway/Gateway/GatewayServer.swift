@@ -160,7 +160,11 @@ package final class GatewayServer: @unchecked Sendable {
         let preparation = try Preparation.complete(configuration, tickets: tickets, file: file)
         resolver = Resolver(lookUp: surroundings.lookUp)
         lookUpPace = surroundings.lookUpPace
-        sockets = try Self.bind(configuration, preparation.certificates, lanes: count)
+        sockets = try ListenerSet.clients(
+            configuration,
+            preparation.certificates.listeners,
+            lanes: count
+        )
         addresses = sockets.map(\.text)
         let adminSockets = try configuration.admin.map { address throws(GatewayError) in
             try ListenerSet(address, tls: nil, lanes: 1)
@@ -206,18 +210,6 @@ package final class GatewayServer: @unchecked Sendable {
         }
         adminAddress = adminSockets?.text
         for set in bound { try set.listen() }
-    }
-
-    private static func bind(
-        _ configuration: GatewayConfiguration,
-        _ certificates: LoadedCertificates,
-        lanes: Int
-    ) throws(GatewayError) -> [ListenerSet] {
-        try zip(configuration.listeners, certificates.listeners).map {
-            listener,
-            certificate throws(GatewayError) in
-            try ListenerSet(listener.address, tls: certificate, lanes: lanes)
-        }
     }
 
     private static func ignoreSignals(_ surroundings: Surroundings) {
@@ -275,8 +267,10 @@ package final class GatewayServer: @unchecked Sendable {
         }
         for (index, unit) in units.enumerated() {
             keys.committer.register(unit)
-            unit.start(sockets.map { ($0.descriptors[index], $0.tls) }) { [self] error in
+            unit.start(sockets.map { $0.socket(ofLane: index) }) { [self] error in
                 control.async { self.acceptChanged(error) }
+            } proxiedFailed: { [self] fault in
+                control.async { self.proxiedFailed(fault) }
             }
         }
         startAdmin()
@@ -311,7 +305,7 @@ package final class GatewayServer: @unchecked Sendable {
         let unit = LaneUnit(lane, proxy)
         adminUnit = unit
         // Operators come in also when clients have taken all descriptors that are theirs.
-        unit.start(socket.descriptors.map { ($0, nil) }, descriptorsMax: .max) { _ in }
+        unit.start([socket.socket(ofLane: 0)], descriptorsMax: .max) { _ in }
     }
 
     private func announce() {

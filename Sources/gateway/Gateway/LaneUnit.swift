@@ -1,3 +1,4 @@
+import ConfigurationReading
 import Dispatch
 import KeyStore
 import Lanes
@@ -29,23 +30,38 @@ final class LaneUnit: Sendable {
         bound = LaneBound(Residents(proxy), on: lane)
     }
 
+    /// A listening socket of the lane.
+    struct Socket: Sendable {
+        let descriptor: Int32
+        let tls: TLSContext?
+        /// What its connections begin with.
+        var preface = ListenSettings.Preface.none
+    }
+
     /// Begins to serve and to accept. `shortageChanged` is told on the lane when a listener begins
     /// to pause for want of descriptors, with why, and, `nil`, when it has taken all who waited.
     func start(
-        _ sockets: [(descriptor: Int32, tls: TLSContext?)],
+        _ sockets: [Socket],
         descriptorsMax: Int32 = DescriptorLimit.forClients,
-        shortageChanged: @escaping @Sendable (SocketError?) -> Void
+        shortageChanged: @escaping @Sendable (SocketError?) -> Void,
+        proxiedFailed: @escaping @Sendable (ProxiedFault) -> Void = { _ in }
     ) {
         lane.start()
         let (lane, bound) = (lane, bound)
         lane.perform {
             let residents = bound.value
             residents.certificates = sockets.map(\.tls)
+            residents.proxy.proxiedFailed = proxiedFailed
             for (index, socket) in sockets.enumerated() {
                 let listener = Listener(descriptor: socket.descriptor, on: lane)
                 listener.descriptorsMax = descriptorsMax
                 listener.accepted = { [unowned residents] descriptor, peer in
-                    residents.proxy.accept(descriptor, peer, tls: residents.certificates[index])
+                    let tls = residents.certificates[index]
+                    switch socket.preface {
+                    case .none: residents.proxy.accept(descriptor, peer, tls: tls)
+                    case .proxyHeader:
+                        residents.proxy.acceptProxied(descriptor, peer, tls: tls)
+                    }
                 }
                 listener.paused = { [unowned residents] _ in
                     residents.proxy.acceptPaused()

@@ -10,6 +10,7 @@ import TLSSession
 struct ListenerSet {
     let address: ServerAddress
     let tls: TLSContext?
+    let preface: ListenSettings.Preface
     /// One descriptor a lane, in the lanes' order.
     let descriptors: [Int32]
     /// What is listened on; port 0 has become a port.
@@ -21,10 +22,12 @@ struct ListenerSet {
     init(
         _ server: ServerAddress,
         tls: TLSContext?,
+        preface: ListenSettings.Preface = .none,
         lanes: Int
     ) throws(GatewayError) {
         self.address = server
         self.tls = tls
+        self.preface = preface
         guard let address = server.socketAddress else {
             preconditionFailure("ListenerSet: the configuration takes no name to listen on")
         }
@@ -42,6 +45,23 @@ struct ListenerSet {
         }
     }
 
+    /// Those of clients, in the order of the configuration.
+    static func clients(
+        _ configuration: GatewayConfiguration,
+        _ certificates: [TLSContext?],
+        lanes: Int
+    ) throws(GatewayError) -> [ListenerSet] {
+        let listeners = zip(configuration.listeners, certificates)
+        return try listeners.map { listener, certificate throws(GatewayError) in
+            try ListenerSet(
+                listener.address,
+                tls: certificate,
+                preface: listener.preface,
+                lanes: lanes
+            )
+        }
+    }
+
     /// Lets clients connect.
     func listen() throws(GatewayError) {
         do throws(SocketError) {
@@ -49,6 +69,11 @@ struct ListenerSet {
         } catch {
             throw ListenerSet.refusal(address, error)
         }
+    }
+
+    /// The one of a lane.
+    func socket(ofLane index: Int) -> LaneUnit.Socket {
+        LaneUnit.Socket(descriptor: descriptors[index], tls: tls, preface: preface)
     }
 
     /// Makes a Unix socket's file the user's, so that it can be reached and removed as that user.

@@ -63,6 +63,16 @@ open class Endpoint {
         lane.file(self, at: tick)
     }
 
+    /// Forgets the endpoint and gives its descriptor away, open, to be registered anew. Late events
+    /// are dropped by generation.
+    package final func detach() -> Int32 {
+        let detached = descriptor
+        lane.forget(self)
+        openDescriptor = -1
+        deadlineTick = nil
+        return detached
+    }
+
     /// Closes the descriptor and forgets the endpoint. Late events are dropped by generation.
     open func close() {
         guard descriptor >= 0 else { return }

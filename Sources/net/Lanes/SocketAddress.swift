@@ -38,6 +38,28 @@ package struct SocketAddress: Sendable {
         }
     }
 
+    /// An IPv4 address, its first number in the highest byte.
+    package init(v4 address: UInt32, port: UInt16) {
+        var four = sockaddr_in()
+        four.sin_family = sa_family_t(AF_INET)
+        four.sin_port = port.bigEndian
+        four.sin_addr.s_addr = address.bigEndian
+        store(four)
+    }
+
+    /// An IPv6 address, its first group in the highest bits.
+    package init(v6 high: UInt64, _ low: UInt64, port: UInt16) {
+        var six = sockaddr_in6()
+        six.sin6_family = sa_family_t(AF_INET6)
+        six.sin6_port = port.bigEndian
+        withUnsafeMutableBytes(of: &six.sin6_addr) {
+            // in6_addr is 16 bytes.
+            $0.storeBytes(of: high.bigEndian, as: UInt64.self)
+            $0.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
+        }
+        store(six)
+    }
+
     /// The addresses of a name, by the system's resolver. Blocks; for the start only.
     package static func resolve(_ name: String, port: UInt16) -> [SocketAddress] {
         if let address = SocketAddress(ip: name, port: port) { return [address] }

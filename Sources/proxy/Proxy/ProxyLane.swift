@@ -48,6 +48,10 @@ package final class ProxyLane {
     package var isDraining: Bool { hasBegunToEnd }
     private var hasBegunToEnd = false
     private var emptied: (() -> Void)?
+    /// Connections whose PROXY header is still to come.
+    var proxied = ProxiedSet()
+    /// Told, not too often, of connections without a PROXY header that counts.
+    package var proxiedFailed: ((ProxiedFault) -> Void)?
     private var clients: [ObjectIdentifier: HTTP1Connection] = [:]
     private var dateSecond: Int64 = -1
     private var dateOctets: [UInt8] = []
@@ -121,7 +125,7 @@ package final class ProxyLane {
     package func accept(_ descriptor: Int32, _ peer: SocketAddress, tls: TLSContext?) {
         lane.preconditionOnQueue()
         tally.add(.connectionsAccepted)
-        guard clientCount < settings.limits.connectionsMax else {
+        guard connectionCount < settings.limits.connectionsMax else {
             tally.add(.connectionsRefused)
             return Connection.discard(descriptor)
         }
@@ -166,13 +170,16 @@ package final class ProxyLane {
         client.begin()
     }
 
+    /// Connections of clients, and those that are about to be.
+    var connectionCount: Int { clientCount + proxied.connections.count }
+
     /// The listener has stopped accepting for a while.
     package func acceptPaused() { tally.add(.acceptPauses) }
 
     /// A copy of what was counted, how many client connections are open, and how many connections
     /// to origins wait for a request.
     package var counted: (clients: Int, pooled: Int, tally: Tally) {
-        (clientCount, pools.reduce(0) { $1.servers.reduce($0) { $0 + $1.idleCount } }, tally)
+        (connectionCount, pools.reduce(0) { $1.servers.reduce($0) { $0 + $1.idleCount } }, tally)
     }
 
     /// The peer's address, where it is the client's. Behind a trusted proxy the address that counts
@@ -189,7 +196,7 @@ package final class ProxyLane {
     /// connection has turns of its own.
     func flow(of address: IPAddress) -> Int { Self.flow(addresses.hash(of: address)) }
 
-    private static func flow(_ hash: UInt64) -> Int { 1 + Int(hash % UInt64(Lane.flowCount - 1)) }
+    static func flow(_ hash: UInt64) -> Int { 1 + Int(hash % UInt64(Lane.flowCount - 1)) }
 
     /// Holds a client's address.
     func hold(_ address: IPAddress, max: Int?) -> AddressTable.Holding {
@@ -211,6 +218,7 @@ package final class ProxyLane {
         hasBegunToEnd = true
         for pool in pools { pool.closeIdle() }
         for client in Array(clients.values) { client.drain() }
+        drainProxied()
     }
 
     /// Calls once, at the end of a turn after which no client is left. No more are accepted.
@@ -219,6 +227,7 @@ package final class ProxyLane {
     /// Ends what has not ended by itself.
     package func abort() {
         for client in Array(clients.values) { client.abort() }
+        abortProxied()
     }
 
     // MARK: Scratch
@@ -272,7 +281,7 @@ package final class ProxyLane {
             tally.add(.lanePolls, UInt64(lane.turnPolls))
             tally.add(.laneTurnEvents, size: lane.turnEvents)
         }
-        if clientCount == 0, let emptied { end(emptied) }
+        if connectionCount == 0, let emptied { end(emptied) }
     }
 
     /// No client is left, and the last lines of the log are out.

@@ -2,6 +2,13 @@ import HTTPWire
 import Lanes
 
 extension SocketAddress {
+    init(_ address: IPAddress, port: UInt16) {
+        switch address {
+        case .v4(let address): self.init(v4: address, port: port)
+        case .v6(let high, let low): self.init(v6: high, low, port: port)
+        }
+    }
+
     /// The IP address; of a Unix socket's peer the loopback address, since it is on this host.
     var ipAddress: IPAddress {
         let octets = octets

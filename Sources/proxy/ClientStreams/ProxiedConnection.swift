@@ -1,0 +1,81 @@
+package import HTTPWire
+package import Lanes
+
+/// A proxy's connection until its PROXY header has been read. What comes behind the header is the
+/// client's, TLS included, so the bytes stay in the kernel until the header is whole; then the
+/// socket goes on as a client's connection.
+package final class ProxiedConnection: Connection {
+    /// How it ended.
+    package enum Outcome {
+        /// The header is read away; this is the socket.
+        case named(Int32, ProxyHeader.Source)
+        /// It was closed.
+        case failed(Fault)
+    }
+
+    /// Why there is no client.
+    package enum Fault: Equatable, Sendable {
+        case malformed(MalformedProxyHeader)
+        /// The header was not whole in time.
+        case late
+        /// The peer has ended its direction before that.
+        case gone
+        /// The same without a byte, as probes of balancers do; or the gateway has closed it.
+        case unused
+    }
+
+    private var ended: ((ProxiedConnection, Outcome) -> Void)?
+
+    /// `ended` is called once.
+    package init(
+        _ descriptor: Int32,
+        _ peer: SocketAddress,
+        on lane: Lane,
+        ended: @escaping (ProxiedConnection, Outcome) -> Void
+    ) {
+        self.ended = ended
+        super.init(descriptor: descriptor, peer: peer, isConnecting: false, on: lane)
+    }
+
+    /// There may be something to read.
+    override public func inputReady() {
+        switch peek(ProxyHeader.byteCountMax) {
+        case .octets(let bytes): read(bytes.span)
+        case .wouldBlock: break
+        case .ended, .failed: end(.unused)
+        }
+    }
+
+    private func read(_ bytes: Span<UInt8>) {
+        do throws(MalformedProxyHeader) {
+            switch try ProxyHeader.read(bytes) {
+            // No further byte is announced behind the peer's end.
+            case .needMore: if isEnding { end(.gone) }
+            case .complete(let byteCount, let source):
+                skip(byteCount)
+                let ended = take()
+                ended?(self, .named(detach(), source))
+            }
+        } catch {
+            end(.malformed(error))
+        }
+    }
+
+    /// The peer is gone in both directions, and nobody has read that.
+    override public func brokeWhileUnread() { end(.unused) }
+
+    /// The header did not come in time.
+    override public func deadlinePassed() { end(.late) }
+
+    /// Closes it.
+    package func end(_ fault: Fault) {
+        guard let ended = take() else { return }
+        close()
+        ended(self, .failed(fault))
+    }
+
+    private func take() -> ((ProxiedConnection, Outcome) -> Void)? {
+        defer { ended = nil }
+        return ended
+    }
+}

@@ -1,0 +1,74 @@
+import ClientStreams
+import HTTPWire
+package import Lanes
+package import TLSSession
+import Telemetry
+
+// Listeners whose connections begin with a PROXY header.
+//
+// There is one authority for who a client is: `trusted_proxies`. A peer outside it may not send a
+// header, or any stranger could take any address. Behind the header the connection is that of the
+// address it names, as if the client had connected itself: limits count it, and its Forwarded and
+// X-Forwarded-For are believed only where that address, too, is one of `trusted_proxies`.
+extension ProxyLane {
+    /// A connection was accepted that must begin with a PROXY header.
+    package func acceptProxied(_ descriptor: Int32, _ peer: SocketAddress, tls: TLSContext?) {
+        lane.preconditionOnQueue()
+        guard settings.isTrusted(peer.ipAddress) else {
+            tally.add(.proxyStrangers)
+            tell(.stranger, peer)
+            return Connection.discard(descriptor)
+        }
+        guard connectionCount < settings.limits.connectionsMax else {
+            tally.add(.connectionsRefused)
+            return Connection.discard(descriptor)
+        }
+        let connection = ProxiedConnection(descriptor, peer, on: lane) { [unowned self] in
+            headerEnded($0, $1, tls)
+        }
+        connection.flow = Self.flow(UInt64(descriptor))
+        do throws(SocketError) {
+            try lane.register(connection)
+        } catch {
+            tally.add(.connectionsRefused)
+            return Connection.discard(descriptor)
+        }
+        proxied.add(connection)
+        let limits = settings.clientLimits
+        let time = isDraining ? limits.drainIdleTime : limits.handshakeTime
+        connection.setDeadline(milliseconds: time)
+    }
+
+    private func headerEnded(
+        _ connection: ProxiedConnection,
+        _ outcome: ProxiedConnection.Outcome,
+        _ tls: TLSContext?
+    ) {
+        proxied.remove(connection)
+        switch outcome {
+        case .named(let descriptor, .unnamed): accept(descriptor, connection.peer, tls: tls)
+        case .named(let descriptor, .client(let address, let port)):
+            accept(descriptor, SocketAddress(address, port: port), tls: tls)
+        case .failed(.unused): break
+        case .failed(let fault):
+            tally.add(.proxyHeadersRefused)
+            tell(.header(fault), connection.peer)
+        }
+    }
+
+    private func tell(_ reason: ProxiedFault.Reason, _ peer: SocketAddress) {
+        guard let count = proxied.count(now: MonotonicClock.nanoseconds) else { return }
+        proxiedFailed?(ProxiedFault(reason, peer, count: count))
+    }
+
+    /// The gateway ends: a header that is on its way is awaited a little longer.
+    func drainProxied() {
+        for connection in proxied.connections.values {
+            connection.setDeadline(milliseconds: settings.clientLimits.drainIdleTime)
+        }
+    }
+
+    func abortProxied() {
+        for connection in Array(proxied.connections.values) { connection.end(.unused) }
+    }
+}
