@@ -39,8 +39,8 @@ struct Manifest {
 extension Manifest {
     private struct Reader {
         let source: SwiftSource
-        /// What the constants above the target list stand for: `let grdb: Target.Dependency = …`
-        /// and `let verdict: [Target.Dependency] = …`.
+        /// What the constants above the target list stand for: `let crypto: Target.Dependency = …`,
+        /// `let verdict: [Target.Dependency] = …` and `let grdb = product("GRDB", of: "…")`.
         private var constants: [String: [String]] = [:]
 
         init(source: SwiftSource) {
@@ -50,8 +50,9 @@ extension Manifest {
         mutating func readConstant(at index: Int) {
             let isOne = source.reads(index + 2, ":", "Target", ".", "Dependency", "=")
             let isList = source.reads(index + 2, ":", "[", "Target", ".", "Dependency", "]", "=")
-            guard source.reads(index, "let"), isOne || isList else { return }
-            let start = index + (isOne ? 7 : 9)
+            let isProduct = source.reads(index + 2, "=", "product", "(")
+            guard source.reads(index, "let"), isOne || isList || isProduct else { return }
+            let start = index + (isOne ? 7 : isList ? 9 : 4)
             constants[source.token(index, 1).text] = names(from: start)
         }
 
@@ -105,8 +106,9 @@ extension Manifest {
                     if depth < 0 { return names }
                 case (.punctuation, ",") where depth == 0: return names
                 case (.word, "let"), (.word, "extension"): return names
-                // `.product(name: …, package: …)`: the package's name is no module.
-                case (.word, "package"): place += 2
+                // `.product(name: …, package: …)`, `product(…, of: …)`: the package's name is no
+                // module.
+                case (.word, "package"), (.word, "of"): place += 2
                 case (.word, let text): names += constants[text] ?? []
                 default: break
                 }
