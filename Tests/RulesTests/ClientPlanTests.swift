@@ -16,8 +16,10 @@ import Testing
             let paths: [String]?
             let sign: [String]
             let form: String?
+            let device: Bool?
         }
         let rules: [Entry]
+        let unmatched: Entry?
     }
 
     private static func rule(
@@ -185,6 +187,18 @@ import Testing
 
     // MARK: The document
 
+    @Test func `a plan says which rules ask for a device token`() throws {
+        let rules = [Mode.enforce, .observe, .off].enumerated().map { index, mode in
+            Self.rule(index, RouteMatch(methods: ["M\(index)"]), mode) {
+                $0.device = DeviceRule(refused: [.neverSet])
+            }
+        }
+        let plan = ClientPlan(try Self.set(rules, .observe), endpoints: "/e")
+        let read = try JSONDecoder().decode(Plan.self, from: Data(plan.json))
+        #expect(read.rules.map(\.device) == [true, true, nil])
+        #expect(read.unmatched.map(\.device) == .some(nil))
+    }
+
     @Test func `a plan says what is signed and nothing of policy`() throws {
         let host = try #require(HostPattern(text: "api.example.com"))
         let pointer = try #require(JSONPointer("/auth/a~1b"))
@@ -256,6 +270,17 @@ import Testing
 
 /// What a 401 and an origin's response tell of a rule.
 @Suite struct ClientNoticeTests {
+    private static func rule(_ demands: Rule.Demands) -> Rule {
+        Rule(
+            id: "a",
+            index: 0,
+            match: .all,
+            origin: OriginIndex(0),
+            mode: .enforce,
+            demands: demands
+        )
+    }
+
     @Test(arguments: [
         (SigningForm.lines(.all, headers: []), #"sign="method target body challenge""#, ""),
         (.lines([.challenge], headers: []), #"sign="challenge""#, ""),
@@ -265,18 +290,21 @@ import Testing
     func `it is a list of parameters`(form: SigningForm, sign: String, headers: String) {
         var demands = Rule.Demands(salt: "a")
         demands.signing = form
-        let rule = Rule(
-            id: "a",
-            index: 0,
-            match: .all,
-            origin: OriginIndex(0),
-            mode: .enforce,
-            demands: demands
-        )
+        let rule = Self.rule(demands)
         let parts = [sign, headers].filter { !$0.isEmpty }
         #expect(rule.notice.challengeParameters == parts.joined(separator: ", "))
         #expect(rule.notice.enrol == "enrol;" + parts.joined(separator: ";"))
         #expect(rule.notice.signAgain == "sign-again;" + parts.joined(separator: ";"))
+    }
+
+    @Test func `a client is told that a rule asks for a device token`() {
+        var demands = Rule.Demands(salt: "a")
+        demands.signing = .lines([.target], headers: [])
+        demands.device = DeviceRule(refused: [.neverSet])
+        let notice = Self.rule(demands).notice
+        #expect(notice.challengeParameters == #"sign="target", device="token""#)
+        #expect(notice.enrol == #"enrol;sign="target";device="token""#)
+        #expect(notice.signAgain == #"sign-again;sign="target";device="token""#)
     }
 
     @Test func `a client is told how many requests of a key may overtake each other`() {

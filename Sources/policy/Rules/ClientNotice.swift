@@ -5,7 +5,8 @@ import RequestBinding
 /// A value is a list of words separated by spaces: tokens, which a quoted string (RFC 9110 §5.6.4)
 /// and a string of structured fields (RFC 8941 §3.3.3) hold without escapes. The width of the
 /// counter's window is a number: an integer in structured fields. Without it, the counter is strict
-/// and a client has to send one request at a time.
+/// and a client has to send one request at a time. `device="token"` asks for a new device token
+/// with each request.
 package struct ClientNotice: Sendable {
     /// The parameters of a 401's challenge:
     /// `sign="method target", headers="idempotency-key", counter="64"`.
@@ -23,6 +24,7 @@ package struct ClientNotice: Sendable {
             parameters.append(("headers", headers))
         }
         if demands.accept.takesSessions { parameters.append(("accept", demands.accept.names)) }
+        if demands.device != nil { parameters.append(("device", ["token"])) }
         let texts = parameters.map { name, words in
             "\(name)=\"\(words.joined(separator: " "))\""
         }

@@ -81,6 +81,7 @@ package struct ClientPlan: Sendable {
         case .window(let width): entry.member("counter", width)
         }
         write("accept", rule.accept.names, to: &entry)
+        if rule.device != nil { entry.member("device", true) }
         write(rule.fields, to: &entry)
     }
 

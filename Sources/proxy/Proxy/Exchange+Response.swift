@@ -140,7 +140,9 @@ extension ClientNotice {
     /// The key that is to be enrolled anew is named: the client's own cache may answer a later
     /// request, of another key, with the same field.
     fileprivate func nextStep(after refusal: Refusal, of keyID: KeyID?) -> String? {
-        switch LocalOutcome.refused(refusal).row.nextStep {
+        // A client that has not sent a token learns here that the rule asks for one.
+        if refusal == .deviceTokenMissing { return signAgain }
+        return switch LocalOutcome.refused(refusal).row.nextStep {
         case .enrol: enrol + (keyID.map { ";key=\"\($0.base64)\"" } ?? "")
         case .signAgain: signAgain
         case .fixClient, .none, .retryLater, .unsaid: nil
