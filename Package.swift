@@ -359,7 +359,7 @@ let package = Package(
         .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
         .tests("LoadGenerator", uses: policy + load),
         .tests("PortcullisClientTesting", uses: object + ["PortcullisClient"]),
-        .scenarios("ClientScenarios", uses: app + commands + ["ClientKit", "LoopbackKit"]),
+        .scenarios("ClientScenarios", uses: demo + ["AppleServices", "ClientKit", "LoopbackKit"]),
         .scenarios(
             "HTTPScenarios",
             uses: policy + commands + wires

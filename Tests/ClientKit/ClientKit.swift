@@ -2,6 +2,7 @@
 // does, and a clock that tests move.
 //
 //   ScriptedAttestationService   counts keys made, attestations requested and assertions
+//   ScriptedDeviceTokenService   counts the tokens that it makes
 //   ScriptedTransport            fails, loses answers, and writes down what passes
 //   ScriptedStore                fails, and says wrong things about what it did
 //   ShiftedClock                 the time of day, moved forward at will

@@ -56,6 +56,22 @@ import Testing
         #expect(lesson.form == form)
     }
 
+    @Test(arguments: [
+        ("\"token\"", true), ("token", true), ("\"a token\"", true), ("\"a\"", false),
+    ])
+    func `a route says that it wants a device token`(value: String, isWanted: Bool) throws {
+        let text = "AppAttest error=\"x\", sign=\"method\", device=\(value)"
+        let lesson = try #require(AuthenticateField(text)?.lesson)
+        #expect(lesson.needsDeviceToken == isWanted)
+        let next = try #require(
+            NextField("enrol;sign=\"method\";device=\(value);counter=8")?.lesson
+        )
+        #expect(next.needsDeviceToken == isWanted)
+        // What is said counts, whatever the plan says.
+        let known = SigningRequirement(needsDeviceToken: !isWanted)
+        #expect(lesson.requirement(over: known)?.needsDeviceToken == isWanted)
+    }
+
     @Test func `a part that nobody knows teaches nothing`() {
         #expect(lesson("method weather") == nil)
         #expect(RouteLesson(sign: nil, headers: "a", accept: nil, counter: nil) == nil)

@@ -17,7 +17,7 @@ import Testing
           {"name":"chat","hosts":["*"],"methods":["GET","POST"],"paths":["/chat"],
            "sign":["method","target","body"],"form":"lines","headers":[],"challenge":"none",
            "digest":"streamed","counter":64,"accept":["assertion","session","passkey"],
-           "fields":{"key_id":"X-Key"}},
+           "device":true,"fields":{"key_id":"X-Key"}},
           {"name":"raw","hosts":["*"],"methods":["POST"],"paths":["/raw"],"sign":["content"],
            "form":"content","headers":[],"challenge":"required","challenge_pointer":"/c",
            "digest":"held","counter":64,"accept":["assertion"]}],
@@ -81,6 +81,7 @@ import Testing
                         needsContentDigest: true,
                         counter: .window(64),
                         accepts: [.assertion, .session],
+                        needsDeviceToken: true,
                         fields: ProofFields(keyID: "X-Key")
                     )
                 )

@@ -16,6 +16,7 @@ import Testing
         session: PortcullisSession, configuration: inout PortcullisConfiguration,
         request: URLRequest, signed: SignedRequest, answer: HTTPURLResponse,
         background: URLSession, endpoints: URL, planFile: URL, authorityFile: URL,
+        authority: TestAuthority, gateway: URL,
         folder: URL, file: URL, seed: [UInt8], content: [UInt8], sha256OfTheContent: [UInt8],
         hashOfTheChallenge: [UInt8], challenge: String, now: UnixTime
         """

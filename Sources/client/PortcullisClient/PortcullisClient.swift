@@ -3,7 +3,8 @@
 //
 // ``PortcullisSession`` is what an app uses. Its parts, each in a folder:
 //
-//   Service    who makes keys and signs: Apple's service on a device, software elsewhere
+//   Service    what makes keys, signs, and makes device tokens: Apple's services on a device,
+//              software elsewhere
 //   Store      where the record about the key is kept
 //   Enrolment  from no key to an enrolled one, a pure machine and the actor that drives it
 //   Plan       what a route asks to be signed: shipped with the app, or learned from answers

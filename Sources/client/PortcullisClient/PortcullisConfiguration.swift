@@ -17,6 +17,9 @@ public struct PortcullisConfiguration: Sendable {
     /// of an account. They are bound to the key when it is attested.
     /// With another number of bytes no key is enrolled: ``EnrolmentHold/Cause/contextUnfit``.
     public var context: Data?
+    /// What makes device tokens, for routes whose rule has `device`: `DeviceCheckService` on
+    /// Apple's systems, nobody elsewhere.
+    public var deviceTokens: (any DeviceTokenService)? = Self.systemDeviceTokens
     /// Whether sessions are opened for routes that accept them. Over plain HTTP none is, unless the
     /// gateway is on this machine: a session has a secret.
     public var usesSessions = true
@@ -33,6 +36,14 @@ public struct PortcullisConfiguration: Sendable {
     /// A configuration with defaults for a gateway: `https://api.example.com`. Its endpoints are
     /// below `/.well-known/app-attest`.
     public init(gateway: URL) { self.init(endpoints: gateway.appending(path: Self.usual)) }
+
+    private static var systemDeviceTokens: (any DeviceTokenService)? {
+        #if canImport(DeviceCheck)
+            DeviceCheckService()
+        #else
+            nil
+        #endif
+    }
 
     private static let usual = ".well-known/app-attest"
 }

@@ -20,6 +20,8 @@ public enum PortcullisEvent: Hashable, Sendable {
     case refused(GatewayRefusal)
     /// A request is sent without proof.
     case unproven(Proof.Absence)
+    /// A request whose route asks for a device token is sent without one.
+    case withoutDeviceToken(DeviceTokenOutcome)
     /// It was learned from an answer what a route signs.
     case routeLearned(route: String)
     /// The store could not be read or written.

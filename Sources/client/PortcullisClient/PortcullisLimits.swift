@@ -38,6 +38,8 @@ public struct PortcullisLimits: Hashable, Sendable {
     /// The longest time that a key or an attestation takes. A slower one counts as
     /// ``AttestationServiceError/serverUnavailable``; what it still brings is used by the next try.
     public var serviceWait: Double = 60
+    /// The longest time that a request waits for its device token. Then it goes without.
+    public var deviceTokenWait: Double = 5
     /// How long a process that enrols keeps others from it. It begins anew with each step.
     public var lease: Double = 90
     /// The most challenges that are kept.

@@ -23,6 +23,10 @@ extension PortcullisSession {
         case .none(.otherOrigin), .none(.notAsked), .assertion, .session: break
         case .none(let absence): hub.send(.unproven(absence))
         }
+        switch proven.deviceToken {
+        case .notAsked, .sent: break
+        case .failed, .keptBack: hub.send(.withoutDeviceToken(proven.deviceToken))
+        }
         return proven
     }
 
@@ -61,7 +65,12 @@ extension PortcullisSession {
         _ machine: inout RequestMachine
     ) async -> RequestMachine.Step {
         if let refusal = facts.refusal { hub.send(.refused(refusal)) }
-        let verdict = machine.answered(facts, to: proven.proof, now: configuration.clock.now)
+        let verdict = machine.answered(
+            facts,
+            to: proven.proof,
+            deviceToken: proven.deviceToken,
+            now: configuration.clock.now
+        )
         for effect in verdict.effects { await perform(effect, proven, canonical) }
         return verdict.step
     }
@@ -91,6 +100,8 @@ extension PortcullisSession {
         case .expectStrict: routes.expectStrict(method: method, url: url)
         case .expectAssertions:
             routes.amend(method: method, url: url) { $0.accepts = [.assertion] }
+        case .expectDeviceToken:
+            routes.amend(method: method, url: url) { $0.needsDeviceToken = true }
         case .forgetKey(let keyID, let reason):
             await prover.enroller.forget(keyID, reason: reason)
             await prover.sessions.forget(keyID: keyID)

@@ -117,7 +117,7 @@ extension PortcullisSession {
                 guard try await waits(for: step) else {
                     let response = ProvenResponse(
                         response: sent.response,
-                        proof: proven.proof,
+                        to: proven,
                         refusal: facts.refusal,
                         tries: tries
                     )

@@ -50,6 +50,7 @@ extension PortcullisSession {
         let proven = ProvenRequest(
             request: signed.request,
             proof: signed.proof,
+            deviceToken: signed.deviceToken,
             session: signed.session
         )
         let facts = facts(of: response, .network, to: signed.canonical)

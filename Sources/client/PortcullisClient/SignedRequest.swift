@@ -14,6 +14,8 @@ public struct SignedRequest: Sendable {
     public let request: URLRequest
     /// What it carries.
     public let proof: Proof
+    /// Whether it carries a device token.
+    public let deviceToken: DeviceTokenOutcome
 
     let canonical: CanonicalRequest
     let content: ReplayableContent
@@ -29,6 +31,7 @@ public struct SignedRequest: Sendable {
     ) {
         self.request = request
         proof = proven.proof
+        deviceToken = proven.deviceToken
         session = proven.session
         (self.canonical, self.content, self.machine) = (canonical, content, machine)
     }

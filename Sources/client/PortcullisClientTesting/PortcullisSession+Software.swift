@@ -21,6 +21,7 @@ extension PortcullisSession {
     ) throws {
         var configuration = PortcullisConfiguration(gateway: gateway)
         configuration.plan = plan
+        configuration.deviceTokens = SoftwareDeviceTokenService()
         self.init(
             configuration,
             service: try SoftwareAttestationService(

@@ -40,6 +40,8 @@ actor FakeGateway: HTTPTransport {
 
     private(set) var seen: [Seen] = []
     private(set) var calls: [String] = []
+    /// Device tokens that came.
+    private(set) var deviceTokens: [String] = []
     private var keys: Set<String> = []
     private var challenges: Set<String> = []
     private var sessions: [String: (secret: Data, used: Set<UInt64>, keyID: String)] = [:]
@@ -136,7 +138,8 @@ actor FakeGateway: HTTPTransport {
         let value = { (name: String) in request.value(forHTTPHeaderField: name) }
         let sent = SentRequest(request, content)
         if let session = value("App-Attest-Session") {
-            return verdict(session, request, sent, requirement)
+            let verdict = verdict(session, request, sent, requirement)
+            return verdict == "pass" ? deviceVerdict(of: request, requirement) : verdict
         }
         let fields = requirement.fields
         guard let keyID = value(fields.keyID), let assertion = value(fields.assertion)
@@ -150,7 +153,18 @@ actor FakeGateway: HTTPTransport {
             guard let challenge else { return "challenge-missing" }
             guard challenges.remove(challenge) != nil else { return "challenge-unknown" }
         }
-        return "pass"
+        return deviceVerdict(of: request, requirement)
+    }
+
+    private func deviceVerdict(
+        of request: URLRequest,
+        _ requirement: SigningRequirement
+    ) -> String {
+        let token = request.value(forHTTPHeaderField: "App-Attest-Device-Token")
+        guard requirement.needsDeviceToken else { return token == nil ? "pass" : "app-mismatch" }
+        guard let token else { return "device-token-missing" }
+        defer { deviceTokens.append(token) }
+        return deviceTokens.contains(token) ? "device-token-used" : "pass"
     }
 
     private func verdict(
@@ -177,8 +191,15 @@ actor FakeGateway: HTTPTransport {
     }
 
     private func refusal(_ reason: String) -> Reply {
-        let status = reason == "signature-mismatch" || reason == "app-mismatch" ? 403 : 401
-        let next = status == 403 ? "none" : reason == "key-unknown" ? "enrol" : "sign-again"
+        let status =
+            reason.hasPrefix("device-token")
+            ? 400 : reason == "signature-mismatch" || reason == "app-mismatch" ? 403 : 401
+        let next =
+            switch status {
+            case 400: "fix-client"
+            case 403: "none"
+            default: reason == "key-unknown" ? "enrol" : "sign-again"
+            }
         var reply = Reply(status: status)
         reply.fields["App-Attest-Error"] = "\(reason);next=\(next)"
         reply.fields["Content-Type"] = "application/problem+json"
@@ -212,6 +233,7 @@ actor FakeGateway: HTTPTransport {
         return "\(separator)sign=\"\(sign)\"\(separator)headers=\"\(names)\""
             + "\(separator)accept=\"\(accepts)\""
             + (requirement.counter == .window(64) ? separator + counter : "")
+            + (requirement.needsDeviceToken ? separator + "device=\"token\"" : "")
     }
 
     // MARK: Endpoints

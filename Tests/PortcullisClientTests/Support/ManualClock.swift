@@ -28,9 +28,11 @@ final class ManualClock: ClientClock {
 
     var now: Date { withState(\.now) }
 
-    /// Returns once somebody waits for this time, or the test was cancelled.
-    func isAwaited(_ time: Date) async {
-        while !Task.isCancelled, !withState({ $0.waiting.values.contains { $0.until == time } }) {
+    /// Returns once so many wait for this time, or the test was cancelled.
+    func isAwaited(_ time: Date, by count: Int = 1) async {
+        while !Task.isCancelled,
+            withState({ $0.waiting.values.filter { $0.until == time }.count }) < count
+        {
             await Task.yield()
         }
     }

@@ -38,6 +38,7 @@ struct PlanDraft: Decodable {
         let digest: String?
         let counter: Counter?
         let accept: [String]?
+        let device: Bool?
         let fields: Fields?
     }
 
@@ -71,6 +72,7 @@ extension PlanDraft.Demand {
         var requirement = SigningRequirement(form: try signingForm(of: rule))
         requirement.challengePointer = challenge_pointer
         requirement.needsContentDigest = digest == "streamed"
+        requirement.needsDeviceToken = device ?? false
         if let challenge {
             guard let value = SigningRequirement.Challenge(rawValue: challenge) else {
                 throw .unknown(rule: rule, value: challenge)

@@ -33,6 +33,8 @@ public struct SigningRequirement: Hashable, Sendable {
     public var counter: Counter
     /// The proofs that the route accepts.
     public var accepts: Set<Kind>
+    /// Whether a new device token has to come with each request. See ``DeviceTokenService``.
+    public var needsDeviceToken: Bool
     /// The fields that carry the proof.
     public var fields: ProofFields
 
@@ -44,6 +46,7 @@ public struct SigningRequirement: Hashable, Sendable {
         needsContentDigest: Bool = false,
         counter: Counter = .strict,
         accepts: Set<Kind> = [.assertion],
+        needsDeviceToken: Bool = false,
         fields: ProofFields = ProofFields()
     ) {
         self.form = form
@@ -52,6 +55,7 @@ public struct SigningRequirement: Hashable, Sendable {
         self.needsContentDigest = needsContentDigest
         self.counter = counter
         self.accepts = accepts
+        self.needsDeviceToken = needsDeviceToken
         self.fields = fields
     }
 }

@@ -8,6 +8,8 @@ import Foundation
 struct ProvenRequest: Sendable {
     var request: URLRequest
     let proof: Proof
+    /// Whether it carries a device token.
+    var deviceToken = DeviceTokenOutcome.notAsked
     /// The session that it belongs to.
     var session: String?
     /// To be ended when the head of the answer has come.

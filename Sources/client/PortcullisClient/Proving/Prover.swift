@@ -11,6 +11,7 @@ final class Prover: Sendable {
     let enroller: Enroller
     let challenges: ChallengeSource
     let sessions: SessionKeeper
+    private let deviceTokens: DeviceTokenSource
     private let service: TimedService
     private let calls: GatewayCalls
     private let turnstile: Turnstile
@@ -47,6 +48,7 @@ final class Prover: Sendable {
         )
         challenges = ChallengeSource(configuration, calls: calls)
         sessions = SessionKeeper(configuration, events: events)
+        deviceTokens = DeviceTokenSource(configuration)
         turnstile = Turnstile(clock: clock)
     }
 
@@ -84,12 +86,16 @@ final class Prover: Sendable {
     ) async -> ProvenRequest {
         let fields = requirement.fields
         var lastError = AttestationServiceError.invalidKey
+        var token: DeviceTokenShowing?
         for _ in 0..<Self.signingTries {
             let keyID: String
             switch await enroller.keyID(within: limits.enrolmentWait) {
             case .key(let key): keyID = key
             case .none(let absence): return bare(request, absence, fields)
             }
+            // Before the turn and the challenge: neither is kept waiting for it.
+            let shown = if let token { token } else { await deviceToken(request, requirement) }
+            token = shown
             var challenge: String?
             if requirement.needsChallengeField {
                 challenge = await challenges.challenge()
@@ -119,7 +125,13 @@ final class Prover: Sendable {
                     forHTTPHeaderField: fields.assertion
                 )
                 settled.setValue(challenge, forHTTPHeaderField: fields.challenge)
-                return ProvenRequest(request: settled, proof: .assertion(keyID: keyID), lease: turn)
+                settled.setValue(shown.text, forHTTPHeaderField: OwnFields.deviceToken)
+                return ProvenRequest(
+                    request: settled,
+                    proof: .assertion(keyID: keyID),
+                    deviceToken: shown.outcome,
+                    lease: turn
+                )
             case .failure(let error):
                 turn?.end()
                 lastError = error
@@ -178,6 +190,23 @@ final class Prover: Sendable {
         return settled
     }
 
+    /// A new device token where the route asks for one, and it can be had.
+    private func deviceToken(
+        _ request: CanonicalRequest,
+        _ requirement: SigningRequirement
+    ) async -> DeviceTokenShowing {
+        guard requirement.needsDeviceToken else { return DeviceTokenShowing(outcome: .notAsked) }
+        // It is good once. Somebody who reads it could show it first.
+        guard CanonicalRequest.Origin(request.url)?.keepsSecrets == true else {
+            return DeviceTokenShowing(outcome: .keptBack)
+        }
+        switch await deviceTokens.token() {
+        case .success(let token):
+            return DeviceTokenShowing(outcome: .sent, text: token.base64EncodedString())
+        case .failure(let error): return DeviceTokenShowing(outcome: .failed(error))
+        }
+    }
+
     private static func hash(_ data: SignedBytes.ClientData) -> Data {
         switch data {
         case .bytes(let bytes): Data(SHA256.hash(data: bytes))
@@ -204,9 +233,12 @@ final class Prover: Sendable {
         settled.setValue(ticket.session, forHTTPHeaderField: OwnFields.session)
         settled.setValue(ticket.sequence.text, forHTTPHeaderField: OwnFields.sequence)
         settled.setValue(code.base64EncodedString(), forHTTPHeaderField: OwnFields.signature)
+        let token = await deviceToken(request, requirement)
+        settled.setValue(token.text, forHTTPHeaderField: OwnFields.deviceToken)
         return ProvenRequest(
             request: settled,
             proof: .session(keyID: ticket.keyID),
+            deviceToken: token.outcome,
             session: ticket.session,
             lease: lease
         )

@@ -9,18 +9,20 @@ enum OwnFields {
     static let session = "App-Attest-Session"
     static let sequence = "App-Attest-Sequence"
     static let signature = "App-Attest-Signature"
+    static let deviceToken = "App-Attest-Device-Token"
     static let next = "App-Attest-Next"
     static let error = "App-Attest-Error"
     /// The next challenge, in answers. Requests may have it in a field of another name.
     static let challenge = "App-Attest-Challenge"
     static let contentDigest = "Content-Digest"
 
-    /// Takes every proof off a request: each stands for one request to one target.
+    /// Takes every proof and device token off a request: each stands for one request to one target.
     static func removeProof(from request: inout URLRequest, _ fields: ProofFields) {
         let usual = ProofFields()
         let names = [
             fields.keyID, fields.assertion, fields.challenge, fields.unsupported, usual.keyID,
             usual.assertion, usual.challenge, usual.unsupported, session, sequence, signature,
+            deviceToken,
         ]
         for name in names { request.setValue(nil, forHTTPHeaderField: name) }
     }

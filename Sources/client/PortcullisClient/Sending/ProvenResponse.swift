@@ -10,6 +10,8 @@ public struct ProvenResponse: Sendable {
     public let response: HTTPURLResponse
     /// What the last request carried.
     public let proof: Proof
+    /// Whether a device token went with it.
+    public let deviceToken: DeviceTokenOutcome
     /// What the gateway refused, when the answer is its own: one with `App-Attest-Error`, or a 401
     /// with `WWW-Authenticate: AppAttest`. An origin can send neither.
     public let refusal: GatewayRefusal?
@@ -19,9 +21,15 @@ public struct ProvenResponse: Sendable {
     /// The status code.
     public var statusCode: Int { response.statusCode }
 
-    init(response: HTTPURLResponse, proof: Proof, refusal: GatewayRefusal?, tries: Int) {
+    init(
+        response: HTTPURLResponse,
+        to request: ProvenRequest,
+        refusal: GatewayRefusal?,
+        tries: Int
+    ) {
         self.response = response
-        self.proof = proof
+        proof = request.proof
+        deviceToken = request.deviceToken
         self.refusal = refusal
         self.tries = tries
     }

@@ -43,6 +43,8 @@ struct RequestMachine: Sendable {
         case expectStrict
         /// The route takes no sessions.
         case expectAssertions
+        /// The route asks for a device token.
+        case expectDeviceToken
         case forgetKey(String, reason: String)
         case forgetChallenges
         case forgetSession
@@ -102,14 +104,22 @@ struct RequestMachine: Sendable {
     // MARK: After it was answered
 
     /// What an answer means.
-    mutating func answered(_ answer: Answer, to proof: Proof, now: Date) -> Verdict {
+    mutating func answered(
+        _ answer: Answer,
+        to proof: Proof,
+        deviceToken: DeviceTokenOutcome = .notAsked,
+        now: Date
+    ) -> Verdict {
         insistence = .none
         switch proof {
         case .none(.routeUnknown), .none(.notAsked): questions += 1
         case .assertion, .session, .none: tries += 1
         }
         if case .none(.otherOrigin) = proof { return Verdict(step: .deliver) }
-        if let refusal = answer.refusal { return refused(refusal, answer, proof, now) }
+        if let refusal = answer.refusal {
+            return refusedToken(refusal.reason, deviceToken)
+                ?? refused(refusal, answer, proof, now)
+        }
         var verdict = Verdict(step: .deliver)
         if let lesson = answer.lesson { verdict.effects.append(.learn(lesson)) }
         // An observing rule says what it would have refused. An answer that speaks of another key
@@ -126,6 +136,21 @@ struct RequestMachine: Sendable {
     /// With one try, a request can still ask, once, before it.
     private var mayRepeat: Bool {
         tries < limits.tries && questions < max(limits.tries, 2)
+    }
+
+    /// What a refusal of the device token means, where a new token helps.
+    ///
+    /// Everything else that the rule asks holds by then, so that the request had a proof.
+    private func refusedToken(_ reason: String, _ deviceToken: DeviceTokenOutcome) -> Verdict? {
+        let step = mayRepeat ? Step.again : .deliver
+        switch (reason, deviceToken) {
+        // The plan, or what was learned, is older than the rule.
+        case ("device-token-missing", .notAsked):
+            return Verdict(effects: [.expectDeviceToken], step: step)
+        // Something between sent the request twice.
+        case ("device-token-used", .sent): return Verdict(step: step)
+        default: return nil
+        }
     }
 
     private mutating func refused(

@@ -4,7 +4,7 @@
 
     /// The device's own service, Apple's App Attest.
     ///
-    /// The app needs the App Attest capability. Nothing else of this package calls `DeviceCheck`.
+    /// The app needs the App Attest capability.
     public struct AppAttestService: AttestationService {
         /// The service of this device.
         public init() {}
@@ -17,7 +17,7 @@
             do {
                 return try await DCAppAttestService.shared.generateKey()
             } catch {
-                throw Self.translated(error)
+                throw AttestationServiceError(translating: error)
             }
         }
 
@@ -32,7 +32,7 @@
                     clientDataHash: clientDataHash
                 )
             } catch {
-                throw Self.translated(error)
+                throw AttestationServiceError(translating: error)
             }
         }
 
@@ -47,19 +47,7 @@
                     clientDataHash: clientDataHash
                 )
             } catch {
-                throw Self.translated(error)
-            }
-        }
-
-        private static func translated(_ error: any Error) -> AttestationServiceError {
-            guard let error = error as? DCError else { return .unknownSystemFailure }
-            switch error.code {
-            case .featureUnsupported: return .featureUnsupported
-            case .invalidInput: return .invalidInput
-            case .invalidKey: return .invalidKey
-            case .serverUnavailable: return .serverUnavailable
-            case .unknownSystemFailure: return .unknownSystemFailure
-            @unknown default: return .unknownSystemFailure
+                throw AttestationServiceError(translating: error)
             }
         }
     }

@@ -1,4 +1,5 @@
-/// What an ``AttestationService`` may throw: the cases of Apple's `DCError`.
+/// What an ``AttestationService`` and a ``DeviceTokenService`` may throw: the cases of Apple's
+/// `DCError`.
 ///
 /// What the client does about each is Apple's advice ("Establishing your app's integrity").
 public enum AttestationServiceError: String, Error, Hashable, Sendable, CaseIterable {

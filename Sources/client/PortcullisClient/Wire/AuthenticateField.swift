@@ -25,7 +25,8 @@ struct AuthenticateField: Hashable, Sendable {
             sign: parameters["sign"],
             headers: parameters["headers"],
             accept: parameters["accept"],
-            counter: parameters["counter"]
+            counter: parameters["counter"],
+            device: parameters["device"]
         )
     }
 

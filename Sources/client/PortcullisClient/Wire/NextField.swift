@@ -1,5 +1,6 @@
 /// `App-Attest-Next`: what a request would be told if its rule enforced:
-/// `enrol;sign="method target";headers="a b";accept="assertion";counter=64;key="…"`.
+/// `enrol;sign="method target";headers="a b";accept="assertion";counter=64;key="…"`,
+/// and `device="token"` where the rule asks for a device token.
 struct NextField: Hashable, Sendable {
     let next: GatewayRefusal.Next
     let lesson: RouteLesson?
@@ -15,7 +16,8 @@ struct NextField: Hashable, Sendable {
             sign: item["sign"],
             headers: item["headers"],
             accept: item["accept"],
-            counter: item["counter"]
+            counter: item["counter"],
+            device: item["device"]
         )
     }
 }

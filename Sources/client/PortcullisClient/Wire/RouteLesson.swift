@@ -8,6 +8,8 @@ struct RouteLesson: Hashable, Sendable {
     let accepts: Set<SigningRequirement.Kind>?
     /// How the route compares counters.
     let counter: SigningRequirement.Counter
+    /// Whether each request has to bring a new device token.
+    let needsDeviceToken: Bool
 
     /// The widest window of counters that a gateway has.
     private static let windowMax = 64
@@ -17,7 +19,14 @@ struct RouteLesson: Hashable, Sendable {
     ///   - headers: names between spaces.
     ///   - accept: kinds between spaces.
     ///   - counter: the size of a window; anything else, or nothing, is strict.
-    init?(sign: String?, headers: String?, accept: String?, counter: String?) {
+    ///   - device: `token`; anything else, or nothing, is no token.
+    init?(
+        sign: String?,
+        headers: String?,
+        accept: String?,
+        counter: String?,
+        device: String? = nil
+    ) {
         guard let sign else { return nil }
         let words = sign.split(separator: " ")
         switch words {
@@ -34,6 +43,7 @@ struct RouteLesson: Hashable, Sendable {
         }
         let window = counter.flatMap { Int($0) } ?? 0
         self.counter = (1...Self.windowMax).contains(window) ? .window(window) : .strict
+        needsDeviceToken = device?.split(separator: " ").contains("token") ?? false
     }
 
     /// What the route asks, by this and by what was known before.
@@ -42,6 +52,7 @@ struct RouteLesson: Hashable, Sendable {
         var requirement = known ?? SigningRequirement()
         requirement.form = form
         requirement.counter = counter
+        requirement.needsDeviceToken = needsDeviceToken
         if let accepts { requirement.accepts = accepts }
         switch form {
         case .lines(let parts, _):

@@ -1,0 +1,144 @@
+import AppleServices
+import AppleStandIn
+import ClientKit
+import Foundation
+import LoopbackKit
+import PortcullisClient
+import PortcullisClientTesting
+import Testing
+
+extension ClientScenarios {
+    /// Rules that ask Apple about the device, before an app that has no code for it.
+    @Suite struct DeviceTokens {
+        @Test func `an app without code for it has its trial, and none after a reinstall`()
+            async throws
+        {
+            let stand = try DeviceTokenStand()
+            defer { stand.end() }
+            let request = try stand.stand.request("POST", "/trial", "please")
+            let first = try await stand.app().send(request)
+            #expect((first.statusCode, first.tries, first.deviceToken) == (200, 1, .sent))
+            #expect(stand.stand.told("Device-Bits") == ["0,0"])
+            #expect(stand.stand.told("Device-Token") == ["none"])
+            #expect(stand.awaitBit0())
+
+            // The app is deleted and installed anew: another key, the same device.
+            stand.stand.store = MemoryEnrolmentStore()
+            let second = try await stand.app().send(request)
+            #expect((second.statusCode, second.tries, second.deviceToken) == (403, 1, .sent))
+            #expect(second.refusal == GatewayRefusal(reason: "device-flagged", next: .none))
+            #expect(stand.stand.origin.requests.count == 1)
+            #expect(stand.stand.cost == Cost(keys: 2, attestations: 2))
+
+            let tablet = SoftwareDeviceTokenService(device: "tablet")
+            #expect(try await stand.app(tablet).send(request).statusCode == 200)
+        }
+
+        @Test(arguments: ["/trial", "/chat"])
+        func `each request has a token of its own, with an assertion and in a session`(
+            path: String
+        ) async throws {
+            let stand = try DeviceTokenStand()
+            defer { stand.end() }
+            let tokens = ScriptedDeviceTokenService(device: "phone")
+            let app = try stand.app(tokens)
+            let request = try stand.stand.request("POST", path, "please")
+            var statuses: [Int] = []
+            for _ in 0..<3 {
+                let answer = try await app.send(request)
+                statuses.append(answer.statusCode)
+                if path == "/trial" { #expect(stand.awaitBit0()) }
+            }
+            #expect(statuses == (path == "/trial" ? [200, 403, 403] : [200, 200, 200]))
+            #expect(Set(tokens.tokens).count == 3)
+            #expect(stand.apple.calls.of(.queryBits).count >= 3)
+        }
+
+        @Test func `an app without a plan learns that a token is asked for`() async throws {
+            let stand = try DeviceTokenStand()
+            defer { stand.end() }
+            let app = try stand.app { $0.plan = nil }
+            let request = try stand.stand.request("POST", "/trial", "please")
+            let answer = try await app.send(request)
+            #expect((answer.statusCode, answer.tries, answer.deviceToken) == (200, 2, .sent))
+        }
+
+        @Test(arguments: ["/trial", "/watched"])
+        func `an app whose plan is older than the rule learns it, before the rule enforces, too`(
+            path: String
+        ) async throws {
+            let stand = try DeviceTokenStand()
+            defer { stand.end() }
+            let app = try stand.app {
+                $0.plan = nil
+                $0.assumed = SigningRequirement()
+            }
+            let request = try stand.stand.request("POST", path, "please")
+            let first = try await app.send(request)
+            #expect((first.statusCode, first.tries) == (200, path == "/trial" ? 2 : 1))
+            if path == "/watched" {
+                #expect(try await app.send(request).deviceToken == .sent)
+                #expect(stand.stand.told("Reason").sorted() == ["device-token-missing", "none"])
+            }
+            #expect(stand.stand.verdicts.last == "pass")
+        }
+
+        @Test func `a device that makes no token gets the documented error`() async throws {
+            let stand = try DeviceTokenStand()
+            defer { stand.end() }
+            let tokens = ScriptedDeviceTokenService()
+            tokens.always(.fail(.serverUnavailable))
+            let app = try stand.app(tokens)
+            let answer = try await app.send(stand.stand.request("POST", "/trial", "please"))
+            #expect((answer.statusCode, answer.tries) == (400, 1))
+            let refusal = GatewayRefusal(reason: "device-token-missing", next: .fixClient)
+            #expect(answer.refusal == refusal)
+            #expect(answer.deviceToken == .failed(.serverUnavailable))
+            #expect(stand.stand.origin.requests.isEmpty)
+            #expect(stand.apple.calls.count == 0)
+        }
+
+        @Test func `a token that Apple does not take is refused, and not tried again`()
+            async throws
+        {
+            let stand = try DeviceTokenStand()
+            defer { stand.end() }
+            let tokens = ScriptedDeviceTokenService()
+            tokens.always(.bring(Data([1, 2, 3])))
+            let app = try stand.app(tokens)
+            let answer = try await app.send(stand.stand.request("POST", "/trial", "please"))
+            #expect((answer.statusCode, answer.tries, answer.deviceToken) == (400, 1, .sent))
+            #expect(answer.refusal?.reason == "device-token-malformed")
+            #expect(tokens.calls == 1)
+        }
+
+        @Test func `a token of an earlier request is made anew as often as a request is sent`()
+            async throws
+        {
+            let stand = try DeviceTokenStand()
+            defer { stand.end() }
+            let tokens = ScriptedDeviceTokenService()
+            tokens.always(.bring(SoftwareDeviceTokenService(device: "phone").generateToken()))
+            let app = try stand.app(tokens)
+            let request = try stand.stand.request("POST", "/chat", "please")
+            #expect(try await app.send(request).statusCode == 200)
+            let again = try await app.send(request)
+            #expect((again.statusCode, again.tries) == (400, 3))
+            #expect(again.refusal?.reason == "device-token-used")
+        }
+
+        @Test func `while Apple tells nothing a request is sent later, with a new token`()
+            async throws
+        {
+            let stand = try DeviceTokenStand()
+            defer { stand.end() }
+            let tokens = ScriptedDeviceTokenService()
+            let app = try stand.app(tokens)
+            stand.apple.next(.queryBits, .status(500))
+            let request = try stand.stand.request("POST", "/trial", "please")
+            let answer = try await app.send(request)
+            #expect((answer.statusCode, answer.tries) == (200, 2))
+            #expect(Set(tokens.tokens).count == 2)
+        }
+    }
+}
