@@ -15,8 +15,9 @@ package final class HostedGateway: Sendable {
     /// Gateways that have ended stay in memory: events of theirs may still be on their way.
     private static let all = Mutex<[(server: GatewayServer, ending: Ending)]>([])
 
-    /// The end of the process waits for them: libraries clean up there, and a gateway that still runs
-    /// would use what is gone. Registered behind the libraries' own functions, so that it runs first.
+    /// The end of the process waits for them: libraries clean up there, and a gateway that still
+    /// runs would use what is gone. Registered behind the libraries' own functions, so it runs
+    /// before them.
     private static let waitAtExit: Void = { atexit { HostedGateway.awaitEnds() } }()
 
     package let server: GatewayServer

@@ -14,8 +14,8 @@ final class ManualClock: ClientClock {
     /// `nonisolated(unsafe)`: reached under the lock only.
     nonisolated(unsafe) private var state = State()
 
-    /// Tasks that wait for a time that never comes are held by their clock alone. Clocks stay, so that
-    /// no sanitizer takes those tasks for leaks.
+    /// Tasks that wait for a time that never comes are held by their clock alone. Clocks stay, so
+    /// that no sanitizer takes those tasks for leaks.
     private static let all = Mutex<[ManualClock]>([])
 
     init() { Self.all.withLock { [self] in $0.append(self) } }
