@@ -1,5 +1,4 @@
-import Foundation
-import Gateway
+import Glibc
 import HTTPWire
 import LoopbackKit
 import TLSSession
@@ -40,11 +39,7 @@ extension Scenarios {
 
             /// A metric without labels.
             func metric(_ name: String) throws -> String? {
-                let address = try #require(gateway.server.adminAddress)
-                let port = try #require(address.split(separator: ":").last.flatMap { UInt16($0) })
-                let operators = try Wire(port: port)
-                try operators.send("GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-                let lines = try operators.readResponse().text.split(separator: "\n")
+                let lines = try gateway.askOperators("/metrics").text.split(separator: "\n")
                 let line = lines.first { $0.hasPrefix("portcullis_\(name) ") }
                 return line?.split(separator: " ").last.map(String.init)
             }

@@ -43,6 +43,10 @@ package struct TimeoutSettings: Hashable, Sendable {
     /// request, and a client that has ended its own direction may wait for a response. Default 1s.
     package var drainIdle: Duration = .seconds(1)
 
+    /// `lame_duck`: how long, after the signal to stop, `/readyz` answers 503 while all is served as
+    /// before; 0s…7d. Default 0s. Others: CoreDNS and NATS name it so.
+    package var lameDuck = Duration.zero
+
     package init() {}
 
     typealias Row = (key: String, path: any WritableKeyPath<Self, Duration> & Sendable)
@@ -72,7 +76,7 @@ package struct TimeoutSettings: Hashable, Sendable {
             let reader = MappingReader(
                 node,
                 "timeouts",
-                keys: Self.rows.map(\.key) + Self.rates.map(\.key),
+                keys: Self.rows.map(\.key) + Self.rates.map(\.key) + ["lame_duck"],
                 log: log
             )
         else { return }
@@ -81,6 +85,8 @@ package struct TimeoutSettings: Hashable, Sendable {
                 self[keyPath: row.path] = value.value
             }
         }
+        let lameDuckRange = Duration.zero...Self.range.upperBound
+        if let value = reader.duration("lame_duck", in: lameDuckRange) { lameDuck = value.value }
         for row in Self.rates {
             let rate = reader.value(row.key, use: "bytes a second, 0B/s…1GiB/s") { text in
                 let size = text.hasSuffix("/s") ? ByteCount(text: text.dropLast(2)) : nil

@@ -62,7 +62,7 @@ extension GatewayServer: AdminSource {
                 commitSizes: statistics.sizes,
                 commitDurations: statistics.durations
             ),
-            drainState: isDraining ? .draining(left: drainLeft) : .serving,
+            drainState: isEnding ? .draining(left: drainLeft) : .serving,
             droppedLogLines: outputs.accessLosses.count,
             droppedMessages: outputs.messageLosses.count
         )
@@ -75,11 +75,5 @@ extension GatewayServer: AdminSource {
         snapshot.receipts = renewer?.facts
         snapshot.held = HeldFacts(memoryBytes: held.memoryBytes, diskBytes: held.diskBytes)
         return snapshot
-    }
-
-    /// What is left of `timeouts.drain`.
-    var drainLeft: Duration {
-        let passed = MonotonicClock.nanoseconds &- drainBeganAtTick
-        return max(configuration.timeouts.drain - .nanoseconds(Int64(clamping: passed)), .zero)
     }
 }

@@ -22,7 +22,7 @@ extension GatewayServer {
     /// are asked for while one runs are made as one, after it.
     func reload() {
         dispatchPrecondition(condition: .onQueue(control))
-        guard !isDraining else { return }
+        guard !isEnding else { return }
         guard case .none = reloading else {
             reloading = .runningBeforeNext
             return
@@ -63,7 +63,7 @@ extension GatewayServer {
         let isNextWanted = if case .runningBeforeNext = reloading { true } else { false }
         reloading = .none
         // A stop that came meanwhile goes before it.
-        guard !isDraining else { return }
+        guard !isEnding else { return }
         for problem in problems { log.warning("\(problem)") }
         reloadTriedAt = Int64(time(nil))
         switch loaded {

@@ -76,7 +76,7 @@ package final class GatewayServer: @unchecked Sendable {
     package let addresses: [String]
     /// The same of the admin listener; `nil` when there is none.
     package let adminAddress: String?
-    private let surroundings: Surroundings
+    let surroundings: Surroundings
     private let sockets: [ListenerSet]
     /// What operators connect to, and its lane; `nil` when there is none.
     private let admin: (socket: ListenerSet, lane: Lane)?
@@ -110,12 +110,11 @@ package final class GatewayServer: @unchecked Sendable {
     var reloadTriedAt: Int64
     var refusedReload: String?
     var refusedReloads: UInt64 = 0
-    var isDraining = false
-    var drainBeganAtTick: UInt64 = 0
+    var ending = Ending.none
     var shortage = AcceptShortage()
     /// The log says that the store can't be written, and not yet that it can again.
     var toldOfWriting = false
-    private var lanesWithClients = 0
+    var lanesWithClients = 0
 
     /// Starts the gateway, which goes on until a signal or ``stop()``; `file` is the
     /// configuration's, for reloads and messages. Whatever stops a start is thrown; nothing is
@@ -314,58 +313,6 @@ package final class GatewayServer: @unchecked Sendable {
         log.notice(
             "\(units.count) lanes, \(configuration.rules.rules.count) rules, \(keys.count) keys"
         )
-    }
-
-    // MARK: Stop
-
-    /// Ends: no new connections, requests under way are finished, the store is closed.
-    package func stop() {
-        control.async { [self] in
-            guard !isDraining else { return }
-            isDraining = true
-            drainBeganAtTick = MonotonicClock.nanoseconds
-            log.notice("draining")
-            lanesWithClients = units.count
-            for unit in units { unit.drain { [self] in control.async { self.laneEmptied() } } }
-            control.asyncAfter(
-                deadline: .now() + .milliseconds(Int(configuration.timeouts.drain.milliseconds))
-            ) { [self] in
-                guard lanesWithClients > 0 else { return }
-                log.warning("timeouts.drain is over: open connections are closed now")
-                for unit in units { unit.abort() }
-            }
-        }
-    }
-
-    private func laneEmptied() {
-        lanesWithClients -= 1
-        guard lanesWithClients == 0 else { return }
-        renewer?.end()
-        devices.finish(within: min(drainLeft, DeviceDesk.finishTime)) { [self] left in
-            control.async { self.endCalls(changesLeft: left) }
-        }
-    }
-
-    private func endCalls(changesLeft: Int) {
-        if changesLeft > 0 {
-            log.error(
-                "\(changesLeft) changes of devices' bits are lost: Apple has not kept them yet"
-            )
-        }
-        apple.stop { [self] in control.async { self.end() } }
-    }
-
-    private func end() {
-        var status: Int32 = 0
-        do throws(JournalError) {
-            try keys.close()
-        } catch {
-            log.error("the store could not be closed properly: \(error)")
-            status = 1
-        }
-        log.notice("ended")
-        outputs.drain(accessLog)
-        surroundings.exit(status)
     }
 }
 
