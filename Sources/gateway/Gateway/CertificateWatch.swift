@@ -33,7 +33,7 @@ struct CertificateWatch {
     static let expiryWarningPace: Int64 = 86_400
 
     /// What was loaded last, or could not be.
-    private var known: Stamps = [:]
+    private var known: Stamps
     /// What has changed and did not stand still yet: certificate and key are written one after the
     /// other.
     private var changing: Stamps?
@@ -42,7 +42,13 @@ struct CertificateWatch {
     /// Why the files that are there can't be used; `nil` when they are in use.
     private(set) var fault: String?
     /// When the log last said that a certificate ends soon, seconds since 1970.
-    var warnedAt: Int64 = 0
+    var warnedAt: Int64
+
+    /// - stamps: those of the files that were loaded at the start, when it also warns.
+    init(_ stamps: Stamps, _ startedAt: Int64) {
+        known = stamps
+        warnedAt = startedAt
+    }
 
     static func stamps(_ files: [String]) -> Stamps {
         files.reduce(into: [:]) { stamps, file in

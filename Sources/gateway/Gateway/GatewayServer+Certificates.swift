@@ -14,7 +14,7 @@ extension GatewayServer {
         watchNumber += 1
         guard !LoadedCertificates.files(of: configuration).isEmpty, !isDraining else { return }
         let number = watchNumber
-        let pause = certificatePace.milliseconds
+        let pause = surroundings.certificatePace.milliseconds
         control.asyncAfter(deadline: .now() + .milliseconds(Int(pause))) { [self] in
             guard number == watchNumber, !isDraining else { return }
             tickets.rotate(now: Self.monotonicSeconds)

@@ -1,6 +1,7 @@
 import ConfigurationReading
 import Dispatch
 import Glibc
+import Lanes
 import Logging
 import Verification
 
@@ -28,6 +29,7 @@ extension GatewayServer {
             return
         }
         reloading = .running
+        tell(.reloading(at: MonotonicClock.nanoseconds))
         let (file, current, known) = (file, configuration, servers)
         let (tickets, resolver, outputs) = (tickets, resolver, outputs)
         let devices = devices
@@ -70,6 +72,7 @@ extension GatewayServer {
         case .success(let next): apply(next)
         case .failure(let error): refuse(error)
         }
+        tell(.ready, status: servingStatus)
         if isNextWanted { reload() }
     }
 

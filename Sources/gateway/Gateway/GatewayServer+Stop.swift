@@ -33,8 +33,12 @@ extension GatewayServer {
             case .none where time > .zero:
                 ending = .lameDuck(since: MonotonicClock.nanoseconds)
                 log.notice("lame duck: ready for nobody, and serving on for \(time)")
+                tell(.stopping, status: "Lame duck")
                 after(time) { [self] in if case .lameDuck = ending { drain() } }
-            case .none, .lameDuck: drain()
+            case .none:
+                tell(.stopping, status: "Draining")
+                drain()
+            case .lameDuck: drain()
             case .draining: break
             }
         }
@@ -99,6 +103,7 @@ extension GatewayServer {
         }
         log.notice("ended")
         outputs.drain(accessLog)
+        surroundings.serviceManager?.drain()
         surroundings.exit(status)
     }
 }

@@ -42,6 +42,10 @@ package final class GatewayServer: @unchecked Sendable {
         package var lookUpPace = LookUpPace()
         /// How often files of certificates are looked at.
         package var certificatePace = Duration.seconds(5)
+        /// Who started the process and wants to know how it stands; `nil` for nobody.
+        package var serviceManager: ServiceManager?
+        /// Sockets that the process was started with.
+        package var inherited = InheritedSockets()
         /// Whether the process is the gateway's own, so that it may give up its privileges.
         package var ownsProcess = true
 
@@ -77,7 +81,7 @@ package final class GatewayServer: @unchecked Sendable {
     /// The same of the admin listener; `nil` when there is none.
     package let adminAddress: String?
     let surroundings: Surroundings
-    private let sockets: [ListenerSet]
+    let sockets: [ListenerSet]
     /// What operators connect to, and its lane; `nil` when there is none.
     private let admin: (socket: ListenerSet, lane: Lane)?
     /// Neither drained nor reloaded: it ends with the process. Set by ``start()``.
@@ -85,7 +89,6 @@ package final class GatewayServer: @unchecked Sendable {
     private var signals: SignalWatch?
     /// The keys of clients' TLS tickets.
     let tickets = TicketKeys(now: GatewayServer.monotonicSeconds)
-    let certificatePace: Duration
 
     // Touched on `control`.
     /// Renews receipts; `nil` where the store keeps none.
@@ -102,7 +105,7 @@ package final class GatewayServer: @unchecked Sendable {
     var accessLog: LogWriter?
     /// The certificate of each listener, in their order; `nil` for a plain one.
     var certificates: [TLSContext?]
-    var certificateWatch = CertificateWatch()
+    var certificateWatch: CertificateWatch
     /// Counts the looks at certificates; an older one is not made any more.
     var watchNumber = 0
     var reloading = Reloading.none
@@ -154,22 +157,17 @@ package final class GatewayServer: @unchecked Sendable {
         if surroundings.ownsProcess { Self.forbidNewPrivileges() }
         let count = Self.count(configuration.lanes)
         try DescriptorLimit.raise(lanes: count, listeners: configuration.listeners.count)
-        certificatePace = surroundings.certificatePace
-        certificateWatch.loaded(LoadedCertificates.stamps(of: configuration))
+        certificateWatch = CertificateWatch(LoadedCertificates.stamps(of: configuration), startedAt)
         let preparation = try Preparation.complete(configuration, tickets: tickets, file: file)
         resolver = Resolver(lookUp: surroundings.lookUp)
         lookUpPace = surroundings.lookUpPace
-        sockets = try ListenerSet.clients(
-            configuration,
-            preparation.certificates.listeners,
-            lanes: count
-        )
+        var inherited = surroundings.inherited
+        let contexts = preparation.certificates.listeners
+        sockets = try ListenerSet.clients(configuration, contexts, lanes: count, &inherited)
         addresses = sockets.map(\.text)
-        let adminSockets = try configuration.admin.map { address throws(GatewayError) in
-            try ListenerSet(address, tls: nil, lanes: 1)
-        }
-        certificates = preparation.certificates.listeners
-        certificateWatch.warnedAt = startedAt
+        let adminSockets = try ListenerSet.operators(configuration, &inherited)
+        Self.tell(of: inherited.discardRest(), log)
+        certificates = contexts
         let bound = sockets + [adminSockets].compactMap(\.self)
         if surroundings.ownsProcess {
             try Self.giveUpPrivileges(configuration.process, bound, file, log)
@@ -278,7 +276,7 @@ package final class GatewayServer: @unchecked Sendable {
             self.watchCertificates()
         }
         startRenewing(surroundings.wallClock)
-        guard surroundings.watchesSignals else { return announce() }
+        guard surroundings.watchesSignals else { return control.async { self.announce() } }
         // Signals are watched before the gateway says that it serves: they may follow at once.
         signals = SignalWatch(on: control) { [self] in
             announce()
@@ -308,11 +306,16 @@ package final class GatewayServer: @unchecked Sendable {
     }
 
     private func announce() {
-        for address in addresses { log.notice("listening on \(address)") }
+        for set in sockets {
+            let lent = if case .lent = set.ownership { true } else { false }
+            log.notice("listening on \(set.text)\(lent ? ", a socket of the service manager" : "")")
+        }
         if let adminAddress { log.notice("admin on \(adminAddress)") }
         log.notice(
             "\(units.count) lanes, \(configuration.rules.rules.count) rules, \(keys.count) keys"
         )
+        tell(.ready, status: servingStatus)
+        startWatchdog()
     }
 }
 

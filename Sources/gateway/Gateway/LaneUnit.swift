@@ -33,9 +33,10 @@ final class LaneUnit: Sendable {
     /// A listening socket of the lane.
     struct Socket: Sendable {
         let descriptor: Int32
+        let ownership: Listener.Ownership
         let tls: TLSContext?
         /// What its connections begin with.
-        var preface = ListenSettings.Preface.none
+        let preface: ListenSettings.Preface
     }
 
     /// Begins to serve and to accept. `shortageChanged` is told on the lane when a listener begins
@@ -55,6 +56,7 @@ final class LaneUnit: Sendable {
             for (index, socket) in sockets.enumerated() {
                 let listener = Listener(descriptor: socket.descriptor, on: lane)
                 listener.descriptorsMax = descriptorsMax
+                listener.ownership = socket.ownership
                 listener.accepted = { [unowned residents] descriptor, peer in
                     let tls = residents.certificates[index]
                     switch socket.preface {

@@ -11,19 +11,21 @@ struct ListenerSet {
     let address: ServerAddress
     let tls: TLSContext?
     let preface: ListenSettings.Preface
+    let ownership: Listener.Ownership
     /// One descriptor a lane, in the lanes' order.
     let descriptors: [Int32]
     /// What is listened on; port 0 has become a port.
     let bound: SocketAddress
 
-    /// Binds.
+    /// Binds, unless the process was started with a socket that has the address.
     ///
     /// - Throws: when the address can't be bound.
     init(
         _ server: ServerAddress,
         tls: TLSContext?,
         preface: ListenSettings.Preface = .none,
-        lanes: Int
+        lanes: Int,
+        _ inherited: inout InheritedSockets
     ) throws(GatewayError) {
         self.address = server
         self.tls = tls
@@ -31,13 +33,19 @@ struct ListenerSet {
         guard let address = server.socketAddress else {
             preconditionFailure("ListenerSet: the configuration takes no name to listen on")
         }
+        let given = inherited.take(address)
+        ownership = given == nil ? .own : .lent
         do throws(SocketError) {
-            if case .unix(let path) = server { ListenerSet.removeStale(path) }
-            let first = try Listener.bound(to: address)
+            if case .unix(let path) = server, given == nil { ListenerSet.removeStale(path) }
+            let first = if let given { given } else { try Listener.bound(to: address) }
             bound = Listener.boundAddress(first)
+            // A socket that is given is one: the lanes share it, as they share a Unix socket.
+            let isOne = address.isUnix || given != nil
             var descriptors = [first]
             for _ in 1..<max(lanes, 1) {
-                descriptors.append(address.isUnix ? dup(first) : try Listener.sibling(of: bound))
+                descriptors.append(
+                    isOne ? try Listener.duplicate(first) : try Listener.sibling(of: bound)
+                )
             }
             self.descriptors = descriptors
         } catch {
@@ -49,21 +57,35 @@ struct ListenerSet {
     static func clients(
         _ configuration: GatewayConfiguration,
         _ certificates: [TLSContext?],
-        lanes: Int
+        lanes: Int,
+        _ inherited: inout InheritedSockets
     ) throws(GatewayError) -> [ListenerSet] {
-        let listeners = zip(configuration.listeners, certificates)
-        return try listeners.map { listener, certificate throws(GatewayError) in
-            try ListenerSet(
+        var sets: [ListenerSet] = []
+        for (listener, certificate) in zip(configuration.listeners, certificates) {
+            let set = try ListenerSet(
                 listener.address,
                 tls: certificate,
                 preface: listener.preface,
-                lanes: lanes
+                lanes: lanes,
+                &inherited
             )
+            sets.append(set)
         }
+        return sets
+    }
+
+    /// That of operators; `nil` where none is configured.
+    static func operators(
+        _ configuration: GatewayConfiguration,
+        _ inherited: inout InheritedSockets
+    ) throws(GatewayError) -> ListenerSet? {
+        guard let address = configuration.admin else { return nil }
+        return try ListenerSet(address, tls: nil, lanes: 1, &inherited)
     }
 
     /// Lets clients connect.
     func listen() throws(GatewayError) {
+        guard case .own = ownership else { return }
         do throws(SocketError) {
             for descriptor in descriptors { try Listener.listen(descriptor) }
         } catch {
@@ -73,12 +95,17 @@ struct ListenerSet {
 
     /// The one of a lane.
     func socket(ofLane index: Int) -> LaneUnit.Socket {
-        LaneUnit.Socket(descriptor: descriptors[index], tls: tls, preface: preface)
+        LaneUnit.Socket(
+            descriptor: descriptors[index],
+            ownership: ownership,
+            tls: tls,
+            preface: preface
+        )
     }
 
     /// Makes a Unix socket's file the user's, so that it can be reached and removed as that user.
     func give(to user: ProcessUser) {
-        guard case .unix(let path) = address else { return }
+        guard case .unix(let path) = address, case .own = ownership else { return }
         // When it fails the file stays root's, and clients that can't connect say so.
         _ = lchown(path, user.uid, user.gid)
     }

@@ -1,7 +1,9 @@
 import ArgumentParser
 import ConfigurationReading
 import Dispatch
+import Foundation
 import Gateway
+import Glibc
 import KeyCatalog
 import KeyStore
 import SQLiteKeyStore
@@ -25,6 +27,14 @@ struct ServeCommand: ParsableCommand {
     var acceptOlderStore = false
 
     func run() throws {
+        // First, while the descriptors that were given are the only ones that are open.
+        let environment = ProcessInfo.processInfo.environment
+        let inherited = InheritedSockets(environment)
+        // No program that this one may start is meant by them.
+        for name in [
+            "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID",
+            "LISTEN_FDNAMES",
+        ] { unsetenv(name) }
         let loaded = ConfigurationLoader.load(file)
         // One message, since each may have to wait for a reader.
         if !loaded.problems.isEmpty {
@@ -35,6 +45,9 @@ struct ServeCommand: ParsableCommand {
             throw ExitCode(1)
         }
         do throws(GatewayError) {
+            var surroundings = surroundings
+            surroundings.serviceManager = try ServiceManager(environment)
+            surroundings.inherited = inherited
             try GatewayServer.run(configuration, file: file, surroundings: surroundings)
         } catch {
             Self.say("portcullis: \(error)")

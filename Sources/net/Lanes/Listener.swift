@@ -22,6 +22,17 @@ package final class Listener: Endpoint {
     /// a fixed SO_SNDBUF would prevent.
     package static let unsentMax: Int32 = 128 << 10
 
+    /// Whose the socket is.
+    package enum Ownership: Sendable {
+        /// This process's: nobody else accepts from it.
+        case own
+        /// The service manager's, which keeps it when this process ends. Clients that wait are the
+        /// next process's.
+        case lent
+    }
+
+    /// Whose the socket is.
+    package var ownership = Ownership.own
     /// A connection came in: its descriptor and the peer's address.
     package var accepted: ((Int32, SocketAddress) -> Void)?
     /// Accepting paused, for want of descriptors or memory.
@@ -106,6 +117,13 @@ package final class Listener: Endpoint {
         return descriptor
     }
 
+    /// The same socket for another lane.
+    package static func duplicate(_ descriptor: Int32) throws(SocketError) -> Int32 {
+        let other = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        guard other >= 0 else { throw SocketError("fcntl") }
+        return other
+    }
+
     /// Lets clients connect to what was bound.
     package static func listen(_ descriptor: Int32) throws(SocketError) {
         // What is accepted inherits it, so that a restart finds the port free.
@@ -137,9 +155,17 @@ package final class Listener: Endpoint {
     /// port. So it ignores new clients first, who find the port closed when they try again after a
     /// second, and takes those in the middle of a handshake for ``closingMilliseconds``.
     ///
+    /// A socket that is lent is left at once, as it is: to ignore clients would be the next
+    /// process's loss.
+    ///
     /// - Parameter ended: called once, when it is closed and the last one has been handed over.
     package func endGently(_ ended: @escaping () -> Void) {
         guard !isClosed, self.ended == nil else { return }
+        if case .lent = ownership {
+            shortageIsOver()
+            close()
+            return ended()
+        }
         self.ended = ended
         if pausedToken == nil { acceptWaiting(max: Int(Self.backlog)) }
         // Where this fails, as for a Unix socket, clients are accepted until the end.

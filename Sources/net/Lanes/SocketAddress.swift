@@ -21,6 +21,23 @@ package struct SocketAddress: Sendable {
         store(address)
     }
 
+    /// A Unix socket without a file, by its name (unix(7)); `nil` when the name is empty or longer
+    /// than the 107 bytes the kernel takes.
+    package init?(abstractName: String) {
+        var address = sockaddr_un()
+        let name = Array(abstractName.utf8)
+        guard !name.isEmpty, name.count < MemoryLayout.size(ofValue: address.sun_path) else {
+            return nil
+        }
+        address.sun_family = sa_family_t(AF_UNIX)
+        // A zero byte, then the name, to the end of the address.
+        withUnsafeMutableBytes(of: &address.sun_path) {
+            $0[1...name.count].copyBytes(from: name)
+        }
+        store(address)
+        length = socklen_t(MemoryLayout<sa_family_t>.size + 1 + name.count)
+    }
+
     /// A numeric IPv4 or IPv6 address, without brackets; `nil` when it is neither.
     package init?(ip: String, port: UInt16) {
         var four = sockaddr_in()
@@ -128,6 +145,35 @@ package struct SocketAddress: Sendable {
             return isMapped ? Array(octets[12...]) : octets
         default: return []
         }
+    }
+
+    /// The path of a Unix socket that has one.
+    package var unixPath: String? {
+        guard isUnix, Int(length) > MemoryLayout<sa_family_t>.size else { return nil }
+        let path = withUnsafeBytes(of: load(as: sockaddr_un.self).sun_path) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        return path.isEmpty ? nil : path
+    }
+
+    /// As a configuration writes it; `nil` for a Unix socket without a path.
+    package var text: String? {
+        guard let port else { return unixPath.map { "unix:" + $0 } }
+        var name = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+        let status = withKernelForm {
+            getnameinfo($0, $1, &name, socklen_t(name.count), nil, 0, NI_NUMERICHOST)
+        }
+        guard status == 0 else { return nil }
+        let host = String(decoding: name.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
+        return family == AF_INET6 ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+
+    /// Whether both are the same place to listen on.
+    package func isSame(as other: SocketAddress) -> Bool {
+        guard family == other.family else { return false }
+        return isUnix
+            ? unixPath != nil && unixPath == other.unixPath
+            : port == other.port && octets == other.octets
     }
 
     private func load<Address>(as type: Address.Type) -> Address {

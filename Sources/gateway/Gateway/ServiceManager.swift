@@ -1,0 +1,79 @@
+import Dispatch
+import Glibc
+import Lanes
+
+/// The service manager that started the process, systemd or another one with its protocol: it is
+/// told how the gateway stands (sd_notify(3), systemd.service(5)).
+///
+/// The protocol is one datagram of text a message, so libsystemd is not needed for it.
+package struct ServiceManager: Sendable {
+    /// What it is told.
+    enum Notice {
+        /// The start, or a reload, has ended.
+        case ready
+        /// A reload begins, at a moment of CLOCK_MONOTONIC in nanoseconds.
+        case reloading(at: UInt64)
+        /// The end begins.
+        case stopping
+        /// All lanes have answered.
+        case alive
+
+        fileprivate var lines: String {
+            switch self {
+            case .ready: "READY=1"
+            case .reloading(let nanoseconds):
+                "RELOADING=1\nMONOTONIC_USEC=\(nanoseconds / 1_000)"
+            case .stopping: "STOPPING=1"
+            case .alive: "WATCHDOG=1"
+            }
+        }
+    }
+
+    private let datagrams: DatagramSender
+    /// Microseconds within which it wants to hear that the gateway is alive; `nil` for never.
+    let watchdogMicroseconds: UInt64?
+    /// Sending may have to wait for the manager, which no other queue should.
+    private let queue = DispatchQueue(label: "portcullis.service-manager")
+
+    /// From `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`; `nil` without the first.
+    ///
+    /// - Throws: when the socket can't be used, with what is wrong.
+    package init?(
+        _ environment: [String: String],
+        process: Int32 = getpid()
+    ) throws(GatewayError) {
+        guard let name = environment["NOTIFY_SOCKET"] else { return nil }
+        let address =
+            name.hasPrefix("@")
+            ? SocketAddress(abstractName: String(name.dropFirst())) : SocketAddress(unixPath: name)
+        guard name.hasPrefix("@") || name.hasPrefix("/"), let address else {
+            throw Self.refusal(name, "which is neither a path nor an abstract name")
+        }
+        do throws(SocketError) {
+            datagrams = try DatagramSender(to: address)
+        } catch {
+            throw Self.refusal(name, "\(error)")
+        }
+        let isMeant = environment["WATCHDOG_PID"].map { Int32($0) == process } ?? true
+        let time = environment["WATCHDOG_USEC"].flatMap { UInt64($0) } ?? 0
+        watchdogMicroseconds = isMeant && time > 0 ? time : nil
+    }
+
+    private static func refusal(_ name: String, _ detail: String) -> GatewayError {
+        GatewayError(
+            "NOTIFY_SOCKET is \(name), \(detail)",
+            hint: "Start the gateway without it, or with the socket of a service manager."
+        )
+    }
+
+    /// Sends a message; messages keep their order. One that can't be sent is lost, as sd_notify(3)
+    /// says: a service does not depend on its manager.
+    func tell(_ notice: Notice, status: String? = nil) {
+        let status = status.map { "\nSTATUS=" + $0.replacing("\n", with: " ") } ?? ""
+        let text = notice.lines + status
+        queue.async { [datagrams] in datagrams.send(text) }
+    }
+
+    /// Returns once all messages are out. The end of the process would lose them.
+    func drain() { queue.sync {} }
+}
