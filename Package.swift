@@ -287,7 +287,7 @@ let package = Package(
         .program(
             "portcullis",
             in: "gateway",
-            uses: policy + commands + ["Inspection"],
+            uses: policy + commands + ["Inspection", "Origins"],
             links: [standalone]
         ),
 
@@ -347,7 +347,7 @@ let package = Package(
         .tests("TLSSession"),
         .tests("HTTPSCalls", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
         .tests("Lanes"),
-        .tests("Origins"),
+        .tests("Origins", uses: ["Lanes"]),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
         .tests("AppleServices", uses: policy + verdict + ["Telemetry", "TestSupport"]),

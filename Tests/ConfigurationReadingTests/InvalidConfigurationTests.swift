@@ -323,6 +323,26 @@ import Testing
         ),
         .line(
             2,
+            "origins: { shop: { servers: [\"a:1\"], eject: { time: 1h } } }",
+            "p.yaml:2: origins.shop.eject.time_max: found 5m, which is less than time, 1h; use at"
+        ),
+        .line(
+            2,
+            "origins: { shop: { servers: [\"a:1\"], eject: { share: 101% } } }",
+            "p.yaml:2: origins.shop.eject.share: found \"101%\"; use a whole percentage"
+        ),
+        .line(
+            2,
+            "origins: { shop: { servers: [\"a:1\"], check: { host: b } } }",
+            "p.yaml:2: origins.shop.check.path: found no such key; use path: /health"
+        ),
+        .line(
+            2,
+            "origins: { shop: { servers: [\"a:1\"], check: { path: /h, status: 100 } } }",
+            "p.yaml:2: origins.shop.check.status: found \"100\"; use a status or two"
+        ),
+        .line(
+            2,
             "origins: { shop: { servers: [\"a:1\"], host: \"http://x\" } }",
             "p.yaml:2: origins.shop.host: found \"http://x\"; use client | a host name"
         ),

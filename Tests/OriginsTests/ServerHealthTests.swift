@@ -7,7 +7,7 @@ import Testing
 
     @Test func `a server without failures is fit`() {
         #expect(health.standing(now: 10) == .fit)
-        health.connected()
+        health.connected(now: 1)
         health.responded(now: 20)
         #expect(health.standing(now: 30) == .fit)
     }
@@ -48,13 +48,13 @@ import Testing
 
     @Test func `a connect that ends well ends the pause of one that did not`() {
         health.failed(.connectTimedOut, begunAt: 0, now: 3_000)
-        health.connected()
+        health.connected(now: 1)
         #expect(health.standing(now: 3_001) == .fit)
     }
 
     @Test func `a connect that ends well says nothing about responses`() {
         health.failed(.silent, begunAt: 1, now: 3_000)
-        health.connected()
+        health.connected(now: 1)
         #expect(health.standing(now: 3_001) == .paused)
         health.responded(now: 3_002)
         #expect(health.standing(now: 3_003) == .fit)
@@ -72,7 +72,7 @@ import Testing
         health.suspected(until: 3_000)
         #expect(health.standing(now: 2_999) == .paused)
         #expect(health.standing(now: 3_000) == .trialDue)
-        health.connected()
+        health.connected(now: 1)
         #expect(health.standing(now: 3_001) == .fit)
     }
 

@@ -38,7 +38,8 @@ import Testing
         let parsed = try JSONSerialization.jsonObject(with: Data(response.body.utf8))
         let problem = try #require(parsed as? [String: Any])
         #expect(problem["reason"] as? String == "page-unknown")
-        #expect(problem["pages"] as? [String] == ["/metrics", "/status", "/healthz", "/readyz"])
+        let pages = ["/metrics", "/status", "/origins", "/healthz", "/readyz"]
+        #expect(problem["pages"] as? [String] == pages)
     }
 
     @Test(arguments: ["POST", "DELETE", "OPTIONS", "PURGE", "purge"])

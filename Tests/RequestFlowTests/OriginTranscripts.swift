@@ -17,6 +17,11 @@ extension Transcript {
             on(.connectFailed(.timedOut), .skipContent)
             on(.contentSkipped(isWhole: true), .answer(.failed(.connectTimeout), .none, .goesOn))
         },
+        Transcript("no server is up", .get, ends: .nothing) {
+            routing
+            on(.routed(whole: nil), .admitUnjudged)
+            on(.connectFailed(.noneUp), .answer(.failed(.noneUp), .none, .goesOn))
+        },
         Transcript("no descriptor is left", .get, ends: .nothing) {
             routing
             on(.routed(whole: nil), .admitUnjudged)

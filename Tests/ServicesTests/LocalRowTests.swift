@@ -112,7 +112,7 @@ import Verification
 
     @Test(arguments: [
         (502, ["origin-unreachable", "origin-closed", "response-malformed"]),
-        (502, ["too-many-interim-responses"]), (503, ["out-of-descriptors"]),
+        (502, ["too-many-interim-responses"]), (503, ["out-of-descriptors", "origin-down"]),
         (504, ["origin-timeout"]),
     ])
     func `every failure of an origin has its status`(status: Int, reasons: [String]) throws {
@@ -124,9 +124,9 @@ import Verification
 
     @Test(arguments: [
         (508, ["loop-detected"]), (408, ["head-timeout", "body-timeout"]),
-        (404, ["no-such-endpoint", "page-unknown"]),
+        (404, ["no-such-endpoint", "page-unknown", "no-such-server"]),
         (405, ["method-not-allowed", "method-refused"]), (413, ["content-refused"]),
-        (503, ["gather-timeout", "draining", "store-degraded"]),
+        (503, ["gather-timeout", "draining", "store-degraded", "origins-down"]),
     ])
     func `every fault has its status`(status: Int, reasons: [String]) throws {
         for reason in reasons {

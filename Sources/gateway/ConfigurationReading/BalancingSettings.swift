@@ -14,6 +14,11 @@ package struct BalancingSettings: Hashable, Sendable {
 
     /// `balance`: default round-robin.
     package var balance = Balance.roundRobin
+    /// `slow_start`: in which a server that came back gets its share step by step. Default 0s.
+    package var slowStart: Duration = .zero
+    package var ejection = EjectionSettings()
+    /// `check`: default none.
+    package var check: CheckSettings?
 
     package init() {}
 }

@@ -193,12 +193,13 @@ struct ConfigurationDraft {
 
     /// `nil` for a text that is neither the word nor a host; otherwise what to send, if anything.
     private static func hostPolicy(_ text: String) -> String?? {
-        if text == "client" { return .some(nil) }
-        if HostPattern(text: text) != nil, !text.contains("*") { return .some(text) }
-        return ServerAddress(text: text, allowsPortZero: false).flatMap { address in
-            if case .unix = address { return nil }
-            return .some(text)
-        }
+        text == "client" ? .some(nil) : hostName(text).map { .some($0) }
+    }
+
+    /// A host name or an IP address, with a port or without.
+    static func hostName(_ text: String) -> String? {
+        if HostPattern(text: text) != nil, !text.contains("*") { return text }
+        return ServerAddress(text: text, allowsPortZero: false).flatMap { $0.isUnix ? nil : text }
     }
 
     private static func plainPath(_ text: String) -> String? {

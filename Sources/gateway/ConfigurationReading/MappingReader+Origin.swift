@@ -1,7 +1,7 @@
 // How an origin's servers are written.
 extension MappingReader {
     /// The keys of an origin that say how its servers share requests.
-    static let balancingKeys = ["balance"]
+    static let balancingKeys = ["balance", "slow_start", "eject", "check"]
 
     /// `servers`: addresses, or mappings with an address.
     func servers() -> [Located<ServerSettings>] {
@@ -61,6 +61,11 @@ extension MappingReader {
         if let balance = word("balance", BalancingSettings.Balance.self) {
             settings.balance = balance.value
         }
+        if let time = duration("slow_start", in: .zero...Duration.seconds(3600)) {
+            settings.slowStart = time.value
+        }
+        settings.ejection = EjectionSettings(node("eject"), path("eject"), log: log)
+        settings.check = node("check").flatMap { CheckSettings($0, path("check"), log: log) }
         return settings
     }
 }

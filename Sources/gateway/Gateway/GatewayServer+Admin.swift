@@ -66,6 +66,7 @@ extension GatewayServer: AdminSource {
             droppedLogLines: outputs.accessLosses.count,
             droppedMessages: outputs.messageLosses.count
         )
+        snapshot.origins = originFacts
         snapshot.unknownServers = servers.unknown(configuration)
         snapshot.serverCount = configuration.origins.reduce(0) { $0 + $1.servers.count }
         snapshot.openSessions = sessions.count(now: wallSeconds)

@@ -1,6 +1,7 @@
 import ConfigurationReading
 import Dispatch
 import Logging
+import Origins
 import Proxy
 
 // The names of origins' servers are looked up at start and reload, and then again and again: a
@@ -37,11 +38,13 @@ extension GatewayServer {
         for change in changes { tell(change) }
         let moved = changes.filter { $0.kind != .lost }.map(\.server)
         if !moved.isEmpty {
-            let settings = ProxySettings(configuration, servers, devices)
-            let origins = configuration.origins.indices.filter { place in
+            let settings = ProxySettings(configuration, servers, devices, book)
+            origins = settings.origins
+            book.keep(origins)
+            let places = configuration.origins.indices.filter { place in
                 configuration.origins[place].addresses.contains(where: moved.contains)
             }
-            for unit in units { unit.replaceServers(settings, of: Set(origins)) }
+            for unit in units { unit.replaceServers(settings, of: Set(places)) }
         }
         scheduleLookUp()
     }

@@ -3,6 +3,8 @@ import Dispatch
 import Glibc
 import Lanes
 import Logging
+import Origins
+import Proxy
 import Verification
 
 // A reload reads files and looks names up, which may take seconds. That happens on a queue of its
@@ -32,7 +34,7 @@ extension GatewayServer {
         tell(.reloading(at: MonotonicClock.nanoseconds))
         let (file, current, known) = (file, configuration, servers)
         let (tickets, resolver, outputs) = (tickets, resolver, outputs)
-        let devices = devices
+        let (devices, book) = (devices, book)
         loading.async { [self] in
             let read = ConfigurationLoader.load(file)
             let loaded = Result { () throws(GatewayError) in
@@ -50,6 +52,7 @@ extension GatewayServer {
                     tickets,
                     resolver,
                     devices,
+                    book,
                     outputs
                 )
             }
@@ -91,6 +94,8 @@ extension GatewayServer {
         renewer?.reload(ReceiptRenewer.Settings(read))
         configuration = next.configuration
         servers = next.servers
+        origins = next.settings.origins
+        book.keep(origins)
         scheduleLookUp()
         certificates = next.certificates.listeners
         certificateWatch.loaded(next.stamps)

@@ -8,6 +8,7 @@ package import KeyCatalog
 package import KeyStore
 package import Lanes
 import Logging
+import Origins
 import Proxy
 import Rules
 import SQLiteKeyStore
@@ -73,6 +74,8 @@ package final class GatewayServer: @unchecked Sendable {
     let apple: AppleDesk
     /// Asks Apple about devices.
     let devices: DeviceDesk
+    /// How the origins' servers stand.
+    let book = OriginBook()
     /// Content that is held, on all lanes.
     let held = HeldLedger()
     let units: [LaneUnit]
@@ -98,6 +101,8 @@ package final class GatewayServer: @unchecked Sendable {
     var admission: EnrolmentAdmission
     /// Where the origins' servers are.
     var servers: ServerBook
+    /// The origins as they are served.
+    var origins: [OriginSettings]
     var lookUpPace: LookUpPace
     /// Counts the look-ups that were scheduled; an older one is not made any more.
     var lookUpNumber = 0
@@ -179,7 +184,8 @@ package final class GatewayServer: @unchecked Sendable {
         devices = DeviceDesk(apple, configuration.apple, log, surroundings.wallClock)
         servers = ServerBook(configuration, resolver)
         Self.warn(preparation.warnings + servers.problems(configuration), log)
-        let settings = ProxySettings(configuration, servers, devices)
+        let settings = ProxySettings(configuration, servers, devices, book)
+        origins = settings.origins
         let accessLog = try outputs.accessLog(configuration.log.access)
         self.accessLog = accessLog
         admission = EnrolmentAdmission(configuration.enrolment.admission)
@@ -270,6 +276,9 @@ package final class GatewayServer: @unchecked Sendable {
                 control.async { self.proxiedFailed(fault) }
             }
         }
+        units.first?.watchOrigins { [self] notice in
+            control.async { self.originsChanged(notice) }
+        }
         startAdmin()
         control.async {
             self.scheduleLookUp()
@@ -297,7 +306,8 @@ package final class GatewayServer: @unchecked Sendable {
             SnapshotDesk(self),
             keys: keys,
             issuer: issuer,
-            devices: configuration.servesAdminCalls ? devices : nil
+            devices: configuration.servesAdminCalls ? devices : nil,
+            origins: configuration.servesAdminCalls ? self : nil
         )
         let unit = LaneUnit(lane, proxy)
         adminUnit = unit
@@ -316,19 +326,5 @@ package final class GatewayServer: @unchecked Sendable {
         )
         tell(.ready, status: servingStatus)
         startWatchdog()
-    }
-}
-
-extension Logger.Level {
-    init(_ level: LogSettings.Level) {
-        switch level {
-        case .trace: self = .trace
-        case .debug: self = .debug
-        case .info: self = .info
-        case .notice: self = .notice
-        case .warning: self = .warning
-        case .error: self = .error
-        case .critical: self = .critical
-        }
     }
 }

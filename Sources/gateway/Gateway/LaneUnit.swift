@@ -2,6 +2,7 @@ import ConfigurationReading
 import Dispatch
 import KeyStore
 import Lanes
+import Origins
 import Proxy
 import Services
 import TLSSession
@@ -100,6 +101,12 @@ final class LaneUnit: Sendable {
     func replaceCertificates(_ certificates: [TLSContext?]) {
         let (lane, bound) = (lane, bound)
         lane.perform { bound.value.certificates = certificates }
+    }
+
+    /// Looks after the origins' servers for all lanes.
+    func watchOrigins(_ tell: @escaping @Sendable (OriginWatch.Notice) -> Void) {
+        let (lane, bound) = (lane, bound)
+        lane.perform { bound.value.proxy.watchOrigins(tell) }
     }
 
     /// Takes other addresses of the servers of some origins; all else is as it was.

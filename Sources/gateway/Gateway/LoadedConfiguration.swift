@@ -1,4 +1,5 @@
 import ConfigurationReading
+import Origins
 import Proxy
 import TLSSession
 
@@ -29,6 +30,7 @@ struct LoadedConfiguration: Sendable {
         _ tickets: TicketKeys,
         _ resolver: Resolver,
         _ devices: any DeviceChecking,
+        _ book: OriginBook,
         _ outputs: LogOutputs
     ) throws(GatewayError) {
         if let fixed = current.firstFixedDifference(from: next) {
@@ -46,7 +48,7 @@ struct LoadedConfiguration: Sendable {
             file: file
         )
         servers = ServerBook(next, resolver, knowing: known.addresses)
-        settings = ProxySettings(next, servers, devices)
+        settings = ProxySettings(next, servers, devices, book)
         warnings = preparation.warnings + servers.problems(next)
         // The addresses stay, and so does the order of the listeners. What they show now is for
         // connections from now on.

@@ -11,10 +11,11 @@ extension ProxySettings {
     convenience init(
         _ configuration: GatewayConfiguration,
         _ servers: ServerBook,
-        _ devices: any DeviceChecking
+        _ devices: any DeviceChecking,
+        _ book: OriginBook
     ) {
         let timeouts = Timeouts(configuration.timeouts)
-        let origins = configuration.origins.map { OriginSettings($0, servers.addresses) }
+        let origins = configuration.origins.map { OriginSettings($0, servers.addresses, book) }
         self.init(
             rules: configuration.rules,
             origins: origins,
@@ -33,28 +34,62 @@ extension ProxySettings {
 extension OriginSettings {
     fileprivate init(
         _ upstream: UpstreamSettings,
-        _ known: [ServerAddress: [SocketAddress]]
+        _ known: [ServerAddress: [SocketAddress]],
+        _ book: OriginBook
     ) {
         let servers = upstream.servers.flatMap { server in
-            (known[server.address] ?? []).map { OriginServerSettings(server, at: $0) }
+            (known[server.address] ?? []).map { address in
+                let name = server.address.text
+                let state = book.server(name, at: address, of: upstream.name)
+                return OriginServerSettings(server, at: address, state)
+            }
         }
         self.init(
             name: upstream.name,
             servers: servers,
             connectTimeout: upstream.connectTimeout.milliseconds,
-            firstByteTimeout: upstream.firstByteTimeout.milliseconds
+            firstByteTimeout: upstream.firstByteTimeout.milliseconds,
+            state: book.origin(upstream.name)
         )
-        balance = Balance(upstream.balancing.balance)
+        let balancing = upstream.balancing
+        balance = Balance(balancing.balance)
+        slowStart = balancing.slowStart == .zero ? 0 : balancing.slowStart.milliseconds
+        ejection = Ejection(balancing.ejection)
+        check = balancing.check.map(ServerCheck.init)
         host = upstream.host.map { Array($0.utf8) }
         keptFields = KeptFields(upstream.keptFields)
     }
 }
 
 extension OriginServerSettings {
-    fileprivate init(_ server: ServerSettings, at address: SocketAddress) {
-        self.init(name: server.address.text, address: address)
+    fileprivate init(_ server: ServerSettings, at address: SocketAddress, _ state: ServerState) {
+        self.init(name: server.address.text, address: address, state: state)
         weight = server.weight
         role = server.isBackup ? .backup : .primary
+    }
+}
+
+extension Ejection {
+    fileprivate init(_ settings: EjectionSettings) {
+        self.init()
+        failures = settings.failures
+        statuses = settings.statuses
+        time = settings.time.milliseconds
+        timeMax = settings.timeMax.milliseconds
+        share = settings.share
+    }
+}
+
+extension ServerCheck {
+    fileprivate init(_ settings: CheckSettings) {
+        self.init()
+        path = settings.path
+        host = settings.host
+        statuses = settings.statuses
+        interval = settings.interval.milliseconds
+        timeout = settings.timeout.milliseconds
+        healthy = settings.healthy
+        unhealthy = settings.unhealthy
     }
 }
 

@@ -2,6 +2,8 @@
 package enum DialFault: Equatable, Sendable {
     /// The last one refused it, or can't be reached; or there is no server.
     case refused
+    /// None is up: nobody was asked.
+    case noneUp
     /// The last one did not answer.
     case timedOut
     /// There is no descriptor or memory: the gateway's own trouble, and no server's.

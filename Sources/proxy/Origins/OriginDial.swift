@@ -62,7 +62,7 @@ package final class OriginDial {
 
     /// A connect ended well.
     func connected(_ stream: OriginStream) {
-        stream.server.health.connected()
+        stream.server.health.connected(now: pool.lane.now)
         running.removeAll { $0 === stream }
         guard let owner = finish() else { return stream.close() }
         stream.take(for: owner, flow: flow)
@@ -145,8 +145,7 @@ package final class OriginDial {
             return
         }
         fault = error.isTimeout ? .timedOut : .refused
-        let health: ServerHealth.Fault = error.isTimeout ? .connectTimedOut : .refused
-        server.health.failed(health, begunAt: begunAt, now: pool.lane.now)
+        server.connectFailed(error, begunAt: begunAt, on: pool.lane)
     }
 
     private func finish() -> (any OriginStreamOwner)? {

@@ -15,7 +15,7 @@ package final class OriginPool {
         self.settings = settings
         self.lane = lane
         self.host = host
-        servers = settings.servers.map(OriginServer.init)
+        servers = settings.servers.map { OriginServer($0, of: settings) }
         balancer = Balancer(settings.balance, count: servers.count)
         roles = servers.contains { $0.settings.role == .backup } ? [.primary, .backup] : [.primary]
     }
@@ -45,7 +45,9 @@ package final class OriginPool {
         by end: UInt64 = .max
     ) -> Connecting {
         guard let server = server(after: [], affinity: affinity, onlyFit: false) else {
-            return .failed(.refused, nil)
+            guard !servers.isEmpty else { return .failed(.refused, nil) }
+            tryServers()
+            return .failed(.noneUp, servers.last)
         }
         if reusesIdle, let idle = server.takeIdle(round: lane.round) {
             host.note(.connectionReused)
@@ -61,28 +63,42 @@ package final class OriginPool {
     /// - onlyFit: none that is passed over.
     func server(after tried: [OriginServer], affinity: UInt64, onlyFit: Bool) -> OriginServer? {
         // Most origins have one server, and then there is nothing to choose.
-        if servers.count == 1, !onlyFit { return tried.isEmpty ? servers[0] : nil }
-        var fallback: OriginServer?
+        if servers.count == 1, !onlyFit {
+            return tried.isEmpty && !servers[0].state.isClosed ? servers[0] : nil
+        }
         let now = lane.now
         for role in roles {
             if !onlyFit, let due = serverOnTrial(role, tried, now) { return due }
             let place = balancer.choose(affinity: affinity) { place in
                 let server = servers[place]
-                guard server.settings.role == role, !tried.contains(where: { $0 === server })
+                guard server.settings.role == role, !server.state.isClosed,
+                    !tried.contains(where: { $0 === server })
                 else { return nil }
-                guard case .fit = server.health.standing(now: now) else {
-                    fallback = fallback ?? server
-                    return nil
-                }
+                guard case .fit = server.state.standing(now: now) else { return nil }
+                let share = server.state.share(slowStart: settings.slowStart, now: now)
                 return Balancer.Candidate(
-                    weight: server.settings.weight,
+                    weight: server.settings.weight &* share,
                     load: server.state.active,
                     seed: server.settings.seed
                 )
             }
             if let place { return servers[place] }
         }
-        return onlyFit ? nil : fallback
+        return onlyFit ? nil : lastResort(tried)
+    }
+
+    /// A server that is passed over, where no other is left. None whose connects time out: the
+    /// request would wait in vain.
+    private func lastResort(_ tried: [OriginServer]) -> OriginServer? {
+        for role in roles {
+            for server in servers where server.settings.role == role {
+                guard !server.state.isClosed, !server.health.answersNoConnect,
+                    !tried.contains(where: { $0 === server })
+                else { continue }
+                return server
+            }
+        }
+        return nil
     }
 
     /// Begins the trials that are due. A connect is tried without a request, and none waits for it;
@@ -95,7 +111,7 @@ package final class OriginPool {
         _ now: UInt64
     ) -> OriginServer? {
         for server in servers where server.settings.role == role {
-            guard case .trialDue = server.health.standing(now: now),
+            guard case .trialDue = server.state.standing(now: now), !server.state.isClosed,
                 !tried.contains(where: { $0 === server })
             else { continue }
             switch server.health.beginTrial(now: now) {
@@ -105,6 +121,13 @@ package final class OriginPool {
             }
         }
         return nil
+    }
+
+    /// Tries the servers that don't answer connects, without a request, at most once a second each.
+    package func tryServers() {
+        for server in servers where !server.state.isClosed {
+            if server.health.beginEarlyTrial(now: lane.now) { probe(server) }
+        }
     }
 
     /// Connects to a server without a request: whether it answers again.
@@ -118,7 +141,7 @@ package final class OriginPool {
             }
         } catch {
             host.note(.connectFailed)
-            server.health.failed(.refused, begunAt: lane.now, now: lane.now)
+            server.connectFailed(error, begunAt: lane.now, on: lane)
         }
     }
 

@@ -10,11 +10,42 @@ package final class OriginServer {
     /// The lane's round in which `fresh` became idle.
     private var freshRound: UInt64 = 0
 
-    package init(_ settings: OriginServerSettings) { self.settings = settings }
+    private let ejection: Ejection
+    private let origin: OriginState
+
+    init(_ settings: OriginServerSettings, of origin: OriginSettings) {
+        self.settings = settings
+        ejection = origin.ejection
+        self.origin = origin.state
+    }
 
     package var state: ServerState { settings.state }
 
     package var health: ServerHealth { settings.state.health }
+
+    /// A response began.
+    func responded(status: Int, on lane: Lane) {
+        state.health.responded(now: lane.now)
+        if ejection.isFailure(status) {
+            failed(.status(status), on: lane)
+        } else {
+            state.succeeded()
+        }
+    }
+
+    /// A connect failed.
+    func connectFailed(_ error: SocketError, begunAt: UInt64, on lane: Lane) {
+        let fault: ServerHealth.Fault = error.isTimeout ? .connectTimedOut : .refused
+        health.failed(fault, begunAt: begunAt, now: lane.now)
+        state.note(error.isTimeout ? .connectTimeout : .refused, wall: lane.wallMilliseconds)
+    }
+
+    /// A request failed. A connect that fails has the server passed over by itself.
+    func failed(_ failure: ServerFailure, on lane: Lane) {
+        state.note(failure, wall: lane.wallMilliseconds)
+        guard ejection.failures > 0, state.requestFailed() >= ejection.failures else { return }
+        origin.eject(state, ejection, now: lane.now)
+    }
 
     /// Takes a connection that has shown no sign of its end.
     ///

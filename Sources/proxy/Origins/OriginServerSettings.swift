@@ -31,4 +31,7 @@ package struct OriginServerSettings: Sendable {
         }
         seed = Balancer.mixed(hash)
     }
+
+    /// The same server with a state of its own.
+    var alone: OriginServerSettings { OriginServerSettings(name: name, address: address) }
 }

@@ -5,6 +5,13 @@ package struct OriginSettings: Sendable {
     package let name: String
     package var servers: [OriginServerSettings]
     package var balance = Balance.roundRobin
+    /// Milliseconds in which a server that came back gets its share step by step; 0 for at once.
+    package var slowStart: UInt64 = 0
+    package var ejection = Ejection()
+    /// `nil` where servers are not checked.
+    package var check: ServerCheck?
+    /// Shared by the lanes.
+    package let state: OriginState
     /// What the origin gets as Host instead of what the client sent.
     package var host: [UInt8]?
     /// What it gets of the fields that are deleted by default.
@@ -18,11 +25,14 @@ package struct OriginSettings: Sendable {
         name: String,
         servers: [OriginServerSettings],
         connectTimeout: UInt64,
-        firstByteTimeout: UInt64
+        firstByteTimeout: UInt64,
+        state: OriginState = OriginState()
     ) {
         self.name = name
         self.servers = servers
         self.connectTimeout = connectTimeout
         self.firstByteTimeout = firstByteTimeout
+        self.state = state
+        state.take(servers.map(\.state))
     }
 }

@@ -13,6 +13,17 @@ extension OriginStream {
 
     /// Reads once, and tells the owner what came.
     package func receive(for owner: any OriginStreamOwner) -> OriginRead {
+        let found = take(for: owner)
+        switch found {
+        case .some, .none, .complete, .stopped: break
+        // An idle connection that ends in the moment it is taken is no failure of the server.
+        case .broke: if !isReused || !hasReceivedNothing { server.failed(.closed, on: lane) }
+        case .malformed, .tooManyInterim: server.failed(.malformed, on: lane)
+        }
+        return found
+    }
+
+    private func take(for owner: any OriginStreamOwner) -> OriginRead {
         switch read() {
         case .octets(let bytes):
             switch progress {
@@ -87,7 +98,7 @@ extension OriginStream {
         progress = .content
         body = BodyReader(head.framing, limits: limits.head)
         isPersistent = head.isPersistent
-        server.health.responded(now: lane.now)
+        server.responded(status: head.status, on: lane)
         guard owner.originResponded(head, octets, rest: rest) else { return .stopped }
         return takeContent(rest, from: 0, owner)
     }

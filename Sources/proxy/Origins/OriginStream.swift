@@ -153,10 +153,9 @@ package final class OriginStream: Connection {
     func trialEnded(_ error: SocketError?) {
         if let error {
             host.note(.connectFailed)
-            let fault: ServerHealth.Fault = error.isTimeout ? .connectTimedOut : .refused
-            server.health.failed(fault, begunAt: begunAt, now: lane.now)
+            server.connectFailed(error, begunAt: begunAt, on: lane)
         } else {
-            server.health.connected()
+            server.health.connected(now: lane.now)
         }
         close()
     }
@@ -208,7 +207,10 @@ package final class OriginStream: Connection {
         case .dial(let dial): dial.deadlinePassed(self)
         case .trial: trialEnded(.connectTimedOut)
         case .busy(let owner):
-            if progress == .head { server.health.wasSilent(since: begunAt, now: lane.now) }
+            if progress == .head {
+                server.health.wasSilent(since: begunAt, now: lane.now)
+                server.failed(.timeout, on: lane)
+            }
             owner.originTimedOut(self)
         case .idle: leavePool()
         case .tunnel(let owner): owner.failed(self)

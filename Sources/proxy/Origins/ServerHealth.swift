@@ -37,6 +37,8 @@ package final class ServerHealth: Sendable {
     private static let pauseMilliseconds: UInt64 = 5_000
     /// It doubles with each timeout, up to this.
     private static let pauseMillisecondsMax: UInt64 = 40_000
+    /// How often a server that takes no connection is tried where no other is left.
+    private static let trialMilliseconds: UInt64 = 1_000
     /// The precision of the last response's time: if all lanes wrote it for each response, they
     /// would contend for its cache line.
     private static let responseMilliseconds: UInt64 = 100
@@ -44,6 +46,10 @@ package final class ServerHealth: Sendable {
     /// When the pause is over; 0 for none. All times are milliseconds of ``Lane/now``.
     private let pausedUntil = Atomic<UInt64>(0)
     private let respondedAt = Atomic<UInt64>(0)
+    /// When a trial was last made before its time.
+    private let triedAt = Atomic<UInt64>(0)
+    /// When the last pause ended before its time; 0 for never.
+    private let recoveredAt = Atomic<UInt64>(0)
     private let episode = Mutex(Episode())
 
     package init() {}
@@ -63,6 +69,28 @@ package final class ServerHealth: Sendable {
             pausedUntil.store(now &+ Self.pause(episode), ordering: .relaxed)
             return episode.fault
         }
+    }
+
+    /// Whether connects to the server time out: a request for it would wait in vain.
+    var answersNoConnect: Bool { trouble == .connectTimedOut }
+
+    /// What the server did wrong, as long as nothing has shown that it is well again.
+    var trouble: Fault? {
+        guard pausedUntil.load(ordering: .relaxed) > 0 else { return nil }
+        return episode.withLock { $0.failures > 0 ? $0.fault : nil }
+    }
+
+    /// Begins a connect to a server that takes none, without a request, unless that was tried in
+    /// the last second.
+    func beginEarlyTrial(now: UInt64) -> Bool {
+        switch trouble {
+        case nil, .silent: return false
+        case .refused, .connectTimedOut: break
+        }
+        let last = triedAt.load(ordering: .relaxed)
+        guard now >= last &+ Self.trialMilliseconds else { return false }
+        // One lane of those that come here at the same time.
+        return triedAt.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
     }
 
     /// A connect takes suspiciously long, and its time ends then.
@@ -94,10 +122,10 @@ package final class ServerHealth: Sendable {
     }
 
     /// A connect ended well, which says nothing about responses.
-    func connected() {
+    func connected(now: UInt64) {
         guard pausedUntil.load(ordering: .relaxed) > 0 else { return }
         episode.withLock { episode in
-            if episode.fault != .silent { end(&episode) }
+            if episode.fault != .silent { end(&episode, now) }
         }
     }
 
@@ -107,10 +135,14 @@ package final class ServerHealth: Sendable {
             respondedAt.store(now, ordering: .relaxed)
         }
         guard pausedUntil.load(ordering: .relaxed) > 0 else { return }
-        episode.withLock { end(&$0) }
+        episode.withLock { end(&$0, now) }
     }
 
-    private func end(_ episode: inout Episode) {
+    /// When the last pause after a failure ended; 0 for never.
+    var recovered: UInt64 { recoveredAt.load(ordering: .relaxed) }
+
+    private func end(_ episode: inout Episode, _ now: UInt64) {
+        if episode.failures > 0 { recoveredAt.store(now, ordering: .relaxed) }
         episode = Episode()
         pausedUntil.store(0, ordering: .relaxed)
     }

@@ -1,17 +1,48 @@
 import Synchronization
 
-/// What all lanes know of a server.
+/// What all lanes know of a server, also after a reload. All times are milliseconds of
+/// ``Lane/now``, but for those in notes, which are of the wall clock.
 package final class ServerState: Sendable {
     package let health = ServerHealth()
     /// Requests under way in the lower bits, and above them those that have ended: both change
     /// together when a request ends, for one write to memory that lanes share.
     private let requests = Atomic<UInt64>(0)
+    /// Requests that failed, one after another.
+    private let failuresInRow = Atomic<Int>(0)
+    /// When the server's ejection ends; 0 for none.
+    private let ejectedUntil = Atomic<UInt64>(0)
+    /// When the server came back otherwise; 0 for never.
+    private let returnedAt = Atomic<UInt64>(0)
+    /// Why it gets no request at all: ``Closure``.
+    private let closures = Atomic<UInt8>(0)
+    private let notes = Mutex<Notes>(Notes())
 
     /// The bits for requests under way: more than there are descriptors.
     private static let activeBits: UInt64 = 24
     private static let activeMask: UInt64 = (1 << activeBits) - 1
 
+    /// Why a server gets no request, whatever becomes of the others.
+    enum Closure: UInt8 {
+        /// Its checks fail.
+        case unchecked = 1
+        /// An operator drains it.
+        case drained = 2
+    }
+
+    /// What changes seldom.
+    private struct Notes {
+        var failures: UInt64 = 0
+        var ejections: UInt64 = 0
+        /// Ejections one after another, each longer than the one before.
+        var level = 0
+        var lastFailure: ServerNote<ServerFailure>?
+        var lastCheck: ServerNote<CheckResult>?
+        var checks = CheckStreak()
+    }
+
     package init() {}
+
+    // MARK: Requests
 
     /// Requests that the server has, and connects for a request.
     package var active: Int { Int(requests.load(ordering: .relaxed) & Self.activeMask) }
@@ -30,4 +61,136 @@ package final class ServerState: Sendable {
         let change: UInt64 = hadRequest ? (1 << Self.activeBits) &- 1 : 0 &- 1
         requests.wrappingAdd(change, ordering: .relaxed)
     }
+
+    // MARK: Failures
+
+    /// A request went well.
+    func succeeded() {
+        // Lanes contend for memory that is written, and not for what is only read.
+        guard failuresInRow.load(ordering: .relaxed) > 0 else { return }
+        failuresInRow.store(0, ordering: .relaxed)
+    }
+
+    /// Remembers a failure.
+    func note(_ failure: ServerFailure, wall: Int64) {
+        notes.withLock { notes in
+            notes.failures += 1
+            notes.lastFailure = ServerNote(what: failure, at: wall)
+        }
+    }
+
+    /// A request failed.
+    ///
+    /// - Returns: how many did, one after another.
+    func requestFailed() -> Int { failuresInRow.wrappingAdd(1, ordering: .relaxed).newValue }
+
+    /// Passes the server over for a while, longer each time.
+    func eject(_ rule: Ejection, now: UInt64) {
+        notes.withLock { notes in
+            let last = ejectedUntil.load(ordering: .relaxed)
+            // A server that went well for the longest time begins anew.
+            if now > last &+ rule.timeMax { notes.level = 0 }
+            let time = min(rule.time << UInt64(min(notes.level, 20)), rule.timeMax)
+            notes.level += 1
+            notes.ejections += 1
+            ejectedUntil.store(now &+ time, ordering: .relaxed)
+        }
+        failuresInRow.store(0, ordering: .relaxed)
+    }
+
+    func isEjected(now: UInt64) -> Bool { ejectedUntil.load(ordering: .relaxed) > now }
+
+    // MARK: Standing
+
+    /// What the server is good for now.
+    func standing(now: UInt64) -> ServerHealth.Standing {
+        isEjected(now: now) ? .paused : health.standing(now: now)
+    }
+
+    /// Whether it gets no request at all.
+    var isClosed: Bool { closures.load(ordering: .relaxed) != 0 }
+
+    /// Whether an operator drains it.
+    package var isDrained: Bool {
+        closures.load(ordering: .relaxed) & Closure.drained.rawValue != 0
+    }
+
+    /// Drains it: it gets no new request, and those under way end by themselves.
+    package func drain() {
+        closures.bitwiseOr(Closure.drained.rawValue, ordering: .relaxed)
+    }
+
+    package func undrain(now: UInt64) { open(.drained, now: now) }
+
+    private func open(_ closure: Closure, now: UInt64) {
+        closures.bitwiseAnd(~closure.rawValue, ordering: .relaxed)
+        returned(now: now)
+    }
+
+    /// The server may get requests again.
+    func returned(now: UInt64) { returnedAt.store(now, ordering: .relaxed) }
+
+    /// How much of its weight it has after it came back, in 256ths: all of it once `slowStart` is
+    /// over.
+    func share(slowStart: UInt64, now: UInt64) -> Int {
+        guard slowStart > 0 else { return 256 }
+        let ejected = max(ejectedUntil.load(ordering: .relaxed), health.recovered)
+        let since = max(returnedAt.load(ordering: .relaxed), ejected)
+        guard since > 0, now < since &+ slowStart else { return 256 }
+        // A server that is asked as the last resort has not come back yet.
+        guard now > since else { return 1 }
+        return max(Int((now - since) &* 256 / slowStart), 1)
+    }
+
+    /// How it stands, in a word.
+    package func condition(now: UInt64) -> ServerCondition {
+        let bits = closures.load(ordering: .relaxed)
+        if bits & Closure.drained.rawValue != 0 { return .drained }
+        if bits & Closure.unchecked.rawValue != 0 { return .down }
+        if isEjected(now: now) { return .ejected }
+        return switch health.trouble {
+        case .none: .up
+        case .refused, .connectTimedOut: .unreachable
+        case .silent: .silent
+        }
+    }
+
+    // MARK: Checks
+
+    /// A check has ended.
+    ///
+    /// - Returns: whether the server is to be used, where that has changed.
+    func checked(
+        _ result: CheckResult,
+        _ check: ServerCheck,
+        now: UInt64,
+        wall: Int64
+    ) -> CheckStreak.Change? {
+        let change = notes.withLock { notes in
+            notes.lastCheck = ServerNote(what: result, at: wall)
+            return notes.checks.took(result, check)
+        }
+        switch change {
+        case .up: open(.unchecked, now: now)
+        case .down: closures.bitwiseOr(Closure.unchecked.rawValue, ordering: .relaxed)
+        case nil: break
+        }
+        return change
+    }
+
+    /// It is not checked any more.
+    func forgetChecks(now: UInt64) {
+        let wasDown = notes.withLock { notes in
+            defer { notes.checks = CheckStreak() }
+            return notes.checks.isDown
+        }
+        if wasDown { open(.unchecked, now: now) }
+    }
+
+    // MARK: Notes
+
+    package var failures: UInt64 { notes.withLock { $0.failures } }
+    package var ejections: UInt64 { notes.withLock { $0.ejections } }
+    package var lastFailure: ServerNote<ServerFailure>? { notes.withLock { $0.lastFailure } }
+    package var lastCheck: ServerNote<CheckResult>? { notes.withLock { $0.lastCheck } }
 }

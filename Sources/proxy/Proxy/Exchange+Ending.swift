@@ -115,6 +115,7 @@ extension OriginFault {
         switch self {
         case .unreachable: .originUnreachable
         case .connectTimeout, .timeout: .originTimeout
+        case .noneUp: .originDown
         case .outOfDescriptors: .outOfDescriptors
         case .closed: .originClosed
         case .malformed: .responseMalformed
@@ -125,7 +126,7 @@ extension OriginFault {
     /// What is counted; a connect that fails is counted by itself.
     var counter: Counter? {
         switch self {
-        case .unreachable, .connectTimeout, .outOfDescriptors: nil
+        case .unreachable, .connectTimeout, .noneUp, .outOfDescriptors: nil
         case .closed: .originFailures
         case .timeout: .originTimeouts
         case .malformed, .tooManyInterimResponses: .originMalformed

@@ -32,6 +32,7 @@ extension Exchange {
         switch fault {
         case .refused: return flow.connectFailed(.refused)
         case .timedOut: return flow.connectFailed(.timedOut)
+        case .noneUp: return flow.connectFailed(.noneUp)
         case .outOfDescriptors: return flow.connectFailed(.shortage)
         }
     }

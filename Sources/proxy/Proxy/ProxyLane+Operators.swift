@@ -16,12 +16,14 @@ extension ProxyLane {
     /// A lane for operators. It has no origins and no rules, and writes no access log.
     ///
     /// - devices: who makes calls about devices; `nil` where they are not served.
+    /// - origins: who drains servers; `nil` where that is not served.
     package static func operators(
         _ lane: Lane,
         _ source: any SnapshotSource,
         keys: KeyTable,
         issuer: ChallengeIssuer,
         devices: (any DeviceCalling)? = nil,
+        origins: (any OriginDraining)? = nil,
         timeouts: Timeouts = .operators,
         limits: ProxyLimits = .operators
     ) -> ProxyLane {
@@ -29,7 +31,7 @@ extension ProxyLane {
             lane: lane,
             settings: .operators(timeouts, limits),
             judge: Judge(apps: [], keys: keys, challenges: issuer, sessions: SessionTable()),
-            services: .operators(source, devices: devices),
+            services: .operators(source, devices: devices, origins: origins),
             issuer: issuer,
             keys: keys,
             addresses: AddressTable(

@@ -3,7 +3,7 @@ package import ClientStreams
 package import HTTPWire
 package import KeyStore
 package import Lanes
-import Origins
+package import Origins
 import Rules
 package import Services
 package import TLSSession
@@ -31,6 +31,8 @@ package final class ProxyLane {
     let addresses: AddressTable
     let held: HeldLedger
     private(set) var pools: [OriginPool]
+    /// Looks after the origins' servers for all lanes; `nil` on the lanes that don't.
+    private var watch: OriginWatch?
     /// Requests that wait for a commit, in the order of their tickets.
     var commitQueue = CommitQueue()
     var commitWatch = CommitWatch.none
@@ -108,6 +110,18 @@ package final class ProxyLane {
         for pool in pools { pool.closeIdle() }
         pools = settings.origins.map { OriginPool($0, on: lane, host: self) }
         commitTimeChanged()
+        watch?.take(settings.origins)
+    }
+
+    /// Looks after the origins' servers for all lanes, once the lane was started.
+    package func watchOrigins(_ tell: @escaping @Sendable (OriginWatch.Notice) -> Void) {
+        let watch = OriginWatch(
+            on: lane,
+            tryServers: { [unowned self] in for pool in pools { pool.tryServers() } },
+            tell: tell
+        )
+        self.watch = watch
+        watch.take(settings.origins)
     }
 
     /// Takes other addresses of the servers of some origins. Requests under way keep theirs, and
@@ -119,6 +133,7 @@ package final class ProxyLane {
             pools[place].closeIdle()
             pools[place] = OriginPool(settings.origins[place], on: lane, host: self)
         }
+        watch?.take(settings.origins)
     }
 
     /// A connection was accepted.
@@ -290,6 +305,7 @@ package final class ProxyLane {
         // Both hold this one.
         lane.turnEnded = nil
         commitWatch.end()
+        watch?.end()
         // Requests that have ended, and hold this one too.
         commitQueue = CommitQueue()
         emptied()

@@ -1,5 +1,5 @@
-import HTTPWire
-import Lanes
+package import HTTPWire
+package import Lanes
 
 extension SocketAddress {
     init(_ address: IPAddress, port: UInt16) {
@@ -10,7 +10,7 @@ extension SocketAddress {
     }
 
     /// The IP address; of a Unix socket's peer the loopback address, since it is on this host.
-    var ipAddress: IPAddress {
+    package var ipAddress: IPAddress {
         let octets = octets
         let high = octets.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
         let low = octets.dropFirst(8).reduce(0) { $0 << 8 | UInt64($1) }

@@ -27,6 +27,8 @@ package enum ConnectFault: Equatable, Sendable {
     case refused
     /// The last one did not answer in time.
     case timedOut
+    /// None is up, and none was asked.
+    case noneUp
     /// The gateway has no descriptor or memory for it: its own trouble, and no server's.
     case shortage
 }

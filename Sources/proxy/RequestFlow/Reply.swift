@@ -30,6 +30,8 @@ package enum OriginFault: Equatable, Sendable {
     case unreachable
     /// No server took a connection, and the last one did not answer.
     case connectTimeout
+    /// No server is up, and none was asked.
+    case noneUp
     /// No descriptor or memory for a connection: the gateway's own trouble, and no server's.
     case outOfDescriptors
     /// The connection broke.

@@ -52,6 +52,7 @@ extension RequestFlow {
             switch fault {
             case .refused: return answer(.failed(.unreachable))
             case .timedOut: return answer(.failed(.connectTimeout))
+            case .noneUp: return answer(.failed(.noneUp))
             case .shortage: return answer(.failed(.outOfDescriptors))
             }
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,

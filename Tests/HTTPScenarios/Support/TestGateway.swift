@@ -82,6 +82,9 @@ final class TestGateway: Sendable {
 
     var server: GatewayServer { hosted.server }
 
+    /// The port of the admin listener; 0 without one.
+    var adminPort: UInt16 { hosted.adminPort }
+
     /// The port of the first listener; 0 for a Unix socket.
     var port: UInt16 { hosted.port }
 

@@ -16,6 +16,7 @@ extension AdminSnapshot {
             out.member("connections_open", openConnections)
             out.member("sessions_open", openSessions)
             out.array("unknown_servers") { out in unknownServers.forEach { out.element($0) } }
+            origins.write(into: &out)
             out.member("access_log_lines_dropped", droppedLogLines)
             out.member("log_lines_dropped", droppedMessages)
             writeLanes(into: &out)

@@ -36,6 +36,8 @@ package struct AdminSnapshot: Sendable {
     package var receipts: ReceiptFacts?
     /// Sessions that are open.
     package var openSessions = 0
+    /// The origins and their servers.
+    package var origins: [OriginFacts] = []
     /// Origins' servers whose name has no address.
     package var unknownServers: [String] = []
     /// How many servers the origins have.
@@ -93,11 +95,18 @@ extension AdminSnapshot {
     /// Why no traffic should be sent here, the most lasting reason first; empty when it may.
     var unreadiness: [LocalFault] {
         (isDraining ? [.draining] : []) + (store.isDegraded ? [.storeDegraded] : [])
-            + (knowsServers ? [] : [.serversUnknown])
+            + (knowsServers ? [] : [.serversUnknown]) + (allAreOut ? [.originsDown] : [])
     }
 
     /// Whether a request can be forwarded anywhere; a gateway without origins forwards none.
     private var knowsServers: Bool { serverCount == 0 || unknownServers.count < serverCount }
+
+    /// Whether no origin has a server that can serve. One origin of several is no reason to send
+    /// the requests for the others elsewhere.
+    private var allAreOut: Bool {
+        let known = origins.filter { !$0.servers.isEmpty }
+        return !known.isEmpty && known.allSatisfy(\.isOut)
+    }
 
     /// The verdicts that occurred of the rule at a place in ``rules``.
     func verdicts(of rule: Int) -> [(labels: [(String, String)], count: UInt64)] {

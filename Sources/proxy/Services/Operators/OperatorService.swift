@@ -8,6 +8,8 @@ struct OperatorService: Service {
         case metrics
         /// The same for people and scripts, as JSON.
         case status
+        /// How the servers of the origins stand, one line each.
+        case origins
         /// 200 as long as the process runs; nobody is asked.
         case health = "healthz"
         /// 200, or 503 with the reasons not to send traffic here.
@@ -20,7 +22,7 @@ struct OperatorService: Service {
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
         switch page {
         case .health: .now(Self.text("ok\n"))
-        case .metrics, .status, .readiness:
+        case .metrics, .status, .origins, .readiness:
             .later { [page, source] completion in
                 source.ask { snapshot in
                     let late = ServiceResult(.fault(.gatherTimeout))
@@ -37,10 +39,14 @@ struct OperatorService: Service {
             return ServiceResult(LocalResponse(.served, type, Array(snapshot.metrics.utf8)))
         case .status:
             return ServiceResult(LocalResponse(.served, "application/json", snapshot.status))
+        case .origins: return text(snapshot.origins.lines)
         case .health: return text("ok\n")
         case .readiness:
             let reasons = snapshot.unreadiness
-            guard let first = reasons.first else { return text("ready\n") }
+            guard let first = reasons.first else {
+                let out = snapshot.origins.filter(\.isOut).map(\.name)
+                return text("ready\n" + out.map { "no server can serve: \($0)\n" }.joined())
+            }
             var details = LocalResponse.Details()
             details.list = ("reasons", reasons.map(\.rawValue))
             return ServiceResult(LocalResponse(.fault(first), details))
@@ -56,9 +62,11 @@ extension ServiceTable {
     /// The services of the operators' listener, which forwards nothing.
     ///
     /// - devices: who makes calls about devices; `nil` where they are not served.
+    /// - origins: who drains servers; `nil` where that is not served.
     package static func operators(
         _ source: any SnapshotSource,
-        devices: (any DeviceCalling)? = nil
+        devices: (any DeviceCalling)? = nil,
+        origins: (any OriginDraining)? = nil
     ) -> ServiceTable {
         let entries = OperatorService.Page.allCases.map { page in
             ServiceEntry(
@@ -72,7 +80,8 @@ extension ServiceTable {
         return ServiceTable(
             below: "",
             elsewhere: .unknown,
-            entries + (devices.map { ServiceEntry.deviceCalls($0) } ?? []),
+            entries + (devices.map { ServiceEntry.deviceCalls($0) } ?? [])
+                + (origins.map { ServiceEntry.draining($0) } ?? []),
             unknown: .pageUnknown,
             wrongMethod: .methodRefused,
             listsPaths: true

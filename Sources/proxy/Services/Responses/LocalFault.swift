@@ -16,6 +16,8 @@ package enum LocalFault: String, CaseIterable, Sendable {
     case draining = "draining"
     case storeDegraded = "store-degraded"
     case serversUnknown = "servers-unknown"
+    case originsDown = "origins-down"
+    case noSuchServer = "no-such-server"
 }
 
 extension LocalRow {
@@ -48,6 +50,9 @@ extension LocalRow {
         case .draining: later(503, .gateway, "The gateway ends.")
         case .storeDegraded: later(503, .gateway, "The key store can't be used.")
         case .serversUnknown: later(503, .gateway, "No server of any origin has an address.")
+        case .originsDown: later(503, .origin, "No server of any origin can serve.")
+        case .noSuchServer:
+            LocalRow(404, .client, .fixClient, "No origin has a server of this name.")
         }
     }
 }

@@ -2,6 +2,8 @@
 /// `reason` and the log's `problem`: add, do not rename.
 package enum OriginFailure: String, CaseIterable, Sendable {
     case originUnreachable = "origin-unreachable"
+    /// No server is up, and none was asked.
+    case originDown = "origin-down"
     /// No descriptor or memory is left for a connection: the gateway's own trouble, not a server's.
     case outOfDescriptors = "out-of-descriptors"
     case originClosed = "origin-closed"
@@ -16,6 +18,7 @@ extension LocalRow {
         switch failure {
         case .originUnreachable:
             LocalRow(502, .origin, .unsaid, "No server of the origin can be reached.")
+        case .originDown: later(503, .origin, "No server of the origin is up.")
         case .outOfDescriptors: later(503, .gateway, "The gateway can't connect now.")
         case .originClosed:
             LocalRow(502, .origin, .unsaid, "The origin closed its connection without an answer.")

@@ -1,0 +1,91 @@
+package import ConfigurationReading
+import Dispatch
+import Lanes
+package import Origins
+
+/// A call of a running gateway's admin listener, by a command.
+package enum AdminCall {
+    /// Why there is no answer.
+    package struct Fault: Error, Sendable {
+        /// What happened, and what to do.
+        package let text: String
+    }
+
+    /// The longest page that is read: some 16,000 servers.
+    private static let contentMax = 4 << 20
+
+    /// Makes a call on a lane of its own. The process goes on until `ended` ends it.
+    package static func send(
+        _ verb: HTTPRequest.Verb,
+        _ page: String,
+        content: [UInt8] = [],
+        to configuration: GatewayConfiguration,
+        ended: @escaping @Sendable (Result<HTTPResponse, Fault>) -> Void
+    ) {
+        do throws(Fault) {
+            let (name, address) = try address(of: configuration)
+            let lane = try lane()
+            lane.start()
+            lane.perform {
+                let client = client(name, address, on: lane)
+                var request = HTTPRequest(verb, page, authority: "localhost")
+                request.content = content
+                client.send(request) { result in
+                    withExtendedLifetime(client) {}
+                    ended(result.mapError { Fault(text: text(of: $0, name)) })
+                }
+            }
+        } catch {
+            ended(.failure(error))
+        }
+    }
+
+    private static func address(
+        of configuration: GatewayConfiguration
+    ) throws(Fault) -> (String, SocketAddress) {
+        guard let admin = configuration.admin else {
+            throw Fault(
+                text: "the configuration has no admin listener; add `admin: { address: "
+                    + "unix:/run/portcullis/admin.sock }` and restart the gateway"
+            )
+        }
+        guard let address = admin.socketAddress else {
+            throw Fault(text: "\(admin.text) is no address to connect to")
+        }
+        return (admin.text, address)
+    }
+
+    private static func lane() throws(Fault) -> Lane {
+        do throws(SocketError) {
+            return try Lane(number: 0)
+        } catch {
+            throw Fault(text: "\(error)")
+        }
+    }
+
+    private static func client(_ name: String, _ address: SocketAddress, on lane: Lane)
+        -> HTTPClient
+    {
+        var settings = HTTPClient.Settings()
+        settings.contentMax = contentMax
+        let origin = OriginSettings(
+            name: "admin",
+            servers: [OriginServerSettings(name: name, address: address)],
+            connectTimeout: settings.totalTimeout,
+            firstByteTimeout: settings.totalTimeout
+        )
+        return HTTPClient(origin, settings, on: lane)
+    }
+
+    private static func text(of fault: CallFault, _ name: String) -> String {
+        switch fault {
+        case .unreachable:
+            "no gateway answers at \(name); is it running, and may this user connect?"
+        case .timedOut, .firstByteTimedOut, .stalled:
+            "the gateway at \(name) does not answer in time"
+        case .closed, .responseMalformed, .tooManyInterimResponses, .contentTooLarge,
+            .targetMalformed:
+            "the answer of \(name) can't be read: \(fault)"
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import ArgumentParser
+import Dispatch
+import Gateway
+import Glibc
+import Origins
+
+struct OriginsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "origins",
+        abstract: "Look at the origins' servers of a running gateway, or drain one.",
+        subcommands: [
+            OriginsListCommand.self, OriginsDrainCommand.self, OriginsUndrainCommand.self,
+        ]
+    )
+}
+
+struct OriginsListCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "One line for each address of a server: how it stands, and what it has to do."
+    )
+
+    @OptionGroup var gateway: AdminOptions
+
+    func run() throws {
+        try gateway.call(.get, "/origins") { response in
+            StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
+        }
+    }
+}
+
+struct OriginsDrainCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "drain",
+        abstract: "Send a server no new requests. Those that it has end by themselves.",
+        discussion: """
+            It stays drained over a reload, until `undrain` or a restart. `origins list` shows how \
+            many requests it still has.
+            """
+    )
+
+    @OptionGroup var gateway: AdminOptions
+
+    @Argument(help: "The server, as the configuration has it.")
+    var server: String
+
+    func run() throws {
+        try gateway.call(.post, "/origins/drain", server) { _ in
+            StandardOutput.write("\(server) gets no new requests\n") ? 0 : 1
+        }
+    }
+}
+
+struct OriginsUndrainCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "undrain",
+        abstract: "Send a server requests again."
+    )
+
+    @OptionGroup var gateway: AdminOptions
+
+    @Argument(help: "The server, as the configuration has it.")
+    var server: String
+
+    func run() throws {
+        try gateway.call(.post, "/origins/undrain", server) { _ in
+            StandardOutput.write("\(server) gets requests again\n") ? 0 : 1
+        }
+    }
+}
+
+/// Which gateway a command asks.
+struct AdminOptions: ParsableArguments {
+    @Option(
+        name: .customLong("config"),
+        help: "The gateway's configuration file; it names the admin listener."
+    )
+    var file: String
+
+    /// Asks the gateway and ends the process: with what the closure answers to a success, or with
+    /// 1.
+    func call(
+        _ verb: HTTPRequest.Verb,
+        _ page: String,
+        _ content: String = "",
+        _ succeeded: @escaping @Sendable (HTTPResponse) -> Int32
+    ) throws -> Never {
+        let configuration = try LoadedFile.configuration(file)
+        AdminCall.send(verb, page, content: Array(content.utf8), to: configuration) { result in
+            switch result {
+            case .success(let response) where response.status == 200:
+                Glibc.exit(succeeded(response))
+            case .success(let response): StandardError.write(Self.text(of: response))
+            case .failure(let fault): StandardError.write("portcullis: \(fault.text)")
+            }
+            Glibc.exit(1)
+        }
+        dispatchMain()
+    }
+
+    private static func text(of response: HTTPResponse) -> String {
+        let reason = response.field("App-Attest-Error").map { $0.prefix { $0 != ";" } }
+        switch reason {
+        case "no-such-server":
+            return "portcullis: no origin has this server; `portcullis origins list` shows all"
+        case "page-unknown":
+            return "portcullis: this admin listener serves no calls; use a Unix socket for "
+                + "`admin.address`, or `calls: any`"
+        case .some, .none:
+            return "portcullis: the gateway answered \(response.status) \(reason ?? "")"
+        }
+    }
+}

@@ -1,0 +1,175 @@
+package import Lanes
+
+/// Looks after the servers of all origins on one lane, for all lanes: it makes the checks that are
+/// due, tries servers that took no connection, and says when an origin has no server left.
+package final class OriginWatch {
+    /// What is worth a line of the log.
+    package enum Notice: Sendable, Equatable {
+        /// No server of the origin can serve; how each of them stands.
+        case allOut(origin: String, servers: [String])
+        /// One can again.
+        case back(origin: String)
+    }
+
+    /// The checks of one server.
+    private struct Row {
+        let server: OriginServerSettings
+        let check: ServerCheck
+        let client: HTTPClient
+        var dueAt: UInt64
+        var call: HTTPCall?
+    }
+
+    /// The longest pause between two looks.
+    private static let pauseMilliseconds: UInt64 = 1_000
+    /// The shortest time between two notices about one origin.
+    private static let noticeMilliseconds: UInt64 = 10_000
+
+    private let lane: Lane
+    private let tell: @Sendable (Notice) -> Void
+    private let tryServers: () -> Void
+    private var alarm: Alarm?
+    private var origins: [OriginSettings] = []
+    /// By the identity of a server's state.
+    private var rows: [ObjectIdentifier: Row] = [:]
+    /// What was told last of origins, and when.
+    private var told: [String: (isOut: Bool, at: UInt64)] = [:]
+
+    /// - tryServers: tries the servers on which a connect is due.
+    package init(
+        on lane: Lane,
+        tryServers: @escaping () -> Void,
+        tell: @escaping @Sendable (Notice) -> Void
+    ) {
+        self.lane = lane
+        self.tryServers = tryServers
+        self.tell = tell
+    }
+
+    /// Takes the origins that are served from now on. The checks of a server that stays go on.
+    package func take(_ origins: [OriginSettings]) {
+        self.origins = origins
+        var next: [ObjectIdentifier: Row] = [:]
+        for origin in origins {
+            for server in origin.servers {
+                let id = ObjectIdentifier(server.state)
+                if let check = origin.check {
+                    next[id] = row(server, check, origin, rows.removeValue(forKey: id))
+                } else {
+                    server.state.forgetChecks(now: lane.now)
+                }
+            }
+        }
+        for row in rows.values { row.call?.cancel() }
+        rows = next
+        look()
+    }
+
+    private func row(
+        _ server: OriginServerSettings,
+        _ check: ServerCheck,
+        _ origin: OriginSettings,
+        _ before: Row?
+    ) -> Row {
+        before?.call?.cancel()
+        var alone = origin
+        // A check says nothing about the connects of requests, and has a state of its own.
+        alone.servers = [server.alone]
+        alone.ejection.failures = 0
+        alone.connectTimeout = check.timeout
+        alone.firstByteTimeout = check.timeout
+        var settings = HTTPClient.Settings()
+        settings.totalTimeout = check.timeout
+        // The first one comes soon, and not from all gateways at once.
+        let soon = lane.now &+ .random(in: 0...min(check.interval, 1_000) / 4)
+        return Row(
+            server: server,
+            check: check,
+            client: HTTPClient(alone, settings, on: lane),
+            dueAt: before.map { min($0.dueAt, lane.now &+ check.interval) } ?? soon,
+            call: nil
+        )
+    }
+
+    /// Ends it, with the checks under way.
+    package func end() {
+        for row in rows.values { row.call?.cancel() }
+        rows = [:]
+        origins = []
+        alarm?.rang = nil
+        alarm?.close()
+        alarm = nil
+    }
+
+    // MARK: Looks
+
+    private func look() {
+        let now = lane.now
+        for (id, row) in rows where row.call == nil && row.dueAt <= now { begin(id, row, now) }
+        tryServers()
+        for origin in origins { tell(origin, now) }
+        schedule(now)
+    }
+
+    private func schedule(_ now: UInt64) {
+        let due = rows.values.lazy.filter { $0.call == nil }.map(\.dueAt).min() ?? .max
+        let pause = due > now ? min(due - now, Self.pauseMilliseconds) : 1
+        wake(after: pause)
+    }
+
+    private func wake(after milliseconds: UInt64) {
+        // Where there is no descriptor for it, the next reload tries again.
+        if alarm == nil {
+            alarm = try? Alarm(on: lane)
+            alarm?.rang = { [unowned self] in look() }
+        }
+        alarm?.set(nanoseconds: MonotonicClock.nanoseconds &+ milliseconds &* 1_000_000)
+    }
+
+    private func begin(_ id: ObjectIdentifier, _ row: Row, _ now: UInt64) {
+        // A tenth more or less: checks of many gateways don't stay together.
+        let tenth = row.check.interval / 10
+        rows[id]?.dueAt = now &+ row.check.interval &- tenth &+ .random(in: 0...2 * tenth)
+        let host = row.check.host ?? row.server.name
+        let request = HTTPRequest(.get, row.check.path, authority: host)
+        var isOver = false
+        let call = row.client.send(request) { [unowned self] result in
+            isOver = true
+            rows[id]?.call = nil
+            let result = CheckResult(result, row.check)
+            let (now, wall) = (lane.now, lane.wallMilliseconds)
+            _ = row.server.state.checked(result, row.check, now: now, wall: wall)
+            for origin in origins { tell(origin, now) }
+            schedule(now)
+        }
+        if !isOver { rows[id]?.call = call }
+    }
+
+    /// Says that the origin's servers are out, or back. What changes to and fro is told every ten
+    /// seconds at most.
+    private func tell(_ origin: OriginSettings, _ now: UInt64) {
+        let conditions = origin.servers.map { $0.state.condition(now: now) }
+        let isOut = !conditions.isEmpty && conditions.allSatisfy(\.isOut)
+        let before = told[origin.name]
+        guard isOut != (before?.isOut ?? false) else { return }
+        if let before, now < before.at &+ Self.noticeMilliseconds { return }
+        told[origin.name] = (isOut, now)
+        guard isOut else { return tell(.back(origin: origin.name)) }
+        let servers = zip(origin.servers, conditions).map { "\($0.name) is \($1.rawValue)" }
+        tell(.allOut(origin: origin.name, servers: servers))
+    }
+}
+
+extension CheckResult {
+    fileprivate init(_ result: Result<HTTPResponse, CallFault>, _ check: ServerCheck) {
+        switch result {
+        case .success(let response):
+            let isPassed = check.statuses.contains(response.status)
+            self = isPassed ? .passed : .status(response.status)
+        case .failure(.timedOut), .failure(.firstByteTimedOut), .failure(.stalled):
+            self = .timeout
+        // A health page may be long; its status is what counts, and that was not judged.
+        case .failure: self = .failed
+        }
+    }
+}

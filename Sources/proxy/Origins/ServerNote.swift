@@ -1,0 +1,54 @@
+/// Something that is remembered of a server.
+package struct ServerNote<What: Sendable>: Sendable {
+    package let what: What
+    /// Milliseconds since 1970.
+    package let at: Int64
+}
+
+/// What a server did wrong. The raw value is shown to operators: add, do not rename.
+package enum ServerFailure: Sendable, Equatable {
+    case refused
+    case connectTimeout
+    /// It did not begin a response in time.
+    case timeout
+    /// It ended the connection before its response was complete.
+    case closed
+    case malformed
+    /// A status that counts as a failure.
+    case status(Int)
+
+    package var text: String {
+        switch self {
+        case .refused: "refused"
+        case .connectTimeout: "connect-timeout"
+        case .timeout: "timeout"
+        case .closed: "closed"
+        case .malformed: "malformed"
+        case .status(let status): "status-\(status)"
+        }
+    }
+}
+
+/// How a server stands. The raw value is shown to operators: add, do not rename.
+package enum ServerCondition: String, Sendable {
+    /// Nothing speaks against it.
+    case up
+    /// It takes no connection, and is passed over while another one does.
+    case unreachable
+    /// It takes requests and answers none in time, and is passed over while another one does.
+    case silent
+    /// Its requests failed one after another; it is passed over for a while.
+    case ejected
+    /// Its checks fail; it gets no request.
+    case down
+    /// An operator drains it; it gets no request.
+    case drained
+
+    /// Whether it can't serve: what has failed is a connect or a check, which no client causes.
+    package var isOut: Bool {
+        switch self {
+        case .up, .silent, .ejected: false
+        case .unreachable, .down, .drained: true
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import HTTPWire
+import JSONText
+
+/// Who drains servers of origins, on the operators' listener.
+package protocol OriginDraining: Sendable {
+    /// Does it with all addresses of a server, in all origins that have it. `done` is told of how
+    /// many; it is called once, on any thread, at once.
+    func drain(_ server: String, _ wish: DrainWish, _ done: @escaping @Sendable (Int) -> Void)
+}
+
+/// What becomes of a server. The raw value is the path behind `origins/`.
+package enum DrainWish: String, CaseIterable, Sendable {
+    /// It gets no new request, and those under way end by themselves.
+    case drain
+    case undrain
+}
+
+/// `POST /origins/drain` and `/origins/undrain`, with the server's name as content.
+struct OriginService: Service {
+    let wish: DrainWish
+    let origins: any OriginDraining
+
+    func answer(_ request: ServiceRequest) -> ServiceAnswer {
+        let name = String(decoding: request.content, as: UTF8.self)
+        return .later { [wish, origins] completion in
+            origins.drain(name, wish) { count in
+                guard count > 0 else { return completion(ServiceResult(.fault(.noSuchServer))) }
+                var document = JSONWriter(.compact)
+                document.object { $0.member("addresses", count) }
+                completion(ServiceResult(LocalResponse(.served, "application/json", document.line)))
+            }
+        }
+    }
+}
+
+extension ServiceEntry {
+    /// The calls that drain servers.
+    static func draining(_ origins: any OriginDraining) -> [ServiceEntry] {
+        DrainWish.allCases.map { wish in
+            ServiceEntry(
+                "origins/\(wish.rawValue)",
+                [.post],
+                takesContent: true,
+                cost: .nothing,
+                OriginService(wish: wish, origins: origins)
+            )
+        }
+    }
+}

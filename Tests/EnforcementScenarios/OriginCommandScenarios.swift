@@ -1,0 +1,51 @@
+import Foundation
+import LoopbackKit
+import Testing
+
+extension Scenarios {
+    /// The commands about origins, beside a running gateway and without one.
+    @Suite struct OriginCommands {
+        @Test func `servers are listed, drained and undrained by commands`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            let server = "127.0.0.1:\(origin.port)"
+            try scenario.write(
+                "portcullis.yaml",
+                """
+                listen: [{ address: "127.0.0.1:0" }]
+                admin: { address: "unix:\(scenario.path("admin.sock"))" }
+                lanes: 2
+                origins: { shop: { servers: ["\(server)"] } }
+                default: { origin: shop, mode: off }
+                """
+            )
+            let config = scenario.path("portcullis.yaml")
+            func run(_ words: String...) throws -> Scenario.Result {
+                try scenario.portcullis(
+                    ["origins", words[0], "--config", config] + words.dropFirst()
+                )
+            }
+            let without = try run("list")
+            #expect(without.status == 1)
+            #expect(without.complained.contains("no gateway answers at unix:"))
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            #expect(try client.send("GET", "/").status == 200)
+            let listed = try run("list")
+            #expect(listed.status == 0)
+            #expect(listed.printed.hasPrefix("shop\t\(server)\tup\tweight 1\t0 active\t"))
+            #expect(listed.printed.hasSuffix("\tlast failure: never\tlast check: never\n"))
+            let drained = try run("drain", server)
+            #expect(drained.status == 0)
+            #expect(drained.printed == "\(server) gets no new requests\n")
+            #expect(try client.send("GET", "/").reason == "origin-down")
+            #expect(try run("list").printed.contains("\tdrained\t"))
+            #expect(try run("undrain", server).status == 0)
+            #expect(try client.send("GET", "/").status == 200)
+            let unknown = try run("drain", "nobody:1")
+            #expect(unknown.status == 1)
+            #expect(unknown.complained.contains("no origin has this server"))
+        }
+    }
+}

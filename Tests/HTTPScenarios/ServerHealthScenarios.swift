@@ -1,0 +1,150 @@
+import LoopbackKit
+import Synchronization
+import Testing
+
+extension Scenarios {
+    /// Servers that fail requests or checks, beside one that works.
+    struct ServerHealthScenarios {
+        private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+        /// Answers every request with the status that is set, and `/health` with another.
+        private final class Moody: Sendable {
+            let status = Mutex(200)
+            let health = Mutex(200)
+
+            var script: TestOrigin.Script {
+                { [self] connection in
+                    while let request = try connection.nextRequest() {
+                        let isCheck = request.target == "/health"
+                        let answer = isCheck ? health.withLock { $0 } : status.withLock { $0 }
+                        try connection.answer(answer, to: request)
+                    }
+                }
+            }
+        }
+
+        private static func gateway(
+            _ origins: [TestOrigin],
+            _ options: String,
+            lanes: Int = 1
+        ) throws -> TestGateway {
+            try TestGateway(
+                [("shop", origins.map(\.address))],
+                lanes: lanes,
+                originOptions: ", \(options)",
+                more: "limits: { pooled: 0 }"
+            )
+        }
+
+        private static func requests(_ origin: TestOrigin) -> Int {
+            origin.requests.count { $0.target == "/" }
+        }
+
+        @Test func `a server whose answers fail in a row is passed over by all lanes`() throws {
+            let moody = Moody()
+            moody.status.withLock { $0 = 503 }
+            let bad = try TestOrigin(script: moody.script)
+            let good = try TestOrigin()
+            defer {
+                bad.stop()
+                good.stop()
+            }
+            let gateway = try Self.gateway(
+                [bad, good],
+                "eject: { failures: 3, time: 1h, time_max: 1h }",
+                lanes: 4
+            )
+            defer { gateway.stop() }
+            let statuses = try (0..<40).map { _ in try gateway.ask(Self.get).status }
+            #expect(statuses.count { $0 == 503 } == 3)
+            #expect(Self.requests(bad) == 3)
+        }
+
+        @Test func `a server that is ejected comes back by itself`() throws {
+            let moody = Moody()
+            moody.status.withLock { $0 = 502 }
+            let bad = try TestOrigin(script: moody.script)
+            let good = try TestOrigin()
+            defer {
+                bad.stop()
+                good.stop()
+            }
+            let gateway = try Self.gateway([bad, good], "eject: { failures: 1, time: 100ms }")
+            defer { gateway.stop() }
+            while Self.requests(bad) == 0 { _ = try gateway.ask(Self.get) }
+            moody.status.withLock { $0 = 200 }
+            for _ in 0..<100_000 where Self.requests(bad) == 1 {
+                #expect(try gateway.ask(Self.get).status == 200)
+            }
+            #expect(Self.requests(bad) > 1)
+        }
+
+        @Test func `a server whose checks fail gets nothing until they pass`() throws {
+            let moody = Moody()
+            let sick = try TestOrigin(script: moody.script)
+            let good = try TestOrigin()
+            defer {
+                sick.stop()
+                good.stop()
+            }
+            let check = "check: { path: /health, interval: 20ms, healthy: 2, unhealthy: 2 }"
+            let gateway = try Self.gateway([sick, good], check, lanes: 2)
+            defer { gateway.stop() }
+            moody.health.withLock { $0 = 500 }
+            // Until eight requests in a row miss it.
+            var missed = 0
+            for _ in 0..<100_000 where missed < 8 {
+                let before = Self.requests(sick)
+                #expect(try gateway.ask(Self.get).status == 200)
+                missed = Self.requests(sick) == before ? missed + 1 : 0
+            }
+            #expect(missed == 8)
+            moody.health.withLock { $0 = 200 }
+            let before = Self.requests(sick)
+            for _ in 0..<100_000 where Self.requests(sick) == before {
+                #expect(try gateway.ask(Self.get).status == 200)
+            }
+            #expect(Self.requests(sick) > before)
+            let checked = try #require(sick.requests.first { $0.target == "/health" })
+            #expect(checked.head.all("host") == [sick.address])
+        }
+
+        /// Found as: nothing was known of servers before a request had failed.
+        @Test func `without a server whose checks pass the answer is 503 at once`() throws {
+            let moody = Moody()
+            moody.health.withLock { $0 = 500 }
+            let sick = try TestOrigin(script: moody.script)
+            defer { sick.stop() }
+            let gateway = try Self.gateway([sick], "check: { path: /health, interval: 20ms }")
+            defer { gateway.stop() }
+            var answer = try gateway.ask(Self.get)
+            for _ in 0..<100_000 where answer.status == 200 { answer = try gateway.ask(Self.get) }
+            #expect(answer.status == 503)
+            #expect(answer.text.contains("origin-down"))
+            #expect(answer.head.all("retry-after") == ["1"])
+            let (count, clock) = (Self.requests(sick), ContinuousClock())
+            let time = try clock.measure { _ = try gateway.ask(Self.get) }
+            #expect(time < .seconds(1))
+            #expect(Self.requests(sick) == count)
+        }
+
+        /// Found as: every request waited for `timeouts.connect` while no server answered connects.
+        @Test func `while no server answers connects the answer is 503 at once`() throws {
+            let deaf = try (0..<2).map { _ in try DeafPort() }
+            let gateway = try TestGateway(
+                [("shop", deaf.map(\.address))],
+                more: "timeouts: { connect: 1s }"
+            )
+            defer { gateway.stop() }
+            // The first one finds it out.
+            #expect(try gateway.ask(Self.get).status == 504)
+            let clock = ContinuousClock()
+            for _ in 0..<3 {
+                let began = clock.now
+                #expect(try gateway.ask(Self.get).status == 503)
+                #expect(clock.now - began < .milliseconds(900))
+            }
+            withExtendedLifetime(deaf) {}
+        }
+    }
+}
