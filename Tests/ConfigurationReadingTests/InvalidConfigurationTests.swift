@@ -123,6 +123,11 @@ import Testing
             "sessions: { lifetime: 2d }",
             "p.yaml:6: sessions.lifetime: found \"2d\"; use a time with its unit"
         ),
+        .line(
+            2,
+            "origins: { shop: { servers: [\"s:80\"], proxy_protocol: v1 } }",
+            "p.yaml:2: origins.shop.proxy_protocol: found \"v1\"; use off | v2"
+        ),
         .more(
             "sessions: { limit: 0 }",
             "p.yaml:6: sessions.limit: found \"0\"; use a number, 1…1000000"

@@ -231,7 +231,7 @@ extension Scenarios {
         func `HAProxy in front names its clients in both versions`(_ word: String) throws {
             let door = try Door()
             defer { door.stop() }
-            guard let front = try HAProxyFront(before: door.gateway.port, word) else { return }
+            guard let front = try HAProxyProcess.front(of: door.gateway.port, word) else { return }
             defer { front.stop() }
             for host in UInt8(2)...4 {
                 let client = try Wire(port: front.port, from: host)
@@ -248,8 +248,8 @@ extension Scenarios {
             defer { door.stop() }
             let options = "proxy-v2-options ssl,cert-cn,ssl-cipher,crc32c,unique-id"
             guard
-                let front = try HAProxyFront(
-                    before: door.gateway.port,
+                let front = try HAProxyProcess.front(
+                    of: door.gateway.port,
                     "send-proxy-v2",
                     options: options
                 )

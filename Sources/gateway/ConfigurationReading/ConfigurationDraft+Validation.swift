@@ -132,6 +132,7 @@ extension ConfigurationDraft {
             balancing: origin.balancing,
             host: origin.host?.value,
             keptFields: origin.keptFields.map(\.value),
+            proxyProtocol: origin.proxyProtocol?.value ?? .off,
             connectTimeout: origin.connectTimeout?.value ?? timeouts.connect,
             firstByteTimeout: origin.firstByteTimeout?.value ?? timeouts.firstByte,
             paths: origin.paths

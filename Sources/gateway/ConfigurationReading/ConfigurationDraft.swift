@@ -24,6 +24,7 @@ struct ConfigurationDraft {
         let balancing: BalancingSettings
         let host: Located<String?>?
         let keptFields: [Located<String>]
+        let proxyProtocol: Located<UpstreamSettings.ProxyProtocol>?
         let connectTimeout: Located<Duration>?
         let firstByteTimeout: Located<Duration>?
         let paths: PathReading
@@ -156,7 +157,8 @@ struct ConfigurationDraft {
         }
         let keys =
             [
-                "servers", "host", "keep_fields", "paths", "connect_timeout", "first_byte_timeout",
+                "servers", "host", "keep_fields", "paths", "proxy_protocol", "connect_timeout",
+                "first_byte_timeout",
             ] + MappingReader.balancingKeys
         return members.compactMap { member in
             let keyPath = "origins.\(member.key)"
@@ -174,6 +176,7 @@ struct ConfigurationDraft {
                 balancing: inner.balancing(),
                 host: host,
                 keptFields: keptFields(inner),
+                proxyProtocol: inner.word("proxy_protocol"),
                 connectTimeout: inner.duration("connect_timeout", in: range),
                 firstByteTimeout: inner.duration("first_byte_timeout", in: range),
                 paths: inner.paths("paths") ?? .all

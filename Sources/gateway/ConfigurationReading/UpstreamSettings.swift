@@ -2,6 +2,12 @@ package import HTTPWire
 
 /// One origin: the servers behind a name that rules refer to.
 package struct UpstreamSettings: Hashable, Sendable {
+    /// The PROXY protocol towards an origin.
+    package enum ProxyProtocol: String, CaseIterable, Sendable {
+        case off
+        case v2
+    }
+
     package let name: String
     /// At least one that is no backup, none twice.
     package let servers: [ServerSettings]
@@ -12,6 +18,8 @@ package struct UpstreamSettings: Hashable, Sendable {
     /// Names, in lower case, of fields that the origin gets although they are deleted by default;
     /// default none.
     package let keptFields: [String]
+    /// `proxy_protocol`: what servers are told of the client before the first request. Default off.
+    package let proxyProtocol: ProxyProtocol
     /// Default `timeouts.connect`.
     package let connectTimeout: Duration
     /// Default `timeouts.first_byte`.

@@ -58,6 +58,11 @@ extension OriginSettings {
         check = balancing.check.map(ServerCheck.init)
         host = upstream.host.map { Array($0.utf8) }
         keptFields = KeptFields(upstream.keptFields)
+        preface =
+            switch upstream.proxyProtocol {
+            case .off: .none
+            case .v2: .proxyHeader
+            }
     }
 }
 

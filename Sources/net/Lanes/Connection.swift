@@ -53,6 +53,14 @@ open class Connection: Endpoint {
     @exclusivity(unchecked) final var unsent: [UInt8] = []
     final var unsentStart = 0
 
+    /// Sends bytes in front of everything else, TLS included, as soon as the connection is there.
+    package final func begin(with preface: [UInt8]) {
+        guard !preface.isEmpty else { return }
+        unsent = preface
+        // What fails here fails again with the first message.
+        if isWritable { _ = flush() }
+    }
+
     /// Whether the kernel has taken no byte since ``messageBegins()``.
     package final var sentNothing: Bool { !hasSent }
     private var hasSent = false
@@ -75,6 +83,11 @@ open class Connection: Endpoint {
         }
     }
     private var isReset = false
+
+    /// The port of ``peer``, 0 without one, and the address of this end, asked of the kernel.
+    package final var socketEnds: (peerPort: UInt16, own: SocketAddress) {
+        (peer.port ?? 0, Listener.boundAddress(descriptor))
+    }
 
     /// How many bytes wait in memory to be sent.
     package final var unsentBytes: Int { unsent.count - unsentStart }
@@ -160,6 +173,8 @@ open class Connection: Endpoint {
             isConnecting = false
             isWritable = true
             let code = clinux_socket_error(descriptor)
+            // What waits is a preface: it goes out before its owner sends anything.
+            if code == 0, unsentBytes > 0 { _ = flush() }
             connectEnded(code == 0 ? nil : SocketError("connect", code: code))
             if code != 0 { return }
         } else if events & clinux_out != 0 {

@@ -19,6 +19,9 @@ package protocol ClientStream: AnyObject {
     var peerAddress: IPAddress { get }
     /// Whether the other end is a Unix socket, which has no address of its own.
     var peerIsUnix: Bool { get }
+    /// The port of the other end, and where the connection came in; of a Unix socket without ports
+    /// and addresses.
+    var socketEnds: (peerPort: UInt16, own: SocketAddress) { get }
     /// Whether the connection has TLS.
     var isSecure: Bool { get }
     /// What the peer's address has used of its limits; `nil` where it has none of its own.

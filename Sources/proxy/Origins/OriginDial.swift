@@ -16,6 +16,7 @@ package final class OriginDial {
     private var owner: (any OriginStreamOwner)?
     private let flow: Int
     private let affinity: UInt64
+    private let preface: [UInt8]
     private let end: UInt64
     private var tried: [OriginServer] = []
     private var running: [OriginStream] = []
@@ -26,12 +27,14 @@ package final class OriginDial {
         for owner: any OriginStreamOwner,
         flow: Int,
         affinity: UInt64,
+        _ preface: [UInt8],
         by end: UInt64
     ) {
         self.pool = pool
         self.owner = owner
         self.flow = flow
         self.affinity = affinity
+        self.preface = preface
         self.end = end
     }
 
@@ -104,7 +107,7 @@ package final class OriginDial {
         while let server = next, pool.lane.now < end {
             tried.append(server)
             do throws(SocketError) {
-                let stream = try pool.open(server, for: .dial(self))
+                let stream = try pool.open(server, for: .dial(self), preface)
                 stream.flow = flow
                 if stream.isConnected { return .connected(stream) }
                 running.append(stream)

@@ -36,25 +36,29 @@ package final class OriginPool {
     /// - affinity: what is the same for requests that go to the same server, where the origin's
     ///   balance goes by a hash.
     /// - reusesIdle: an idle connection will do.
+    /// - ends: of the client's connection, where the origin is told (``OriginSettings/preface``).
     /// - end: when connects are given up in any case, milliseconds of ``Lane/now``.
     package func connect(
         for owner: any OriginStreamOwner,
         flow: Int,
         affinity: UInt64 = 0,
         reusesIdle: Bool,
+        naming ends: OriginPreface.Ends? = nil,
         by end: UInt64 = .max
     ) -> Connecting {
+        let preface = settings.preface.bytes(ends)
         guard let server = server(after: [], affinity: affinity, onlyFit: false) else {
             guard !servers.isEmpty else { return .failed(.refused, nil) }
             tryServers()
             return .failed(.noneUp, servers.last)
         }
-        if reusesIdle, let idle = server.takeIdle(round: lane.round) {
+        if reusesIdle, let idle = server.takeIdle(preface, round: lane.round) {
             host.note(.connectionReused)
             idle.take(for: owner, flow: flow)
             return .connected(idle)
         }
-        return OriginDial(self, for: owner, flow: flow, affinity: affinity, by: end).begin(server)
+        let dial = OriginDial(self, for: owner, flow: flow, affinity: affinity, preface, by: end)
+        return dial.begin(server)
     }
 
     /// The server that a request goes to, of those that were not tried: a primary one that is up,
@@ -133,7 +137,7 @@ package final class OriginPool {
     /// Connects to a server without a request: whether it answers again.
     private func probe(_ server: OriginServer) {
         do throws(SocketError) {
-            let stream = try open(server, for: .trial)
+            let stream = try open(server, for: .trial, settings.preface.bytes(nil))
             if stream.isConnected {
                 stream.trialEnded(nil)
             } else {
@@ -145,13 +149,17 @@ package final class OriginPool {
         }
     }
 
-    /// Begins to connect to a server.
-    func open(_ server: OriginServer, for use: OriginStream.Use) throws(SocketError) -> OriginStream
-    {
+    /// Begins to connect to a server, which is told the preface first.
+    func open(
+        _ server: OriginServer,
+        for use: OriginStream.Use,
+        _ preface: [UInt8]
+    ) throws(SocketError) -> OriginStream {
         let opened = try Connection.open(to: server.settings.address)
         let stream = OriginStream(
             server,
             use,
+            preface,
             descriptor: opened.descriptor,
             isConnecting: opened.isConnecting,
             host: host,

@@ -47,27 +47,43 @@ package final class OriginServer {
         origin.eject(state, ejection, now: lane.now)
     }
 
-    /// Takes a connection that has shown no sign of its end.
+    /// Takes a connection that was begun with this preface and has shown no sign of its end.
     ///
     /// What the origin has sent since its last response would be taken for the response to the next
     /// request (RFC 9112 §9.2). Of a connection that became idle before the lane's `round` that is
     /// known; of one that became idle in it, the kernel is asked.
-    func takeIdle(round: UInt64) -> OriginStream? {
+    func takeIdle(_ preface: [UInt8], round: UInt64) -> OriginStream? {
         settle(round)
-        while let stream = idle.popLast() {
+        while let stream = Self.takeLast(preface, of: &idle) {
             if stream.isFit { return stream }
             stream.close()
         }
-        while let stream = fresh.popLast() {
+        while let stream = Self.takeLast(preface, of: &fresh) {
             if stream.isFit, stream.isSilent() { return stream }
             stream.close()
         }
         return nil
     }
 
+    private static func takeLast(
+        _ preface: [UInt8],
+        of streams: inout [OriginStream]
+    ) -> OriginStream? {
+        // As a rule there is none, and all connections are alike.
+        guard !preface.isEmpty else { return streams.popLast() }
+        return streams.lastIndex { $0.preface == preface }.map { streams.remove(at: $0) }
+    }
+
     func keep(_ stream: OriginStream, max: Int, round: UInt64) {
         settle(round)
-        guard idleCount < max else { return stream.close() }
+        if idleCount >= max {
+            // One that is good for a single client alone makes room for that of another.
+            guard max > 0, !stream.preface.isEmpty, let oldest = idle.first ?? fresh.first else {
+                return stream.close()
+            }
+            forget(oldest)
+            oldest.close()
+        }
         fresh.append(stream)
     }
 

@@ -16,6 +16,8 @@ package struct OriginSettings: Sendable {
     package var host: [UInt8]?
     /// What it gets of the fields that are deleted by default.
     package var keptFields = KeptFields()
+    /// What its servers are told before the first request on a connection.
+    package var preface = OriginPreface.none
     /// Milliseconds for a connect to a server. Then the next server, at last 504.
     package var connectTimeout: UInt64
     /// Milliseconds from the end of a request to the head of its response. Then 504.

@@ -18,6 +18,8 @@ package final class OriginStream: Connection {
     }
 
     package let server: OriginServer
+    /// What the server is told before the first request.
+    let preface: [UInt8]
     let host: any OriginHost
     private var use: Use
     /// When the connect, or the request, began: milliseconds of ``Lane/now``.
@@ -67,6 +69,7 @@ package final class OriginStream: Connection {
     init(
         _ server: OriginServer,
         _ use: Use,
+        _ preface: [UInt8],
         descriptor: Int32,
         isConnecting: Bool,
         host: any OriginHost,
@@ -74,6 +77,7 @@ package final class OriginStream: Connection {
     ) {
         self.server = server
         self.use = use
+        self.preface = preface
         self.host = host
         begunAt = lane.now
         isConnected = !isConnecting
@@ -84,6 +88,7 @@ package final class OriginStream: Connection {
             on: lane
         )
         if case .dial = use { becameActive() }
+        begin(with: preface)
     }
 
     /// Whether it may carry another request: nothing to read, no end announced, as far as is known.

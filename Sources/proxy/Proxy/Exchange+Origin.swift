@@ -15,7 +15,8 @@ extension Exchange {
             for: self,
             flow: client?.flow ?? 0,
             affinity: affinity,
-            reusesIdle: reusesIdle
+            reusesIdle: reusesIdle,
+            naming: endsForOrigin
         )
         switch connecting {
         case .connected(let stream): return connected(stream)
@@ -24,6 +25,20 @@ extension Exchange {
             return .none
         case .failed(let fault, let server): return unreachable(fault, server)
         }
+    }
+
+    /// Who the origin is told that the client is, where it wants to know before the request. The
+    /// port is known when the client itself is connected, and not when a proxy names it.
+    private var endsForOrigin: OriginPreface.Ends? {
+        guard case .proxyHeader = settings.origins[originPlace].preface, let client else {
+            return nil
+        }
+        let (port, own) = client.socketEnds
+        let isPeer = account.address == client.peerAddress && !client.peerIsUnix
+        return (
+            ProxyHeader.End(account.address, port: isPeer ? port : 0),
+            ProxyHeader.End(own.ipAddress, port: own.port ?? 0)
+        )
     }
 
     private func unreachable(_ fault: DialFault, _ server: OriginServer?) -> RequestFlow.Action {

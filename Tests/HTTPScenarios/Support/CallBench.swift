@@ -16,11 +16,12 @@ final class CallBench: Sendable {
         _ servers: [String],
         connect: UInt64 = 5_000,
         firstByte: UInt64 = 5_000,
+        preface: OriginPreface = .none,
         _ change: (inout HTTPClient.Settings) -> Void = { _ in }
     ) throws {
         var settings = HTTPClient.Settings()
         change(&settings)
-        let origin = OriginSettings(
+        var origin = OriginSettings(
             name: "called",
             servers: servers.compactMap { server in
                 let port = server.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
@@ -30,6 +31,7 @@ final class CallBench: Sendable {
             connectTimeout: connect,
             firstByteTimeout: firstByte
         )
+        origin.preface = preface
         lane = try Lane(number: 90)
         lane.start()
         client = LaneBound(HTTPClient(origin, settings, on: lane), on: lane)

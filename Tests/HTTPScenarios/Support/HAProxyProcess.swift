@@ -2,31 +2,27 @@ import Foundation
 import Glibc
 import LoopbackKit
 
-/// HAProxy in TCP mode in front of the gateway, which sends a PROXY header.
-struct HAProxyFront {
-    /// At which clients reach it.
+/// HAProxy on a port that was free a moment ago.
+struct HAProxyProcess {
     let port: UInt16
     private let child: ChildProcess
     private let folder: String
 
-    /// `nil` where there is no HAProxy. `word`: send-proxy or send-proxy-v2.
-    init?(before gateway: UInt16, _ word: String, options: String = "") throws {
+    /// `nil` where there is no HAProxy. `section`: what it does at the port.
+    init?(_ section: (UInt16) -> String) throws {
         guard let haproxy = ChildProcess.tool("haproxy") else { return nil }
         let folder = try TemporaryFolder.make()
-        // HAProxy can't choose a port by itself; one that was free a moment ago may be taken.
+        // HAProxy can't choose a port by itself; one that was free may be taken.
         for _ in 0..<10 {
             let listener = try LoopbackKit.listening()
             Glibc.close(listener.descriptor)
             let file = folder + "/haproxy.cfg"
             let text = """
                 defaults
-                    mode tcp
                     timeout connect 10s
                     timeout client 120s
                     timeout server 120s
-                listen front
-                    bind 127.0.0.1:\(listener.port)
-                    server gateway 127.0.0.1:\(gateway) \(word) \(options)
+                \(section(listener.port))
 
                 """
             try text.write(toFile: file, atomically: true, encoding: .utf8)
@@ -51,5 +47,35 @@ struct HAProxyFront {
         _ = try? child.waitForEnd()
         child.end()
         TemporaryFolder.remove(folder)
+    }
+}
+
+extension HAProxyProcess {
+    /// In TCP mode in front of the gateway. `word`: send-proxy or send-proxy-v2.
+    static func front(
+        of gateway: UInt16,
+        _ word: String,
+        options: String = ""
+    ) throws -> HAProxyProcess? {
+        try HAProxyProcess { port in
+            """
+            listen front
+                mode tcp
+                bind 127.0.0.1:\(port)
+                server gateway 127.0.0.1:\(gateway) \(word) \(options)
+            """
+        }
+    }
+
+    /// An origin that wants a PROXY header, and answers whom it names.
+    static func origin() throws -> HAProxyProcess? {
+        try HAProxyProcess { port in
+            """
+            frontend origin
+                mode http
+                bind 127.0.0.1:\(port) accept-proxy
+                http-request return status 200 content-type text/plain lf-string %[src]:%[src_port]
+            """
+        }
     }
 }
