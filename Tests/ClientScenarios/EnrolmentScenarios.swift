@@ -72,7 +72,7 @@ extension ClientScenarios {
                 .fail(.serverUnavailable),
                 .fail(.serverUnavailable)
             )
-            let app = try stand.app { $0.limits.enrolmentDelay = Self.long }
+            let app = try stand.app { $0.limits.enrolmentDelay = .seconds(Self.long) }
             let request = try stand.request("GET", "/orders/1")
             for count in 1...2 {
                 let answer = try await app.send(request)
@@ -97,7 +97,7 @@ extension ClientScenarios {
             let stand = try ClientStand()
             defer { stand.end() }
             stand.transport.next(ClientStand.keys, .fail, .loseAnswer)
-            let app = try stand.app { $0.limits.enrolmentDelay = Self.long }
+            let app = try stand.app { $0.limits.enrolmentDelay = .seconds(Self.long) }
             let request = try stand.request("GET", "/orders/1")
             for _ in 1...2 {
                 guard case .none(.enrolmentHeld(let hold)) = try await app.send(request).proof
@@ -119,7 +119,7 @@ extension ClientScenarios {
             let request = try stand.request("GET", "/orders/1")
             let app = try stand.app {
                 $0.limits.keysPerDay = 3
-                $0.limits.enrolmentDelay = Self.long
+                $0.limits.enrolmentDelay = .seconds(Self.long)
             }
             var last: EnrolmentHold?
             for _ in 0..<20 {

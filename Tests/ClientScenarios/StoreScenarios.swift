@@ -114,7 +114,7 @@ extension ClientScenarios {
             let stand = try stand(store)
             defer { stand.end() }
             store.always(.deny)
-            let app = try stand.app { $0.limits.enrolmentWait = 0.5 }
+            let app = try stand.app { $0.limits.enrolmentWait = .milliseconds(500) }
             let answer = try await app.send(stand.request("GET", "/orders/1"))
             #expect(answer.statusCode == 401)
             await app.close()

@@ -27,7 +27,7 @@ import Testing
         var configuration = PortcullisConfiguration(
             endpoints: try #require(URL(string: "http://127.0.0.1:1/.well-known/app-attest"))
         )
-        configuration.limits.enrolmentWait = 0
+        configuration.limits.enrolmentWait = .zero
 
         let authority = try TestAuthority(pem: String(contentsOf: authorityFile, encoding: .utf8))
         let service = try SoftwareAttestationService(

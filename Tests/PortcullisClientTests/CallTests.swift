@@ -24,8 +24,8 @@ import Testing
         let transport = EndlessTransport()
         let calls = GatewayCalls(configuration, transport: transport)
         async let result = calls.challenges()
-        await clock.isAwaited(clock.now.addingTimeInterval(configuration.limits.callTime))
-        clock.advance(by: configuration.limits.callTime)
+        await clock.isAwaited(clock.now.addingTimeInterval(configuration.limits.callTime.seconds))
+        clock.advance(by: configuration.limits.callTime.seconds)
         guard case .failure(.unreachable(nil)) = await result else {
             Issue.record("\(await result)")
             return
@@ -109,10 +109,10 @@ import Testing
         )
         _ = await session.prewarm()
         async let slow = session.data(for: Bench.request("/slow"))
-        await clock.isAwaited(clock.now.addingTimeInterval(limits.strictTurn))
+        await clock.isAwaited(clock.now.addingTimeInterval(limits.strictTurn.seconds))
         async let other = session.data(for: Bench.request("/other"))
-        await clock.isAwaited(clock.now.addingTimeInterval(limits.strictWait))
-        clock.advance(by: limits.strictTurn)
+        await clock.isAwaited(clock.now.addingTimeInterval(limits.strictWait.seconds))
+        clock.advance(by: limits.strictTurn.seconds)
         #expect(try await other.1.statusCode == 200)
         await gateway.release()
         #expect(try await slow.1.statusCode == 200)
@@ -125,7 +125,7 @@ import Testing
         delay: Double,
         field: String?
     ) async throws {
-        let bench = try Bench { $0.limits.enrolmentDelay = delay }
+        let bench = try Bench { $0.limits.enrolmentDelay = .seconds(delay) }
         await bench.gateway.change { $0.enforces = false }
         await bench.service.fail(attesting: [.unknownSystemFailure])
         let answer = try await bench.session.data(for: Bench.request("/a")).1

@@ -230,9 +230,9 @@ import Testing
                 group.addTask { try await session.data(for: Bench.request("/a")).1 }
             }
             await latch.awaitArrivals(most)
-            let time = clock.now.addingTimeInterval(PortcullisLimits().deviceTokenWait)
+            let time = clock.now.addingTimeInterval(PortcullisLimits().deviceTokenWait.seconds)
             await clock.isAwaited(time, by: most + 4)
-            clock.advance(by: PortcullisLimits().deviceTokenWait)
+            clock.advance(by: PortcullisLimits().deviceTokenWait.seconds)
             for try await answer in group {
                 #expect(answer.deviceToken == .failed(.serverUnavailable))
             }

@@ -139,7 +139,9 @@ import Testing
         await gateway.change { $0.enforces = false }
         let (store, clock) = (MemoryEnrolmentStore(), ManualClock())
         let app = try Bench.session(service, store, clock, gateway)
-        let other = try Bench.session(service, store, clock, gateway) { $0.limits.lease = 5 }
+        let other = try Bench.session(service, store, clock, gateway) {
+            $0.limits.lease = .seconds(5)
+        }
         async let first = app.data(for: Bench.request("/a")).1
         await service.latch.awaitArrivals(1)
         let proof = try await ticking(clock) {

@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test func `no more keys are attested in a day than the limit`() async throws {
-        let bench = try Bench { $0.limits.enrolmentDelay = 0.01 }
+        let bench = try Bench { $0.limits.enrolmentDelay = .milliseconds(10) }
         await bench.gateway.change { $0.enforces = false }
         for _ in 0..<8 {
             _ = try await bench.session.data(for: Bench.request("/a"))

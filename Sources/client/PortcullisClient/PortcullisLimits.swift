@@ -1,53 +1,53 @@
-/// How long a session waits, and how much it keeps. All times are in seconds.
+/// How long a session waits, and how much it keeps.
 public struct PortcullisLimits: Hashable, Sendable {
     /// The longest time that a request waits for its key to be enrolled.
-    public var enrolmentWait: Double = 10
+    public var enrolmentWait: Duration = .seconds(10)
     /// The longest time that a call of the gateway's endpoints takes, its answer included.
-    public var callTime: Double = 30
+    public var callTime: Duration = .seconds(30)
     /// The longest time that a request waits for a challenge.
-    public var challengeWait: Double = 5
+    public var challengeWait: Duration = .seconds(5)
     /// The longest time that a request waits for a session to be opened.
-    public var sessionWait: Double = 5
+    public var sessionWait: Duration = .seconds(5)
     /// The longest time that a request waits for its turn to be signed. Where a rule's counter is
     /// `strict`, a turn lasts until the answer has begun, and requests to other routes wait for it,
     /// too. After this time a request is signed and sent all the same.
-    public var strictWait: Double = 30
+    public var strictWait: Duration = .seconds(30)
     /// The longest time that one request of a rule whose counter is `strict` keeps the next ones
     /// waiting for its answer. The gateway has usually judged it long before. Where it has not, and
     /// the next one comes first, it is refused as `counter-replayed` and signed again.
-    public var strictTurn: Double = 5
+    public var strictTurn: Duration = .seconds(5)
     /// How often one request is sent, the first time included, redirects apart. To be sent without
     /// proof, in order to learn what the route signs, does not count.
     public var tries = 3
     /// The longest `Retry-After` of the gateway's after which a request is sent again by itself. An
     /// answer that asks for more is the caller's.
-    public var retryWait: Double = 10
+    public var retryWait: Duration = .seconds(10)
     /// How many redirects are followed.
     public var redirects = 10
     /// How many keys are attested in 24 hours. Apple counts them against the device.
     public var keysPerDay = 3
     /// The first delay after a failed enrolment. It doubles, with jitter, up to
     /// ``enrolmentDelayMax``.
-    public var enrolmentDelay: Double = 2
+    public var enrolmentDelay: Duration = .seconds(2)
     /// The longest delay between two enrolments, unless `Retry-After` asks for more.
-    public var enrolmentDelayMax: Double = 3600
+    public var enrolmentDelayMax: Duration = .seconds(3600)
     /// The longest `Retry-After` that is obeyed. A longer one is cut to it.
-    public var retryAfterMax: Double = 86_400
+    public var retryAfterMax: Duration = .seconds(86_400)
     /// The longest time that a request waits for its assertion. Then it goes without.
-    public var assertionWait: Double = 10
+    public var assertionWait: Duration = .seconds(10)
     /// The longest time that a key or an attestation takes. A slower one counts as
     /// ``AttestationServiceError/serverUnavailable``; what it still brings is used by the next try.
-    public var serviceWait: Double = 60
+    public var serviceWait: Duration = .seconds(60)
     /// The longest time that a request waits for its device token. Then it goes without.
-    public var deviceTokenWait: Double = 5
+    public var deviceTokenWait: Duration = .seconds(5)
     /// How long a process that enrols keeps others from it. It begins anew with each step.
-    public var lease: Double = 90
+    public var lease: Duration = .seconds(90)
     /// The most challenges that are kept.
     public var challengesKept = 16
     /// How many challenges are asked for at once, at most 8.
     public var challengesAsked = 4
     /// How long a challenge is used whose lifetime nobody told.
-    public var challengeLifetime: Double = 60
+    public var challengeLifetime: Duration = .seconds(60)
     /// The most bytes of a content stream, which is put into a file so that it can be signed and
     /// sent again. A longer one is an error, and has to be uploaded from a file.
     public var spooledBytes = 1 << 30

@@ -68,7 +68,7 @@ public final class PortcullisSession: Sendable {
     ///
     /// - Returns: `nil` when a request could be proven now, else why not.
     public func prewarm() async -> Proof.Absence? {
-        switch await prover.enroller.keyID(within: configuration.limits.enrolmentWait) {
+        switch await prover.enroller.keyID(within: configuration.limits.enrolmentWait.seconds) {
         case .none(let absence): return absence
         case .key: break
         }

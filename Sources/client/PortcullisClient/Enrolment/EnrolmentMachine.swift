@@ -168,7 +168,8 @@ struct EnrolmentMachine: Sendable {
     /// Whether a hold was made by this clock. One that ends later than any was made before the
     /// clock was set back, and would last for as long.
     static func isPlausible(_ hold: EnrolmentHold, now: Date, _ limits: PortcullisLimits) -> Bool {
-        let longest = max(limits.retryAfterMax, limits.enrolmentDelayMax, day) * 1.25
+        let longest =
+            max(limits.retryAfterMax.seconds, limits.enrolmentDelayMax.seconds, day) * 1.25
         return hold.until.timeIntervalSince(now) <= longest
     }
 
@@ -209,13 +210,13 @@ struct EnrolmentMachine: Sendable {
         case .refused(let reason, _, let seconds):
             // Nothing here mends it. The longest delay keeps asking cheap.
             cause = .refused(reason: reason)
-            retryAfter = seconds ?? limits.enrolmentDelayMax
+            retryAfter = seconds ?? limits.enrolmentDelayMax.seconds
         case .unreachable(let seconds): (cause, retryAfter) = (.gatewayUnavailable, seconds)
         }
         guard let retryAfter else { return stop(cause, now: now, jitter: jitter) }
         record.failures = min(record.failures, Self.failuresMax) + 1
         // Up to a tenth more, so that a crowd that was told the same does not come back at once.
-        let seconds = min(max(retryAfter, 0), limits.retryAfterMax) * (1 + jitter / 10)
+        let seconds = min(max(retryAfter, 0), limits.retryAfterMax.seconds) * (1 + jitter / 10)
         return held(cause, now.addingTimeInterval(max(seconds, 0.5 + jitter / 2)))
     }
 
@@ -237,8 +238,8 @@ struct EnrolmentMachine: Sendable {
 
     /// Doubles with each failure, between half of it and the whole.
     private func delay(after failures: Int, _ jitter: Double) -> Double {
-        let doubled = limits.enrolmentDelay * Double(1 << min(max(failures, 0), 20))
-        return min(doubled, limits.enrolmentDelayMax) * (0.5 + jitter / 2)
+        let doubled = limits.enrolmentDelay.seconds * Double(1 << min(max(failures, 0), 20))
+        return min(doubled, limits.enrolmentDelayMax.seconds) * (0.5 + jitter / 2)
     }
 
     private mutating func withinCap(_ now: Date) -> Action? {

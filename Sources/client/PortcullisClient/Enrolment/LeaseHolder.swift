@@ -24,9 +24,9 @@ final class LeaseHolder: Sendable {
 
     /// A lease of this holder that covers one step of an enrolment.
     func lease(from now: Date, _ limits: PortcullisLimits) -> EnrolmentRecord.Lease {
-        let step = max(limits.serviceWait, limits.callTime)
-        let seconds = min(max(limits.lease, step + Self.margin), Self.longest)
-        let until = now.timeIntervalSince1970 + (seconds.isFinite ? seconds : Self.longest)
+        let step = max(limits.serviceWait.seconds, limits.callTime.seconds)
+        let seconds = min(max(limits.lease.seconds, step + Self.margin), Self.longest)
+        let until = now.timeIntervalSince1970 + seconds
         return EnrolmentRecord.Lease(holder: name, process: process, until: until)
     }
 

@@ -23,7 +23,7 @@ actor ChallengeSource {
         self.configuration = configuration
         self.calls = calls
         pool = ChallengePool(limit: configuration.limits.challengesKept)
-        lifetime = configuration.limits.challengeLifetime
+        lifetime = configuration.limits.challengeLifetime.seconds
     }
 
     private var now: Date { configuration.clock.now }
@@ -41,7 +41,7 @@ actor ChallengeSource {
         let work = SharedWork<String?>()
         waiting.append(work)
         ask()
-        let time = now.addingTimeInterval(configuration.limits.challengeWait)
+        let time = now.addingTimeInterval(configuration.limits.challengeWait.seconds)
         let text = await work.value(until: time, by: configuration.clock)
         waiting.removeAll { $0 === work }
         return text ?? nil

@@ -89,7 +89,7 @@ final class Prover: Sendable {
         var token: DeviceTokenShowing?
         for _ in 0..<Self.signingTries {
             let keyID: String
-            switch await enroller.keyID(within: limits.enrolmentWait) {
+            switch await enroller.keyID(within: limits.enrolmentWait.seconds) {
             case .key(let key): keyID = key
             case .none(let absence): return bare(request, absence, fields)
             }
@@ -108,11 +108,11 @@ final class Prover: Sendable {
             guard let data = signed.clientData(requirement.form, challenge: challenge) else {
                 return bare(request, .requestUnfit, fields)
             }
-            let number = await turnstile.enter(within: limits.strictWait)
+            let number = await turnstile.enter(within: limits.strictWait.seconds)
             let hash = Self.hash(data)
-            let result = await service.assertion(keyID, hash, within: limits.assertionWait)
+            let result = await service.assertion(keyID, hash, within: limits.assertionWait.seconds)
             let turn = number.map { number in
-                ProofLease(atMost: limits.strictTurn, by: clock) { [turnstile] in
+                ProofLease(atMost: limits.strictTurn.seconds, by: clock) { [turnstile] in
                     await turnstile.leave(number)
                 }
             }
@@ -166,7 +166,7 @@ final class Prover: Sendable {
         case .unsupported, .serviceFailed: return true
         case .enrolmentHeld(let hold):
             guard case .serviceFailed = hold.cause else { return false }
-            return hold.until.timeIntervalSince(clock.now) > limits.enrolmentWait
+            return hold.until.timeIntervalSince(clock.now) > limits.enrolmentWait.seconds
         case .notAsked, .otherOrigin, .routeUnknown, .enrolling, .challengeUnavailable,
             .storeUnavailable, .requestUnfit, .closed:
             return false

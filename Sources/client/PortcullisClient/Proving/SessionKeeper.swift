@@ -58,7 +58,7 @@ actor SessionKeeper {
         }
         open = nil
         guard let work = begin(opener) else { return nil }
-        let time = now.addingTimeInterval(configuration.limits.sessionWait)
+        let time = now.addingTimeInterval(configuration.limits.sessionWait.seconds)
         guard await work.value(until: time, by: configuration.clock) == true else { return nil }
         return place()
     }

@@ -179,7 +179,7 @@ struct RequestMachine: Sendable {
             // Refused before it was forwarded, so that sending it again does nothing twice.
             // The fraction is jitter: the field has whole seconds.
             guard mayRepeat, let seconds = answer.retryAfter,
-                seconds.rounded(.down) <= limits.retryWait
+                seconds.rounded(.down) <= limits.retryWait.seconds
             else { break }
             verdict.step = .againAfter(now.addingTimeInterval(seconds))
         case .fixClient, .none: break
@@ -210,7 +210,7 @@ struct RequestMachine: Sendable {
         case .enrolmentHeld(let hold):
             // The rule insists, so a short wait is better than a failure.
             let wait = hold.until.timeIntervalSince(now)
-            return wait <= limits.enrolmentWait ? .againAfter(hold.until) : .deliver
+            return wait <= limits.enrolmentWait.seconds ? .againAfter(hold.until) : .deliver
         case .otherOrigin, .unsupported, .serviceFailed, .storeUnavailable, .requestUnfit, .closed:
             return .deliver
         }

@@ -21,7 +21,7 @@ actor DeviceTokenSource {
     init(_ configuration: PortcullisConfiguration) {
         service = configuration.deviceTokens
         clock = configuration.clock
-        wait = configuration.limits.deviceTokenWait
+        wait = configuration.limits.deviceTokenWait.seconds
     }
 
     /// A new token. A service that takes too long counts as `serverUnavailable`, and what it still

@@ -29,7 +29,7 @@ struct TimedService: Sendable {
     ) {
         (self.service, self.events) = (service, events)
         (clock, random) = (configuration.clock, configuration.random)
-        wait = configuration.limits.serviceWait
+        wait = configuration.limits.serviceWait.seconds
     }
 
     func generateKey() async -> Result<String, AttestationServiceError> {

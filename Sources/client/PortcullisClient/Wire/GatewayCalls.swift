@@ -34,7 +34,7 @@ struct GatewayCalls: Sendable {
     init(_ configuration: PortcullisConfiguration, transport: any HTTPTransport) {
         endpoints = configuration.endpoints
         clock = configuration.clock
-        callTime = configuration.limits.callTime
+        callTime = configuration.limits.callTime.seconds
         self.transport = transport
     }
 
