@@ -311,9 +311,10 @@ let package = Package(
         .support("TestSupport", uses: policy + verdict),
         .support("LoopbackKit", uses: ["CLinux", "ConfigurationReading", "Gateway", "TLSSession"]),
         .support("ClientKit", uses: app),
-        // The gateway on a disk that fails, and an app in a process of its own.
+        // The gateway on a disk that fails; an app and Apple's services in processes of their own.
         .testProgram("portcullis-faulty", uses: commands + [grdb, sqlite]),
         .testProgram("portcullis-app", uses: app + ["ClientKit"]),
+        .testProgram("portcullis-apple", uses: ["AppleStandIn"]),
         .support("FuzzTargets", uses: device + fuzzed),
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
         .testTarget(name: "TidyTests", swiftSettings: settings),

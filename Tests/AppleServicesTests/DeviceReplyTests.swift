@@ -176,6 +176,11 @@ import Verification
         #expect(Self.change(text) == nil)
     }
 
+    /// An application that mirrors the request's fields would undo what another response changed.
+    @Test func `what an origin is told of the bits is no change of them`() {
+        for bits in DeviceBits.all { #expect(Self.change(bits.fieldText) == nil) }
+    }
+
     @Test func `a bit that is not named stays`() {
         for bits in DeviceBits.all {
             let change = DeviceChange(bit0: true, bit1: nil)

@@ -41,6 +41,31 @@ extension Scenarios {
             #expect(forged.status == 200 && forged.text == #"{"genuine":false}"# + "\n")
         }
 
+        @Test(
+            arguments: [
+                (.status(401), "key-refused"), (.status(403), "key-refused"),
+                (.status(405), "unreadable"), (.status(429), "too-many"),
+                (.status(500), "server-error"), (.status(503, retryAfter: 1), "server-error"),
+                (
+                    .status(400, body: "Missing or incorrectly formatted time stamp"),
+                    "call-refused"
+                ),
+                (.garbage, "garbled"), (.cut, "broken"),
+                (.long(bytes: 300_000), "answer-too-long"), (.hang, "timeout"),
+            ] as [(StandInPlay, String)]
+        )
+        func `each way in which Apple does not answer has its word`(
+            play: StandInPlay,
+            word: String
+        ) throws {
+            let stand = try DeviceStand(admin: Self.open)
+            defer { stand.end() }
+            stand.apple.always(.validateToken, play)
+            let answer = try call("validate", on: stand.admin)
+            #expect(answer.status == 503 && answer.reason == "device-check-unavailable")
+            #expect(answer.object?["apple"] as? [String] == [word])
+        }
+
         @Test func `what Apple refuses or does not say is an answer of its own`() throws {
             let stand = try DeviceStand(admin: Self.open)
             defer { stand.end() }
@@ -60,24 +85,81 @@ extension Scenarios {
             #expect(stand.apple.calls.of(.updateBits).isEmpty)
         }
 
+        @Test func `a token that a call has used is good for no request, and for no other call`()
+            throws
+        {
+            let stand = try DeviceStand(admin: Self.open)
+            defer { stand.end() }
+            let token = DeviceStand.token()
+            #expect(try call("query", token: token, on: stand.admin).status == 200)
+            #expect(try stand.send("/v1/trial", token: token).reason == "device-token-used")
+            for task in ["query", "validate"] {
+                let again = try call(task, token: token, on: stand.admin)
+                #expect(again.status == 400 && again.reason == "device-token-used")
+            }
+            // Who changes bits has read them with the same token.
+            let set = try call("update", #","bit1":true"#, token: token, on: stand.admin)
+            #expect(set.status == 200)
+            for task in ["validate", "update"] {
+                let token = DeviceStand.token()
+                let bits = task == "update" ? #","bit0":false"# : ""
+                #expect(try call(task, bits, token: token, on: stand.admin).status == 200)
+                #expect(try stand.send("/v1/trial", token: token).reason == "device-token-used")
+            }
+            let shown = DeviceStand.token()
+            #expect(try stand.send("/v1/kind", token: shown).status == 403)
+            #expect(try call("query", token: shown, on: stand.admin).reason == "device-token-used")
+            // What Apple did not take, or not say, is not used.
+            let silent = DeviceStand.token()
+            stand.apple.next(.queryBits, .status(503))
+            #expect(try call("query", token: silent, on: stand.admin).status == 503)
+            #expect(try call("query", token: silent, on: stand.admin).status == 200)
+        }
+
         @Test func `a call that can't be read asks nothing`() throws {
             let stand = try DeviceStand(admin: Self.open)
             defer { stand.end() }
+            let noToken = "device_token is no device token; use base64"
             let texts = [
-                "", "{}", "[]", #"{"device_token":""}"#, #"{"device_token":"AAAA","bit0":true}"#,
-                #"{"device_token":"AAAA","device_token":"AAAA"}"#,
-                #"{"device_token":"AAAA","environment":"sandbox"}"#,
+                ("", "column 1"), ("{}", noToken), ("[]", "column 1"),
+                (#"{"device_token":""}"#, noToken), (#"{"device_token":7}"#, noToken),
+                (#"{"device_token":"no base64"}"#, noToken),
+                (#"{"device_token":"AAAA"}}"#, "column"),
+                (
+                    #"{"device_token":"AAAA","bit0":true}"#,
+                    "unknown member; use device_token, environment, team"
+                ),
+                (
+                    #"{"device_token":"AAAA","device_token":"AAAA"}"#,
+                    "device_token is there twice"
+                ),
+                (
+                    #"{"device_token":"AAAA","environment":"sandbox"}"#,
+                    "environment is none; use production or development"
+                ),
+                (#"{"device_token":"AAAA","team":7}"#, "team is no string"),
             ]
-            for text in texts {
+            for (text, problem) in texts {
                 let answer = try stand.admin.send(
                     "POST",
                     "/device-check/query",
                     content: Array(text.utf8)
                 )
                 #expect(answer.status == 400 && answer.reason == "request-malformed", "\(text)")
+                let problems = answer.object?["problems"] as? [String]
+                #expect(problems?.count == 1, "\(text)")
+                #expect(problems?.first?.contains(problem) == true, "\(text): \(answer.text)")
             }
-            for bits in ["", #","bit0":null"#, #","bit0":1"#, #","bit0":"true""#] {
-                #expect(try call("update", bits, on: stand.admin).reason == "request-malformed")
+            let bits = [
+                ("", "no bit is named; use bit0 or bit1 with true or false"),
+                (#","bit0":null"#, "no bit is named"),
+                (#","bit0":1"#, "bit0 is no bit; use true, false or null"),
+                (#","bit1":"true""#, "bit1 is no bit"),
+            ]
+            for (bits, problem) in bits {
+                let answer = try call("update", bits, on: stand.admin)
+                #expect(answer.reason == "request-malformed")
+                #expect(answer.text.contains(problem), "\(answer.text)")
             }
             let large = [UInt8](repeating: 0x20, count: 20_000)
             let answer = try stand.admin.send("POST", "/device-check/query", content: large)

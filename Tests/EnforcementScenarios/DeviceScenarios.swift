@@ -17,7 +17,7 @@ extension Scenarios {
             #expect(first.status == 200)
             #expect(first.head.all("App-Attest-Device-Bits").isEmpty)
             let seen = try stand.trials.seen(1)[0]
-            #expect(seen.head.all("App-Attest-Device-Bits") == ["0,0"])
+            #expect(seen.head.all("App-Attest-Device-Bits") == ["bit0=0, bit1=0"])
             #expect(seen.head.all("App-Attest-Device-Token").isEmpty)
             #expect(stand.awaitBits(true, false))
             try stand.reinstall()
@@ -126,7 +126,7 @@ extension Scenarios {
             }
             for seen in try stand.shop.seen(2) {
                 #expect(seen.head.all("App-Attest-Verdict") == ["pass"])
-                #expect(seen.head.all("App-Attest-Device-Bits") == ["0,0"])
+                #expect(seen.head.all("App-Attest-Device-Bits") == ["bit0=0, bit1=0"])
             }
         }
 
@@ -151,7 +151,7 @@ extension Scenarios {
             let seen = try stand.shop.seen(2)
             #expect(seen[0].head.all("App-Attest-Verdict") == ["refuse"])
             #expect(seen[0].head.all("App-Attest-Reason") == ["device-flagged"])
-            #expect(seen[0].head.all("App-Attest-Device-Bits") == ["1,1"])
+            #expect(seen[0].head.all("App-Attest-Device-Bits") == ["bit0=1, bit1=1"])
             #expect(seen[1].head.all("App-Attest-Reason") == ["device-token-missing"])
         }
     }

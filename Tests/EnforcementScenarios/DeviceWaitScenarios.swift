@@ -112,7 +112,9 @@ extension Scenarios {
             #expect(stand.apple.bits(of: "phone").map { $0 == (true, false) } == true)
         }
 
-        @Test(arguments: ["1", "1,1,1", "true,-", "1,-\r\nApp-Attest-Device-Bits: 0,-"])
+        @Test(arguments: [
+            "1", "1,1,1", "true,-", "1,-\r\nApp-Attest-Device-Bits: 0,-", "bit0=0, bit1=0",
+        ])
         func `a value that is none changes nothing, and no client sees it`(value: String) throws {
             let stand = try DeviceStand(bits: "App-Attest-Device-Bits: \(value)\r\n")
             defer { stand.end() }

@@ -35,22 +35,31 @@ def request_lines(method, target, content, challenge, fields=()):
 class Device:
     """One key, attested somewhere else, so that `keys import` brings it in."""
 
-    def __init__(self, app=APP, environment="production"):
+    def __init__(self, app=APP, environment="production", metric=None):
         self.app = app
+        # Apple's risk metric; None while it is unknown.
+        self.metric = metric
         self.environment = environment
         self.key = ec.generate_private_key(ec.SECP256R1())
         self.point = self.key.public_key().public_bytes(
             Encoding.X962, PublicFormat.UncompressedPoint
         )
         self.key_id = base64_text(hashlib.sha256(self.point).digest())
+        # As the gateway's log has it.
+        self.log_name = hashlib.sha256(hashlib.sha256(self.point).digest()).hexdigest()[:12]
         self.counter = 0
         self.lock = threading.Lock()
 
     def import_line(self):
-        return json.dumps({
+        line = {
             "key_id": self.key_id, "app_id": self.app, "environment": self.environment,
             "public_key": base64_text(self.point), "counter": 0,
-        }) + "\n"
+        }
+        if self.metric is not None:
+            now = datetime.datetime.now(datetime.timezone.utc)
+            line |= {"receipt": "AQ==", "risk_metric": self.metric,
+                     "risk_metric_at": now.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        return json.dumps(line) + "\n"
 
     def assertion(self, client_data):
         """CBOR {signature, authenticatorData}; what is signed is the nonce, 32 octets."""

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 
+import apple
 import report
 import trial
 import truncation
@@ -53,20 +54,20 @@ def wanted(backend, chosen):
     return chosen.all or backend.name in SHORT
 
 
-def begin(backend, program, folder, keys):
+def begin(backend, program, folder, keys, played):
     """A port that was free may be taken when the server asks for it; so it is tried again."""
     try:
-        return Stand(backend, program, os.path.join(folder, "1"), keys)
+        return Stand(backend, program, os.path.join(folder, "1"), keys, played)
     except RuntimeError:
-        return Stand(backend, program, os.path.join(folder, "2"), keys)
+        return Stand(backend, program, os.path.join(folder, "2"), keys, played)
 
 
-def examine(backend, program, folder, keys, attacks):
+def examine(backend, program, folder, keys, attacks, played):
     """One backend: all attacks, and what it does with requests that are cut short."""
     begun = time.monotonic()
     stand = None
     try:
-        stand = begin(backend, program, folder, keys)
+        stand = begin(backend, program, folder, keys, played)
         results = trial.run(stand, attacks)
         cut = truncation.measure(stand)
         return report.Examined(backend, results, cut, time.monotonic() - begun)
@@ -94,17 +95,27 @@ def main():
     for place in [folder, os.path.join(folder, "1"), os.path.join(folder, "2")]:
         os.makedirs(place, exist_ok=True)
         os.chmod(place, 0o755)
-    keys = devices(2 * len(attacks) + 16)
+    # Some attacks go on until Apple has a bit.
+    keys = devices(2 * len(attacks) + 120)
     program = os.path.abspath(chosen.program)
+    stand_in = apple.program_beside(program)
+    if not stand_in:
+        print("\n!!! garden: Apple's bits are NOT CHECKED: portcullis-apple is not built\n")
+    played = None
     try:
+        if stand_in:
+            played = apple.Apple(stand_in, os.path.join(folder, "apple"))
         with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             examined = list(pool.map(
                 lambda backend: examine(
                     backend, program, folder, keys,
                     [attack for attack in attacks if backend is there[0] or not attack.once],
+                    played,
                 ), there
             ))
     finally:
+        if played:
+            played.stop()
         if "GARDEN_KEEP" not in os.environ:
             shutil.rmtree(folder, ignore_errors=True)
         else:

@@ -47,16 +47,51 @@ RULES = """\
 """
 # With it no spelling of /hosted is open, whatever the Host; see attacks/spelling.py.
 CLOSED = "- { id: elsewhere, match: { path: /hosted }, mode: deny }\n"
+# What Apple knows of devices. Each rule has a host of its own, so that every application needs one
+# route for all of them.
+TRIAL = "match: { host: %s.garden.test, method: [POST], path: /trial }"
+DEVICES = f"""\
+- id: trial
+  {TRIAL % "trial"}
+  mode: enforce
+  device: {{ refuse_if: {{ bit0: true }}, timeout: 15s }}
+- id: kind
+  {TRIAL % "kind"}
+  mode: enforce
+  device: {{ refuse_if: {{ bit0: true }}, on_error: forward, timeout: 15s }}
+- id: watched
+  {TRIAL % "watched"}
+  mode: observe
+  device: {{ refuse_if: {{ bit0: true }}, timeout: 15s }}
+"""
+RISK = f"""\
+- id: risky
+  {TRIAL % "risky"}
+  mode: enforce
+  risk: {{ max: 8 }}
+- id: strict
+  {TRIAL % "strict"}
+  mode: enforce
+  risk: {{ max: 8, action: refuse }}
+- id: ramped
+  {TRIAL % "ramped"}
+  mode: enforce
+  risk: {{ max: 8, action: refuse, rollout: {{ percent: 50% }} }}
+- {{ id: trials, match: {{ path: /trial }}, mode: deny }}
+"""
 # What the rules above keep from being executed without a proof.
 PROTECTED = {"pay", "upload", "profile", "item", "orders", "script", "private", "checkin", "told",
-             "hosted"}
+             "hosted", "trial"}
+# How many keys have a risk metric above the limit of the rules, and which.
+RISKY_COUNT, RISKY_METRIC = 16, 20
 
 
 class Gateway:
     """One gateway process and what it reads."""
 
     def __init__(self, program, folder, origin, devices, limits="{}",
-                 address="x-forwarded-for"):
+                 address="x-forwarded-for", apple=""):
+        """`apple`: the section, where there is one."""
         self.program = program
         self.folder = folder
         self.port = free_port()
@@ -64,7 +99,7 @@ class Gateway:
         self.log = os.path.join(folder, "access.log")
         self.path = os.path.join(folder, "portcullis.yaml")
         with open(self.path, "w", encoding="utf-8") as file:
-            file.write(self.configuration(origin, limits, address))
+            file.write(self.configuration(origin, limits, address, apple))
         with open(os.path.join(folder, "test-root.pem"), "wb") as file:
             file.write(test_root())
         keys = os.path.join(folder, "keys")
@@ -75,8 +110,9 @@ class Gateway:
         self.processes = Processes(os.path.join(folder, "gateway.output"))
         self.processes.start([program, "serve", self.path])
 
-    def configuration(self, origin, limits, address):
-        rules = "".join("  " + line + "\n" for line in (RULES + CLOSED).splitlines())
+    def configuration(self, origin, limits, address, apple):
+        rules = RULES + CLOSED + (DEVICES if apple else "") + RISK
+        rules = "".join("  " + line + "\n" for line in rules.splitlines())
         return (
             f"listen:\n  - address: \"unix:{self.socket}\"\n  - address: 127.0.0.1:{self.port}\n"
             f"origins: {{ garden: {{ servers: [\"127.0.0.1:{origin}\"],"
@@ -89,7 +125,7 @@ class Gateway:
             f"limits: {limits}\n"
             # What a client keeps back ends soon; as soon as a slow machine lets it.
             "timeouts: { body_idle: 2s, linger: 500ms, pool_idle: 4s }\n"
-            f"default: {{ origin: garden, mode: observe }}\nrules:\n{rules}"
+            f"{apple}default: {{ origin: garden, mode: observe }}\nrules:\n{rules}"
         )
 
     def command(self, *words):
@@ -134,5 +170,7 @@ class Gateway:
 
 
 def devices(count):
-    """Keys of the app, then one of the app that only its rules should admit."""
-    return [Device() for _ in range(count)] + [Device(TEST_APP, "test")]
+    """Keys of the app, some with a risk metric, then one of the app that only its rules should
+    admit."""
+    risky = [Device(metric=RISKY_METRIC) for _ in range(RISKY_COUNT)]
+    return [Device() for _ in range(count)] + risky + [Device(TEST_APP, "test")]

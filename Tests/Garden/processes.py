@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 from keep import PR_SET_PDEATHSIG, prctl
@@ -13,10 +14,20 @@ PATIENCE = 40.0
 KEEP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keep.py")
 
 
+# Each port is named once: who has got it may not listen yet.
+named_ports = set()
+naming = threading.Lock()
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        with naming:
+            if port not in named_ports:
+                named_ports.add(port)
+                return port
 
 
 def end_when_told(folder=None):

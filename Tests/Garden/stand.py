@@ -34,7 +34,7 @@ class Stand:
     content, so that attacks run side by side and each line in the log has its owner.
     """
 
-    def __init__(self, backend, program, folder, devices):
+    def __init__(self, backend, program, folder, devices, apple=None):
         self.backend = backend
         self.folder = os.path.join(folder, re.sub("[^a-z]", "", backend.name.lower()))
         os.mkdir(self.folder)
@@ -48,6 +48,11 @@ class Stand:
         self.kin = {}
         self.spare = list(devices)
         self.test_device = self.spare.pop()
+        self.risky = [device for device in devices if device.metric is not None]
+        self.spare = [device for device in self.spare if device.metric is None]
+        # Apple's services, where they are played.
+        self.apple = apple
+        self.silent_gateway = None
         self.challenges = []
         self.lock = threading.Lock()
         self.gateway = None
@@ -65,12 +70,13 @@ class Stand:
         for command in self.backend.commands(self.port, self.folder):
             self.processes.start(command, environment)
         self.processes.wait_port(self.port, self.backend.name)
-        self.gateway = Gateway(program, self.folder, self.port, devices)
+        self.gateway = Gateway(program, self.folder, self.port, devices,
+                               apple=self.apple.section if self.apple else "")
         self.gateway.wait()
         self.program = program
 
     def stop(self):
-        for gateway in [self.gateway, *self.others.values()]:
+        for gateway in [self.gateway, self.silent_gateway, *self.others.values()]:
             if gateway:
                 gateway.stop()
         self.processes.stop()
@@ -85,6 +91,11 @@ class Stand:
         """A key that signed nothing yet, so that no counter stands in another's way."""
         with self.lock:
             return self.spare.pop()
+
+    def risky_device(self):
+        """The same with a risk metric above the rules' limit."""
+        with self.lock:
+            return self.risky.pop()
 
     def challenge(self):
         with self.lock:
@@ -103,6 +114,19 @@ class Stand:
                 self.others[limits, address] = other
             return self.others[limits, address]
 
+    def silent(self):
+        """Another gateway, for which Apple does not answer; it has keys of its own."""
+        with self.lock:
+            if not self.silent_gateway:
+                folder = os.path.join(self.folder, "silent")
+                os.mkdir(folder)
+                spare = [self.spare.pop() for _ in range(4)]
+                gateway = Gateway(self.program, folder, self.port, spare, apple=self.apple.silent)
+                gateway.spare = spare
+                gateway.wait()
+                self.silent_gateway = gateway
+            return self.silent_gateway
+
     def connect(self):
         return self.gateway.connect()
 
@@ -110,13 +134,15 @@ class Stand:
         """A connection to the server itself, past the gateway."""
         return Client(socket.create_connection(("127.0.0.1", self.port)))
 
-    def proof(self, method, target, content=b"", fields=None, device=None, signed=None):
-        """The proof's fields for a request.
+    def proof(self, method, target, content=b"", fields=None, device=None, signed=None,
+              gateway=None):
+        """The proof's fields for a request, by a key and a challenge of another gateway where one
+        is given.
 
         `fields` are those that /pay signs; `signed` is client data of another form.
         """
-        device = device or self.device()
-        challenge = self.challenge()
+        device = device or (gateway.spare.pop() if gateway else self.device())
+        challenge = gateway.challenges(8)[0] if gateway else self.challenge()
         named = [("idempotency-key", dict(fields or {}).get("idempotency-key"))]
         if not target.startswith("/pay"):
             named = []
@@ -133,11 +159,12 @@ class Stand:
     def promise(self, token, method, target, content=b"", fields=(), streamed=False):
         self.promises[token] = Promise(method, target, content, fields, streamed)
 
-    def ask(self, method, target, fields=(), content=b"", version="1.1", host="garden.test"):
+    def ask(self, method, target, fields=(), content=b"", version="1.1", host="garden.test",
+            gateway=None):
         """Sends one whole request on a connection of its own; answers None without an answer."""
         framing = [("Content-Length", len(content))] if content else []
         hosts = [("Host", host)] if host is not None else []
-        with self.connect() as client:
+        with (gateway or self).connect() as client:
             client.send(head(method, target, [*hosts, *fields, *framing], version) + content)
             return client.answer(method)
 

@@ -78,6 +78,18 @@ extension Transcript {
             asking
             on(
                 .deviceAnswered(.crowded),
+                .answer(.refused(.deviceThrottled), .none, .goesOn)
+            )
+        },
+        Transcript(
+            "a token that nobody could remember is refused, whatever on_error says",
+            .get,
+            .checkingKindly,
+            ends: .nothing
+        ) {
+            asking
+            on(
+                .deviceAnswered(.full),
                 .answer(.refused(.deviceCheckUnavailable), .none, .goesOn)
             )
         },

@@ -34,7 +34,13 @@ import Verification
             ]
         ),
         (413, ["content-too-large"]), (404, ["no-rule"]),
-        (429, ["enrolment-throttled", "enrolment-not-yet", "address-throttled", "address-held"]),
+        (
+            429,
+            [
+                "enrolment-throttled", "enrolment-not-yet", "address-throttled", "address-held",
+                "device-throttled",
+            ]
+        ),
         (
             503,
             [

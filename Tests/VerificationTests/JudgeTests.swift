@@ -252,7 +252,7 @@ extension BuildPolicy {
         // Found out by Apple, when all else holds; the transcripts of RequestFlow try them.
         let ofDevices: Set<Refusal> = [
             .deviceFlagged, .deviceTokenMissing, .deviceTokenMalformed, .deviceTokenUsed,
-            .deviceCheckUnavailable,
+            .deviceThrottled, .deviceCheckUnavailable,
         ]
         // Tried by SessionTests.
         let ofSessions: Set<Refusal> = [

@@ -53,6 +53,9 @@ public struct SHA256Digest: Hashable, Sendable {
         return bytes.span.withUnsafeBufferPointer { Array($0) }
     }
 
+    /// The first eight bytes, big-endian.
+    package var firstWord: UInt64 { word0 }
+
     /// Whether these are the same bytes, decided in a time that depends on their number only.
     public func isEqual(constantTime octets: Span<UInt8>) -> Bool {
         guard let other = SHA256Digest(octets) else { return false }

@@ -53,7 +53,7 @@ package struct CallBook: Sendable {
     private var tokens: [AppleCredential: ProviderToken] = [:]
     /// Hosts for which a wake-up is due.
     private var wakes: Set<AppleHost> = []
-    private var pace = NoticePace()
+    private var pace = NoticePace<CallEndKind>()
     private var isStopped = false
     package private(set) var tally = AppleTally()
 

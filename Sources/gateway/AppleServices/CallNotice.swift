@@ -25,38 +25,50 @@ extension AppleReply {
     }
 }
 
-/// Which ends of calls are told: of those that are alike, one a minute. A host that fails makes
-/// many.
-struct NoticePace: Sendable {
-    private struct Kind: Hashable {
-        let service: AppleService
-        let environment: KeyEnvironment
-        let status: String
-    }
-
+/// Which of many events are told: of those that are alike, one a minute.
+package struct NoticePace<Kind: Hashable & Sendable>: Sendable {
     private struct Told {
         var at: UInt64
         var untold: UInt64 = 0
     }
 
     /// How long nothing is said of another one: a minute.
-    static let quietNanoseconds: UInt64 = 60_000_000_000
+    package static var quietNanoseconds: UInt64 { 60_000_000_000 }
 
     private var told: [Kind: Told] = [:]
 
-    /// What to tell of this end; `nil` for nothing.
-    mutating func notice(_ call: AppleCall, _ reply: AppleReply, now: UInt64) -> CallNotice? {
-        let kind = Kind(
-            service: call.service,
-            environment: call.environment,
-            status: reply.statusText
-        )
+    package init() {}
+
+    /// Whether to tell of this event: how many that are alike were not told since the last one;
+    /// `nil` for nothing.
+    package mutating func untold(of kind: Kind, now: UInt64) -> UInt64? {
         let untold = told[kind]?.untold ?? 0
         if let last = told[kind], now &- last.at < Self.quietNanoseconds {
             told[kind]?.untold = untold &+ 1
             return nil
         }
         told[kind] = Told(at: now)
-        return .ended(call.service, call.environment, reply.summary, untold: untold)
+        return untold
+    }
+}
+
+/// What the ends of calls that are alike have in common. A host that fails makes many of them.
+struct CallEndKind: Hashable, Sendable {
+    let service: AppleService
+    let environment: KeyEnvironment
+    let status: String
+}
+
+extension NoticePace<CallEndKind> {
+    /// What to tell of this end; `nil` for nothing.
+    mutating func notice(_ call: AppleCall, _ reply: AppleReply, now: UInt64) -> CallNotice? {
+        let kind = CallEndKind(
+            service: call.service,
+            environment: call.environment,
+            status: reply.statusText
+        )
+        return untold(of: kind, now: now).map { untold in
+            .ended(call.service, call.environment, reply.summary, untold: untold)
+        }
     }
 }

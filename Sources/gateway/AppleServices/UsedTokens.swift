@@ -1,26 +1,44 @@
 package import AppAttest
 package import Cryptography
+package import HTTPWire
+import KeyStore
 
 /// Which device tokens were used: each is good for one request.
 ///
-/// A device that is flagged could otherwise live on one token of another device. What is remembered
-/// is bounded in number and time, in all and for each key that has signed. A key that is over its
-/// share, and a full memory, forget their oldest: to have a token forgotten, as many others that
-/// Apple takes have to be used. Tokens that Apple didn't take are forgotten at once.
+/// A device that is flagged could otherwise live on one token of another device. A token that Apple
+/// took is remembered for a day and never forgotten before, so nobody pushes one out by using
+/// others. That needs no memory that could run out: ``Limits/tokensMax(callsPerSecond:)`` is what
+/// the rate of calls lets Apple take in that time. Tokens that Apple didn't take are forgotten at
+/// once.
+///
+/// Tokens are forgotten together with all others of the same hour. So each call does a bounded
+/// amount of work: it looks into each hour, adds one token, and frees at most one hour.
 package struct UsedTokens: Sendable {
     package struct Limits: Hashable, Sendable {
-        /// Tokens in all. Each takes some 200 bytes.
-        package var tokensMax = 100_000
-        /// Tokens of one key.
-        package var perKeyMax = 256
-        /// How long a token is remembered, in seconds.
+        /// How long a token is remembered at least, in seconds: a day.
         package var lifetime: Int64 = 86_400
-        /// Tokens of one key that Apple is asked about at once. A client that sent more would fill
-        /// the line of calls, and have its other requests forwarded where the rule forwards on an
-        /// error.
+        /// Tokens that were used within so many seconds are forgotten together: an hour.
+        package var spell: Int64 = 3_600
+        /// Tokens in all. Each takes 11 to 22 bytes.
+        package var tokensMax: Int
+        /// Tokens of one key that Apple is asked about at once, and of all keys that come from one
+        /// address. A client that sent more would fill the line of calls, and have other requests
+        /// forwarded where the rule forwards on an error. Sixteen calls take a third of a second at
+        /// the default rate, and a call waits for half of its rule's time, 1 s by default.
         package var underWayPerKeyMax = 4
+        package var underWayPerAddressMax = 16
 
-        package init() {}
+        package init(tokensMax: Int) { self.tokensMax = tokensMax }
+
+        /// What calls at this rate to the hosts of all environments let Apple take while a token is
+        /// remembered: 90,000 tokens for each call a second to one of them.
+        package static func tokensMax(callsPerSecond: Int) -> Int {
+            let seconds = Int(Limits(tokensMax: 0).lifetime + Limits(tokensMax: 0).spell)
+            let (count, isTooMany) = callsPerSecond.multipliedReportingOverflow(
+                by: seconds * KeyEnvironment.allCases.count
+            )
+            return isTooMany ? .max : count
+        }
     }
 
     /// What becomes of a token that a request shows.
@@ -29,111 +47,149 @@ package struct UsedTokens: Sendable {
         case begun
         /// The token came before.
         case used
-        /// Apple is asked about as many tokens of the key as is allowed.
+        /// Apple is asked about as many tokens of the key, or of the address, as is allowed.
         case crowded
+        /// No token more can be remembered.
+        case full
     }
 
-    private struct Used {
-        let keyID: KeyID
+    /// Tokens that were used within one hour, by the first eight bytes of their digests. A token
+    /// that shares these bytes with another one is refused: one of 10^12 is, where ten million are
+    /// remembered.
+    private struct Spell {
         /// Seconds of a clock that never goes back.
-        let at: Int64
-        let serial: UInt64
+        let since: Int64
+        var count = 0
+        /// By the last byte. A set that grows copies itself, so each is small.
+        private var shards = [Set<UInt64>](repeating: [], count: 256)
+
+        init(since: Int64) { self.since = since }
+
+        func contains(_ name: UInt64) -> Bool {
+            shards[Int(truncatingIfNeeded: name & 0xFF)].contains(name)
+        }
+
+        /// Whether it was not there.
+        mutating func insert(_ name: UInt64) -> Bool {
+            guard shards[Int(truncatingIfNeeded: name & 0xFF)].insert(name).inserted else {
+                return false
+            }
+            count += 1
+            return true
+        }
     }
 
-    private let limits: Limits
-    private var used: [SHA256Digest: Used] = [:]
-    /// Of which it is not known yet whether Apple takes them. There are no more than requests that
-    /// wait for Apple.
+    private var limits: Limits
+    /// The oldest comes first.
+    private var spells: [Spell] = []
+    /// Of which it is not known yet whether Apple takes them. There are no more than requests and
+    /// calls that wait for Apple.
     private var underWay: Set<SHA256Digest> = []
-    /// How many of them each key has shown.
-    private var underWayOf: [KeyID: Int] = [:]
-    /// In the order in which they were used. Some have left `used` before their turn.
-    private var order: [(token: SHA256Digest, serial: UInt64)] = []
-    private var oldest = 0
-    /// The same of each key.
-    private var ofKey: [KeyID: [SHA256Digest]] = [:]
-    private var lastSerial: UInt64 = 0
-
-    /// Entries that may stand in ``order`` beside those that are remembered.
-    private static let idleMax = 64
-
-    package init(_ limits: Limits = Limits()) { self.limits = limits }
-
+    /// How many of them each key and each address has shown.
+    private var underWayOfKey: [KeyID: Int] = [:]
+    private var underWayOfAddress: [IPAddress: Int] = [:]
     /// Tokens that are remembered.
-    package var count: Int { used.count }
+    package private(set) var count = 0
 
-    /// Entries of the order, those included that have left.
-    var entries: Int { order.count }
+    package init(_ limits: Limits) { self.limits = limits }
 
-    /// A request that the key has signed shows the token.
+    /// Spells that are remembered or not freed yet.
+    var spellCount: Int { spells.count }
+
+    /// The rate of calls has changed. What is remembered stays so, also when there is less room
+    /// for it than before.
+    package mutating func raise(tokensMax: Int) {
+        limits.tokensMax = max(limits.tokensMax, tokensMax)
+    }
+
+    /// A token is shown.
+    ///
+    /// - client: who shows it; `nil` for an operator's call.
     package mutating func begin(
         _ token: SHA256Digest,
-        of keyID: KeyID,
+        of client: DeviceClient?,
         now: Int64
     ) -> Beginning {
-        forgetOver(now: now)
-        guard used[token] == nil, !underWay.contains(token) else { return .used }
-        let others = underWayOf[keyID, default: 0]
-        guard others < limits.underWayPerKeyMax else { return .crowded }
+        forgetOldest(now: now)
+        guard !isUsed(token, now: now), !underWay.contains(token) else { return .used }
+        if let client {
+            let (ofKey, ofAddress) = (underWayOfKey[client.keyID], underWayOfAddress[of: client])
+            guard (ofKey ?? 0) < limits.underWayPerKeyMax,
+                (ofAddress ?? 0) < limits.underWayPerAddressMax
+            else { return .crowded }
+        }
+        guard count + underWay.count < limits.tokensMax else { return .full }
         underWay.insert(token)
-        underWayOf[keyID] = others + 1
+        if let client {
+            underWayOfKey[client.keyID, default: 0] += 1
+            if let network = client.network { underWayOfAddress[network, default: 0] += 1 }
+        }
         return .begun
     }
 
-    /// Apple has answered about the token, or not.
+    /// Apple has answered about a token that was begun, or not.
     ///
-    /// - isSpent: whether Apple has told the bits: only then has the token been of use.
-    package mutating func end(_ token: SHA256Digest, of keyID: KeyID, isSpent: Bool, now: Int64) {
+    /// - isSpent: whether Apple has taken the token: only then has it been of use.
+    package mutating func end(
+        _ token: SHA256Digest,
+        of client: DeviceClient?,
+        isSpent: Bool,
+        now: Int64
+    ) {
         guard underWay.remove(token) != nil else { return }
-        let others = underWayOf[keyID, default: 1] - 1
-        underWayOf[keyID] = others > 0 ? others : nil
+        if let client {
+            Self.leave(&underWayOfKey[client.keyID])
+            if let network = client.network { Self.leave(&underWayOfAddress[network]) }
+        }
         guard isSpent else { return }
-        forgetOver(now: now)
-        if let own = ofKey[keyID], own.count >= limits.perKeyMax, let first = own.first {
-            forget(first)
+        if spells.last.map({ now &- $0.since >= limits.spell }) ?? true {
+            spells.append(Spell(since: now))
         }
-        while used.count >= limits.tokensMax, forgetOldest() {}
-        lastSerial += 1
-        used[token] = Used(keyID: keyID, at: now, serial: lastSerial)
-        ofKey[keyID, default: []].append(token)
-        compact()
-        order.append((token, lastSerial))
+        if spells[spells.count - 1].insert(token.firstWord) { count += 1 }
     }
 
-    private mutating func forget(_ token: SHA256Digest) {
-        guard let entry = used.removeValue(forKey: token) else { return }
-        // A key's tokens leave in their order, so that is the first.
-        ofKey[entry.keyID]?.removeAll { $0 == token }
-        if ofKey[entry.keyID]?.isEmpty == true { ofKey[entry.keyID] = nil }
+    private static func leave(_ count: inout Int?) {
+        let others = (count ?? 1) - 1
+        count = others > 0 ? others : nil
     }
 
-    /// Forgets the oldest; `false` when there is none.
-    private mutating func forgetOldest() -> Bool {
-        while oldest < order.count {
-            let entry = order[oldest]
-            oldest += 1
-            guard used[entry.token]?.serial == entry.serial else { continue }
-            forget(entry.token)
-            return true
-        }
-        return false
+    private func isUsed(_ token: SHA256Digest, now: Int64) -> Bool {
+        let name = token.firstWord
+        return spells.contains { !isOver($0, now: now) && $0.contains(name) }
     }
 
-    private mutating func forgetOver(now: Int64) {
-        while oldest < order.count {
-            let entry = order[oldest]
-            if let found = used[entry.token], found.serial == entry.serial {
-                guard now - found.at >= limits.lifetime else { return }
-                forget(entry.token)
+    /// Whether the last token of a spell has been remembered for its time.
+    private func isOver(_ spell: Spell, now: Int64) -> Bool {
+        now &- spell.since >= limits.spell &+ limits.lifetime
+    }
+
+    private mutating func forgetOldest(now: Int64) {
+        guard let first = spells.first, isOver(first, now: now) else { return }
+        count -= first.count
+        spells.removeFirst()
+    }
+}
+
+extension [IPAddress: Int] {
+    fileprivate subscript(of client: DeviceClient) -> Int? {
+        client.network.flatMap { self[$0] }
+    }
+}
+
+/// Who shows device tokens.
+package struct DeviceClient: Hashable, Sendable {
+    /// The key that has signed the request.
+    package let keyID: KeyID
+    /// Where the request came from, an IPv6 address as its /64; `nil` where nobody knows.
+    package let network: IPAddress?
+
+    package init(_ keyID: KeyID, at address: IPAddress?) {
+        self.keyID = keyID
+        network = address.map { address in
+            switch address {
+            case .v4: address
+            case .v6(let high, _): .v6(high: high, low: 0)
             }
-            oldest += 1
         }
-    }
-
-    /// Forgets the entries that have left, once they are as many as those that are remembered.
-    private mutating func compact() {
-        guard order.count > 2 * used.count + Self.idleMax else { return }
-        order = order[oldest...].filter { used[$0.token]?.serial == $0.serial }
-        oldest = 0
     }
 }

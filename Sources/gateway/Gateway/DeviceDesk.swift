@@ -19,11 +19,13 @@ import Verification
 /// callers, and of the desk that makes the calls; nothing here waits.
 final class DeviceDesk: DeviceChecking {
     private struct Board {
-        var used = UsedTokens()
+        var used: UsedTokens
         var updates = DeviceUpdates()
         var kept: UInt64 = 0
         var failed: UInt64 = 0
+        var dropped: UInt64 = 0
         var terms: Terms
+        var pace = NoticePace<String>()
         /// Who waits until no change is pending.
         var idle: (@Sendable () -> Void)?
     }
@@ -34,6 +36,8 @@ final class DeviceDesk: DeviceChecking {
         var teams: Set<String>
         /// How long a call about a change may take.
         var timeout: Duration
+        /// Calls to one of Apple's hosts in a second.
+        var perSecond: Int
     }
 
     /// How long the end of the process waits for changes that Apple has not kept yet.
@@ -44,6 +48,7 @@ final class DeviceDesk: DeviceChecking {
         let pending: Int
         let kept: UInt64
         let failed: UInt64
+        let dropped: UInt64
         let tokens: Int
     }
 
@@ -63,11 +68,19 @@ final class DeviceDesk: DeviceChecking {
         self.apple = apple
         self.log = log
         self.wallClock = wallClock
-        board = Mutex(Board(terms: Terms(settings)))
+        let terms = Terms(settings)
+        let limits = UsedTokens.Limits(tokensMax: terms.tokensMax)
+        board = Mutex(Board(used: UsedTokens(limits), terms: terms))
     }
 
-    /// Takes a new configuration. Tokens that were used stay so.
-    func reload(_ terms: Terms) { board.withLock { $0.terms = terms } }
+    /// Takes a new configuration. Tokens that were used stay so. Changes that are not made yet
+    /// keep their team: they are made with its key, or lost when it has none any more.
+    func reload(_ terms: Terms) {
+        board.withLock { board in
+            board.terms = terms
+            board.used.raise(tokensMax: terms.tokensMax)
+        }
+    }
 
     var standing: Standing {
         board.withLock {
@@ -75,6 +88,7 @@ final class DeviceDesk: DeviceChecking {
                 pending: $0.updates.pending,
                 kept: $0.kept,
                 failed: $0.failed,
+                dropped: $0.dropped,
                 tokens: $0.used.count
             )
         }
@@ -87,19 +101,31 @@ final class DeviceDesk: DeviceChecking {
         timeout: Duration,
         _ found: @escaping @Sendable (DeviceFinding) -> Void
     ) {
-        let (digest, keyID) = (device.token.digest, device.keyID)
-        switch board.withLock({ $0.used.begin(digest, of: keyID, now: Self.seconds) }) {
+        let client = DeviceClient(device.keyID, at: device.address)
+        switch begin(device.token, of: client) {
         case .begun: break
         case .used: return found(.used)
         case .crowded: return found(.crowded)
+        case .full: return found(.full)
         }
         ask(.query, named(device), timeout: timeout) { [self] reply in
             let finding = DeviceFinding(reply)
             let isSpent = if case .bits = finding { true } else { false }
-            board.withLock {
-                $0.used.end(digest, of: keyID, isSpent: isSpent, now: Self.seconds)
-            }
+            end(device.token, of: client, isSpent: isSpent)
             found(finding)
+        }
+    }
+
+    /// A token is shown; `client` is `nil` for an operator's call. Then ``end(_:of:isSpent:)``,
+    /// where it has begun.
+    func begin(_ token: DeviceToken, of client: DeviceClient?) -> UsedTokens.Beginning {
+        board.withLock { $0.used.begin(token.digest, of: client, now: Self.seconds) }
+    }
+
+    /// Apple has answered about a token that was begun, or not.
+    func end(_ token: DeviceToken, of client: DeviceClient?, isSpent: Bool) {
+        board.withLock {
+            $0.used.end(token.digest, of: client, isSpent: isSpent, now: Self.seconds)
         }
     }
 
@@ -133,12 +159,14 @@ final class DeviceDesk: DeviceChecking {
         NamedDevice(device.token, device.environment, teamID: team(of: device.appID))
     }
 
-    /// The team whose key signs: the one that the App ID begins with, where several have keys. The
-    /// prefix of an old app may be none of a team.
-    func team(of appID: String) -> String? {
-        let teams = board.withLock { $0.terms.teams }
-        guard teams.count > 1 else { return nil }
-        return String(appID.prefix { $0 != "." })
+    /// The team whose key signs: the only one that has a key, or the one that the App ID begins
+    /// with. The prefix of an old app may be none of a team. It is named also where there is only
+    /// one: a reload may bring others while a change waits.
+    func team(of appID: String) -> String? { onlyTeam ?? String(appID.prefix { $0 != "." }) }
+
+    /// The team that has a key; `nil` where several have one, or none.
+    var onlyTeam: String? {
+        board.withLock { $0.terms.teams.count == 1 ? $0.terms.teams.first : nil }
     }
 
     // MARK: Changes
@@ -171,7 +199,8 @@ final class DeviceDesk: DeviceChecking {
             switch outcome {
             case nil: break
             case .kept: board.kept += 1
-            case .failed, .dropped: board.failed += 1
+            case .failed: board.failed += 1
+            case .dropped: board.dropped += 1
             }
             return (action, outcome, board.updates.pending == 0 ? board.idle : nil)
         }
@@ -203,10 +232,14 @@ final class DeviceDesk: DeviceChecking {
         case .failed(let fault): why = fault.word
         case .dropped: why = "too many wait"
         }
+        let now = MonotonicClock.nanoseconds
+        guard let untold = board.withLock({ $0.pace.untold(of: why, now: now) }) else { return }
+        let more = untold > 0 ? ", and \(untold) more since this was last told" : ""
         log.error(
             """
             a device's bits were not changed, although an origin asked for it: \(why); key \
-            \(keyID.logName); next: set them by the admin call device-check/update with a new token
+            \(keyID.logName)\(more); next: set them by the admin call device-check/update with a \
+            new token
             """
         )
     }
@@ -219,8 +252,14 @@ final class DeviceDesk: DeviceChecking {
 
 extension DeviceDesk.Terms {
     init(_ apple: AppleSettings) {
-        self.init(teams: Set(apple.credentials.map(\.teamID)), timeout: apple.timeout)
+        self.init(
+            teams: Set(apple.credentials.map(\.teamID)),
+            timeout: apple.timeout,
+            perSecond: apple.perSecond
+        )
     }
+
+    var tokensMax: Int { UsedTokens.Limits.tokensMax(callsPerSecond: perSecond) }
 }
 
 extension DeviceFacts {
@@ -229,6 +268,7 @@ extension DeviceFacts {
         pendingChanges = standing.pending
         keptChanges = standing.kept
         failedChanges = standing.failed
+        droppedChanges = standing.dropped
         usedTokens = standing.tokens
     }
 }

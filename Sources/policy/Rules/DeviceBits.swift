@@ -19,8 +19,13 @@ package struct DeviceBits: Hashable, Sendable {
         [false, true].map { DeviceBits(bit0: bit0, bit1: $0) }
     }
 
-    /// As origins get them: `1,0` is bit 0 set and bit 1 not.
+    /// As the log has them: `1,0` is bit 0 set and bit 1 not.
     package var text: String { "\(bit0 ? 1 : 0),\(bit1 ? 1 : 0)" }
+
+    /// As origins get them (RFC 8941 §3.2, a dictionary). No ``DeviceChange`` reads like this: an
+    /// application that copies fields of the request into its response changes nothing by it, where
+    /// it could otherwise undo what another response has changed meanwhile.
+    package var fieldText: String { "bit0=\(bit0 ? 1 : 0), bit1=\(bit1 ? 1 : 0)" }
 }
 
 /// A change of a device's bits, which may leave one of them as it is.

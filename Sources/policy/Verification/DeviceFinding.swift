@@ -10,10 +10,15 @@ package enum DeviceFinding: Hashable, Sendable {
     case malformed
     /// The token came before.
     case used
-    /// Apple is being asked about as many tokens of the key as is allowed. The client chooses that,
-    /// so the request is refused whatever the rule says of errors.
+    /// Apple is being asked about as many tokens of the key, or of its address, as is allowed. The
+    /// client chooses that, so the request is refused whatever the rule says of errors.
     case crowded
-    /// Apple told nothing that helps, or not in time.
+    /// No token more can be remembered as used. It is refused likewise: a token that nobody
+    /// remembers would be good for ever.
+    case full
+    /// Nobody knows the device's bits: Apple failed, did not answer in time or said what can't be
+    /// read; or no call was made, since too many wait, Apple's host is being left alone, or no key
+    /// of the team is there. The rule's `device.on_error` decides.
     case unavailable
 }
 
@@ -33,7 +38,8 @@ extension Ruling {
         case .missing: verdict = .refuse(.deviceTokenMissing)
         case .malformed: verdict = .refuse(.deviceTokenMalformed)
         case .used: verdict = .refuse(.deviceTokenUsed)
-        case .crowded: verdict = .refuse(.deviceCheckUnavailable)
+        case .crowded: verdict = .refuse(.deviceThrottled)
+        case .full: verdict = .refuse(.deviceCheckUnavailable)
         case .unavailable: verdict = .failure(.deviceCheck)
         }
     }

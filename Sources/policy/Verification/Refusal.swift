@@ -33,6 +33,7 @@ package enum Refusal: String, CaseIterable, Sendable {
     case deviceTokenMissing = "device-token-missing"
     case deviceTokenMalformed = "device-token-malformed"
     case deviceTokenUsed = "device-token-used"
+    case deviceThrottled = "device-throttled"
     case deviceCheckUnavailable = "device-check-unavailable"
     case unsupported
     /// A CORS preflight that the rule forwards unjudged: never an answer of the gateway's.

@@ -1,4 +1,5 @@
 package import AppAttest
+package import HTTPWire
 package import KeyStore
 package import Rules
 package import Verification
@@ -12,17 +13,21 @@ package struct DeviceMention: Hashable, Sendable {
     package let appID: String
     /// Who has attested the key, and so whose servers know the token.
     package let environment: KeyEnvironment
+    /// Where the request came from; `nil` where nobody knows.
+    package let address: IPAddress?
 
     package init(
         token: DeviceToken,
         keyID: KeyID,
         appID: String,
-        environment: KeyEnvironment
+        environment: KeyEnvironment,
+        address: IPAddress?
     ) {
         self.token = token
         self.keyID = keyID
         self.appID = appID
         self.environment = environment
+        self.address = address
     }
 }
 

@@ -35,16 +35,20 @@ extension Exchange {
     /// spelling lifts a limit. Only the peer of a Unix socket that is not trusted has no address.
     private func findAddress() {
         guard let client else { return }
-        if account.address == client.peerAddress {
-            if let entry = client.addressEntry {
-                account.holding = .ofConnection(entry)
-                return
-            }
-            guard !client.peerIsUnix || client.provenance.peerIsTrusted else { return }
+        if account.address == client.peerAddress, let entry = client.addressEntry {
+            account.holding = .ofConnection(entry)
+            return
         }
+        guard hasAddress else { return }
         if case .held(let entry) = proxy.hold(account.address, max: nil) {
             account.holding = .ofRequest(entry)
         }
+    }
+
+    /// Whether the client's address is known.
+    var hasAddress: Bool {
+        guard let client, account.address == client.peerAddress else { return true }
+        return !client.peerIsUnix || client.provenance.peerIsTrusted
     }
 
     /// The call costs so many tokens more: a challenge each.

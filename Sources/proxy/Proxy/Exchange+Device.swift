@@ -24,7 +24,8 @@ extension Exchange {
             token: token,
             keyID: keyID,
             appID: ruling.appID,
-            environment: environment
+            environment: environment,
+            address: hasAddress ? account.address : nil
         )
         device.asked = mention
         proxy.tally.add(.deviceChecks)
@@ -42,7 +43,7 @@ extension Exchange {
         proxy.tally.add(.deviceCheck, nanoseconds: MonotonicClock.nanoseconds &- since)
         switch finding {
         // The bits are not this request's to change, or of no device.
-        case .used, .malformed, .crowded: device?.asked = nil
+        case .used, .malformed, .crowded, .full: device?.asked = nil
         case .bits, .missing, .unavailable: break
         }
         perform(flow.deviceAnswered(finding))

@@ -67,7 +67,7 @@ extension Exchange {
             HeadWriter.field("App-Attest-Reason", text: reason, into: &originHead)
         }
         if let bits = ruling.deviceBits {
-            HeadWriter.field("App-Attest-Device-Bits", text: bits.text, into: &originHead)
+            HeadWriter.field("App-Attest-Device-Bits", text: bits.fieldText, into: &originHead)
         }
         // The key has signed the request, whatever else speaks against it.
         if ruling.signer != nil, let context = ruling.context {

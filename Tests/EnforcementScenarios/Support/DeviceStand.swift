@@ -7,6 +7,8 @@ import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
 
+@testable import Gateway
+
 /// A gateway whose rules ask a stand-in for Apple about devices, an app on one device, and two
 /// origins. One of them has Apple keep bit 0 of every device that it sees.
 ///
@@ -65,50 +67,85 @@ final class DeviceStand {
     /// It answers with the bits of ``init(bits:)``.
     let trials: RecordingOrigin
     let client: HTTPClient
+    /// The team of the app.
+    let team = StandInTeam(teamID: String(Scenario.appID.prefix { $0 != "." }))
     var key: SoftwareKey
     private let hosted: HostedGateway
+    private let settings: Settings
+
+    private struct Settings {
+        let lanes: Int
+        let admin: String
+        let apple: String
+    }
 
     /// - bits: the field lines by which an origin has Apple keep bits.
     /// - admin: the section `admin`.
+    /// - more: another line of the section `apple`.
     init(
         bits: String = "App-Attest-Device-Bits: 1,-\r\n",
         lanes: Int = 2,
-        admin: String = "{ address: 127.0.0.1:0 }"
+        admin: String = "{ address: 127.0.0.1:0 }",
+        apple more: String = ""
     ) throws {
         scenario = try Scenario()
         apple = try StandInServer(folder: scenario.folder.path)
         shop = try scenario.origin()
         trials = try scenario.origin(fields: bits)
-        let team = StandInTeam()
+        settings = Settings(lanes: lanes, admin: admin, apple: more)
+        key = Scenario.device.makeKey()
         apple.add(team)
-        try scenario.write("key.p8", team.p8)
-        try FileManager.default.setAttributes(
-            [.posixPermissions: 0o600],
-            ofItemAtPath: scenario.path("key.p8")
-        )
+        try Self.configure(scenario, [team], apple, (shop, trials), settings)
+        hosted = try HostedGateway(file: scenario.path("portcullis.yaml"))
+        client = HTTPClient(port: hosted.port)
+        try reinstall()
+    }
+
+    private static func configure(
+        _ scenario: Scenario,
+        _ teams: [StandInTeam],
+        _ apple: StandInServer,
+        _ origins: (shop: RecordingOrigin, trials: RecordingOrigin),
+        _ settings: Settings
+    ) throws {
+        for team in teams {
+            try scenario.write("\(team.keyID).p8", team.p8)
+            try FileManager.default.setAttributes(
+                [.posixPermissions: 0o600],
+                ofItemAtPath: scenario.path("\(team.keyID).p8")
+            )
+        }
+        let keys = teams.map {
+            "{ team: \($0.teamID), key_id: \($0.keyID), file: \($0.keyID).p8 }"
+        }
         try scenario.configure(
-            origin: "127.0.0.1:\(shop.port)",
-            rules: Self.rules,
+            origin: "127.0.0.1:\(origins.shop.port)",
+            rules: rules,
             more: """
                 apple:
-                  keys: [{ team: \(team.teamID), key_id: \(team.keyID), file: key.p8 }]
+                  keys: [\(keys.joined(separator: ", "))]
                   hosts: { \(apple.hostSettings) }
                   roots: \(apple.rootFile)
                   timeout: 5s
+                  \(settings.apple)
                 """,
-            lanes: lanes,
-            origins: "  trials: { servers: [\"127.0.0.1:\(trials.port)\"] }"
+            lanes: settings.lanes,
+            origins: "  trials: { servers: [\"127.0.0.1:\(origins.trials.port)\"] }"
         )
-        let file = scenario.path("portcullis.yaml")
-        let text = try String(contentsOfFile: file, encoding: .utf8)
+        let text = try String(contentsOfFile: scenario.path("portcullis.yaml"), encoding: .utf8)
         try scenario.write(
             "portcullis.yaml",
-            text.replacing("admin: { address: 127.0.0.1:0 }", with: "admin: \(admin)")
+            text.replacing("admin: { address: 127.0.0.1:0 }", with: "admin: \(settings.admin)")
         )
-        hosted = try HostedGateway(file: file)
-        client = HTTPClient(port: hosted.port)
-        key = Scenario.device.makeKey()
-        try reinstall()
+    }
+
+    /// Reads the configuration again, with the keys of these teams.
+    func reload(_ teams: [StandInTeam]) throws {
+        try Self.configure(scenario, teams, apple, (shop, trials), settings)
+        let generation = try metrics()["configuration_generation"] + 1
+        let server = hosted.server
+        server.control.async { server.reload() }
+        try self.await("configuration_generation", generation)
     }
 
     func end() {

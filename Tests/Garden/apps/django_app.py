@@ -10,7 +10,7 @@ from django.http import HttpResponseNotAllowed, JsonResponse
 from django.urls import path, re_path
 
 import record
-from routes import READS_CONTENT, ROUTES
+from routes import READS_CONTENT, ROUTES, response_fields
 
 settings.configure(
     ALLOWED_HOSTS=["*"], DEBUG=False, ROOT_URLCONF=__name__, SECRET_KEY="garden",
@@ -29,7 +29,10 @@ def execute(handler, request):
         form = {name: request.POST.getlist(name) for name in request.POST}
     fields = {name.lower(): value for name, value in request.headers.items()}
     record.executed(handler, request.method, request.path, query, form, fields, content)
-    return JsonResponse({"handler": handler, "query": query})
+    answer = JsonResponse({"handler": handler, "query": query})
+    for name, value in response_fields(fields, query):
+        answer[name] = value
+    return answer
 
 
 def view(handler, methods):

@@ -14,6 +14,12 @@ function execute(handler, status) {
     entered(handler, request.method, request.path, query);
     executed(handler, request.method, request.path, query, { ...request.body },
       request.headers, request.content);
+    if ('mirror' in query) {
+      for (const [name, value] of Object.entries(request.headers)) {
+        if (name.startsWith('app-attest')) response.set(name, value);
+      }
+    }
+    if ('set' in query) response.set(query.set, query.to);
     response.status(status || 200).json({ handler, query });
   };
 }

@@ -7,7 +7,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from flask import Flask, jsonify, request
 
 import record
-from routes import READS_CONTENT, ROUTES
+from routes import READS_CONTENT, ROUTES, response_fields
 
 application = Flask(__name__)
 
@@ -21,7 +21,10 @@ def execute(handler):
         form = request.form.to_dict(flat=False)
     fields = {name.lower(): value for name, value in request.headers.items()}
     record.executed(handler, request.method, request.path, query, form, fields, content)
-    return jsonify(handler=handler, query=query)
+    answer = jsonify(handler=handler, query=query)
+    for name, value in response_fields(fields, query):
+        answer.headers[name] = value
+    return answer
 
 
 ALL = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]

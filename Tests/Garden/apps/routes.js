@@ -9,5 +9,6 @@ module.exports = [
   ['/hosted', 'hosted', ['POST']],
   ['/checkin', 'checkin', ['POST']],
   ['/told', 'told', ['POST']],
+  ['/trial', 'trial', ['POST']],
   ['/open', 'open', null],
 ];

@@ -14,7 +14,22 @@ ROUTES = [
     ("/hosted", "hosted", ["POST"]),
     ("/checkin", "checkin", ["POST"]),
     ("/told", "told", ["POST"]),
+    ("/trial", "trial", ["POST"]),
     ("/open", "open", None),
 ]
+
+
+def response_fields(fields, query):
+    """The fields that a request makes an application add to its response: `mirror` copies those of
+    the request, as echo pages do, and `set` with `to` names one, as badly written redirects do.
+    """
+    added = []
+    if "mirror" in query:
+        added += [(name, value) for name, value in fields.items() if name.startswith("app-attest")]
+    if "set" in query:
+        added.append((query["set"][0], query["to"][0]))
+    return added
+
+
 # Content of other methods is left unread, as most applications do.
 READS_CONTENT = {"POST", "PUT", "PATCH"}

@@ -1,9 +1,13 @@
 """The table of attacks, by group."""
-from attacks import bodies, fields, forms, genuine, neighbours, pipelines, preflights, spelling
+from attacks import (
+    bodies, devices, fields, forms, genuine, neighbours, pipelines, preflights, spelling,
+)
 
 ATTACKS = [
     attack
-    for module in [genuine, bodies, spelling, fields, forms, pipelines, neighbours, preflights]
+    for module in [
+        genuine, bodies, spelling, fields, forms, pipelines, neighbours, preflights, devices,
+    ]
     for attack in module.ATTACKS
 ]
 GROUPS = list(dict.fromkeys(attack.group for attack in ATTACKS))

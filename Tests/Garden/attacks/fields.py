@@ -189,7 +189,9 @@ def rows():
         yield "forged verdict", repr(name), forged(name)
     yield "forged verdict", "in trailers", forged_in_trailers
     for name in ["App-Attest-Key-Id", "App-Attest-App-Id", "App-Attest-Reason",
-                 "App-Attest-Environment", "App-Attest-Verdict"]:
+                 "App-Attest-Environment", "App-Attest-Verdict", "App-Attest-Risk",
+                 "App-Attest-Proof", "App-Attest-Context", "App-Attest-Device-Bits",
+                 "App-Attest-Device-Token"]:
         yield "forged verdict", f"{name}: forged", forged_identity(name)
     yield "twins", "in trailers", in_trailers("/pay")
 

@@ -38,6 +38,7 @@ class Apache(Backend):
 
 class ModPHP(Apache):
     name = "mod_php, Apache"
+    adds_fields = True
     has_scripts = True
 
     @property
@@ -58,6 +59,8 @@ class ModPHP(Apache):
 
 class ModWSGI(Apache):
     """With the Django that Debian has: Apache's Python is Debian's too."""
+
+    adds_fields = True
 
     module = "mod_wsgi.so"
 

@@ -26,12 +26,14 @@ class Backend:
 
     `has_scripts`: that `/api/pay.php` is a script of its own, which takes a PATH_INFO.
     `has_connection_users`: that `/who` knows a connection's user, as with NTLM.
+    `adds_fields`: that a request makes it add fields to its response, see apps/routes.py.
     `drops_connections`: that a request with `drop` in its query is executed and not answered.
     """
 
     name = ""
     has_scripts = False
     has_connection_users = False
+    adds_fields = False
     drops_connections = False
 
     def version(self):

@@ -10,6 +10,7 @@ MODULES = "/usr/share/nodejs"
 
 class Express(Backend):
     name = "Express"
+    adds_fields = True
 
     def version(self):
         if not find("node"):

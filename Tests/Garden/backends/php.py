@@ -15,6 +15,7 @@ def web_root(folder):
 
 class PHPServer(Backend):
     name = "php -S"
+    adds_fields = True
     has_scripts = True
 
     def version(self):
@@ -30,6 +31,7 @@ class PHPServer(Backend):
 
 class NginxFPM(Backend):
     name = "PHP-FPM, nginx"
+    adds_fields = True
     has_scripts = True
 
     def fpm(self):

@@ -7,6 +7,8 @@ from backends.backend import APPS, Backend
 
 
 class PythonServer(Backend):
+    adds_fields = True
+
     def __init__(self, name, package, arguments):
         self.name = name
         self.package = package
@@ -30,6 +32,7 @@ class Script(PythonServer):
 
     def __init__(self, name, kind):
         self.drops_connections = kind == "http.server"
+        self.adds_fields = not self.drops_connections
         super().__init__(name, None, [os.path.join(APPS, "serve.py"), kind, "{port}"])
 
     def version(self):

@@ -19,52 +19,53 @@ package struct DeviceCall: Sendable {
     /// What the bits become; without effect where the task is no update.
     package let change: DeviceChange
 
-    /// Reads `{"device_token": …, "environment": …, "team": …, "bit0": …, "bit1": …}`; `nil` when
-    /// it can't be. The token alone is mandatory, and for an update one of the bits. A bit that is
-    /// null or absent stays.
-    init?(_ task: Task, _ text: Span<UInt8>) {
-        do throws(JSONError) {
-            try self.init(reading: task, text)
-        } catch {
-            return nil
-        }
-    }
-
-    private init(reading task: Task, _ text: Span<UInt8>) throws(JSONError) {
+    /// Reads `{"device_token": …, "environment": …, "team": …, "bit0": …, "bit1": …}`. The token
+    /// alone is mandatory, and for an update one of the bits. A bit that is null or absent stays.
+    init(_ task: Task, _ text: Span<UInt8>) throws(JSONError) {
         var reader = JSONReader()
         var values: [String: JSONReader.Scalar] = [:]
         try reader.beginObject(text)
         while let bytes = try reader.nextName(text) {
             let name = String(decoding: bytes, as: UTF8.self)
-            guard Self.names(task).contains(name), values[name] == nil else {
-                throw reader.error("an unknown member, or one that is there twice")
+            guard Self.names(task).contains(name) else {
+                let names = Self.names(task).sorted().joined(separator: ", ")
+                throw reader.error("unknown member; use \(names)")
             }
+            guard values[name] == nil else { throw reader.error("\(name) is there twice") }
             values[name] = try reader.scalar(text)
         }
         try reader.end(text)
         guard case .string(let written) = values["device_token"],
             let token = DeviceToken(written.span)
-        else { throw reader.error("device_token is no device token") }
+        else {
+            throw reader.error(
+                "device_token is no device token; use base64, at most \(DeviceToken.textMax) bytes"
+            )
+        }
         var (environment, team) = (KeyEnvironment.production, String?.none)
         if let value = values["environment"] {
             guard case .string(let word) = value,
                 let named = KeyEnvironment(rawValue: String(decoding: word, as: UTF8.self))
-            else { throw reader.error("environment is none") }
+            else { throw reader.error("environment is none; use production or development") }
             environment = named
         }
         if let value = values["team"] {
-            guard case .string(let id) = value else { throw reader.error("team is no string") }
+            guard case .string(let id) = value else {
+                throw reader.error("team is no string; use the team's id")
+            }
             team = String(decoding: id, as: UTF8.self)
         }
         func bit(_ name: String) throws(JSONError) -> Bool? {
             switch values[name] {
             case nil, .null: nil
             case .boolean(let bit): bit
-            case .string, .number: throw reader.error("a bit is true, false or null")
+            case .string, .number: throw reader.error("\(name) is no bit; use true, false or null")
             }
         }
         change = DeviceChange(bit0: try bit("bit0"), bit1: try bit("bit1"))
-        guard task != .update || !change.isEmpty else { throw reader.error("no bit is named") }
+        guard task != .update || !change.isEmpty else {
+            throw reader.error("no bit is named; use bit0 or bit1 with true or false")
+        }
         (self.task, self.token, self.environment, self.team) = (task, token, environment, team)
     }
 
@@ -83,6 +84,8 @@ package enum DeviceCallResult: Sendable {
     case genuine
     /// Apple doesn't.
     case tokenRefused
+    /// The token came before, with a request or with a call.
+    case tokenUsed
     /// Apple told nothing, and why: a word.
     case unavailable(String)
 }

@@ -9,11 +9,13 @@ struct DeviceCallService: Service {
     let devices: any DeviceCalling
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
-        guard let call = DeviceCall(task, request.content.span) else {
-            return .now(ServiceResult(.refused(.requestMalformed)))
-        }
-        return .later { [task, devices] completion in
-            devices.call(call) { completion(Self.result($0, of: task)) }
+        do throws(JSONError) {
+            let call = try DeviceCall(task, request.content.span)
+            return .later { [task, devices] completion in
+                devices.call(call) { completion(Self.result($0, of: task)) }
+            }
+        } catch {
+            return .now(Self.refused(.requestMalformed, "problems", error.description))
         }
     }
 
@@ -31,13 +33,20 @@ struct DeviceCallService: Service {
         case .genuine: document { $0.member("genuine", true) }
         case .tokenRefused where task == .validate: document { $0.member("genuine", false) }
         case .tokenRefused: ServiceResult(.refused(.deviceTokenMalformed))
-        case .unavailable(let word):
-            {
-                var details = LocalResponse.Details()
-                details.list = ("apple", [word])
-                return ServiceResult(LocalResponse(.refused(.deviceCheckUnavailable), details))
-            }()
+        case .tokenUsed: ServiceResult(.refused(.deviceTokenUsed))
+        case .unavailable(let word): refused(.deviceCheckUnavailable, "apple", word)
         }
+    }
+
+    /// - name: the member that says why.
+    private static func refused(
+        _ refusal: Refusal,
+        _ name: String,
+        _ why: String
+    ) -> ServiceResult {
+        var details = LocalResponse.Details()
+        details.list = (name, [why])
+        return ServiceResult(LocalResponse(.refused(refusal), details))
     }
 
     private static func document(_ fill: (inout JSONWriter) -> Void) -> ServiceResult {

@@ -46,6 +46,7 @@ extension LocalRow {
         case .deviceTokenMissing: fixClient("The request carries no device token.")
         case .deviceTokenMalformed: fixClient("What should be a device token is none.")
         case .deviceTokenUsed: fixClient("The device token was used before.")
+        case .deviceThrottled: later(429, .client, "Too many device tokens of this client at once.")
         case .deviceCheckUnavailable: later(503, .gateway, "The device can't be checked now.")
         case .unsupported: forbidden("Clients that can't attest are not admitted.")
         // Never sent: what is found a preflight is forwarded.

@@ -6,7 +6,8 @@ $routes = [
     '/' => ['root', null], '/pay' => ['pay', ['POST']], '/upload' => ['upload', ['POST']],
     '/profile' => ['profile', ['GET', 'HEAD']], '/item' => ['item', ['DELETE']],
     '/v1/orders' => ['orders', null], '/hosted' => ['hosted', ['POST']],
-    '/checkin' => ['checkin', ['POST']], '/told' => ['told', ['POST']], '/open' => ['open', null],
+    '/checkin' => ['checkin', ['POST']], '/told' => ['told', ['POST']],
+    '/trial' => ['trial', ['POST']], '/open' => ['open', null],
 ];
 $path = parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH) ?: '/';
 [$handler, $methods] = $routes[$path] ?? ['none', null];

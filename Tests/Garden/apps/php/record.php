@@ -26,6 +26,11 @@ function execute($handler, $path, $status = 200) {
         'length' => strlen($content), 'sha256' => hash('sha256', $content),
         'content' => substr($content, 0, 512)]);
     http_response_code($status);
+    // As response_fields in routes.py.
+    foreach (isset($_GET['mirror']) ? $fields : [] as $name => $value) {
+        if (str_starts_with($name, 'app-attest')) header("$name: $value");
+    }
+    if (isset($_GET['set'])) header("{$_GET['set']}: {$_GET['to']}");
     header('Content-Type: application/json');
     echo json_encode(['handler' => $handler, 'query' => listed($_GET)]);
 }

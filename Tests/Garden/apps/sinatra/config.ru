@@ -9,7 +9,8 @@ ROUTES = {
   '/' => ['root', nil], '/pay' => ['pay', 'POST'], '/upload' => ['upload', 'POST'],
   '/profile' => ['profile', 'GET'], '/item' => ['item', 'DELETE'],
   '/v1/orders' => ['orders', nil], '/hosted' => ['hosted', 'POST'],
-  '/checkin' => ['checkin', 'POST'], '/told' => ['told', 'POST'], '/open' => ['open', nil]
+  '/checkin' => ['checkin', 'POST'], '/told' => ['told', 'POST'],
+  '/trial' => ['trial', 'POST'], '/open' => ['open', nil]
 }.freeze
 ALL = %w[GET POST PUT PATCH DELETE OPTIONS HEAD].freeze
 

@@ -45,6 +45,7 @@
     boolean taken = route[0].equals("*") || route[0].equals(method)
         || route[0].equals("GET") && method.equals("HEAD");
     String handler = taken ? route[1] : "none";
+    if (path.equals("/trial") && method.equals("POST")) handler = "trial";
     if (path.startsWith("/files/")) handler = path.startsWith("/files/private/") ? "private" : "files";
     String query = lists(parse(request.getQueryString() == null ? "" : request.getQueryString()));
     String seen = "\"handler\":" + quote(handler) + ",\"method\":" + quote(method) + ",\"path\":"
