@@ -64,6 +64,33 @@ extension Scenarios {
             #expect(try gateway.ask(Self.get).status == 200)
         }
 
+        /// Found as: a name that got one more address closed the idle connections to the others.
+        @Test func `an address that stays keeps its connections when the name gets another`() throws
+        {
+            let resolver = ToldResolver()
+            resolver.answer.withLock { $0 = ["127.0.0.1"] }
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let gateway = try TestGateway(
+                [("shop", ["one.test:\(origin.port)"])],
+                more: "admin: { address: 127.0.0.1:0 }",
+                lookUpPace: Self.quickly
+            ) { resolver.lookUp($0, $1) }
+            defer { gateway.stop() }
+            #expect(try gateway.ask(Self.get).status == 200)
+            resolver.answer.withLock { $0 = ["127.0.0.1", "127.0.0.2"] }
+            func addresses() throws -> Int {
+                let client = try Wire(port: gateway.adminPort)
+                try client.send("GET /origins HTTP/1.1\r\nHost: a\r\n\r\n")
+                return try client.readFinalResponse().text.split(separator: "\n").count
+            }
+            for _ in 0..<10_000 where try addresses() < 2 {}
+            #expect(try addresses() == 2)
+            // The first turn is that of the first address.
+            #expect(try gateway.ask(Self.get).status == 200)
+            #expect(origin.connections.count == 1)
+        }
+
         private func configuration(_ servers: String) throws -> GatewayConfiguration {
             let folder = try TemporaryFolder.make()
             defer { TemporaryFolder.remove(folder) }

@@ -79,6 +79,44 @@ extension Scenarios {
             #expect(Self.requests(bad) > 1)
         }
 
+        /// Reads a request and ends.
+        private static let dying: TestOrigin.Script = { connection in
+            _ = try connection.nextRequest()
+        }
+
+        @Test func `a request whose server dies is sent to another one, where it does no harm`()
+            throws
+        {
+            let dying = try TestOrigin(script: Self.dying)
+            let good = try TestOrigin()
+            defer {
+                dying.stop()
+                good.stop()
+            }
+            let options = "retries: { max: 1 }, eject: { failures: 0 }"
+            let gateway = try Self.gateway([dying, good], options)
+            defer { gateway.stop() }
+            for _ in 0..<4 { #expect(try gateway.ask(Self.get).status == 200) }
+            #expect(Self.requests(dying) > 0)
+            let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok"
+            let statuses = try (0..<4).map { _ in try gateway.ask(post, method: "POST").status }
+            #expect(statuses.contains(502))
+        }
+
+        @Test func `tries and waits together take no longer than the total timeout`() throws {
+            let silent: TestOrigin.Script = { connection in
+                while try connection.nextRequest() != nil {}
+            }
+            let servers = try (0..<2).map { _ in try TestOrigin(script: silent) }
+            defer { for server in servers { server.stop() } }
+            let options = "retries: { max: 5 }, first_byte_timeout: 200ms, total_timeout: 500ms"
+            let gateway = try Self.gateway(servers, options)
+            defer { gateway.stop() }
+            #expect(try gateway.ask(Self.get).status == 504)
+            let tries = servers.reduce(0) { $0 + Self.requests($1) }
+            #expect((2...3).contains(tries))
+        }
+
         @Test func `a server whose checks fail gets nothing until they pass`() throws {
             let moody = Moody()
             let sick = try TestOrigin(script: moody.script)

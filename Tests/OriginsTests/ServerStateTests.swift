@@ -118,6 +118,26 @@ import Testing
         #expect(state.condition(now: 9_003) == .up)
     }
 
+    @Test func `retries are a share of the requests under way, and some in any case`() {
+        var rule = RetryRule()
+        (rule.share, rule.minimum) = (20, 3)
+        #expect(rule.allows(retrying: 2, active: 0))
+        #expect(!rule.allows(retrying: 3, active: 10))
+        #expect(rule.allows(retrying: 19, active: 100))
+        #expect(!rule.allows(retrying: 20, active: 100))
+        let origin = OriginState()
+        // An origin without retries has none left.
+        #expect(!origin.mayRetry(rule))
+        rule.max = 1
+        for _ in 0..<3 {
+            #expect(origin.mayRetry(rule))
+            origin.retryBegan()
+        }
+        #expect(!origin.mayRetry(rule))
+        origin.retryEnded()
+        #expect(origin.mayRetry(rule))
+    }
+
     @Test func `the same address keeps its state over a reload, and what is gone is forgotten`()
         throws
     {

@@ -38,19 +38,66 @@ extension Transcript {
     static let retries: [Transcript] = [
         Transcript("a pooled connection that breaks is tried once more", .get, ends: .whole) {
             sent()
-            on(.originBroke(.nothing), .retry(.broken, .close))
+            on(.originBroke(.nothing), .retry(.broken, .close, .again(1)))
             given(.fresh)
             response(.drop)
         },
         Transcript("there is no third attempt", .get, ends: .whole) {
             sent()
-            on(.originBroke(.nothing), .retry(.broken, .close))
+            on(.originBroke(.nothing), .retry(.broken, .close, .again(1)))
             given(.reused)
+            on(.originBroke(.nothing), .answer(.failed(.closed), .close, .goesOn))
+        },
+        Transcript("a fresh connection that breaks is retried so often", .get, ends: .whole) {
+            tried(.fresh, retriesMax: 2)
+            on(.originBroke(.nothing), .retry(.broken, .close, .again(1)))
+            again(.fresh, retriesMax: 2)
+            on(.originBroke(.nothing), .retry(.broken, .close, .again(2)))
+            again(.fresh, retriesMax: 2)
+            on(.originBroke(.nothing), .answer(.failed(.closed), .close, .goesOn))
+        },
+        Transcript("a response that does not begin in time is retried", .get, ends: .whole) {
+            tried(.reused, retriesMax: 1)
+            on(.originTimedOut(client: .clear), .retry(.timedOut, .close, .again(1)))
+            again(.fresh, retriesMax: 1)
+            on(.originTimedOut(client: .clear), .answer(.failed(.timeout), .close, .goesOn))
+        },
+        Transcript("an interim response forbids another attempt in time", .get, ends: .whole) {
+            tried(.fresh, retriesMax: 1)
+            on(
+                .originTimedOut(client: .clear, .something),
+                .answer(.failed(.timeout), .close, .goesOn)
+            )
+        },
+        Transcript("without a budget there is no retry", .get, ends: .whole) {
+            tried(.fresh, retriesMax: 2)
+            on(.originBroke(.nothing, .spent), .answer(.failed(.closed), .close, .goesOn))
+        },
+        Transcript("an idle connection that breaks needs no budget", .get, ends: .whole) {
+            sent()
+            on(.originBroke(.nothing, .spent), .retry(.broken, .close, .again(1)))
+            given(.fresh)
+            response(.drop)
+        },
+        Transcript("retries change nothing for other methods", RequestFacts(.post), ends: .whole) {
+            tried(.fresh, retriesMax: 2)
+            on(.originBroke(.nothing), .answer(.failed(.closed), .close, .goesOn))
+        },
+        Transcript(
+            "retries change nothing for what an assertion stands for",
+            RequestFacts(.put),
+            .enforcing,
+            ends: .whole
+        ) {
+            routing
+            on(.routed(whole: nil), .judgeHead)
+            on(.ruled(.pass), .admit)
+            again(.fresh, retriesMax: 2)
             on(.originBroke(.nothing), .answer(.failed(.closed), .close, .goesOn))
         },
         Transcript("no server is left for a second attempt", .get, ends: .nothing) {
             sent()
-            on(.originBroke(.nothing), .retry(.broken, .close))
+            on(.originBroke(.nothing), .retry(.broken, .close, .again(1)))
             on(.connectFailed(.refused), .answer(.failed(.unreachable), .none, .goesOn))
         },
         Transcript("a fresh connection that breaks is an answer", .get, ends: .whole) {
@@ -72,7 +119,7 @@ extension Transcript {
         Transcript("any method is repeated if no byte was taken", RequestFacts(.post), ends: .whole)
         {
             sent()
-            on(.writeFailed(isUntouched: true), .retry(.unsent, .close))
+            on(.writeFailed(isUntouched: true), .retry(.unsent, .close, .again(1)))
             given(.fresh)
             response(.drop)
         },
@@ -98,13 +145,13 @@ extension Transcript {
             on(.routed(whole: nil), .judgeHead)
             on(.ruled(.pass), .admit)
             given()
-            on(.originBroke(.nothing), .retry(.broken, .close))
+            on(.originBroke(.nothing), .retry(.broken, .close, .again(1)))
             given(.fresh)
             response(.drop)
         },
         Transcript("content that was not read is read for the second", .put, ends: .whole) {
             streaming()
-            on(.originBroke(.nothing), .retry(.broken, .reset))
+            on(.originBroke(.nothing), .retry(.broken, .reset, .again(1)))
             opened(.fresh)
             on(.received(100, isLast: true), takes: .send)
             on(.contentRead(isLast: true), .sendContent(.last))
@@ -120,7 +167,7 @@ extension Transcript {
             on(.routed(whole: nil), .admitUnjudged)
             on(.connected(), .sendHead(heldBytes: 0, .byReset))
             on(.writeFailed(isUntouched: false), .readLastWords)
-            on(.lastWordsRead(.nothing), .retry(.broken, .reset))
+            on(.lastWordsRead(.nothing), .retry(.broken, .reset, .again(1)))
             on(.connectFailed(.refused), .skipContent)
             on(.contentSkipped(isWhole: false), .answer(.failed(.unreachable), .none, .lingers))
         },
@@ -137,7 +184,7 @@ extension Transcript {
             on(.ruled(.refused, .observed), .admit)
             on(.connected(inMemory: 100), .sendHead(heldBytes: 100, .inOrder))
             on(.headSent, .awaitResponse(.clear, .keep))
-            on(.originBroke(.nothing), .retry(.broken, .close))
+            on(.originBroke(.nothing), .retry(.broken, .close, .again(1)))
             on(.connected(.fresh, inMemory: 60), .sendHead(heldBytes: 60, .byReset))
             on(.headSent, .sendHeld(from: 60))
             on(.heldSent(40), .awaitResponse(.clear, .drop))
@@ -146,7 +193,7 @@ extension Transcript {
         Transcript("held content is repeated from its beginning", .post, .holding, ends: .whole) {
             held(100)
             on(.connected(inMemory: 40), .sendHead(heldBytes: 40, .byReset))
-            on(.writeFailed(isUntouched: true), .retry(.unsent, .reset))
+            on(.writeFailed(isUntouched: true), .retry(.unsent, .reset, .again(1)))
             on(.connected(.fresh, inMemory: 100), .sendHead(heldBytes: 100, .inOrder))
             on(.headSent, .awaitResponse(.clear, .drop))
             response(.keep)

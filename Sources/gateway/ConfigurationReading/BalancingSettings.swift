@@ -17,6 +17,12 @@ package struct BalancingSettings: Hashable, Sendable {
     /// `slow_start`: in which a server that came back gets its share step by step. Default 0s.
     package var slowStart: Duration = .zero
     package var ejection = EjectionSettings()
+    /// `resolve_interval`: from one look-up of the servers' names to the next. Default 30s.
+    package var resolveInterval: Duration = .seconds(30)
+    /// `total_timeout`: from the first connect for a request to the head of its response, over all
+    /// tries; 0s (the default) for no limit beyond those of each try.
+    package var totalTimeout: Duration = .zero
+    package var retries = RetrySettings()
     /// `check`: default none.
     package var check: CheckSettings?
 

@@ -1,7 +1,9 @@
 // How an origin's servers are written.
 extension MappingReader {
     /// The keys of an origin that say how its servers share requests.
-    static let balancingKeys = ["balance", "slow_start", "eject", "check"]
+    static let balancingKeys = [
+        "balance", "slow_start", "eject", "check", "resolve_interval", "total_timeout", "retries",
+    ]
 
     /// `servers`: addresses, or mappings with an address.
     func servers() -> [Located<ServerSettings>] {
@@ -64,6 +66,13 @@ extension MappingReader {
         if let time = duration("slow_start", in: .zero...Duration.seconds(3600)) {
             settings.slowStart = time.value
         }
+        if let time = duration("resolve_interval", in: .seconds(1)...Duration.seconds(86_400)) {
+            settings.resolveInterval = time.value
+        }
+        if let time = duration("total_timeout", in: .zero...TimeoutSettings.range.upperBound) {
+            settings.totalTimeout = time.value
+        }
+        settings.retries = RetrySettings(node("retries"), path("retries"), log: log)
         settings.ejection = EjectionSettings(node("eject"), path("eject"), log: log)
         settings.check = node("check").flatMap { CheckSettings($0, path("check"), log: log) }
         return settings

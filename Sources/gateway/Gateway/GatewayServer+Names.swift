@@ -16,7 +16,9 @@ extension GatewayServer {
         }
         guard hasNames, !isDraining else { return }
         let number = lookUpNumber
-        let pause = lookUpPace.next(isComplete: servers.unknown(configuration).isEmpty)
+        let shortest = configuration.origins.map(\.balancing.resolveInterval).min() ?? .seconds(30)
+        let isComplete = servers.unknown(configuration).isEmpty
+        let pause = min(lookUpPace.next(isComplete: isComplete), shortest)
         control.asyncAfter(deadline: .now() + .milliseconds(Int(pause.milliseconds))) { [self] in
             guard number == lookUpNumber, !isDraining else { return }
             lookUp(number)

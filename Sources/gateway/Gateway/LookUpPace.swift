@@ -2,9 +2,9 @@
 package struct LookUpPace: Sendable {
     /// After a look-up that did not find all; doubled each time, up to ``longest``.
     package var first = Duration.milliseconds(500)
-    /// While all names are known, and the longest pause after failures. (Envoy asks every 5 s,
-    /// HAProxy every 10 s; nginx only when it starts.)
-    package var longest = Duration.seconds(30)
+    /// While all names are known, and the longest pause after failures. The shortest
+    /// `resolve_interval` of the configuration bounds it, too.
+    package var longest = Duration.seconds(86_400)
     private var pause: Duration?
 
     package init() {}

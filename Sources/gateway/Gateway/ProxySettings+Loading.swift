@@ -55,6 +55,10 @@ extension OriginSettings {
         balance = Balance(balancing.balance)
         slowStart = balancing.slowStart == .zero ? 0 : balancing.slowStart.milliseconds
         ejection = Ejection(balancing.ejection)
+        totalTimeout = balancing.totalTimeout == .zero ? .max : balancing.totalTimeout.milliseconds
+        retries.max = balancing.retries.max
+        retries.share = balancing.retries.budget
+        retries.minimum = balancing.retries.minimum
         check = balancing.check.map(ServerCheck.init)
         host = upstream.host.map { Array($0.utf8) }
         keptFields = KeptFields(upstream.keptFields)

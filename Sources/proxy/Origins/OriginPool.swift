@@ -11,11 +11,22 @@ package final class OriginPool {
     /// Which servers are asked first.
     private let roles: [OriginServerSettings.Role]
 
-    package init(_ settings: OriginSettings, on lane: Lane, host: any OriginHost) {
+    /// - before: the same origin's pool before its servers changed; the idle connections of those
+    ///   that stay are kept, and those of the others are closed.
+    package init(
+        _ settings: OriginSettings,
+        on lane: Lane,
+        host: any OriginHost,
+        replacing before: OriginPool? = nil
+    ) {
         self.settings = settings
         self.lane = lane
         self.host = host
-        servers = settings.servers.map { OriginServer($0, of: settings) }
+        let known = before?.servers ?? []
+        servers = settings.servers.map { server in
+            known.first { $0.state === server.state } ?? OriginServer(server, of: settings)
+        }
+        for server in known where !servers.contains(where: { $0 === server }) { server.leave() }
         balancer = Balancer(settings.balance, count: servers.count)
         roles = servers.contains { $0.settings.role == .backup } ? [.primary, .backup] : [.primary]
     }
@@ -37,6 +48,7 @@ package final class OriginPool {
     ///   balance goes by a hash.
     /// - reusesIdle: an idle connection will do.
     /// - ends: of the client's connection, where the origin is told (``OriginSettings/preface``).
+    /// - avoided: a server that is asked only when no other is left.
     /// - end: when connects are given up in any case, milliseconds of ``Lane/now``.
     package func connect(
         for owner: any OriginStreamOwner,
@@ -44,10 +56,12 @@ package final class OriginPool {
         affinity: UInt64 = 0,
         reusesIdle: Bool,
         naming ends: OriginPreface.Ends? = nil,
+        avoiding avoided: OriginServer? = nil,
         by end: UInt64 = .max
     ) -> Connecting {
         let preface = settings.preface.bytes(ends)
-        guard let server = server(after: [], affinity: affinity, onlyFit: false) else {
+        let other = avoided.flatMap { server(after: [$0], affinity: affinity, onlyFit: true) }
+        guard let server = other ?? server(after: [], affinity: affinity, onlyFit: false) else {
             guard !servers.isEmpty else { return .failed(.refused, nil) }
             tryServers()
             return .failed(.noneUp, servers.last)

@@ -10,6 +10,8 @@ package final class OriginServer {
     /// The lane's round in which `fresh` became idle.
     private var freshRound: UInt64 = 0
 
+    /// Whether the server is still the origin's.
+    private var isGone = false
     private let ejection: Ejection
     private let origin: OriginState
 
@@ -76,6 +78,7 @@ package final class OriginServer {
 
     func keep(_ stream: OriginStream, max: Int, round: UInt64) {
         settle(round)
+        guard !isGone else { return stream.close() }
         if idleCount >= max {
             // One that is good for a single client alone makes room for that of another.
             guard max > 0, !stream.preface.isEmpty, let oldest = idle.first ?? fresh.first else {
@@ -101,6 +104,12 @@ package final class OriginServer {
         for stream in idle + fresh { stream.close() }
         idle = []
         fresh = []
+    }
+
+    /// The server is the origin's no more. Connections in use are closed when their request ends.
+    func leave() {
+        isGone = true
+        closeIdle()
     }
 
     func forget(_ stream: OriginStream) {

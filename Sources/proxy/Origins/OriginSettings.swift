@@ -10,6 +10,9 @@ package struct OriginSettings: Sendable {
     package var ejection = Ejection()
     /// `nil` where servers are not checked.
     package var check: ServerCheck?
+    /// Milliseconds from a request's first connect to the head of its response, over all tries.
+    package var totalTimeout: UInt64 = .max
+    package var retries = RetryRule()
     /// Shared by the lanes.
     package let state: OriginState
     /// What the origin gets as Host instead of what the client sent.

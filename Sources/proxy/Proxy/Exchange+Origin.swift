@@ -11,12 +11,20 @@ extension Exchange {
     /// Connects to a server.
     func connect(_ attempt: Attempt) -> RequestFlow.Action {
         let reusesIdle = if case .first = attempt { true } else { false }
+        if reusesIdle {
+            let (end, overflows) = lane.now.addingReportingOverflow(
+                settings.origins[originPlace].totalTimeout
+            )
+            record.respondBy = overflows ? .max : end
+        }
         let connecting = pools[originPlace].connect(
             for: self,
             flow: client?.flow ?? 0,
             affinity: affinity,
             reusesIdle: reusesIdle,
-            naming: endsForOrigin
+            naming: endsForOrigin,
+            avoiding: reusesIdle ? nil : record.servedBy?.server,
+            by: record.respondBy
         )
         switch connecting {
         case .connected(let stream): return connected(stream)
@@ -67,7 +75,8 @@ extension Exchange {
         return flow.connected(
             connection.isReused ? .reused : .fresh,
             inMemory: UInt64(inMemory),
-            clientSent: client?.hasWholeContent == true ? .whole : .partial
+            clientSent: client?.hasWholeContent == true ? .whole : .partial,
+            retriesMax: settings.origins[originPlace].retries.max
         )
     }
 
@@ -158,7 +167,7 @@ extension Exchange {
         connection.expectInput()
         originReadable(connection)
         guard origin === connection else { return .none }
-        return flow.lastWordsRead(heard(on: connection))
+        return flow.lastWordsRead(heard(on: connection), retryBudget)
     }
 
     func heard(on connection: OriginStream) -> RequestFlow.Heard {
@@ -166,17 +175,36 @@ extension Exchange {
     }
 
     /// Lets go of the connection and connects once more.
-    func retry(_ why: RequestFlow.Retry, _ release: Release) -> RequestFlow.Action {
-        if case .broken = why { proxy.tally.add(.originFailures) }
+    func retry(
+        _ why: RequestFlow.Retry,
+        _ release: Release,
+        _ attempt: Attempt
+    ) -> RequestFlow.Action {
+        switch why {
+        case .unsent: break
+        case .broken: proxy.tally.add(.originFailures)
+        case .timedOut: proxy.tally.add(.originTimeouts)
+        }
         proxy.tally.add(.retries)
         self.release(release)
-        return .connect(.second)
+        countRetry(of: settings.origins[originPlace].state)
+        return .connect(attempt)
+    }
+
+    /// Whether the origin has retries left, and the request time for one.
+    var retryBudget: RequestFlow.RetryBudget {
+        guard lane.now < record.respondBy else { return .spent }
+        let place = originPlace
+        return settings.origins[place].state.mayRetry(settings.origins[place].retries)
+            ? .left : .spent
     }
 
     /// The request is out; the response must begin in time.
     func awaitResponse(_ output: Output, _ held: RequestFlow.HeldContent) {
         endRequest(output, held)
-        origin?.setDeadline(milliseconds: settings.origins[originPlace].firstByteTimeout)
+        let now = lane.now
+        let left = record.respondBy > now ? record.respondBy - now : 0
+        origin?.setDeadline(milliseconds: min(settings.origins[originPlace].firstByteTimeout, left))
         client?.expectNothing()
     }
 
@@ -239,6 +267,12 @@ extension Exchange: OriginStreamOwner {
 
     func originTimedOut(_ connection: OriginStream) {
         guard origin === connection, let client else { return }
-        perform(flow.originTimedOut(client: client.unsentBytes > 0 ? .queued : .clear))
+        perform(
+            flow.originTimedOut(
+                client: client.unsentBytes > 0 ? .queued : .clear,
+                heard(on: connection),
+                retryBudget
+            )
+        )
     }
 }

@@ -34,7 +34,7 @@ extension Exchange {
             case .none, .stopped: return
             case .broke:
                 if flow.hasResponse { client.flush() }
-                return perform(flow.originBroke(heard(on: connection)))
+                return perform(flow.originBroke(heard(on: connection), retryBudget))
             case .malformed(let reason):
                 // What came before the fault is the client's.
                 if flow.hasResponse { client.flush() }

@@ -32,6 +32,15 @@ final class Exchange {
     /// Whose request it is, and what its address has used of its limits.
     var account: AddressAccount
     @exclusivity(unchecked) var record: RequestRecord
+    /// Whose retries it counts with, while it is one.
+    private var retried: OriginState?
+
+    /// Counts with the retries of an origin, or no more.
+    func countRetry(of origin: OriginState?) {
+        retried?.retryEnded()
+        origin?.retryBegan()
+        retried = origin
+    }
 
     init(_ proxy: ProxyLane, for client: any ClientStream, _ facts: RequestFacts) {
         self.proxy = proxy
@@ -78,7 +87,7 @@ final class Exchange {
             case .admit: action = admit()
             case .release: action = releaseContent()
             case .connect(let attempt): action = connect(attempt)
-            case .retry(let why, let release): action = retry(why, release)
+            case .retry(let why, let release, let attempt): action = retry(why, release, attempt)
             case .sendHead(let count, let ending): action = sendHead(with: count, ending)
             case .sendHeld(let offset): action = sendHeld(from: offset)
             case .endHeld: action = endHeld()
@@ -112,6 +121,7 @@ final class Exchange {
     func letGo() {
         client = nil
         side = .none
+        if retried != nil { countRetry(of: nil) }
         // It is counted with the address: before that is let go.
         dropContent()
         account.leave()?.release(now: MonotonicClock.nanoseconds)

@@ -125,13 +125,13 @@ package final class ProxyLane {
     }
 
     /// Takes other addresses of the servers of some origins. Requests under way keep theirs, and
-    /// the other origins their pooled connections.
+    /// addresses that stay, and the other origins, keep their pooled connections.
     package func replaceServers(_ settings: ProxySettings, of origins: Set<Int>) {
         self.settings = settings
         reloadCount &+= 1
         for place in origins where pools.indices.contains(place) {
-            pools[place].closeIdle()
-            pools[place] = OriginPool(settings.origins[place], on: lane, host: self)
+            let (origin, before) = (settings.origins[place], pools[place])
+            pools[place] = OriginPool(origin, on: lane, host: self, replacing: before)
         }
         watch?.take(settings.origins)
     }

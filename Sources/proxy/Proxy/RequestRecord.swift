@@ -8,6 +8,9 @@ struct RequestRecord {
     /// When a server took the request; of the last attempt.
     var sentAt: UInt64 = 0
     var servedBy: (server: OriginServer, isReused: Bool)?
+    /// When the head of a response must have come, over all tries: milliseconds of the lane's
+    /// clock; 0 before the first try.
+    var respondBy: UInt64 = 0
     /// The server that was tried last, where none was reached.
     var lastTried: OriginServer?
     /// What was asked, where the log will say it.

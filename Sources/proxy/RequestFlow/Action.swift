@@ -61,7 +61,7 @@ extension RequestFlow {
         /// `connectFailed`.
         case connect(Attempt)
         /// Lets go of the connection and connects once more.
-        case retry(Retry, Release)
+        case retry(Retry, Release, Attempt)
         /// Sends the head, with so many of the bytes that are held. Then `headSent` or
         /// `writeFailed`.
         case sendHead(heldBytes: UInt64, ConnectionEnd)
@@ -118,6 +118,8 @@ extension RequestFlow {
         case unsent
         /// The connection broke.
         case broken
+        /// The response did not begin in time.
+        case timedOut
     }
 
     /// Which part of streamed content is sent.

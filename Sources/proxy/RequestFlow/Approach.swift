@@ -10,9 +10,17 @@ struct Approach: Equatable {
 package enum Attempt: Equatable, Sendable {
     /// The first: a connection from the pool will do.
     case first
-    /// The second and last, on a new connection: others of the pool may be as old as the one that
-    /// failed.
-    case second
+    /// A further one, from 1 on, on a new connection: others of the pool may be as old as the one
+    /// that failed.
+    case again(Int)
+
+    /// How many came before it.
+    var number: Int {
+        switch self {
+        case .first: 0
+        case .again(let number): number
+        }
+    }
 }
 
 /// What the origin was told of the verdict.

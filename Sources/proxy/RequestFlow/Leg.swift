@@ -5,6 +5,8 @@ struct Leg: Equatable {
     var output = Output.clear
     let via: Via
     let attempt: Attempt
+    /// How often the origin lets a request be sent once more.
+    let retriesMax: Int
     let told: Told
 
     /// Whether the server's connection was given all of the request, and nothing waits.

@@ -10,6 +10,9 @@ extension RequestFlow {
         case something
     }
 
+    /// Whether another retry would be too many for the origin now.
+    package enum RetryBudget: Equatable, Sendable { case left, spent }
+
     /// Bytes could not be sent.
     ///
     /// - isUntouched: whether the server has taken no byte of the request.
@@ -35,9 +38,9 @@ extension RequestFlow {
     }
 
     /// What the server said before its connection broke was read.
-    package mutating func lastWordsRead(_ heard: Heard) -> Action {
+    package mutating func lastWordsRead(_ heard: Heard, _ budget: RetryBudget) -> Action {
         switch state {
-        case .sending: return originBroke(heard)
+        case .sending: return originBroke(heard, budget)
         // A response is under way, or has ended the request.
         case .responding, .over: return .none
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
@@ -47,13 +50,15 @@ extension RequestFlow {
     }
 
     /// The connection to the server has ended or broken before its response was complete.
-    package mutating func originBroke(_ heard: Heard) -> Action {
+    package mutating func originBroke(_ heard: Heard, _ budget: RetryBudget) -> Action {
         switch state {
         case .sending(let leg):
-            // An idle connection may be closed by the origin in the moment it is taken. The request
-            // may be sent once more if that does no harm and all of it is still here
-            // (RFC 9112 §9.3.1, RFC 9110 §9.2.2); the verdict stays as it is.
-            guard case .nothing = heard, mayRepeat(leg) else { return abandon(.failed(.closed)) }
+            // The request may be sent once more if that does no harm and all of it is still here
+            // (RFC 9112 §9.3.1, RFC 9110 §9.2.2); the verdict stays as it is. An idle connection
+            // may be closed by the origin in the moment it is taken: that one is always allowed.
+            guard case .nothing = heard, mayRepeat(leg), isReused(leg) || budget == .left else {
+                return abandon(.failed(.closed))
+            }
             return retry(leg, .broken)
         // RFC 9112 §8: a short response must not look like a whole one.
         case .responding: return abandon(.failed(.closed))
@@ -67,9 +72,19 @@ extension RequestFlow {
     /// The time of the connection to the server has passed.
     ///
     /// - client: whether the client takes what is sent to it.
-    package mutating func originTimedOut(client: Output) -> Action {
+    /// - heard: what came before; - budget: whether the origin has retries left.
+    package mutating func originTimedOut(
+        client: Output,
+        _ heard: Heard,
+        _ budget: RetryBudget
+    ) -> Action {
         switch state {
-        case .sending: return abandon(.failed(.timeout))
+        case .sending(let leg):
+            // Every retry costs the client as long again, so the reused connection is no excuse.
+            guard case .nothing = heard, budget == .left, mayRepeat(leg),
+                leg.attempt.number < leg.retriesMax
+            else { return abandon(.failed(.timeout)) }
+            return retry(leg, .timedOut)
         case .responding:
             // The client is what stands still; its own deadline is running.
             if case .queued = client { return .awaitOrigin }
@@ -111,7 +126,8 @@ extension RequestFlow {
     /// before its connection broke, and an assertion stands for one execution.
     func mayRepeat(_ leg: Leg) -> Bool {
         let isHarmless = judgement.isProven ? facts.method.isSafe : facts.method.isIdempotent
-        return isHarmless && isReused(leg) && hasAll(leg)
+        let isAllowed = isReused(leg) || leg.attempt.number < leg.retriesMax
+        return isHarmless && isAllowed && hasAll(leg)
     }
 
     private mutating func retry(_ leg: Leg, _ why: Retry) -> Action {
@@ -122,7 +138,8 @@ extension RequestFlow {
         case .given(.all(let given)): content = given
         case .given(.nothing), .given(.unjudged): impossible("retry")
         }
-        state = .connecting(Approach(content: content, attempt: .second, told: leg.told))
-        return .retry(why, leg.release(.drops))
+        let attempt = Attempt.again(leg.attempt.number + 1)
+        state = .connecting(Approach(content: content, attempt: attempt, told: leg.told))
+        return .retry(why, leg.release(.drops), attempt)
     }
 }

@@ -4,11 +4,13 @@ import HTTPWire
 extension RequestFlow {
     /// A server takes the request.
     ///
+    /// - retriesMax: how often the origin lets a request be sent once more.
     /// - inMemory: how many bytes of content that is held can go out with the head.
     package mutating func connected(
         _ via: Via,
         inMemory: UInt64,
-        clientSent: Arrival
+        clientSent: Arrival,
+        retriesMax: Int
     ) -> Action {
         switch state {
         case .connecting(let approach):
@@ -33,7 +35,13 @@ extension RequestFlow {
                 upload = .replaying(offset: first, content)
             }
             state = .sending(
-                Leg(upload: upload, via: via, attempt: approach.attempt, told: approach.told)
+                Leg(
+                    upload: upload,
+                    via: via,
+                    attempt: approach.attempt,
+                    retriesMax: retriesMax,
+                    told: approach.told
+                )
             )
             return .sendHead(heldBytes: first, ending)
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,

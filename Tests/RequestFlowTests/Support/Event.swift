@@ -33,7 +33,8 @@ enum Event {
     case connected(
         Via = .reused,
         inMemory: UInt64 = 0,
-        clientSent: RequestFlow.Arrival = .partial
+        clientSent: RequestFlow.Arrival = .partial,
+        retriesMax: Int = 0
     )
     case connectFailed(ConnectFault)
     case headSent
@@ -42,9 +43,13 @@ enum Event {
     case originQueued
     case originDrained
     case writeFailed(isUntouched: Bool)
-    case lastWordsRead(RequestFlow.Heard)
-    case originBroke(RequestFlow.Heard)
-    case originTimedOut(client: Output)
+    case lastWordsRead(RequestFlow.Heard, RequestFlow.RetryBudget = .left)
+    case originBroke(RequestFlow.Heard, RequestFlow.RetryBudget = .left)
+    case originTimedOut(
+        client: Output,
+        RequestFlow.Heard = .nothing,
+        RequestFlow.RetryBudget = .left
+    )
     case responseBegan(ResponseKind)
     case tunnelBegan
     case responseEnded
@@ -117,17 +122,23 @@ extension Event {
 
     private func originAction(of flow: inout RequestFlow) -> RequestFlow.Action {
         switch self {
-        case .connected(let via, let inMemory, let clientSent):
-            flow.connected(via, inMemory: inMemory, clientSent: clientSent)
+        case .connected(let via, let inMemory, let clientSent, let retriesMax):
+            flow.connected(
+                via,
+                inMemory: inMemory,
+                clientSent: clientSent,
+                retriesMax: retriesMax
+            )
         case .connectFailed(let fault): flow.connectFailed(fault)
         case .headSent: flow.headSent()
         case .heldSent(let count): flow.heldSent(count)
         case .heldUnreadable: flow.heldUnreadable()
         case .originDrained: flow.originDrained()
         case .writeFailed(let isUntouched): flow.writeFailed(isUntouched: isUntouched)
-        case .lastWordsRead(let heard): flow.lastWordsRead(heard)
-        case .originBroke(let heard): flow.originBroke(heard)
-        case .originTimedOut(let client): flow.originTimedOut(client: client)
+        case .lastWordsRead(let heard, let budget): flow.lastWordsRead(heard, budget)
+        case .originBroke(let heard, let budget): flow.originBroke(heard, budget)
+        case .originTimedOut(let client, let heard, let budget):
+            flow.originTimedOut(client: client, heard, budget)
         case .responseBegan(let kind): flow.responseBegan(kind)
         case .responseEnded: flow.responseEnded()
         case .responseMalformed(let fault): flow.responseMalformed(fault)

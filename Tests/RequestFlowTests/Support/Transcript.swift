@@ -77,7 +77,7 @@ extension Transcript {
         #expect(flow.clientClosed() == .none)
         #expect(flow.contentReady() == .none)
         #expect(flow.originDrained() == .none)
-        #expect(flow.originBroke(.nothing) == .none)
+        #expect(flow.originBroke(.nothing, .left) == .none)
         #expect(flow.contentTimedOut() == .none)
     }
 }
@@ -132,6 +132,19 @@ extension Transcript {
     static func given(_ via: Via = .reused) -> [Row] {
         [
             on(.connected(via), .sendHead(heldBytes: 0, .inOrder)),
+            on(.headSent, .awaitResponse(.clear, .keep)),
+        ]
+    }
+
+    /// The same, where the origin lets a request be sent once more so often.
+    static func tried(_ via: Via, retriesMax: Int) -> [Row] {
+        routing + [on(.routed(whole: nil), .admitUnjudged)] + again(via, retriesMax: retriesMax)
+    }
+
+    /// A server was given all of the request with its head.
+    static func again(_ via: Via, retriesMax: Int) -> [Row] {
+        [
+            on(.connected(via, retriesMax: retriesMax), .sendHead(heldBytes: 0, .inOrder)),
             on(.headSent, .awaitResponse(.clear, .keep)),
         ]
     }
