@@ -15,7 +15,7 @@ extension Scenarios {
             let gateway = try TestGateway(
                 [("shop", [origin.address])],
                 lanes: 2,
-                serviceManager: try ServiceManager(environment)
+                supervisor: try Supervisor(environment)
             )
             defer { gateway.stop() }
             try manager.wait(for: "WATCHDOG=1")
@@ -34,7 +34,7 @@ extension Scenarios {
         @Test(arguments: ["relative", "vsock:2:1234", "@", ""])
         func `a notify socket of another kind is refused`(_ name: String) {
             #expect(throws: GatewayError.self) {
-                try ServiceManager(["NOTIFY_SOCKET": name])
+                try Supervisor(["NOTIFY_SOCKET": name])
             }
         }
     }

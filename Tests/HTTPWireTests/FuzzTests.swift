@@ -117,6 +117,23 @@ struct FuzzTests {
         }
     }
 
+    private static let proxyHeaders: [[UInt8]] = [
+        Array("PROXY TCP4 192.0.2.1 198.51.100.7 51234 443\r\nGET / HTTP/1.1\r\n".utf8),
+        Array("PROXY TCP6 2001:db8::1 ::ffff:192.0.2.1 65535 0\r\n".utf8),
+        Array("PROXY UNKNOWN 1 2 3\r\n".utf8),
+        [13, 10, 13, 10, 0, 13, 10, 81, 85, 73, 84, 10, 0x21, 0x11, 0, 19]
+            + [192, 0, 2, 1, 198, 51, 100, 7, 0xC8, 0x22, 1, 0xBB, 2, 0, 4, 1, 2, 3, 4],
+    ]
+
+    @Test func `mutated PROXY headers end at one place, and who they name is written again`() {
+        var mutator = Mutator(seed: 11)
+        for round in 0..<4_000 {
+            let seed = Self.proxyHeaders[round % Self.proxyHeaders.count]
+            // A claim that does not hold ends the process.
+            FuzzTarget.proxyHeaders.run(mutator.mutated(seed))
+        }
+    }
+
     private static let lists = [
         "1.1.1.1, 2.2.2.2", "\", \"\\", "for=\"[::1]:80\";by=_x, for=\"a,b\\\"c\"", "for=\"",
         "[2001:db8::1]:443,unknown", "for=1.1.1.1;for=2.2.2.2;host=\"x;y\",;=,",

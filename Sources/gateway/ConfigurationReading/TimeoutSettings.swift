@@ -42,9 +42,8 @@ package struct TimeoutSettings: Hashable, Sendable {
     /// `drain_idle`: how long, after the signal to stop, a client's connection still takes a
     /// request, and a client that has ended its own direction may wait for a response. Default 1s.
     package var drainIdle: Duration = .seconds(1)
-
-    /// `lame_duck`: how long, after the signal to stop, `/readyz` answers 503 while all is served as
-    /// before; 0s…7d. Default 0s. Others: CoreDNS and NATS name it so.
+    /// `lame_duck`: how long, after the signal to stop, `/readyz` answers 503 while all is served
+    /// as before; 0s…7d. Default 0s. Others: CoreDNS and NATS name it so.
     package var lameDuck = Duration.zero
 
     package init() {}

@@ -8,7 +8,7 @@
 //   Resolver                 names to addresses, within a bounded time
 //   LogOutputs, LogWriter    lines on their way to files, standard output and standard error
 //   StandardStreams          descriptors 0 to 2, safe to use
-//   ServiceManager           tells systemd how the gateway stands; feeds its watchdog
+//   Supervisor               tells systemd how the gateway stands; feeds its watchdog
 //   InheritedSockets         listening sockets that the process was started with
 //   SignalWatch              TERM, INT and QUIT drain, HUP reloads, USR1 opens the log again
 //   AppleDesk                makes the calls to Apple's services, on a queue of its own

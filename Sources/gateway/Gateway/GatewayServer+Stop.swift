@@ -103,7 +103,7 @@ extension GatewayServer {
         }
         log.notice("ended")
         outputs.drain(accessLog)
-        surroundings.serviceManager?.drain()
+        surroundings.supervisor?.drain()
         surroundings.exit(status)
     }
 }

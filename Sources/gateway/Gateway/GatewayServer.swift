@@ -44,7 +44,7 @@ package final class GatewayServer: @unchecked Sendable {
         /// How often files of certificates are looked at.
         package var certificatePace = Duration.seconds(5)
         /// Who started the process and wants to know how it stands; `nil` for nobody.
-        package var serviceManager: ServiceManager?
+        package var supervisor: Supervisor?
         /// Sockets that the process was started with.
         package var inherited = InheritedSockets()
         /// Whether the process is the gateway's own, so that it may give up its privileges.

@@ -46,7 +46,7 @@ struct ServeCommand: ParsableCommand {
         }
         do throws(GatewayError) {
             var surroundings = surroundings
-            surroundings.serviceManager = try ServiceManager(environment)
+            surroundings.supervisor = try Supervisor(environment)
             surroundings.inherited = inherited
             try GatewayServer.run(configuration, file: file, surroundings: surroundings)
         } catch {

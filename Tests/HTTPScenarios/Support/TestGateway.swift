@@ -11,7 +11,7 @@ final class TestGateway: Sendable {
     /// Writes a configuration and starts it. `listen` are the members of the listener,
     /// `originOptions` further members of each origin behind a comma, `more` further sections of
     /// the file; `watchesSignals` says whether signals are heeded; `lookUp` takes the place of the
-    /// system's resolver, which is asked again as `lookUpPace` says; `serviceManager` is told how
+    /// system's resolver, which is asked again as `lookUpPace` says; `supervisor` is told how
     /// it stands.
     init(
         _ origins: [(name: String, servers: [String])],
@@ -24,7 +24,7 @@ final class TestGateway: Sendable {
         more: String = "",
         lookUpPace: LookUpPace = LookUpPace(),
         certificatePace: Duration = .seconds(5),
-        serviceManager: ServiceManager? = nil,
+        supervisor: Supervisor? = nil,
         lookUp: (@Sendable (String, UInt16) -> [SocketAddress])? = nil
     ) throws {
         let folder = try TemporaryFolder.make()
@@ -44,7 +44,7 @@ final class TestGateway: Sendable {
             surroundings.watchesSignals = watchesSignals
             surroundings.lookUpPace = lookUpPace
             surroundings.certificatePace = certificatePace
-            surroundings.serviceManager = serviceManager
+            surroundings.supervisor = supervisor
             if let lookUp { surroundings.lookUp = lookUp }
         }
         hosted = try HostedGateway(file: file, change) { TemporaryFolder.remove(folder) }

@@ -4,7 +4,7 @@ import Testing
 
 extension Scenarios {
     /// The program under a service manager: its messages, and the sockets it is started with.
-    struct ServiceManagerScenarios {
+    struct SupervisorScenarios {
         private static let rules = """
             - id: plain
               match: { path: /plain }
@@ -136,8 +136,8 @@ extension Scenarios {
 
         // MARK: Sockets
 
-        /// Binds a socket, starts the program with it as systemd does, and binds for the program's
-        /// configuration the port that the system has chosen.
+        /// Binds a socket, starts the program with it as systemd does, and writes the port that the
+        /// system has chosen into its configuration.
         private static let launcher = """
             import os, socket, sys
             file, program = sys.argv[1:3]
@@ -145,7 +145,8 @@ extension Scenarios {
             s.bind(("127.0.0.1", 0))
             s.listen(128)
             port = s.getsockname()[1]
-            text = open(file).read().replace("- address: 127.0.0.1:0", "- address: 127.0.0.1:%d" % port)
+            text = open(file).read()
+            text = text.replace("- address: 127.0.0.1:0", "- address: 127.0.0.1:%d" % port)
             open(file, "w").write(text)
             stray = socket.socket(socket.AF_UNIX)
             stray.bind(file + ".stray")
@@ -154,12 +155,13 @@ extension Scenarios {
             first = os.fork() if "twice" in sys.argv else 0
             if first:
                 os.waitpid(first, 0)
-            for place, descriptor in ((13, s.fileno()), (14, stray.fileno()), (15, pair[0].fileno())):
-                os.dup2(descriptor, place)
+            for index, given in enumerate((s, stray, pair[0])):
+                os.dup2(given.fileno(), 13 + index)
             for place in (3, 4, 5):
                 os.dup2(place + 10, place, True)
             os.closerange(6, 64)
-            os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="3", LISTEN_FDNAMES="clients:stray:pair")
+            os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="3")
+            os.environ["LISTEN_FDNAMES"] = "clients:stray:pair"
             os.execv(program, [program, "serve", file])
             """
 

@@ -2,11 +2,11 @@ import Dispatch
 import Glibc
 import Lanes
 
-/// The service manager that started the process, systemd or another one with its protocol: it is
-/// told how the gateway stands (sd_notify(3), systemd.service(5)).
+/// What started the process and watches over it, systemd or another program with its protocol: it
+/// is told how the gateway stands (sd_notify(3), systemd.service(5)).
 ///
 /// The protocol is one datagram of text a message, so libsystemd is not needed for it.
-package struct ServiceManager: Sendable {
+package struct Supervisor: Sendable {
     /// What it is told.
     enum Notice {
         /// The start, or a reload, has ended.
@@ -33,7 +33,7 @@ package struct ServiceManager: Sendable {
     /// Microseconds within which it wants to hear that the gateway is alive; `nil` for never.
     let watchdogMicroseconds: UInt64?
     /// Sending may have to wait for the manager, which no other queue should.
-    private let queue = DispatchQueue(label: "portcullis.service-manager")
+    private let queue = DispatchQueue(label: "portcullis.supervisor")
 
     /// From `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`; `nil` without the first.
     ///

@@ -9,8 +9,8 @@ import Synchronization
 // What the service manager is told.
 extension GatewayServer {
     /// Says how the gateway stands. Nothing, where no manager wants to know.
-    func tell(_ notice: ServiceManager.Notice, status: String? = nil) {
-        surroundings.serviceManager?.tell(notice, status: status)
+    func tell(_ notice: Supervisor.Notice, status: String? = nil) {
+        surroundings.supervisor?.tell(notice, status: status)
     }
 
     /// Says which sockets that were given are not listened on.
@@ -38,7 +38,7 @@ extension GatewayServer {
     /// keeps the round open, no other begins, and the manager starts the gateway anew.
     func startWatchdog() {
         dispatchPrecondition(condition: .onQueue(control))
-        guard let time = surroundings.serviceManager?.watchdogMicroseconds else { return }
+        guard let time = surroundings.supervisor?.watchdogMicroseconds else { return }
         feedWatchdog(every: .microseconds(Int(clamping: max(time / 3, 1))))
     }
 
