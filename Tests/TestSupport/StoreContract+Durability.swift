@@ -72,6 +72,12 @@ extension StoreContract {
             bench.journal.failChanges(nil)
             #expect(bench.insist(key.keyID, 3) == .refused(.revoked))
         },
+        StoreContract("a store that could not be read at the end does not end well") {
+            (bench) throws in
+            bench.journal.failChanges(JournalError(.unusable, "test"))
+            #expect(throws: JournalError(.unusable, "")) { try bench.table.close() }
+            bench.journal.failChanges(nil)
+        },
     ]
 
     static let enrolments = [

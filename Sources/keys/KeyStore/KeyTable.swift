@@ -260,10 +260,14 @@ package final class KeyTable: Sendable {
 
     /// Writes what waits, and ends the use of the journal. Blocks; for a clean stop.
     ///
-    /// - Throws: when something could not be written; the journal is closed all the same.
+    /// - Throws: when something could not be written, or else what other processes have changed
+    ///   could not be read; the journal is closed all the same.
     package func close() throws(JournalError) {
         defer { journal.close() }
         try committer.flush()
+        // Whether anything was left to write depends on how fast the last requests came. That the
+        // store was not to be used any more does not.
+        if let readFault { throw readFault }
     }
 
     // MARK: Rows
