@@ -18,7 +18,7 @@ extension ClientScenarios {
             let request = try stand.stand.request("POST", "/trial", "please")
             let first = try await stand.app().send(request)
             #expect((first.statusCode, first.tries, first.deviceToken) == (200, 1, .sent))
-            #expect(stand.stand.told("Device-Bits") == ["0,0"])
+            #expect(stand.stand.told("Device-Bits") == ["bit0=0, bit1=0"])
             #expect(stand.stand.told("Device-Token") == ["none"])
             #expect(stand.awaitBit0())
 
