@@ -1,3 +1,4 @@
+import ByteCoding
 import Cryptography
 import KeyStore
 import Telemetry
@@ -291,6 +292,44 @@ struct CallBookTests {
         _ = book.answered(2, Self.answer(200), Self.at(3))
         let last = Self.errands(book.handedIn(3, Self.call(), Self.at(3)))[0]
         #expect(last.authorization != before.authorization)
+    }
+
+    /// Three calls, of which the last one waits.
+    private static func waiting(_ credentials: [AppleCredential]) -> CallBook {
+        var book = book(credentials)
+        let team = credentials.count > 1 ? first.teamID : nil
+        for ticket in 1...3 as ClosedRange<UInt64> {
+            _ = book.handedIn(ticket, call(team: team), at(0))
+        }
+        return book
+    }
+
+    @Test func `a call that waited for its turn is not signed with a key that was removed`() {
+        var book = Self.waiting([Self.first])
+        let other = AppleCredential(
+            teamID: Self.first.teamID,
+            keyID: "NEXTKEY123",
+            key: P256PrivateKey()
+        )
+        #expect(book.replaced(Self.settings([other]), Self.at(1)) == [])
+        let errands = Self.errands(book.answered(1, Self.answer(200), Self.at(2)))
+        let header = errands.first?.authorization.split(separator: ".").first
+        let bytes = header.flatMap { Base64.decode($0) } ?? []
+        #expect(String(decoding: bytes, as: UTF8.self).contains("NEXTKEY123"))
+        // A 401 of a call that began before is answered with the key that is there now.
+        let again = Self.errands(book.answered(2, Self.answer(401), Self.at(3)))
+        #expect(again.map(\.authorization) == errands.map(\.authorization))
+    }
+
+    @Test func `calls that wait end at once when a reload takes their key or host away`() {
+        var book = Self.waiting([Self.first, Self.second])
+        let unsigned = book.replaced(Self.settings([Self.second]), Self.at(1))
+        #expect(unsigned.first == .reply(3, .unsent(.noCredential)))
+        book = Self.waiting([Self.first])
+        var settings = Self.settings()
+        settings.hosts[AppleHost(.receipts, .production)] = nil
+        #expect(book.replaced(settings, Self.at(1)).first == .reply(3, .unsent(.noHost)))
+        #expect(book.standing.first?.line.waitingCount == 0)
     }
 
     @Test func `ends that are alike are told once a minute, with how many were not`() {

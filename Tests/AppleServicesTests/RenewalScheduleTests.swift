@@ -9,7 +9,7 @@ import Testing
     private static let start: Int64 = 1_800_000_000_000
     private static let second = start / 1_000
 
-    private var schedule = RenewalSchedule(RenewalSettings(), at: start, random: 0)
+    private var schedule = RenewalSchedule(RenewalSettings(), at: start - 1_000, random: 0)
 
     /// Has the schedule look at what is due, and returns what it would do next.
     private mutating func scan(_ due: [DueReceipt], at now: Int64 = start) {
@@ -70,9 +70,9 @@ import Testing
         let due = [DueReceipt(row: 1, lastUsedAt: 2), DueReceipt(row: 2, lastUsedAt: 1)]
         scan(due)
         #expect(schedule.next(at: Self.start, random: 0) == .renew(due[0]))
-        let state = schedule.ended(due[0], .unasked, at: Self.start, random: 0)
-        #expect(state?.outcome == nil)
-        #expect(state?.triedAt == nil)
+        let state = schedule.ended(due[0], .unasked(.noHost), at: Self.start, random: 0)
+        #expect(state?.outcome == .noHost)
+        #expect(state?.triedAt == Self.second)
         #expect(state?.dueAt == Self.second + Self.day)
         #expect(schedule.next(at: Self.start + 1_000, random: 0) == .renew(due[1]))
     }
@@ -153,7 +153,7 @@ import Testing
         #expect(state(.gone)?.triedAt == second)
     }
 
-    @Test mutating func `an outage makes all wait, longer each time, and loses no key`() {
+    @Test mutating func `an outage makes all wait, longer each time, and loses no key`() throws {
         var now = Self.start
         var pauses: [Int64] = []
         let due = DueReceipt(row: 1)
@@ -161,24 +161,33 @@ import Testing
         for _ in 0..<9 {
             #expect(schedule.next(at: now, random: 0) == .renew(due))
             #expect(schedule.ended(due, .outage(retryAfter: nil), at: now, random: 0) == nil)
-            guard case .wait(let until) = schedule.next(at: now, random: 0) else {
-                Issue.record("nothing waits")
-                return
-            }
+            let until = try #require(schedule.pause(of: .production, at: now))
             pauses.append((until - now) / 1_000)
-            now = until
+            // What others may be due is looked for meanwhile.
+            while now < until {
+                switch schedule.next(at: now, random: 0) {
+                case .wait(let next): now = min(next, until)
+                case .scan:
+                    schedule.offer(due, at: now)
+                    schedule.scanEnded(at: now)
+                case .renew:
+                    Issue.record("nothing waits")
+                    return
+                }
+            }
         }
         #expect(pauses == [15, 30, 60, 120, 240, 480, 960, 1_800, 1_800])
         #expect(schedule.next(at: now, random: 0) == .renew(due))
         _ = schedule.ended(due, .early, at: now, random: 0)
-        #expect(schedule.pause(at: now) == nil)
+        #expect(schedule.pause(of: .production, at: now) == nil)
     }
 
     @Test mutating func `Retry-After is kept, up to an hour`() {
         func wait(_ seconds: Int) -> Int64? {
             var copy = self
             _ = copy.end(.outage(retryAfter: seconds))
-            return copy.schedule.pause(at: Self.start).map { ($0 - Self.start) / 1_000 }
+            let until = copy.schedule.pause(of: .production, at: Self.start)
+            return until.map { ($0 - Self.start) / 1_000 }
         }
         #expect(wait(600) == 600)
         #expect(wait(1) == 15)
@@ -189,18 +198,74 @@ import Testing
     @Test mutating func `rejections in a row are taken for a fault of the configuration`() {
         var now = Self.start
         for number in 1...8 {
-            #expect(schedule.pause(at: now) == nil, "\(number)")
+            #expect(schedule.pause(of: .production, at: now) == nil, "\(number)")
             _ = end(.rejected, at: now)
             now += 61_000
         }
-        #expect(schedule.pause(at: now) != nil)
+        #expect(schedule.pause(of: .production, at: now) != nil)
         // One that is taken in between begins the count anew.
-        schedule = RenewalSchedule(RenewalSettings(), at: now, random: 0)
+        schedule = RenewalSchedule(RenewalSettings(), at: now - 1_000, random: 0)
         for number in 1...20 {
             _ = end(number.isMultiple(of: 5) ? .early : .rejected, at: now)
             now += 61_000
         }
-        #expect(schedule.pause(at: now) == nil)
+        #expect(schedule.pause(of: .production, at: now) == nil)
+    }
+
+    @Test mutating func `an outage of one environment leaves the receipts of the others alone`() {
+        let (one, other) = (KeyEnvironment.development, KeyEnvironment.production)
+        // Those of development go first.
+        let due =
+            (0..<3).map { DueReceipt(row: $0, environment: one, lastUsedAt: 9) }
+            + (3..<6).map { DueReceipt(row: $0, environment: other, lastUsedAt: 1) }
+        scan(due)
+        #expect(schedule.next(at: Self.start, random: 0) == .renew(due[0]))
+        #expect(schedule.ended(due[0], .outage(retryAfter: 600), at: Self.start, random: 0) == nil)
+        #expect(schedule.pause(of: one, at: Self.start) == Self.start + 600_000)
+        #expect(schedule.pause(of: other, at: Self.start) == nil)
+        #expect(rows(9, from: Self.start + 1_000) == [3, 4, 5])
+        // Behind its pause it goes on.
+        #expect(schedule.next(at: Self.start + 599_000, random: 0) == .scan)
+        schedule.offer(due[0], at: Self.start + 599_000)
+        schedule.scanEnded(at: Self.start + 599_000)
+        #expect(rows(9, from: Self.start + 600_000) == [0])
+    }
+
+    @Test mutating func `rejections of one environment leave the receipts of the others alone`() {
+        var now = Self.start
+        for _ in 0..<8 {
+            _ = end(.rejected, at: now)
+            now += 61_000
+        }
+        #expect(schedule.pause(of: .production, at: now) != nil)
+        scan([DueReceipt(row: 1), DueReceipt(row: 2, environment: .development)], at: now)
+        #expect(rows(2, from: now) == [2])
+    }
+
+    @Test mutating func `a store that fails makes all wait, and longer until it works again`() {
+        scan([DueReceipt(row: 1), DueReceipt(row: 2, environment: .test)])
+        schedule.storeFailed(at: Self.start, random: 0)
+        #expect(schedule.pause(of: .test, at: Self.start) == Self.start + 15_000)
+        #expect(schedule.next(at: Self.start, random: 0) == .wait(until: Self.start + 15_000))
+        // A call that succeeds says nothing about the store.
+        _ = schedule.ended(DueReceipt(row: 3), .early, at: Self.start, random: 0)
+        schedule.storeFailed(at: Self.start + 15_000, random: 0)
+        #expect(schedule.pause(of: .test, at: Self.start + 15_000) == Self.start + 45_000)
+        schedule.storeWorked()
+        schedule.storeFailed(at: Self.start + 45_000, random: 0)
+        #expect(schedule.pause(of: .test, at: Self.start + 45_000) == Self.start + 60_000)
+    }
+
+    @Test mutating func `other settings ask for no receipt twice that is under way`() {
+        let due = [DueReceipt(row: 1), DueReceipt(row: 2)]
+        scan(due)
+        #expect(schedule.next(at: Self.start, random: 0) == .renew(due[0]))
+        var settings = RenewalSettings()
+        settings.perSecond = 1
+        schedule.take(settings)
+        #expect(rows(1, from: Self.start + 1_000) == [2])
+        scan(due, at: Self.start + 61_000)
+        #expect(rows(3, from: Self.start + 61_000) == [2])
     }
 
     @Test mutating func `what an operator asks for goes before what is held ahead`() {

@@ -80,8 +80,8 @@ extension Scenarios {
                 .status(401, nil, "outage"), .status(429, nil, "outage"),
                 .status(500, nil, "outage"), .status(503, nil, "outage"),
                 Row("not sent", nil, "outage") { _, _ in .unsent(.breakerOpen) },
-                Row("no key", nil, "no-credential") { _, _ in .unsent(.noCredential) },
-                Row("no host", nil, "no-host") { _, _ in .unsent(.noHost) },
+                Row("no key", .noCredential, "no-credential") { _, _ in .unsent(.noCredential) },
+                Row("no host", .noHost, "no-host") { _, _ in .unsent(.noHost) },
                 Row("no answer", nil, "outage") { _, _ in .failed(.timeout) },
                 Row("garbage", .invalid, "receipt-malformed") { _, _ in
                     .answered(status: 200, retryAfter: nil, body: Array("<html>".utf8))
@@ -202,7 +202,7 @@ extension Scenarios {
                 settings = ReceiptRenewer.Settings(
                     renewal: renewal,
                     apps: [],
-                    namesTeam: false,
+                    teams: AppleTeams([]),
                     roots: [authority.root]
                 )
                 renewer = ReceiptRenewer(
@@ -210,7 +210,7 @@ extension Scenarios {
                     keys: table,
                     shelf: try #require(try table.receiptShelf()),
                     apple: apple,
-                    clock: { clock.now.seconds * 1_000 },
+                    clock: RenewalClock { clock.now.seconds * 1_000 },
                     tell: { _ in }
                 )
                 clock.step(2)

@@ -3,6 +3,7 @@ import AppleServices
 import AppleStandIn
 import Cryptography
 import Foundation
+import KeyStore
 import LoopbackKit
 import SoftwareAuthenticator
 import Testing
@@ -71,6 +72,37 @@ extension Scenarios {
             let again = try command(stand, "receipts", "renew", key.keyID.base64)
             #expect(again.status == 1)
             #expect(again.complained.contains("can't be renewed before"))
+        }
+
+        /// Apple is never asked about such a key, and an operator finds out why.
+        @Test(arguments: ["no-host", "no-credential"])
+        func `a receipt that can't be sent is counted by its reason, and holds no other up`(
+            why: String
+        ) throws {
+            let stand = try AppleStand()
+            defer { stand.end() }
+            let file = stand.scenario.path("portcullis.yaml")
+            let text = try String(contentsOfFile: file, encoding: .utf8)
+            let other = "{ team: TEAM00000A, key_id: ABC123DEFG, file: key.p8 }"
+            let port = try #require(stand.apple.ports[AppleHost(.receipts, .test)])
+            let host = #"receipts_test: "https://localhost:\#(port)", "#
+            let changed =
+                why == "no-host"
+                ? text.replacing(host, with: "")
+                : text.replacing("TEAM123456, key_id", with: "TEAM00000B, key_id")
+                    .replacing("keys: [", with: "keys: [\(other), ")
+            #expect(changed != text)
+            try stand.scenario.write("portcullis.yaml", changed)
+            try stand.reload(until: 2)
+            let key = try imported(stand)
+            #expect(try command(stand, "receipts", "renew", key.keyID.base64).status == 0)
+            stand.step(minutes: 1)
+            let shown = try wait(stand, key, for: why)
+            #expect(shown["renewal_tried_at"] != nil && shown["renewal_due_at"] != nil)
+            #expect(try command(stand, "receipts", "status").printed.contains(#""\#(why)":1"#))
+            let page = try stand.metrics()
+            #expect(page.contains(#"receipt_renewals_total{outcome="\#(why)"} 1"#))
+            #expect(stand.apple.calls.count == 0)
         }
 
         @Test func `an answer that is no newer receipt leaves the stored one`() throws {

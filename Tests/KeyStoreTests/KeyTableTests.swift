@@ -59,6 +59,17 @@ import Testing
         #expect(risk.isNewer(than: .unknown) && !KeyRisk.unknown.isNewer(than: risk))
     }
 
+    @Test func `a metric that was imported with a date of the future is not known for ever`() {
+        let day = 86_400 as Int64
+        let future = KeyRisk(metric: 3, at: 40_000 * day)
+        #expect(future.metric(at: 20_000 * day, daysMax: 90) == nil)
+        #expect(future.metric(at: 39_999 * day, daysMax: 90) == 3)
+        // A renewed receipt takes its place.
+        let renewed = KeyRisk(metric: 5, at: 20_000 * day)
+        #expect(!future.isNewer(than: renewed, at: 20_000 * day))
+        #expect(future.isNewer(than: renewed, at: 40_000 * day))
+    }
+
     @Test func `key ids that count up, as an import may bring them, are found as well`() throws {
         let journal = MemoryJournal()
         let key = P256PrivateKey(seed: [1].span).publicKey

@@ -62,6 +62,32 @@ extension StoreContract {
             #expect(stored.receiptState.dueAt == nil)
             #expect(try bench.known(key.keyID).risk.metric == 7)
         },
+        StoreContract("a try behind a clock that was set back is stored, so it is not made again") {
+            (bench) throws in
+            var key = KeyRecord.sample(1)
+            key.receipt = [1]
+            key.receiptState = ReceiptState(createdAt: 1_000, expiresAt: 9_000_000)
+            // Of a clock that was years ahead.
+            key.receiptState.triedAt = 90_000_000
+            key.receiptState.outcome = .early
+            try bench.enrol(key)
+            var state = ReceiptState()
+            (state.triedAt, state.outcome, state.dueAt) = (2_000_000, .rejected, 2_600_000)
+            let rejected = ReceiptChange(row: 1, keyID: key.keyID, receipt: nil, state: state)
+            #expect(try bench.renew(rejected) == nil)
+            let stored = try #require(try bench.lab.stored(key.keyID)).receiptState
+            #expect(stored.triedAt == 2_000_000)
+            #expect(stored.outcome == .rejected)
+            #expect(stored.dueAt == 2_600_000)
+            // What two tries at the same time may be out of order changes nothing.
+            (state.triedAt, state.outcome) = (1_999_999, .early)
+            let early = ReceiptChange(row: 1, keyID: key.keyID, receipt: nil, state: state)
+            #expect(try bench.renew(early) == nil)
+            #expect(try bench.lab.stored(key.keyID)?.receiptState.outcome == .rejected)
+            // A newer receipt brings its outcome along, whatever the clock said before.
+            #expect(try bench.renew(renewal(of: key, at: 1_500_000, metric: 4)) == nil)
+            #expect(try bench.lab.stored(key.keyID)?.receiptState.outcome == .renewed)
+        },
         StoreContract("a renewed receipt that can't be written is told so and changes nothing") {
             (bench) throws in
             var key = KeyRecord.sample(1)

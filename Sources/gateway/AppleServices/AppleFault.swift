@@ -29,13 +29,4 @@ package enum AppleFault: String, CaseIterable, Hashable, Sendable, Error {
     case answerTooLong = "answer-too-long"
     /// The answer is not HTTP.
     case garbled
-
-    /// Whether Apple may have taken the call all the same.
-    package var mayHaveArrived: Bool {
-        switch self {
-        case .noCredential, .noHost, .queueFull, .queueTimeout, .breakerOpen, .stopping: false
-        case .unreachable, .tls: false
-        case .timeout, .broken, .answerTooLong, .garbled: true
-        }
-    }
 }

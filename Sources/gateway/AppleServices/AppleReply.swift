@@ -6,7 +6,6 @@ package enum AppleReply: Hashable, Sendable {
     case answered(status: Int, retryAfter: Int?, body: [UInt8])
     /// Nothing left this machine, so the call can be made again without harm.
     case unsent(AppleFault)
-    /// It was begun. Whether Apple took it is unknown, unless `AppleFault.mayHaveArrived` rules it
-    /// out.
+    /// It was begun, and whether Apple took it is unknown.
     case failed(AppleFault)
 }

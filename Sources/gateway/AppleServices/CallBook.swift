@@ -40,7 +40,7 @@ package struct CallBook: Sendable {
     private struct Entry {
         let call: AppleCall
         let host: AppleHost
-        let credential: AppleCredential
+        var credential: AppleCredential
         let handedInAt: UInt64
         /// The token that it was sent with; `nil` while it waits.
         var token: ProviderToken?
@@ -105,11 +105,11 @@ package struct CallBook: Sendable {
         // One whose time was up was told, and its answer comes late.
         guard var entry = entries[ticket] else { return [] }
         if case .answered(status: 401, _, _) = reply, !entry.hasNewToken, !isStopped,
-            settings.hosts[entry.host] != nil
+            settings.hosts[entry.host] != nil, let credential = credential(of: entry.call)
         {
             // Another call may have made a new token meanwhile.
-            if tokens[entry.credential] == entry.token { tokens[entry.credential] = nil }
-            entry.hasNewToken = true
+            if tokens[credential] == entry.token { tokens[credential] = nil }
+            (entry.credential, entry.hasNewToken) = (credential, true)
             lines[entry.host]?.repeated(now: now.tick)
             return [send(ticket, &entry, now)]
         }
@@ -119,10 +119,8 @@ package struct CallBook: Sendable {
     /// A call's time is over.
     package mutating func timeIsUp(_ ticket: Ticket, _ now: CallMoment) -> [Action] {
         guard let entry = entries[ticket] else { return [] }
-        guard lines[entry.host]?.gaveUp(ticket, now: now.tick) == true else {
-            return ended(ticket, entry, .failed(.timeout), now)
-        }
-        return ended(ticket, entry, .unsent(.queueTimeout), now)
+        guard entry.token == nil else { return ended(ticket, entry, .failed(.timeout), now) }
+        return givenUp(ticket, entry, .queueTimeout, now)
     }
 
     /// The time has passed that a ``Action/wake(_:_:)`` named.
@@ -131,12 +129,21 @@ package struct CallBook: Sendable {
         return advanced(host, now)
     }
 
-    /// The configuration was read again. Calls under way end as they began; a key that is the same
-    /// keeps its token.
+    /// The configuration was read again. Calls under way end as they began; those that wait are
+    /// made as it says now, or not at all. A key that is the same keeps its token.
     package mutating func replaced(_ next: Settings, _ now: CallMoment) -> [Action] {
         settings = next
         tokens = tokens.filter { next.credentials.contains($0.key) }
         var actions: [Action] = []
+        for (ticket, entry) in entries.sorted(by: { $0.key < $1.key }) where entry.token == nil {
+            if next.hosts[entry.host] == nil {
+                actions += givenUp(ticket, entry, .noHost, now)
+            } else if let credential = credential(of: entry.call) {
+                entries[ticket]?.credential = credential
+            } else {
+                actions += givenUp(ticket, entry, .noCredential, now)
+            }
+        }
         for host in AppleHost.all where lines[host] != nil {
             lines[host]?.limits = next.limits
             actions += advanced(host, now)
@@ -172,11 +179,7 @@ package struct CallBook: Sendable {
             case .begin(let ticket):
                 guard var entry = entries[ticket] else { continue }
                 actions.append(send(ticket, &entry, now))
-            case .drop(let ticket):
-                guard let entry = entries.removeValue(forKey: ticket) else { continue }
-                let reply = AppleReply.unsent(.queueTimeout)
-                tally.add(entry.call, reply, nanoseconds: now.tick &- entry.handedInAt)
-                actions.append(.reply(ticket, reply))
+            case .drop(let ticket): actions += unmade(ticket, .queueTimeout)
             case .wait(let pause):
                 if wakes.insert(host).inserted { actions.append(.wake(host, pause)) }
                 return actions
@@ -238,13 +241,28 @@ package struct CallBook: Sendable {
         let given = line.ended(ticket, outcome, now: now.tick, random: now.random)
         lines[entry.host] = line
         actions += change(of: entry.host, from: before)
-        for other in given {
-            guard let waiting = entries.removeValue(forKey: other) else { continue }
-            let refusal = AppleReply.unsent(.breakerOpen)
-            tally.add(waiting.call, refusal, nanoseconds: 0)
-            actions.append(.reply(other, refusal))
-        }
+        for other in given { actions += unmade(other, .breakerOpen) }
         return actions + advanced(entry.host, now)
+    }
+
+    /// A call that waits is taken out of its line.
+    private mutating func givenUp(
+        _ ticket: Ticket,
+        _ entry: Entry,
+        _ fault: AppleFault,
+        _ now: CallMoment
+    ) -> [Action] {
+        _ = lines[entry.host]?.gaveUp(ticket, now: now.tick)
+        return ended(ticket, entry, .unsent(fault), now)
+    }
+
+    /// A call that its line has given up is not made. It has no notice of its own: many end alike.
+    private mutating func unmade(_ ticket: Ticket, _ fault: AppleFault) -> [Action] {
+        guard let entry = entries.removeValue(forKey: ticket) else { return [] }
+        let reply = AppleReply.unsent(fault)
+        // No time is counted of what was not begun.
+        tally.add(entry.call, reply, nanoseconds: 0)
+        return [.reply(ticket, reply)]
     }
 
     private func change(of host: AppleHost, from before: CallBreaker.Condition) -> [Action] {

@@ -1,4 +1,5 @@
 internal import ByteCoding
+package import KeyStore
 
 /// What an answer to a receipt that was sent for renewal says (Apple, "Assessing fraud risk").
 ///
@@ -23,7 +24,7 @@ package enum ReceiptReply: Hashable, Sendable {
     case gone
     /// Apple can't be asked about this key: its team has no credential here, or its environment no
     /// host. It says nothing about other keys.
-    case unasked(AppleFault)
+    case unasked(ReceiptState.Outcome)
     /// It says nothing about the key. `retryAfter` is in seconds, where the answer names them.
     case outage(retryAfter: Int?)
 
@@ -38,8 +39,8 @@ package enum ReceiptReply: Hashable, Sendable {
             .answered(status: 500..., let seconds, _):
             self = .outage(retryAfter: seconds)
         case .answered(let status, _, _): self = .rejected(status: status)
-        case .unsent(let fault) where fault == .noCredential || fault == .noHost:
-            self = .unasked(fault)
+        case .unsent(.noCredential): self = .unasked(.noCredential)
+        case .unsent(.noHost): self = .unasked(.noHost)
         case .unsent, .failed: self = .outage(retryAfter: nil)
         }
     }

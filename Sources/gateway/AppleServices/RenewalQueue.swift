@@ -9,7 +9,7 @@ struct RenewalQueue {
     static let urgentSeconds: Int64 = 14 * 86_400
 
     /// How early a receipt is renewed; a greater one goes first.
-    private struct Rank: Comparable {
+    struct Rank: Comparable {
         /// 3: asked for; 2: ends soon; 1: any other; 0: has ended.
         let level: Int
         let lastUsedAt: Int64
@@ -66,6 +66,9 @@ struct RenewalQueue {
 
     /// Everything was offered.
     mutating func close() { entries.sort { $0.rank < $1.rank } }
+
+    /// The rank of the one that goes next.
+    var nextRank: Rank? { entries.last?.rank }
 
     /// The one that goes next; behind ``close()``.
     mutating func next() -> DueReceipt? { entries.popLast()?.due }

@@ -5,7 +5,7 @@ package import KeyStore
 /// What is due stands in the store, so that a restart forgets nothing and begins no flood: calls
 /// are made one after the other at the rate, whatever is due. The machine asks the store for the
 /// best few (``RenewalQueue``) and holds no receipt. A fault that says nothing about a key makes
-/// all of them wait.
+/// all of its environment wait, and one of the store all there are.
 ///
 /// Times are milliseconds since 1970, and may go back.
 package struct RenewalSchedule {
@@ -30,7 +30,7 @@ package struct RenewalSchedule {
         case rejected
         case gone
         /// Apple can't be asked about this key, as this gateway is configured.
-        case unasked
+        case unasked(ReceiptState.Outcome)
         /// It says nothing about the key.
         case outage(retryAfter: Int?)
     }
@@ -43,80 +43,121 @@ package struct RenewalSchedule {
     private static let (aheadMin, aheadMax) = (256, 16_384)
     /// Between two looks at the store when nothing is left to do.
     private static let lookPause = 60 * second
+    /// The same while an environment waits: a look reads all that is due of it, too.
+    private static let lookPausePaused = 5 * lookPause
     /// Between two looks whatever is asked for.
     private static let lookPauseMin = second
     /// After a rejection, in seconds. It is no fault that passes by itself.
     package static let rejectedSeconds: Int64 = 7 * day
     /// After 304, after an answer that is not the key's newer receipt, and where nothing is asked.
     package static let earlySeconds: Int64 = day
-    /// Rejections in a row that are taken for a fault of the configuration, and the pause then.
-    package static let rejectionsMax = 8
-    private static let rejectionPause = 3_600 * second
-    /// The longest that an answer may have all keys wait, in seconds.
-    package static let retryAfterMax = 3_600
-    private static let backOff = BackOff(first: .seconds(30), most: .seconds(3_600))
 
-    private let interval: Int64
-    private let everySeconds: Int64
-    private let limit: Int
-    private var queue: RenewalQueue
+    /// What follows from the settings.
+    private struct Pace {
+        let interval: Int64
+        let everySeconds: Int64
+        let limit: Int
+
+        init(_ settings: RenewalSettings) {
+            let perSecond = min(max(settings.perSecond, 1), 1_000)
+            // Rounded up: the rate is the most that is called.
+            interval = (second + Int64(perSecond) - 1) / Int64(perSecond)
+            limit = min(max(perSecond * 300, aheadMin), aheadMax)
+            everySeconds = max(settings.every.components.seconds, day)
+        }
+    }
+
+    private var pace: Pace
+    /// Of the environments of which something was due.
+    private var lines: [KeyEnvironment: RenewalLine] = [:]
+    /// Why all lines wait: the pause of the store.
+    private var store = RenewalLine(limit: 1)
     private var inFlight: Set<Int64> = []
     private var isScanning = false
     /// When the next call may be made, at the rate.
     private var nextCallAt: Int64
-    /// Why all wait, and until when.
-    private var pausedUntil: Int64 = .min
     private var nextLookAt: Int64
-    private var failures = 0
-    private var rejections = 0
 
     /// Begins at `now`, with nothing known.
     package init(_ settings: RenewalSettings, at now: Int64, random: UInt64) {
-        let perSecond = min(max(settings.perSecond, 1), 1_000)
-        // Rounded up: the rate is the most that is called.
-        interval = (Self.second + Int64(perSecond) - 1) / Int64(perSecond)
-        limit = min(max(perSecond * 300, Self.aheadMin), Self.aheadMax)
-        everySeconds = max(settings.every.components.seconds, Self.day)
-        queue = RenewalQueue(limit: limit)
+        pace = Pace(settings)
         nextLookAt = now
-        // Gateways that start together do not call together.
-        nextCallAt = now + Self.share(of: Self.second, random)
+        // Gateways that start together do not call together, and one that starts at once behind its
+        // last call keeps the rate.
+        nextCallAt = now + pace.interval + Self.share(of: Self.second, random)
     }
+
+    /// Takes other settings. What is under way goes on, and what waits does.
+    package mutating func take(_ settings: RenewalSettings) { pace = Pace(settings) }
 
     /// Receipts that are being renewed.
     package var inFlightCount: Int { inFlight.count }
 
-    /// Why nothing is called, until when; `nil` when it is.
-    package func pause(at now: Int64) -> Int64? { pausedUntil > now ? pausedUntil : nil }
+    /// Until when nothing is called for the keys of an environment; `nil` when it is.
+    package func pause(of environment: KeyEnvironment, at now: Int64) -> Int64? {
+        let until = max(store.pausedUntil, lines[environment]?.pausedUntil ?? .min)
+        return until > now ? until : nil
+    }
 
     /// What is to be done now.
     package mutating func next(at now: Int64, random: UInt64) -> Action {
         clamp(now)
-        guard !isScanning else { return .wait(until: now + Self.lookPause) }
-        if pausedUntil > now { return .wait(until: pausedUntil) }
-        if queue.count == 0, inFlight.count < Self.concurrentMax {
-            guard nextLookAt <= now else { return .wait(until: nextLookAt) }
-            isScanning = true
-            queue = RenewalQueue(limit: limit)
-            return .scan
-        }
-        guard inFlight.count < Self.concurrentMax else {
+        guard !isScanning, inFlight.count < Self.concurrentMax else {
             return .wait(until: now + Self.lookPause)
         }
+        guard store.pausedUntil <= now else { return .wait(until: store.pausedUntil) }
+        let best = best(at: now)
+        if best == nil || hasGap(at: now), nextLookAt <= now {
+            isScanning = true
+            empty(Array(lines.keys))
+            return .scan
+        }
+        guard let best else {
+            let ends = lines.values.map(\.pausedUntil).filter { $0 > now }
+            return .wait(until: min(nextLookAt, ends.min() ?? nextLookAt))
+        }
         if nextCallAt > now { return .wait(until: nextCallAt) }
-        guard let due = queue.next() else { return .wait(until: nextLookAt) }
+        guard let due = lines[best]?.queue.next() else { return .wait(until: nextLookAt) }
         inFlight.insert(due.row)
         // Never faster than the rate, and a little slower at random.
+        let interval = pace.interval
         nextCallAt = max(nextCallAt, now) + interval + Self.share(of: interval / 8, random)
         if nextCallAt - now > 2 * interval { nextCallAt = now + interval }
         return .renew(due)
     }
 
+    /// The environment whose next receipt goes before those of the others.
+    private func best(at now: Int64) -> KeyEnvironment? {
+        var best: (environment: KeyEnvironment, rank: RenewalQueue.Rank)?
+        for environment in KeyEnvironment.allCases {
+            guard let line = lines[environment], line.pausedUntil <= now,
+                let rank = line.queue.nextRank
+            else { continue }
+            if let other = best, rank < other.rank { continue }
+            best = (environment, rank)
+        }
+        return best?.environment
+    }
+
+    /// Whether a line is empty of which more is due than it could hold.
+    private func hasGap(at now: Int64) -> Bool {
+        lines.values.contains {
+            $0.pausedUntil <= now && $0.queue.count == 0 && $0.queue.leftOver > 0
+        }
+    }
+
+    /// Forgets what is held ahead.
+    private mutating func empty(_ environments: [KeyEnvironment]) {
+        let queue = RenewalQueue(limit: pace.limit)
+        for environment in environments { lines[environment]?.queue = queue }
+    }
+
     /// The wall clock may have been put back: nothing waits for longer than it would have.
     private mutating func clamp(_ now: Int64) {
         nextCallAt = min(nextCallAt, now + 2 * Self.second)
-        nextLookAt = min(nextLookAt, now + Self.lookPause)
-        pausedUntil = min(pausedUntil, now + Int64(Self.retryAfterMax) * Self.second)
+        nextLookAt = min(nextLookAt, now + Self.lookPausePaused)
+        store.clamp(now)
+        for environment in lines.keys { lines[environment]?.clamp(now) }
     }
 
     // MARK: The store
@@ -124,35 +165,47 @@ package struct RenewalSchedule {
     /// A receipt that is due, while a scan goes on.
     package mutating func offer(_ due: DueReceipt, at now: Int64) {
         guard !inFlight.contains(due.row) else { return }
-        queue.offer(due, at: now / Self.second)
+        lines[due.environment, default: RenewalLine(limit: pace.limit)].queue
+            .offer(due, at: now / Self.second)
     }
 
     package mutating func scanEnded(at now: Int64) {
         isScanning = false
-        queue.close()
-        // What did not fit is looked for as soon as there is room, which takes minutes.
-        nextLookAt = now + (queue.leftOver > 0 ? Self.lookPauseMin : Self.lookPause)
+        for environment in lines.keys { lines[environment]?.queue.close() }
+        let open = lines.values.filter { $0.pausedUntil <= now }
+        if open.contains(where: { $0.queue.leftOver > 0 }) {
+            // What did not fit is looked for as soon as there is room, which takes minutes.
+            nextLookAt = now + Self.lookPauseMin
+        } else {
+            nextLookAt = now + (open.count < lines.count ? Self.lookPausePaused : Self.lookPause)
+        }
     }
 
     package mutating func scanFailed(at now: Int64, random: UInt64) {
         isScanning = false
-        queue = RenewalQueue(limit: limit)
-        fail(at: now, random: random)
+        empty(Array(lines.keys))
+        storeFailed(at: now, random: random)
     }
 
     /// An operator wants this one renewed before all others. It may be held ahead already; then the
     /// second look at it finds that nothing is due.
     package mutating func ask(_ due: DueReceipt, at now: Int64) {
         // A scan that goes on finds it by itself.
-        guard !isScanning, !inFlight.contains(due.row), queue.count < 2 * limit else { return }
-        queue.putBack(due, at: now / Self.second)
+        guard !isScanning, !inFlight.contains(due.row) else { return }
+        var line = lines[due.environment] ?? RenewalLine(limit: pace.limit)
+        guard line.queue.count < 2 * pace.limit else { return }
+        line.queue.putBack(due, at: now / Self.second)
+        lines[due.environment] = line
     }
 
     /// The store could not be read, or a change not be written: nothing is called before it is
     /// likely to work again.
     package mutating func storeFailed(at now: Int64, random: UInt64) {
-        fail(at: now, random: random)
+        store.failed(retryAfter: nil, at: now, random)
     }
+
+    /// A change was written.
+    package mutating func storeWorked() { store.worked() }
 
     // MARK: Calls
 
@@ -162,7 +215,6 @@ package struct RenewalSchedule {
     /// A try ended.
     ///
     /// - Returns: what is to be stored of the key, but for a newer receipt; `nil` for nothing.
-    ///   It has no outcome where nothing was tried.
     package mutating func ended(
         _ due: DueReceipt,
         _ end: End,
@@ -175,22 +227,22 @@ package struct RenewalSchedule {
         state.triedAt = second
         switch end {
         case .renewed(let notBefore, let expiresAt):
-            worked()
+            lines[due.environment]?.worked()
             state.outcome = .renewed
             state.dueAt = moment(after: second, notBefore, expiresAt, random)
         case .invalid:
-            worked()
+            lines[due.environment]?.worked()
             state.outcome = .invalid
             state.dueAt = second + Self.earlySeconds + Self.share(of: Self.day / 8, random)
         case .early:
-            worked()
+            lines[due.environment]?.worked()
             state.outcome = .early
             state.dueAt = second + Self.earlySeconds + Self.share(of: Self.day / 8, random)
-        case .unasked:
-            state.triedAt = nil
+        case .unasked(let outcome):
+            state.outcome = outcome
             state.dueAt = second + Self.earlySeconds + Self.share(of: Self.day / 8, random)
         case .gone:
-            worked()
+            lines[due.environment]?.worked()
             state.outcome = .gone
             state.dueAt = nil
         case .rejected:
@@ -199,14 +251,15 @@ package struct RenewalSchedule {
             let isEnded = due.expiresAt.map { $0 <= second } ?? false
             state.dueAt =
                 isEnded ? nil : second + Self.rejectedSeconds + Self.share(of: Self.day, random)
-            rejections += 1
-            if rejections >= Self.rejectionsMax { rest(until: now + Self.rejectionPause) }
+            // What is due behind the pause is looked for anew: what is held ahead may be of the
+            // kind that was rejected, and would keep all others back.
+            if lines[due.environment]?.rejected(at: now) == true, !isScanning {
+                empty([due.environment])
+            }
         case .outage(let seconds):
             // A scan that goes on finds it by itself.
-            if !isScanning { queue.putBack(due, at: second) }
-            fail(at: now, random: random)
-            let asked = Int64(min(max(seconds ?? 0, 0), Self.retryAfterMax)) * Self.second
-            pausedUntil = max(pausedUntil, now + asked)
+            if !isScanning { lines[due.environment]?.queue.putBack(due, at: second) }
+            lines[due.environment]?.failed(retryAfter: seconds, at: now, random)
             return nil
         }
         return state
@@ -220,29 +273,9 @@ package struct RenewalSchedule {
         _ expiresAt: Int64,
         _ random: UInt64
     ) -> Int64 {
-        let wanted = second + everySeconds + Self.share(of: everySeconds / 10, random)
+        let wanted = second + pace.everySeconds + Self.share(of: pace.everySeconds / 10, random)
         let latest = expiresAt - RenewalQueue.urgentSeconds
         return max(min(wanted, latest), notBefore)
-    }
-
-    /// Lets all wait. What is due then is looked for anew: what is held ahead may be of the kind
-    /// that was rejected, and would keep all others back.
-    private mutating func rest(until end: Int64) {
-        pausedUntil = end
-        if !isScanning { (queue, nextLookAt) = (RenewalQueue(limit: limit), end) }
-    }
-
-    private mutating func worked() {
-        failures = 0
-        rejections = 0
-    }
-
-    private mutating func fail(at now: Int64, random: UInt64) {
-        // Calls that were under way together end together, and are one failure.
-        guard pausedUntil <= now else { return }
-        failures += 1
-        let pause = Self.backOff.pause(after: failures, random: random)
-        pausedUntil = now + pause.components.seconds * Self.second
     }
 
     /// 0…`whole`, at random.

@@ -31,6 +31,10 @@ final class AppleDesk: AppleCalling {
         }
     }
 
+    /// How long the end of the process waits for ``stop(_:)``: libcurl before 7.87 waits for names
+    /// that are looked up.
+    static let stopTime = DispatchTimeInterval.seconds(5)
+
     private let queue = DispatchQueue(label: "portcullis.apple")
     private let board: Mutex<Board>
     private let https = HTTPSCalls()

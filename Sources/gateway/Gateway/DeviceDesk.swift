@@ -33,7 +33,7 @@ final class DeviceDesk: DeviceChecking {
     /// What the configuration says.
     struct Terms: Sendable {
         /// The teams that have a key under `apple.keys`.
-        var teams: Set<String>
+        var teams: AppleTeams
         /// How long a call about a change may take.
         var timeout: Duration
         /// Calls to one of Apple's hosts in a second.
@@ -159,15 +159,11 @@ final class DeviceDesk: DeviceChecking {
         NamedDevice(device.token, device.environment, teamID: team(of: device.appID))
     }
 
-    /// The team whose key signs: the only one that has a key, or the one that the App ID begins
-    /// with. The prefix of an old app may be none of a team. It is named also where there is only
-    /// one: a reload may bring others while a change waits.
-    func team(of appID: String) -> String? { onlyTeam ?? String(appID.prefix { $0 != "." }) }
+    /// The team whose key signs calls about an app.
+    func team(of appID: String) -> String? { board.withLock { $0.terms.teams.team(of: appID) } }
 
     /// The team that has a key; `nil` where several have one, or none.
-    var onlyTeam: String? {
-        board.withLock { $0.terms.teams.count == 1 ? $0.terms.teams.first : nil }
-    }
+    var onlyTeam: String? { board.withLock { $0.terms.teams.only } }
 
     // MARK: Changes
 
@@ -253,7 +249,7 @@ final class DeviceDesk: DeviceChecking {
 extension DeviceDesk.Terms {
     init(_ apple: AppleSettings) {
         self.init(
-            teams: Set(apple.credentials.map(\.teamID)),
+            teams: AppleTeams(apple.credentials),
             timeout: apple.timeout,
             perSecond: apple.perSecond
         )
@@ -282,20 +278,5 @@ extension DeviceFinding {
         case .failed(.tokenRefused): self = .malformed
         case .failed, .done: self = .unavailable
         }
-    }
-}
-
-/// Runs a closure the first time that it is asked to.
-private final class Once: Sendable {
-    private let body: Mutex<(@Sendable () -> Void)?>
-
-    init(_ body: @escaping @Sendable () -> Void) { self.body = Mutex(body) }
-
-    func run() {
-        let body = body.withLock { body in
-            defer { body = nil }
-            return body
-        }
-        body?()
     }
 }

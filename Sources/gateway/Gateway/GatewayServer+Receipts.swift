@@ -37,7 +37,7 @@ extension GatewayServer {
             keys: keys,
             shelf: shelf,
             apple: apple,
-            clock: clock
+            clock: RenewalClock(now: clock)
         ) { [self] notice in
             control.async { self.tell(notice) }
         }
@@ -48,11 +48,12 @@ extension GatewayServer {
     private func tell(_ notice: ReceiptRenewer.Notice) {
         let next: String
         switch notice {
-        case .paused(let seconds):
+        case .paused(let environment, let seconds):
             log.warning(
                 """
-                receipts: none are renewed for \(seconds) s, since Apple does not answer them or \
-                refuses one after the other; next: see what is said of Apple's receipts
+                receipts: none of \(environment.rawValue) are renewed for \(seconds) s, since \
+                Apple does not answer them or refuses one after the other; next: see what is said \
+                of Apple's receipts
                 """
             )
             return
@@ -83,7 +84,7 @@ extension ReceiptRenewer.Settings {
         self.init(
             renewal: renewal,
             apps: configuration.apps,
-            namesTeam: configuration.apple.credentials.count > 1,
+            teams: AppleTeams(configuration.apple.credentials),
             timeout: configuration.apple.timeout
         )
     }

@@ -90,17 +90,24 @@ extension GatewayServer {
                 "\(changesLeft) changes of devices' bits are lost: Apple has not kept them yet"
             )
         }
-        apple.stop { [self] in control.async { self.end() } }
+        // Before the calls end, so that nothing is lost whatever becomes of them.
+        let status = closeStore()
+        let once = Once { [self] in end(status) }
+        apple.stop { [self] in control.async { once.run() } }
+        control.asyncAfter(deadline: .now() + AppleDesk.stopTime) { once.run() }
     }
 
-    private func end() {
-        var status: Int32 = 0
+    private func closeStore() -> Int32 {
         do throws(JournalError) {
             try keys.close()
+            return 0
         } catch {
             log.error("the store could not be closed properly: \(error)")
-            status = 1
+            return 1
         }
+    }
+
+    private func end(_ status: Int32) {
         log.notice("ended")
         outputs.drain(accessLog)
         surroundings.supervisor?.drain()

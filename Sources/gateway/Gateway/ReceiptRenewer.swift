@@ -19,8 +19,8 @@ final class ReceiptRenewer: Sendable {
         var renewal: RenewalSettings
         /// The apps, whose test authorities' receipts are verified by those.
         var apps: [AppPolicy]
-        /// Whether several teams have keys, so that a call has to name one.
-        var namesTeam: Bool
+        /// The teams that have a key.
+        var teams: AppleTeams
         /// Of a call, from the hand-in to the answer.
         var timeout = Duration.seconds(30)
         /// Who vouches for Apple's receipts.
@@ -29,19 +29,19 @@ final class ReceiptRenewer: Sendable {
 
     /// What the operator is told.
     enum Notice: Sendable {
-        /// Nothing is renewed for a while.
-        case paused(seconds: Int64)
+        /// Nothing is renewed for the keys of an environment for a while.
+        case paused(KeyEnvironment, seconds: Int64)
         /// What came in exchange for the receipt of this key was refused.
         case refused(KeyID, ReceiptRefusal)
         /// Apple does not take the receipt of this key.
         case rejected(KeyID, status: Int)
         case unreadable(JournalError)
 
-        enum Kind: Hashable { case paused, refused, rejected, unreadable }
+        enum Kind: Hashable { case paused(KeyEnvironment), refused, rejected, unreadable }
 
         var kind: Kind {
             switch self {
-            case .paused: .paused
+            case .paused(let environment, _): .paused(environment)
             case .refused: .refused
             case .rejected: .rejected
             case .unreadable: .unreadable
@@ -69,12 +69,12 @@ final class ReceiptRenewer: Sendable {
     /// Apple: a receipt that was just obtained is at most five minutes old.
     private static let ageMax: Int64 = 300
 
-    private let queue = DispatchQueue(label: "portcullis.receipts", qos: .utility)
+    /// Everything that the schedule is told happens here.
+    let queue = DispatchQueue(label: "portcullis.receipts", qos: .utility)
     private let keys: KeyTable
     private let shelf: any ReceiptShelf
     private let apple: any AppleCalling
-    /// Milliseconds since 1970.
-    private let clock: @Sendable () -> Int64
+    private let clock: RenewalClock
     private let telling: @Sendable (Notice) -> Void
     private let state: Mutex<State>
 
@@ -83,7 +83,7 @@ final class ReceiptRenewer: Sendable {
         keys: KeyTable,
         shelf: any ReceiptShelf,
         apple: any AppleCalling,
-        clock: @escaping @Sendable () -> Int64,
+        clock: RenewalClock,
         tell: @escaping @Sendable (Notice) -> Void
     ) {
         self.keys = keys
@@ -91,13 +91,14 @@ final class ReceiptRenewer: Sendable {
         self.apple = apple
         self.clock = clock
         telling = tell
-        let schedule = RenewalSchedule(settings.renewal, at: clock(), random: RandomOctets.word())
+        let random = RandomOctets.word()
+        let schedule = RenewalSchedule(settings.renewal, at: clock.now(), random: random)
         state = Mutex(State(settings: settings, schedule: schedule))
     }
 
     /// Tells a notice, unless one of its kind was told in the last minute, or all has ended.
     private func tell(_ notice: Notice) {
-        let now = clock()
+        let now = clock.now()
         let isNews = state.withLock { state in
             guard !state.isEnded else { return false }
             if let last = state.toldAt[notice.kind], abs(now - last) < Self.tellPause {
@@ -118,18 +119,11 @@ final class ReceiptRenewer: Sendable {
         queue.async { self.pump() }
     }
 
-    /// Replaces the settings. A rate that changed begins anew; what is under way goes on.
+    /// Replaces the settings. What is under way goes on.
     func reload(_ settings: Settings) {
         queue.async { [self] in
-            let now = clock()
             state.withLock { state in
-                if settings.renewal != state.settings.renewal {
-                    state.schedule = RenewalSchedule(
-                        settings.renewal,
-                        at: now,
-                        random: RandomOctets.word()
-                    )
-                }
+                state.schedule.take(settings.renewal)
                 state.settings = settings
             }
             pump()
@@ -147,7 +141,7 @@ final class ReceiptRenewer: Sendable {
     private func pump() {
         dispatchPrecondition(condition: .onQueue(queue))
         while true {
-            let now = clock()
+            let now = clock.now()
             let action = state.withLock { state -> RenewalSchedule.Action? in
                 guard !state.isEnded, state.settings.renewal.renews else { return nil }
                 return state.schedule.next(at: now, random: RandomOctets.word())
@@ -166,7 +160,7 @@ final class ReceiptRenewer: Sendable {
             state.timer &+= 1
             return state.timer
         }
-        queue.asyncAfter(deadline: .now() + .milliseconds(Int(milliseconds))) { [weak self] in
+        clock.run(queue, milliseconds) { [weak self] in
             guard let self, state.withLock({ $0.timer == number }) else { return }
             pump()
         }
@@ -182,9 +176,9 @@ final class ReceiptRenewer: Sendable {
                 if let end = one.expiresAt, end <= now / 1_000 { overdue += 1 }
                 schedule.offer(one, at: now)
             }
-            schedule.scanEnded(at: clock())
+            schedule.scanEnded(at: clock.now())
         } catch {
-            schedule.scanFailed(at: clock(), random: RandomOctets.word())
+            schedule.scanFailed(at: clock.now(), random: RandomOctets.word())
             tell(.unreadable(error))
         }
         state.withLock { state in
@@ -195,7 +189,7 @@ final class ReceiptRenewer: Sendable {
     }
 
     private func lookForAsked() {
-        let now = clock()
+        let now = clock.now()
         var asked: [DueReceipt] = []
         do throws(JournalError) {
             try shelf.forEachAsked { asked.append($0) }
@@ -231,7 +225,7 @@ final class ReceiptRenewer: Sendable {
         let call = AppleCall(
             service: .receipts,
             environment: kept.environment,
-            teamID: settings.namesTeam ? kept.teamID : nil,
+            teamID: settings.teams.team(of: kept.appID),
             body: Base64.encode(kept.receipt.span),
             contentType: "text/plain",
             timeout: settings.timeout
@@ -244,7 +238,7 @@ final class ReceiptRenewer: Sendable {
 
     private func answered(_ due: DueReceipt, _ kept: KeptReceipt, _ reply: AppleReply) {
         guard !state.withLock(\.isEnded) else { return }
-        let now = clock()
+        let now = clock.now()
         switch ReceiptReply(reply) {
         case .receipt(let bytes): take(bytes, due, kept, now)
         // No receipt, and refused as one that can't be read.
@@ -254,7 +248,7 @@ final class ReceiptRenewer: Sendable {
         case .rejected(let status):
             tell(.rejected(kept.keyID, status: status))
             ended(due, kept, .rejected, label: ReceiptState.Outcome.rejected.rawValue)
-        case .unasked(let fault): ended(due, kept, .unasked, label: fault.rawValue)
+        case .unasked(let why): ended(due, kept, .unasked(why), label: why.rawValue)
         case .outage(let seconds):
             ended(due, kept, .outage(retryAfter: seconds), label: "outage")
         }
@@ -299,21 +293,18 @@ final class ReceiptRenewer: Sendable {
         label: String,
         _ newer: RenewedReceipt? = nil
     ) {
-        let now = clock()
+        let now = clock.now()
         let (stored, pause) = state.withLock { state -> (ReceiptState?, Int64?) in
-            let before = state.schedule.pause(at: now)
+            let before = state.schedule.pause(of: kept.environment, at: now)
             state.facts.add(label, metric: newer?.riskMetric)
             let stored = state.schedule.ended(due, end, at: now, random: RandomOctets.word())
             if stored != nil { state.storing.insert(due.row) }
-            let pause = state.schedule.pause(at: now)
+            let pause = state.schedule.pause(of: kept.environment, at: now)
             return (stored, before == nil ? pause : nil)
         }
-        if let pause { tell(.paused(seconds: (pause - now) / 1_000)) }
+        if let pause { tell(.paused(kept.environment, seconds: (pause - now) / 1_000)) }
         if var stored {
             if let newer { stored.take(newer) }
-            if stored.triedAt == nil {
-                (stored.triedAt, stored.outcome) = (kept.state.triedAt, kept.state.outcome)
-            }
             let change = ReceiptChange(
                 row: kept.row,
                 keyID: kept.keyID,
@@ -329,10 +320,10 @@ final class ReceiptRenewer: Sendable {
     }
 
     private func stored(_ row: Int64, _ result: Result<Void, JournalError>) {
-        let now = clock()
+        let now = clock.now()
         state.withLock { state in
             state.storing.remove(row)
-            guard case .failure = result else { return }
+            guard case .failure = result else { return state.schedule.storeWorked() }
             state.facts.add("unstored", metric: nil)
             state.schedule.storeFailed(at: now, random: RandomOctets.word())
         }
@@ -358,9 +349,6 @@ extension ReceiptState {
 }
 
 extension KeptReceipt {
-    /// The App ID's prefix, which is the team's id for all but very old apps.
-    fileprivate var teamID: String? { appID.split(separator: ".").first.map(String.init) }
-
     /// What field 7 has to say; `nil` for keys of a test authority.
     fileprivate var expectedEnvironment: AttestationEnvironment? {
         switch environment {

@@ -23,7 +23,8 @@ package import KeyStore
 /// | `receipt_expires_at` | RFC 3339 in UTC, or null | null |
 /// | `risk_metric` | 0…4294967295, or null | null |
 /// | `risk_metric_at` | RFC 3339 in UTC, or null | null |
-/// | `renewal_tried_at`, `renewal_due_at` | RFC 3339 in UTC, or null | null |
+/// | `renewal_tried_at` | RFC 3339 in UTC, or null | null |
+/// | `renewal_due_at` | RFC 3339 in UTC, or null for never | at once |
 /// | `renewal_outcome` | as in ``ReceiptState/Outcome``, or null | null |
 /// | `context` | base64 of 1…256 bytes, or null | null |
 package enum KeyLine {

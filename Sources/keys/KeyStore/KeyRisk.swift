@@ -7,6 +7,8 @@ package struct KeyRisk: Hashable, Sendable {
     package static let metricMax: UInt16 = .max - 1
     private static let none: UInt16 = .max
     private static let daySeconds: Int64 = 86_400
+    /// Days by which a metric may be of the future, since clocks differ.
+    private static let aheadDaysMax: Int64 = 7
 
     private let rawMetric: UInt16
     /// Days since 1970, to the year 2149; 0 when no receipt with a metric has come yet.
@@ -32,13 +34,22 @@ package struct KeyRisk: Hashable, Sendable {
     /// The metric; `nil` when it is not known.
     package var metric: UInt16? { rawMetric == Self.none ? nil : rawMetric }
 
-    /// The metric, when it is of the last so many days.
+    /// The metric, when it is of the last so many days. One of the future, as an import may bring
+    /// it, is not known.
     ///
     /// - `now`: second of Unix time.
     package func metric(at now: Int64, daysMax: Int64) -> UInt16? {
-        now / Self.daySeconds - Int64(day) <= daysMax ? metric : nil
+        let age = now / Self.daySeconds - Int64(day)
+        return age >= -Self.aheadDaysMax && age <= daysMax ? metric : nil
     }
 
     /// Whether it is of a later day.
     func isNewer(than other: KeyRisk) -> Bool { day > other.day }
+
+    /// Whether it is of a later day, and not of the future.
+    ///
+    /// - `now`: second of Unix time.
+    func isNewer(than other: KeyRisk, at now: Int64) -> Bool {
+        isNewer(than: other) && Int64(day) <= now / Self.daySeconds + Self.aheadDaysMax
+    }
 }

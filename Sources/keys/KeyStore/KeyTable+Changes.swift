@@ -53,7 +53,9 @@ extension KeyTable {
             return isNews ? fault.watcher : nil
         }
         news?(error)
-        if hasChanged { changeWatcher.withLock { $0 }?() }
+        // Called behind the lock, since it may take others.
+        let watcher = hasChanged ? changeWatcher.withLock { $0 } : nil
+        watcher?()
         return error
     }
 }

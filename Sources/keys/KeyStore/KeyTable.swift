@@ -236,8 +236,10 @@ package final class KeyTable: Sendable {
         let place = Self.place(of: change.keyID)
         shards[place.shard].keys.withLock { keys in
             guard let number = keys.find(change.keyID, hash: place.hash) else { return }
-            // Of one day, the one that was committed last is the newest.
-            guard !keys[number].risk.isNewer(than: change.state.risk) else { return }
+            // Of one day, the one that was committed last is the newest. One of the future was
+            // imported so, and gives way.
+            let now = change.state.triedAt ?? 0
+            guard !keys[number].risk.isNewer(than: change.state.risk, at: now) else { return }
             keys[number].risk = change.state.risk
         }
     }

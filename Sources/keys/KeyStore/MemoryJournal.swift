@@ -122,7 +122,8 @@ package final class MemoryJournal: KeyJournal {
         return row
     }
 
-    /// A receipt takes the place of an older one only, and an outcome that of an earlier one.
+    /// A receipt takes the place of an older one only, with its outcome; another outcome takes that
+    /// of an earlier one.
     private static func apply(_ change: ReceiptChange, _ state: inout State) {
         let index = Int(change.row) - 1
         guard state.records.indices.contains(index), state.records[index].receipt != nil else {
@@ -130,22 +131,18 @@ package final class MemoryJournal: KeyJournal {
         }
         var record = state.records[index]
         let before = record.receiptState
-        if let receipt = change.receipt,
-            before.createdAt ?? .min < change.state.createdAt ?? .min
-        {
+        if let receipt = change.receipt {
+            guard before.createdAt ?? .min < change.state.createdAt ?? .min else { return }
             record.receipt = receipt
             record.receiptState = change.state
-        }
-        if before.triedAt ?? .min <= change.state.triedAt ?? .min {
+        } else {
+            let (last, tried) = (before.triedAt ?? .min, change.state.triedAt ?? .min)
+            guard last <= tried || last - ReceiptChange.disorderMax > tried else { return }
             record.receiptState.triedAt = change.state.triedAt
             record.receiptState.outcome = change.state.outcome
             record.receiptState.dueAt = change.state.dueAt
-            record.receiptState.isAsked = false
-        } else {
-            record.receiptState.triedAt = before.triedAt
-            record.receiptState.outcome = before.outcome
-            record.receiptState.dueAt = before.dueAt
         }
+        record.receiptState.isAsked = false
         state.records[index] = record
     }
 

@@ -28,6 +28,8 @@ package let askedReceiptsMax = 1_000
 /// Times are seconds of Unix time.
 package struct DueReceipt: Hashable, Sendable {
     package var row: Int64
+    /// Whose host of Apple's is asked.
+    package var environment: KeyEnvironment
     package var dueAt: Int64
     /// `nil` when it is not known.
     package var expiresAt: Int64?
@@ -39,6 +41,7 @@ package struct DueReceipt: Hashable, Sendable {
 
     package init(
         row: Int64,
+        environment: KeyEnvironment = .production,
         dueAt: Int64 = 0,
         expiresAt: Int64? = nil,
         lastUsedAt: Int64? = nil,
@@ -46,6 +49,7 @@ package struct DueReceipt: Hashable, Sendable {
         isAsked: Bool = false
     ) {
         self.row = row
+        self.environment = environment
         self.dueAt = dueAt
         self.expiresAt = expiresAt
         self.lastUsedAt = lastUsedAt

@@ -15,6 +15,10 @@ package struct ReceiptState: Hashable, Sendable {
         case gone
         /// 200, with something that is not the newer receipt of this key.
         case invalid
+        /// Not asked: the key's team has no key for Apple here.
+        case noCredential = "no-credential"
+        /// Not asked: no host is known for the key's environment.
+        case noHost = "no-host"
     }
 
     /// When Apple made it; `nil` when it was stored by a version that did not keep that.
@@ -50,6 +54,10 @@ package struct ReceiptState: Hashable, Sendable {
 
 /// How a try to renew a key's receipt has changed what is stored.
 package struct ReceiptChange: Hashable, Sendable {
+    /// Seconds by which the outcomes of two tries may be written out of order. A stored outcome
+    /// that is later than that is of a clock that was set back since, and gives way.
+    package static let disorderMax: Int64 = 300
+
     /// The key, as ``KeyRow/row``.
     package let row: Int64
     package let keyID: KeyID

@@ -67,37 +67,44 @@ enum ReceiptColumns {
         try insert.execute()
     }
 
-    /// Writes what a renewal has changed: a receipt takes the place of an older one only, and an
-    /// outcome that of an earlier one. So the order of two changes does not matter.
+    /// Writes what a renewal has changed: a receipt takes the place of an older one only, with its
+    /// outcome; another outcome takes that of an earlier one. So the order of two changes does not
+    /// matter.
     static func apply(_ change: ReceiptChange, _ db: Database) throws {
-        let state = change.state
         if let receipt = change.receipt {
-            let update = try db.cachedStatement(
-                sql: """
-                    UPDATE renewals SET created_at = ?2, not_before = ?3, expires_at = ?4,
-                        risk_metric = ?5, metric_at = ?6
-                    WHERE key = ?1 AND (created_at IS NULL OR created_at < ?2)
-                    """
-            )
-            update.setUncheckedArguments([
-                change.row, state.createdAt, state.notBefore, state.expiresAt,
-                state.riskMetric.map { Int64($0) }, state.metricAt,
-            ])
-            try update.execute()
-            if db.changesCount == 1 {
-                try db.cachedStatement(sql: "UPDATE receipts SET receipt = ?2 WHERE key = ?1")
-                    .execute(arguments: [change.row, Data(receipt)])
-            }
+            guard try take(change.state, ofRow: change.row, db) else { return }
+            try db.cachedStatement(sql: "UPDATE receipts SET receipt = ?2 WHERE key = ?1")
+                .execute(arguments: [change.row, Data(receipt)])
         }
         let update = try db.cachedStatement(
             sql: """
                 UPDATE renewals SET tried_at = ?2, outcome = ?3, due_at = ?4, asked = 0
-                WHERE key = ?1 AND (tried_at IS NULL OR tried_at <= ?2)
+                WHERE key = ?1
+                    AND (?5 OR tried_at IS NULL OR tried_at <= ?2 OR tried_at > ?2 + ?6)
                 """
         )
         update.setUncheckedArguments([
-            change.row, state.triedAt, state.outcome?.rawValue, state.dueAt,
+            change.row, change.state.triedAt, change.state.outcome?.rawValue, change.state.dueAt,
+            change.receipt != nil, ReceiptChange.disorderMax,
         ])
         try update.execute()
+    }
+
+    /// Writes what is known of a newer receipt; `false` where the stored one is as new.
+    private static func take(_ state: ReceiptState, ofRow row: Int64, _ db: Database) throws -> Bool
+    {
+        let update = try db.cachedStatement(
+            sql: """
+                UPDATE renewals SET created_at = ?2, not_before = ?3, expires_at = ?4,
+                    risk_metric = ?5, metric_at = ?6
+                WHERE key = ?1 AND (created_at IS NULL OR created_at < ?2)
+                """
+        )
+        update.setUncheckedArguments([
+            row, state.createdAt, state.notBefore, state.expiresAt,
+            state.riskMetric.map { Int64($0) }, state.metricAt,
+        ])
+        try update.execute()
+        return db.changesCount == 1
     }
 }

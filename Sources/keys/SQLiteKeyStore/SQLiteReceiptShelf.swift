@@ -25,7 +25,7 @@ final class SQLiteReceiptShelf: ReceiptShelf {
             let sql = Self.select + " AND r.due_at <= ?"
             let rows = try Row.fetchCursor(db, sql: sql, arguments: [now])
             while let row = try rows.next() {
-                var due = Self.due(row)
+                var due = try Self.due(row)
                 if let used = newer[due.row]?.usedAt {
                     due.lastUsedAt = max(due.lastUsedAt ?? .min, used)
                 }
@@ -38,19 +38,20 @@ final class SQLiteReceiptShelf: ReceiptShelf {
         try database.read { db in
             let sql = Self.select + " AND r.asked = 1 AND r.due_at IS NOT NULL LIMIT ?"
             let rows = try Row.fetchCursor(db, sql: sql, arguments: [askedReceiptsMax])
-            while let row = try rows.next() { body(Self.due(row)) }
+            while let row = try rows.next() { body(try Self.due(row)) }
         }
     }
 
     private static let select = """
-        SELECT r.key, r.due_at, r.expires_at, k.last_used_at, r.tried_at, r.asked
+        SELECT r.key, r.due_at, r.expires_at, k.last_used_at, r.tried_at, r.asked, k.environment
         FROM renewals r JOIN keys k ON k.id = r.key
         WHERE k.revoked_at IS NULL
         """
 
-    private static func due(_ row: Row) -> DueReceipt {
+    private static func due(_ row: Row) throws -> DueReceipt {
         DueReceipt(
             row: row[0],
+            environment: try KeyColumns.environment(row, 6),
             dueAt: row[1],
             expiresAt: row[2],
             lastUsedAt: row[3],

@@ -3,14 +3,15 @@ internal import CCurl
 /// Why a call has no answer.
 package struct HTTPSFault: Error, Sendable {
     package enum Reason: Hashable, Sendable {
-        /// No name, no connection, no way through the proxy.
+        /// No name, no connection, no way through the proxy; nothing of the request was sent.
         case unreachable
-        /// The handshake failed: a certificate that is not believed, or no common version.
+        /// The handshake failed: a certificate that is not trusted, or no common version.
         case tls
         /// Not ended in time, after something was sent.
         case timeout
         /// The connection ended before the whole answer was there.
         case broken
+        /// The answer has more bytes than ``HTTPSRequest/answerBytesMax``.
         case answerTooLong
         /// What came is not HTTP.
         case garbled
@@ -19,7 +20,8 @@ package struct HTTPSFault: Error, Sendable {
     }
 
     package let reason: Reason
-    /// For people: libcurl's own words. They name hosts and certificates, never what was sent.
+    /// For people: libcurl's name of the fault. It is one of a fixed list, so it holds nothing of
+    /// the call.
     package let detail: String
 
     init(_ reason: Reason, _ detail: String) {

@@ -2,12 +2,7 @@ import Testing
 
 @testable import AppleServices
 
-struct AppleFaultTests {
-    @Test func `a call that may have arrived is told from one that Apple never saw`() {
-        let sent = AppleFault.allCases.filter(\.mayHaveArrived)
-        #expect(sent == [.timeout, .broken, .answerTooLong, .garbled])
-    }
-
+struct AppleServiceTests {
     @Test func `the calls of a family go to the paths that Apple names`() {
         // Apple, "Assessing fraud risk"; "Accessing and modifying per-device data".
         let receipts = AppleService.allCases.filter { $0.family == .receipts }.map(\.path)
