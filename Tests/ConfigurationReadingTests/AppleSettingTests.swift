@@ -83,6 +83,56 @@ import Testing
         )
     }
 
+    @Test(
+        arguments: [
+            ("renew: maybe", #"renew: found "maybe"; use true | false"#),
+            ("renew: 1", #"renew: found "1"; use true | false"#),
+            ("rate: 0/s", #"rate: found "0/s"; use calls a second, 1/s…1000/s"#),
+            ("rate: 1001/s", #"rate: found "1001/s"; use calls a second, 1/s…1000/s"#),
+            ("rate: 5", #"rate: found "5"; use calls a second, 1/s…1000/s"#),
+            ("rate: -1/s", #"rate: found "-1/s"; use calls a second, 1/s…1000/s"#),
+            ("rate: 5/m", #"rate: found "5/m"; use calls a second, 1/s…1000/s"#),
+            ("rate: [5/s]", "rate: found a list; use calls a second, 1/s…1000/s"),
+            (
+                "every: 23h",
+                #"every: found "23h"; use a time with its unit (ms, s, m, h, d), 1d…60d"#
+            ),
+            (
+                "every: 61d",
+                #"every: found "61d"; use a time with its unit (ms, s, m, h, d), 1d…60d"#
+            ),
+            ("every: 7", #"every: found "7"; use a time with its unit (ms, s, m, h, d), 1d…60d"#),
+            ("every: 1w", #"every: found "1w"; use a time with its unit (ms, s, m, h, d), 1d…60d"#),
+        ]
+    )
+    func `a bad value of apple.receipts is named with its line, what it is and what may be`(
+        setting: String,
+        text: String
+    ) {
+        let loaded = Self.loaded("\n  concurrent: 2\n  receipts:\n    \(setting)")
+        #expect(loaded.configuration == nil)
+        #expect(loaded.problems.map(\.text) == ["p.yaml:7: apple.receipts.\(text)"])
+    }
+
+    @Test func `an unknown key of apple.receipts is named beside those that there are`() {
+        let problem = Self.loaded("{ receipts: { renews: true } }").problems.map(\.text)
+        #expect(problem.count == 1)
+        #expect(problem[0].hasPrefix("p.yaml:4: apple.receipts.renews: found an unknown"))
+        #expect(problem[0].contains("renew"))
+    }
+
+    @Test func `the values of apple.receipts are taken up to their bounds`() throws {
+        for (text, perSecond, days) in [("1/s", 1, 1), ("1000/s", 1_000, 60)] {
+            let loaded = Self.loaded(
+                "{ receipts: { renew: false, rate: \(text), every: \(days)d } }"
+            )
+            #expect(loaded.problems.map(\.text) == [])
+            let receipts = try #require(loaded.configuration?.apple.receipts)
+            #expect(!receipts.renews && receipts.perSecond == perSecond)
+            #expect(receipts.every == .seconds(days * 86_400))
+        }
+    }
+
     @Test(arguments: [0o644, 0o604, 0o602, 0o777] as [UInt16])
     func `a key that every user of the host may read is refused`(_ mode: UInt16) {
         let problems = Self.loaded(Self.one, mode: mode).problems.map(\.text)
@@ -143,6 +193,15 @@ import Testing
         ("{ rate: 0/s }", ["apple.rate: "]), ("{ rate: 5 }", ["apple.rate: "]),
         ("{ concurrent: 0 }", ["apple.concurrent: "]), ("{ queue: 0 }", ["apple.queue: "]),
         ("{ timeout: 1h }", ["apple.timeout: "]), ("{ authorization: token }", ["apple.auth"]),
+        ("{ receipts: yes }", ["apple.receipts: "]), ("{ keys: k.p8 }", ["apple.keys: "]),
+        ("{ keys: [k.p8] }", ["apple.keys[0]: "]), ("{ hosts: [a] }", ["apple.hosts: "]),
+        ("{ rate: 1001/s }", ["apple.rate: "]), ("{ concurrent: 65 }", ["apple.concurrent: "]),
+        ("{ queue: 100001 }", ["apple.queue: "]), ("{ timeout: 99ms }", ["apple.timeout: "]),
+        ("{ roots: \"\" }", ["apple.roots: "]), ("{ device_check: { } }", ["apple.device_check: "]),
+        (
+            "{ keys: [{ team: TEAM123456, key_id: abc, file: \"\", kid: 1 }] }",
+            ["apple.keys[0].kid: ", "apple.keys[0].key_id: ", "apple.keys[0].file: "]
+        ),
     ])
     func `what can't be meant is an error at its place`(_ apple: String, _ texts: [String]) {
         let loaded = Self.loaded(apple)

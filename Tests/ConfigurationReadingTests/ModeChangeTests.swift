@@ -48,12 +48,14 @@ import Testing
         idle: [String]
     ) {
         let text = InvalidConfigurationTests.base + Self.rule
-        #expect(load(text).problems.map(\.text) == [])
+        // A rule with a limit for a metric that nobody asks Apple for.
+        func isOther(_ problem: Problem) -> Bool { !problem.found.contains("without apple.keys") }
+        #expect(load(text).problems.filter(isOther).map(\.text) == [])
         let changed = load(text.replacing("mode: enforce", with: "mode: \(mode)"))
         #expect(changed.errors.map(\.text) == [])
         #expect(changed.configuration?.rules.rules.first?.mode.rawValue == mode)
         #expect(
-            Set(changed.warnings.map(\.text))
+            Set(changed.warnings.filter(isOther).map(\.text))
                 == Set(
                     idle.map { key in
                         "p.yaml:\(line(of: key)): warning: rules[0].\(key): found it with mode: "

@@ -44,6 +44,23 @@ import Testing
         #expect(rule.rollout.schedule == .fixed(.whole))
     }
 
+    @Test func `a limit for a metric that nobody asks Apple for is told`() {
+        #expect(
+            Self.loaded("{ max: 8 }").problems.map(\.text) == [
+                """
+                p.yaml:6: warning: rules[0].risk.max: found it without apple.keys, where only \
+                keys import can bring a metric; use apple.keys and apple.receipts.renew: true, if \
+                metrics are to be known
+                """
+            ]
+        )
+        #expect(
+            Self.loaded("{ max: 8 }", mode: "off").warnings.allSatisfy {
+                !$0.found.contains("apple.keys")
+            }
+        )
+    }
+
     @Test(arguments: [
         ("{ }", "rules[0].risk.max"), ("{ max: -1 }", "rules[0].risk.max"),
         ("{ max: 65534 }", "rules[0].risk.max"), ("{ max: 8, act: mark }", "rules[0].risk.act"),

@@ -2,8 +2,25 @@ import AppleServices
 import KeyStore
 import Rules
 
-// Rules that ask Apple about devices.
+// Rules that need to know from Apple about devices.
 extension ConfigurationDraft {
+    /// A metric comes with a renewed receipt, or with an import from where receipts are renewed.
+    func validateRisk(_ rules: some Sequence<(RuleDraft, Rule)>, _ apple: AppleSettings) {
+        let why =
+            apple.credentials.isEmpty
+            ? "it without apple.keys" : apple.receipts.renews ? nil : "it without renewed receipts"
+        guard let why else { return }
+        for (draft, rule) in rules {
+            guard rule.mode.verifies, let risk = draft.risk else { continue }
+            reader.log.warning(
+                risk.max.place,
+                risk.max.keyPath,
+                found: "\(why), where only keys import can bring a metric",
+                use: "apple.keys and apple.receipts.renew: true, if metrics are to be known"
+            )
+        }
+    }
+
     /// Each app that such a rule admits needs a key of its team, and a host that knows its tokens.
     func validateDevices(
         _ rules: some Sequence<(RuleDraft, Rule)>,

@@ -30,6 +30,7 @@ extension ConfigurationDraft {
         validateHeld(zip(rules + [fallback], set.rules))
         validateStreamed(zip(rules + [fallback], set.rules))
         validateDevices(zip(rules + [fallback], set.rules), apps, apple)
+        validateRisk(zip(rules + [fallback], set.rules), apple)
         let spills = chosenSpillFolder(set, files: files)
         return GatewayConfiguration(
             listeners: listeners,
