@@ -1,5 +1,6 @@
 import AppleServices
 import AppleStandIn
+import DeviceKey
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
@@ -42,6 +43,63 @@ extension Scenarios {
             #expect(answer.status == 200)
             let seen = try stand.shop.seen(1)[0]
             #expect(seen.isComplete && seen.count == content.utf8.count)
+        }
+
+        /// How long verified requests take, one after the other: sorted.
+        private func times(_ stand: DeviceStand, _ count: Int) throws -> [Duration] {
+            try (0..<count).map { _ in
+                let begin = ContinuousClock.now
+                let status = try stand.send("/v1/plain", token: nil).status
+                #expect(status == 200)
+                return ContinuousClock.now - begin
+            }.sorted()
+        }
+
+        private func row(_ name: String, _ times: [Duration]) -> String {
+            let columns = [times.count / 2, times.count * 99 / 100, times.count - 1].map { place in
+                let (seconds, attoseconds) = times[place].components
+                let micros = seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+                let text = "\(micros / 1_000).\(micros / 100 % 10) ms"
+                return String(repeating: " ", count: max(12 - text.count, 1)) + text
+            }
+            return name + columns.joined() + "\n"
+        }
+
+        @Test func `while renewals and device calls hang, p99 of verified requests stays`() throws {
+            let stand = try DeviceStand(lanes: 1)
+            defer { stand.end() }
+            var keys: [SoftwareKey] = []
+            for _ in 0..<8 {
+                keys.append(stand.key)
+                try stand.reinstall()
+            }
+            _ = try times(stand, 100)
+            let before = try times(stand, 400)
+            stand.apple.always(.receipts, .hang)
+            stand.apple.always(.queryBits, .hang)
+            let config = ["receipts", "renew", "--config", stand.scenario.path("portcullis.yaml")]
+            #expect(try stand.scenario.portcullis(config + keys.map(\.keyID.base64)).status == 0)
+            #expect(stand.apple.wait { $0.of(.receipts).count == 8 })
+            // Eight are under way for each host, and the other clients wait for theirs.
+            var others: [Wire] = []
+            let measured = stand.key
+            for key in keys {
+                stand.key = key
+                for _ in 0..<3 { others.append(try begin(stand, "/v1/trial")) }
+            }
+            stand.key = measured
+            #expect(stand.apple.wait { $0.of(.queryBits).count >= 8 })
+            let during = try times(stand, 400)
+            #expect(others.count == 24)
+            print(
+                "verified requests          p50         p99     slowest\n"
+                    + row("Apple answers   ", before) + row("Apple hangs     ", during)
+            )
+            // A call to Apple hangs for 5 s. A machine with other work to do may be slow as well,
+            // so the bounds are far from what is printed, and below what a wait would make.
+            let (usual, hanging) = (before[396], during[396])
+            #expect(hanging <= usual * 10 + .seconds(1))
+            #expect(during[399] < .seconds(4))
         }
 
         @Test func `Apple's silence ends with the rule's time`() throws {
