@@ -9,7 +9,7 @@ extension Scenarios {
         private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
         private static let option = ", proxy_protocol: v2"
 
-        /// Answers each request with whom the connection's header names.
+        /// Answers each request with the client that the connection's header names.
         private static let telling: TestOrigin.Script = { connection in
             let wire = connection.wire
             while wire.inbox.count < 16 { try wire.receive() }

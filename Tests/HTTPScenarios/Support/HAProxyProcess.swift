@@ -67,7 +67,7 @@ extension HAProxyProcess {
         }
     }
 
-    /// An origin that wants a PROXY header, and answers whom it names.
+    /// An origin that wants a PROXY header, and answers with the client that it names.
     static func origin() throws -> HAProxyProcess? {
         try HAProxyProcess { port in
             """
