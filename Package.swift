@@ -261,7 +261,7 @@ let package = Package(
         // Sources/proxy: requests between clients and origins.
         .part("Services", in: "proxy", uses: policy + verdict + ["Telemetry"]),
         .part("ClientStreams", in: "proxy", uses: sockets + served),
-        .part("Origins", in: "proxy", uses: ["HTTPWire", "Lanes"]),
+        .part("Origins", in: "proxy", uses: ["HTTPWire", "Lanes", "TLSSession"]),
         .part("RequestFlow", in: "proxy", uses: policy + ["KeyStore", "Verification"]),
         .part(
             "Proxy",
@@ -364,12 +364,12 @@ let package = Package(
         .scenarios(
             "HTTPScenarios",
             uses: policy + commands + wires
-                + ["LoopbackKit", "Origins", "Proxy", "Services", "TestSupport"],
+                + ["LoopbackKit", "Origins", "Proxy", "Services", "Telemetry", "TestSupport"],
             data: ["Cases"]
         ),
         .scenarios(
             "EnforcementScenarios",
-            uses: policy + commands + stand + ["Services"]
+            uses: policy + commands + stand + ["Services", "TLSSession"]
                 + ["AppleServices", "AppleStandIn", "CLinux", "LoopbackKit", "TestSupport", grdb]
         ),
     ],

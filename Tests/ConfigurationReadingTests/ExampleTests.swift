@@ -32,12 +32,12 @@ import Testing
             if inner != line { count += 1 }
             return String(inner).replacing("rules: ..", with: "rules: []")
         }
-        #expect(count == 17)
+        #expect(count == 24)
         let loaded = load(
             lines.joined(separator: "\n"),
             files: [
                 "tls/fullchain.pem": "-", "tls/key.pem": "-",
-                "tls/other.pem": "-", "tls/other.key": "-",
+                "tls/other.pem": "-", "tls/other.key": "-", "tls/origins.pem": "-",
                 "test-ca.pem": X509Certificate.testAuthority().pem,
             ]
         )

@@ -104,48 +104,48 @@ extension Scenarios {
             ending: Ending,
             framing: Framing
         ) throws {
-            let scenario = try Scenario()
-            defer { scenario.end() }
-            var (gateway, origin, key) = try start(scenario)
-            let admin = try gateway.adminClient()
-            var aborted = 0.0
-            for declares in [true, false] {
-                let socket = try Wire(port: gateway.port)
-                try socket.send(
-                    head(
-                        &key,
-                        "/held",
-                        signed: Self.signed,
-                        count: Self.other.count,
-                        framing,
-                        declares: declares
+            try Scenario.onBothSides { scenario in
+                var (gateway, origin, key) = try start(scenario)
+                let admin = try gateway.adminClient()
+                var aborted = 0.0
+                for declares in [true, false] {
+                    let socket = try Wire(port: gateway.port)
+                    try socket.send(
+                        head(
+                            &key,
+                            "/held",
+                            signed: Self.signed,
+                            count: Self.other.count,
+                            framing,
+                            declares: declares
+                        )
                     )
-                )
-                try socket.send(truncated(Self.other, framing))
-                aborted += 1
-                // A reset that overtakes the head would make no request of it.
-                try gateway.waitUntil("the request", admin) { $0["requests_total"] >= aborted }
-                try leave(socket, ending)
-                try gateway.waitUntil("the end of the request", admin) {
-                    $0["client_aborts_total"] + $0["client_timeouts_total"] >= aborted
+                    try socket.send(truncated(Self.other, framing))
+                    aborted += 1
+                    // A reset that overtakes the head would make no request of it.
+                    try gateway.waitUntil("the request", admin) { $0["requests_total"] >= aborted }
+                    try leave(socket, ending)
+                    try gateway.waitUntil("the end of the request", admin) {
+                        $0["client_aborts_total"] + $0["client_timeouts_total"] >= aborted
+                    }
+                    try #require(origin.connectionCount == 0)
                 }
-                try #require(origin.connectionCount == 0)
+                try gateway.waitUntil("nothing held", admin) {
+                    $0["held_memory_bytes"] == 0 && $0["held_disk_bytes"] == 0
+                }
+                // The app's own request is the first thing that the origin sees.
+                let request = SoftwareKey.Request(
+                    method: "POST",
+                    target: "/held",
+                    content: Self.signed
+                )
+                let proof = key.proof(of: request, signing: .lines(Self.parts, headers: []))
+                #expect(try gateway.client().send(request, proof).status == 200)
+                let seen = try origin.seen(1)
+                #expect(seen.count == 1 && seen[0].isComplete)
+                #expect(seen[0].digest == SHA256.digest(of: Self.signed))
+                #expect(try Metrics(admin)["bodies_cut_short_total"] == 0)
             }
-            try gateway.waitUntil("nothing held", admin) {
-                $0["held_memory_bytes"] == 0 && $0["held_disk_bytes"] == 0
-            }
-            // The app's own request is the first thing that the origin sees.
-            let request = SoftwareKey.Request(
-                method: "POST",
-                target: "/held",
-                content: Self.signed
-            )
-            let proof = key.proof(of: request, signing: .lines(Self.parts, headers: []))
-            #expect(try gateway.client().send(request, proof).status == 200)
-            let seen = try origin.seen(1)
-            #expect(seen.count == 1 && seen[0].isComplete)
-            #expect(seen[0].digest == SHA256.digest(of: Self.signed))
-            #expect(try Metrics(admin)["bodies_cut_short_total"] == 0)
         }
 
         /// How streamed content goes wrong.
@@ -157,79 +157,79 @@ extension Scenarios {
         func `streamed content that goes wrong ends in a reset, never in an orderly end`(
             fault: Fault
         ) throws {
-            let scenario = try Scenario()
-            defer { scenario.end() }
-            var (gateway, origin, key) = try start(scenario)
-            let content = [UInt8](repeating: 7, count: 40_000)
-            let framing: Framing =
-                switch fault {
-                case .malformedChunk, .tooLarge: .chunked
-                case .lastByte, .close, .reset, .halfClose, .silence: .length
-                }
-            let socket = try Wire(port: gateway.port)
-            try socket.send(
-                head(&key, "/streamed", signed: content, count: content.count, framing)
-            )
-            try origin.awaitHeads(1)
-            switch fault {
-            case .lastByte: try socket.send(content.dropLast() + [8])
-            case .malformedChunk: try socket.send("5\r\nhello\r\nxyz\r\n")
-            case .tooLarge:
-                try socket.send("10001\r\n")
-                try socket.send([UInt8](repeating: 7, count: 0x10001))
-            case .close, .reset, .halfClose, .silence:
-                try socket.send([UInt8](content[..<20_000]))
-                let ending = Ending(rawValue: fault.rawValue)
-                try leave(socket, try #require(ending))
-            }
-            let seen = try origin.seen(1)[0]
-            #expect(!seen.isComplete)
-            #expect(seen.wasReset)
-            #expect(seen.head.value("App-Attest-Verdict") == "pass")
-            let line = try gateway.line(about: "/streamed")
-            #expect(line["content"] as? String == "cut-short")
-            let page = try gateway.adminClient().send("GET", "/metrics").text
-            #expect(
-                page.contains(
-                    #"bodies_cut_short_total{rule="streamed",mode="enforce",verdict="pass"} 1"#
+            try Scenario.onBothSides { scenario in
+                var (gateway, origin, key) = try start(scenario)
+                let content = [UInt8](repeating: 7, count: 40_000)
+                let framing: Framing =
+                    switch fault {
+                    case .malformedChunk, .tooLarge: .chunked
+                    case .lastByte, .close, .reset, .halfClose, .silence: .length
+                    }
+                let socket = try Wire(port: gateway.port)
+                try socket.send(
+                    head(&key, "/streamed", signed: content, count: content.count, framing)
                 )
-            )
+                try origin.awaitHeads(1)
+                switch fault {
+                case .lastByte: try socket.send(content.dropLast() + [8])
+                case .malformedChunk: try socket.send("5\r\nhello\r\nxyz\r\n")
+                case .tooLarge:
+                    try socket.send("10001\r\n")
+                    try socket.send([UInt8](repeating: 7, count: 0x10001))
+                case .close, .reset, .halfClose, .silence:
+                    try socket.send([UInt8](content[..<20_000]))
+                    let ending = Ending(rawValue: fault.rawValue)
+                    try leave(socket, try #require(ending))
+                }
+                let seen = try origin.seen(1)[0]
+                #expect(!seen.isComplete)
+                #expect(seen.wasReset && !seen.wasEndedInOrder)
+                #expect(seen.head.value("App-Attest-Verdict") == "pass")
+                let line = try gateway.line(about: "/streamed")
+                #expect(line["content"] as? String == "cut-short")
+                let page = try gateway.adminClient().send("GET", "/metrics").text
+                #expect(
+                    page.contains(
+                        #"bodies_cut_short_total{rule="streamed",mode="enforce",verdict="pass"} 1"#
+                    )
+                )
+            }
         }
 
         @Test(arguments: ["/unsigned", "/watched"])
         func `content that breaks off after the head went out ends in a reset under any rule`(
             target: String
         ) throws {
-            let scenario = try Scenario()
-            defer { scenario.end() }
-            var (gateway, origin, key) = try start(scenario)
-            let content = [UInt8](repeating: 7, count: 40_000)
-            let parts: SignedParts = target == "/unsigned" ? [.method, .target] : Self.parts
-            let socket = try Wire(port: gateway.port)
-            try socket.send(
-                head(&key, target, signed: content, count: 40_000, .length, parts: parts)
-            )
-            try socket.send([UInt8](content[..<20_000]))
-            try origin.awaitHeads(1)
-            socket.close()
-            let seen = try origin.seen(1)[0]
-            #expect(!seen.isComplete && seen.wasReset)
-            let line = try gateway.line(about: target)
-            #expect(line["content"] as? String == "cut-short")
+            try Scenario.onBothSides { scenario in
+                var (gateway, origin, key) = try start(scenario)
+                let content = [UInt8](repeating: 7, count: 40_000)
+                let parts: SignedParts = target == "/unsigned" ? [.method, .target] : Self.parts
+                let socket = try Wire(port: gateway.port)
+                try socket.send(
+                    head(&key, target, signed: content, count: 40_000, .length, parts: parts)
+                )
+                try socket.send([UInt8](content[..<20_000]))
+                try origin.awaitHeads(1)
+                socket.close()
+                let seen = try origin.seen(1)[0]
+                #expect(!seen.isComplete && seen.wasReset && !seen.wasEndedInOrder)
+                let line = try gateway.line(about: target)
+                #expect(line["content"] as? String == "cut-short")
+            }
         }
 
         @Test func `a gateway that dies while content streams leaves a reset behind`() throws {
-            let scenario = try Scenario()
-            defer { scenario.end() }
-            var (gateway, origin, key) = try start(scenario)
-            let content = [UInt8](repeating: 7, count: 40_000)
-            let socket = try Wire(port: gateway.port)
-            try socket.send(head(&key, "/streamed", signed: content, count: 40_000, .length))
-            try socket.send([UInt8](content[..<20_000]))
-            try origin.awaitHeads(1)
-            try gateway.crash()
-            let seen = try origin.seen(1)[0]
-            #expect(!seen.isComplete && seen.wasReset)
+            try Scenario.onBothSides { scenario in
+                var (gateway, origin, key) = try start(scenario)
+                let content = [UInt8](repeating: 7, count: 40_000)
+                let socket = try Wire(port: gateway.port)
+                try socket.send(head(&key, "/streamed", signed: content, count: 40_000, .length))
+                try socket.send([UInt8](content[..<20_000]))
+                try origin.awaitHeads(1)
+                try gateway.crash()
+                let seen = try origin.seen(1)[0]
+                #expect(!seen.isComplete && seen.wasReset && !seen.wasEndedInOrder)
+            }
         }
 
         @Test func `small streamed content that came with its head is compared before it goes out`()
@@ -252,24 +252,25 @@ extension Scenarios {
             count: Int,
             framing: Framing
         ) throws {
-            let scenario = try Scenario()
-            defer { scenario.end() }
-            var (gateway, origin, key) = try start(scenario)
-            let content = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) }
-            let client = gateway.client()
-            for number in 1...3 {
-                let head = head(&key, "/held", signed: content, count: count, framing)
-                let octets =
-                    framing == .length ? content : truncated(content, framing) + Array("\n".utf8)
-                let answer = try client.send(raw: Array(head.utf8) + octets)
-                #expect(answer.status == 200)
-                let seen = try origin.seen(number)[number - 1]
-                #expect(seen.isComplete && seen.count == count)
-                #expect(seen.digest == SHA256.digest(of: content))
-                #expect(seen.head.value("Content-Length") == String(count))
-                #expect(seen.head.value("App-Attest-Verdict") == "pass")
+            try Scenario.onBothSides { scenario in
+                var (gateway, origin, key) = try start(scenario)
+                let content = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+                let client = gateway.client()
+                for number in 1...3 {
+                    let head = head(&key, "/held", signed: content, count: count, framing)
+                    let octets =
+                        framing == .length
+                        ? content : truncated(content, framing) + Array("\n".utf8)
+                    let answer = try client.send(raw: Array(head.utf8) + octets)
+                    #expect(answer.status == 200)
+                    let seen = try origin.seen(number)[number - 1]
+                    #expect(seen.isComplete && seen.count == count)
+                    #expect(seen.digest == SHA256.digest(of: content))
+                    #expect(seen.head.value("Content-Length") == String(count))
+                    #expect(seen.head.value("App-Attest-Verdict") == "pass")
+                }
+                #expect(origin.connectionCount == 1)
             }
-            #expect(origin.connectionCount == 1)
         }
     }
 }

@@ -1,6 +1,7 @@
 import CLinux
 import Foundation
 import Glibc
+package import TLSSession
 
 /// An origin of a test: it accepts, remembers what it was sent, and answers as its script says.
 ///
@@ -26,6 +27,7 @@ package final class TestOrigin: @unchecked Sendable {
     package let address: String
     package let port: UInt16
     private let listener: Int32
+    private let tls: TLSContext?
     private let condition = NSCondition()
     private var logs: [ConnectionLog] = []
     /// Those that are open, by the number of their connection.
@@ -50,7 +52,12 @@ package final class TestOrigin: @unchecked Sendable {
     }
 
     /// Listens on a port of this host, or on a Unix socket where a path is given.
-    package init(path: String? = nil, script: @escaping Script = TestOrigin.friendly) throws {
+    package init(
+        path: String? = nil,
+        tls: TLSContext? = nil,
+        script: @escaping Script = TestOrigin.friendly
+    ) throws {
+        self.tls = tls
         if let path {
             listener = try LoopbackKit.listening(path: path)
             (address, port) = ("unix:" + path, 0)
@@ -86,7 +93,8 @@ package final class TestOrigin: @unchecked Sendable {
             // It does not block, which suits a wire: that asks first whether something is there.
             let descriptor = clinux_accept(listener, nil, nil)
             guard descriptor >= 0 else { return nil }
-            let wire = Wire(descriptor: descriptor)
+            let session = try? tls.map { try TLSSession(accepting: $0) }
+            let wire = Wire(descriptor: descriptor, tls: session)
             logs.append(ConnectionLog())
             wires[logs.count - 1] = wire
             // It was accepted before the end, and is noted behind it.

@@ -52,6 +52,11 @@ package final class Wire: @unchecked Sendable {
         setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<Int32>.size))
     }
 
+    /// The TLS session took up an earlier one.
+    package var isResumed: Bool { tls?.isResumed ?? false }
+    /// The peer has said that it sends nothing more, by close_notify; not by a mere end.
+    package var wasEndedInOrder: Bool { tls?.isEndedByPeer ?? false }
+
     // MARK: Sending
 
     package func send(_ text: String) throws { try send(Array(text.utf8)) }

@@ -15,6 +15,8 @@ package enum Counter: Int, CaseIterable, Sendable {
     case originConnects
     case originReuses
     case originConnectFailures
+    case originTLSFailures
+    case originCertificateFailures
     case originFailures
     case originTimeouts
     case originMalformed
@@ -63,6 +65,8 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .originConnects: "origin_connects_total"
         case .originReuses: "origin_connection_reuses_total"
         case .originConnectFailures: "origin_connect_failures_total"
+        case .originTLSFailures: "origin_tls_failures_total"
+        case .originCertificateFailures: "origin_certificate_failures_total"
         case .originFailures: "origin_failures_total"
         case .originTimeouts: "origin_timeouts_total"
         case .originMalformed: "origin_malformed_responses_total"
@@ -113,6 +117,8 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .originConnects: "Connections made to origins."
         case .originReuses: "Requests sent on a pooled origin connection."
         case .originConnectFailures: "Connects to origins that failed or timed out."
+        case .originTLSFailures: "TLS handshakes with origins that failed."
+        case .originCertificateFailures: "Those in which the origin's certificate was refused."
         case .originFailures: "Origin connections that broke during a request."
         case .originTimeouts: "Origins that did not answer or went on in time."
         case .originMalformed: "Responses refused as malformed."

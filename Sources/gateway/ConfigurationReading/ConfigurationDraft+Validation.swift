@@ -37,7 +37,7 @@ extension ConfigurationDraft {
             admin: admin?.value,
             adminCalls: adminCalls,
             lanes: lanes,
-            origins: origins.map(validated),
+            origins: origins.map { validated($0, files) },
             apps: apps,
             storeFile: storeFile?.value,
             challenges: challenges,
@@ -66,6 +66,9 @@ extension ConfigurationDraft {
         }
         if let storeFile { places[storeFile.keyPath] = storeFile.place }
         for (keyPath, place) in listeners.compactMap(\.tls).flatMap(\.places) {
+            places[keyPath] = place
+        }
+        for (keyPath, place) in origins.compactMap(\.tls).flatMap(\.places) {
             places[keyPath] = place
         }
         for server in origins.flatMap(\.servers) { places[server.keyPath] = server.place }
@@ -126,7 +129,10 @@ extension ConfigurationDraft {
         }
     }
 
-    private func validated(_ origin: OriginDraft) -> UpstreamSettings {
+    private func validated(
+        _ origin: OriginDraft,
+        _ files: some ConfigurationFiles
+    ) -> UpstreamSettings {
         UpstreamSettings(
             name: origin.name.value,
             servers: origin.servers.map(\.value),
@@ -136,6 +142,12 @@ extension ConfigurationDraft {
             proxyProtocol: origin.proxyProtocol?.value ?? .off,
             connectTimeout: origin.connectTimeout?.value ?? timeouts.connect,
             firstByteTimeout: origin.firstByteTimeout?.value ?? timeouts.firstByte,
+            tls: origin.tls?.validated(
+                servers: origin.servers,
+                folder: folder,
+                files: files,
+                log: reader.log
+            ),
             paths: origin.paths
         )
     }

@@ -28,6 +28,7 @@ struct ConfigurationDraft {
         let connectTimeout: Located<Duration>?
         let firstByteTimeout: Located<Duration>?
         let paths: PathReading
+        let tls: OriginTLSDraft?
     }
 
     static let keys = [
@@ -158,7 +159,7 @@ struct ConfigurationDraft {
         let keys =
             [
                 "servers", "host", "keep_fields", "paths", "proxy_protocol", "connect_timeout",
-                "first_byte_timeout",
+                "first_byte_timeout", "tls",
             ] + MappingReader.balancingKeys
         return members.compactMap { member in
             let keyPath = "origins.\(member.key)"
@@ -179,7 +180,10 @@ struct ConfigurationDraft {
                 proxyProtocol: inner.word("proxy_protocol"),
                 connectTimeout: inner.duration("connect_timeout", in: range),
                 firstByteTimeout: inner.duration("first_byte_timeout", in: range),
-                paths: inner.paths("paths") ?? .all
+                paths: inner.paths("paths") ?? .all,
+                tls: inner.node("tls").flatMap {
+                    OriginTLSDraft($0, inner.path("tls"), log: reader.log)
+                }
             )
         }
     }

@@ -24,6 +24,8 @@ package struct UpstreamSettings: Hashable, Sendable {
     package let connectTimeout: Duration
     /// Default `timeouts.first_byte`.
     package let firstByteTimeout: Duration
+    /// `tls`: `nil` for an origin that is spoken to in the clear.
+    package let tls: OriginTLSSettings?
     /// `paths`: what this origin may do to a path before it chooses what runs. Default: whatever
     /// servers do.
     package let paths: PathReading

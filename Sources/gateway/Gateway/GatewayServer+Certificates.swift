@@ -70,13 +70,18 @@ extension GatewayServer {
     private func take(_ next: LoadedCertificates) {
         certificates = next.listeners
         for unit in units { unit.replaceCertificates(next.listeners) }
+        let secure = configuration.origins.indices.filter { next.origins[$0] != nil }
+        guard !secure.isEmpty else { return }
+        originCertificates = next.origins
+        replaceServers(of: secure)
     }
 
     private func warnOfEnds() {
         let now = wallSeconds
         guard now - certificateWatch.warnedAt >= CertificateWatch.expiryWarningPace else { return }
         certificateWatch.warnedAt = now
-        for certificate in Set(certificates.compactMap(\.self).flatMap(\.certificates)) {
+        let contexts = certificates + originCertificates
+        for certificate in Set(contexts.compactMap(\.self).flatMap(\.certificates)) {
             guard let found = LoadedCertificates.ending(certificate, now) else { continue }
             log.warning("\(certificate.file): \(found); next: look at what renews it")
         }
@@ -85,11 +90,12 @@ extension GatewayServer {
     /// What operators see of the certificates.
     var certificateFacts: TLSFacts {
         var facts = TLSFacts(refusals: certificateWatch.refusals, fault: certificateWatch.fault)
-        for (address, context) in zip(addresses, certificates) {
+        let places = addresses + configuration.origins.map { "to \($0.name)" }
+        for (place, context) in zip(places, certificates + originCertificates) {
             for certificate in context?.certificates ?? [] {
                 facts.certificates.append(
                     TLSFacts.Certificate(
-                        listener: address,
+                        listener: place,
                         file: certificate.file,
                         names: certificate.names,
                         expiresAtSeconds: certificate.expiry

@@ -40,15 +40,20 @@ extension GatewayServer {
         for change in changes { tell(change) }
         let moved = changes.filter { $0.kind != .lost }.map(\.server)
         if !moved.isEmpty {
-            let settings = ProxySettings(configuration, servers, devices, book)
-            origins = settings.origins
-            book.keep(origins)
             let places = configuration.origins.indices.filter { place in
                 configuration.origins[place].addresses.contains(where: moved.contains)
             }
-            for unit in units { unit.replaceServers(settings, of: Set(places)) }
+            replaceServers(of: places)
         }
         scheduleLookUp()
+    }
+
+    /// Serves these origins by what is known of their servers now.
+    func replaceServers(of places: [Int]) {
+        let settings = ProxySettings(configuration, servers, devices, originCertificates, book)
+        origins = settings.origins
+        book.keep(origins)
+        for unit in units { unit.replaceServers(settings, of: Set(places)) }
     }
 
     private func tell(_ change: ServerBook.Change) {

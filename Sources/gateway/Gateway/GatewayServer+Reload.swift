@@ -98,6 +98,7 @@ extension GatewayServer {
         book.keep(origins)
         scheduleLookUp()
         certificates = next.certificates.listeners
+        originCertificates = next.certificates.origins
         certificateWatch.loaded(next.stamps)
         watchCertificates()
         accessLog = next.accessLog

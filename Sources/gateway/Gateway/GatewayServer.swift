@@ -111,6 +111,8 @@ package final class GatewayServer: @unchecked Sendable {
     /// The certificate of each listener, in their order; `nil` for a plain one.
     var certificates: [TLSContext?]
     var certificateWatch: CertificateWatch
+    /// What each origin is spoken to with; `nil` in the clear.
+    var originCertificates: [TLSContext?]
     /// Counts the looks at certificates; an older one is not made any more.
     var watchNumber = 0
     var reloading = Reloading.none
@@ -173,6 +175,7 @@ package final class GatewayServer: @unchecked Sendable {
         let adminSockets = try ListenerSet.operators(configuration, &inherited)
         Self.tell(of: inherited.discardRest(), log)
         certificates = contexts
+        originCertificates = preparation.certificates.origins
         let bound = sockets + [adminSockets].compactMap(\.self)
         if surroundings.ownsProcess {
             try Self.giveUpPrivileges(configuration.process, bound, file, log)
@@ -184,7 +187,7 @@ package final class GatewayServer: @unchecked Sendable {
         devices = DeviceDesk(apple, configuration.apple, log, surroundings.wallClock)
         servers = ServerBook(configuration, resolver)
         Self.warn(preparation.warnings + servers.problems(configuration), log)
-        let settings = ProxySettings(configuration, servers, devices, book)
+        let settings = ProxySettings(configuration, servers, devices, originCertificates, book)
         origins = settings.origins
         let accessLog = try outputs.accessLog(configuration.log.access)
         self.accessLog = accessLog

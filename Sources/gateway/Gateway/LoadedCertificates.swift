@@ -8,6 +8,8 @@ import TLSSession
 struct LoadedCertificates: Sendable {
     /// What each listener shows, in their order; `nil` for a plain one, or after an error.
     private(set) var listeners: [TLSContext?] = []
+    /// What each origin is spoken to with, in their order; `nil` in the clear, or after an error.
+    private(set) var origins: [TLSContext?] = []
     /// What is wrong or likely not meant. With an error, none of it may be used.
     private(set) var problems: [Problem] = []
 
@@ -29,12 +31,16 @@ struct LoadedCertificates: Sendable {
         for listener in configuration.listeners {
             listeners.append(listener.tls.flatMap { load($0, tickets) })
         }
+        for origin in configuration.origins {
+            origins.append(origin.tls.flatMap { load($0, "origins.\(origin.name).tls") })
+        }
     }
 
     /// The files that are loaded. A change of one of them is a reason to load anew.
     static func files(of configuration: GatewayConfiguration) -> [String] {
         configuration.listeners.compactMap(\.tls).flatMap(\.certificates)
             .flatMap { [$0.certificateFile, $0.keyFile] }
+            + configuration.origins.compactMap(\.tls).flatMap(\.files)
     }
 
     /// What tells those files from later ones.
@@ -140,6 +146,27 @@ struct LoadedCertificates: Sendable {
         }
     }
 
+    // MARK: Origins
+
+    private mutating func load(_ tls: OriginTLSSettings, _ keyPath: String) -> TLSContext? {
+        if case .anyone = tls.trust {
+            add(
+                .warning,
+                "\(keyPath).insecure",
+                "insecure: true, so that whoever is on the way can read and answer requests",
+                "ca: with the certificate of the origin's authority, or of the origin itself"
+            )
+        }
+        do throws(TLSContextError) {
+            return try TLSContext(tls)
+        } catch {
+            let files = [(tls.certificateFile, "certificate"), (tls.keyFile, "key")]
+            let key = files.first { $0.0 == error.path }?.1 ?? "ca"
+            add(.error, "\(keyPath).\(key)", error, error.path)
+            return nil
+        }
+    }
+
     // MARK: Problems
 
     private mutating func add(
@@ -171,7 +198,8 @@ struct LoadedCertificates: Sendable {
         case .keyUnreadable: "a PEM file with the private key, readable by the gateway's user"
         case .keyEncrypted: "a key without passphrase (openssl pkey -in KEY -out PLAIN)"
         case .keyMismatch: "the key that the chain's first certificate was made for"
-        case .trustUnreadable, .library: "other files; the text is OpenSSL's own"
+        case .trustUnreadable: "a PEM file with the certificates of authorities"
+        case .library: "other files; the text is OpenSSL's own"
         }
     }
 }
@@ -182,6 +210,26 @@ extension ServerCertificate {
             chain: settings.certificateFile,
             key: settings.keyFile,
             names: settings.names
+        )
+    }
+}
+
+extension TLSContext {
+    fileprivate convenience init(_ tls: OriginTLSSettings) throws(TLSContextError) {
+        var shown: ServerCertificate?
+        if let chain = tls.certificateFile, let key = tls.keyFile {
+            shown = ServerCertificate(chain: chain, key: key)
+        }
+        let trust: Trust =
+            switch tls.trust {
+            case .system: .system
+            case .file(let path): .file(path)
+            case .anyone: .anyone
+            }
+        try self.init(
+            clientTrusting: trust,
+            showing: shown,
+            minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12
         )
     }
 }

@@ -48,7 +48,8 @@ struct LoadedConfiguration: Sendable {
             file: file
         )
         servers = ServerBook(next, resolver, knowing: known.addresses)
-        settings = ProxySettings(next, servers, devices, book)
+        let contexts = preparation.certificates.origins
+        settings = ProxySettings(next, servers, devices, contexts, book)
         warnings = preparation.warnings + servers.problems(next)
         // The addresses stay, and so does the order of the listeners. What they show now is for
         // connections from now on.

@@ -4,6 +4,7 @@ import Lanes
 import Origins
 import Proxy
 import Rules
+import TLSSession
 import Verification
 
 extension ProxySettings {
@@ -12,10 +13,13 @@ extension ProxySettings {
         _ configuration: GatewayConfiguration,
         _ servers: ServerBook,
         _ devices: any DeviceChecking,
+        _ certificates: [TLSContext?],
         _ book: OriginBook
     ) {
         let timeouts = Timeouts(configuration.timeouts)
-        let origins = configuration.origins.map { OriginSettings($0, servers.addresses, book) }
+        let origins = zip(configuration.origins, certificates).map { origin, context in
+            OriginSettings(origin, servers.addresses, context, book)
+        }
         self.init(
             rules: configuration.rules,
             origins: origins,
@@ -35,13 +39,18 @@ extension OriginSettings {
     fileprivate init(
         _ upstream: UpstreamSettings,
         _ known: [ServerAddress: [SocketAddress]],
+        _ context: TLSContext?,
         _ book: OriginBook
     ) {
         let servers = upstream.servers.flatMap { server in
             (known[server.address] ?? []).map { address in
                 let name = server.address.text
                 let state = book.server(name, at: address, of: upstream.name)
-                return OriginServerSettings(server, at: address, state)
+                var settings = OriginServerSettings(server, at: address, state)
+                if let context, let tls = upstream.tls {
+                    settings.tls = OriginTLS(context, name: tls.name(of: server.address))
+                }
+                return settings
             }
         }
         self.init(

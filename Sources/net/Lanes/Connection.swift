@@ -40,7 +40,7 @@ open class Connection: Endpoint {
     /// The socket has input, as far as is known.
     private var socketIsReadable = false
     /// The TLS machine may hold bytes that were decrypted and not read.
-    private var mayHoldPlaintext = false
+    final var mayHoldPlaintext = false
     /// A read would bring something, as far as is known.
     package final var isReadable: Bool { socketIsReadable || mayHoldPlaintext }
     /// A write would be taken, as far as is known.
@@ -252,7 +252,7 @@ extension Connection {
         while recv(descriptor, buffer.base.baseAddress, buffer.count, 0) < 0, errno == EINTR {}
     }
 
-    private func receive(_ buffer: UnsafeMutableRawBufferPointer) -> ReadOutcome {
+    final func receive(_ buffer: UnsafeMutableRawBufferPointer) -> ReadOutcome {
         let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
         if count > 0 {
             lane.inputCount += count
@@ -277,7 +277,7 @@ extension Connection {
         while true {
             switch tls.read(into: lane.input) {
             case .octets(let count):
-                mayHoldPlaintext = true
+                mayHoldPlaintext = tls.mayHoldPlaintext
                 let octets = UnsafeRawBufferPointer(rebasing: lane.input[..<count])
                 return .octets(octets.assumingMemoryBound(to: UInt8.self))
             case .needsInput: mayHoldPlaintext = false

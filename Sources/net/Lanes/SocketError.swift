@@ -16,6 +16,9 @@ public struct SocketError: Error, Equatable, CustomStringConvertible {
     /// A peer that does not answer a connect in the time it has.
     package static let connectTimedOut = SocketError("connect", code: ETIMEDOUT)
 
+    /// A peer with which a TLS handshake failed.
+    package static let handshakeFailed = SocketError("handshake", code: EPROTO)
+
     /// Whether the peer did not answer in time.
     package var isTimeout: Bool { code == ETIMEDOUT }
 

@@ -24,6 +24,8 @@ package final class TLSContext: @unchecked Sendable {
         /// The certificates of a PEM file and no others. A certificate in it is trusted by itself,
         /// so an origin's own self-signed one will do.
         case file(String)
+        /// Anybody: nothing is verified.
+        case anyone
     }
 
     enum Role { case server, client }
@@ -40,7 +42,7 @@ package final class TLSContext: @unchecked Sendable {
     package let protocols: [String]
     /// The keys of clients' tickets; `nil` for a client.
     let tickets: TicketKeys?
-    /// What a listener shows, in the order of the files; none for a client.
+    /// What is shown, in the order of the files.
     package let certificates: [TLSCertificate]
     private let names: ServerNames
 
@@ -94,9 +96,11 @@ package final class TLSContext: @unchecked Sendable {
 
     /// Loads what a connection to an origin needs.
     ///
-    /// - Throws: that the file of authorities can't be used.
+    /// - shown: what is shown to a server that asks for it; its names mean nothing here.
+    /// - Throws: that the file of authorities, the certificate or the key can't be used.
     package init(
         clientTrusting trust: Trust,
+        showing shown: ServerCertificate? = nil,
         minimumVersion: MinimumVersion = .tls12
     ) throws(TLSContextError) {
         role = .client
@@ -104,10 +108,15 @@ package final class TLSContext: @unchecked Sendable {
         others = []
         protocols = [Self.http11]
         tickets = nil
-        certificates = []
+        if let shown {
+            certificates = [try Self.load(shown, into: handles)]
+        } else {
+            certificates = []
+        }
         names = ServerNames()
         try Self.load(trust, into: handles.context)
         Self.configureClient(handles.context, protocols)
+        if case .anyone = trust { SSL_CTX_set_verify(handles.context, SSL_VERIFY_NONE, nil) }
     }
 }
 
@@ -192,7 +201,7 @@ extension TLSContext {
             copenssl_SSL_MODE_RELEASE_BUFFERS | copenssl_SSL_MODE_ENABLE_PARTIAL_WRITE
                 | copenssl_SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
         )
-        // No session lives in memory: tickets keep them at the client, and clients don't resume.
+        // No session lives in memory: tickets keep them at the client.
         _ = copenssl_ssl_ctx_set_session_cache_mode(context, Int(SSL_SESS_CACHE_OFF))
         return true
     }
@@ -316,6 +325,7 @@ extension TLSContext {
         into context: OpaquePointer
     ) throws(TLSContextError) {
         switch trust {
+        case .anyone: break
         case .system:
             guard SSL_CTX_set_default_verify_paths(context) == 1 else {
                 throw TLSContextError(.trustUnreadable)
@@ -338,5 +348,6 @@ extension TLSContext {
         // neighbours.
         let list = protocols.flatMap { [UInt8(clamping: $0.utf8.count)] + Array($0.utf8) }
         _ = SSL_CTX_set_alpn_protos(context, list, UInt32(list.count))
+        TLSResumption.install(in: context)
     }
 }

@@ -31,6 +31,8 @@ package struct TLSFailure: Error, Sendable {
         case malformed = "malformed"
         /// The connection ended before the handshake did.
         case endedInHandshake = "ended-in-handshake"
+        /// The handshake did not end in time.
+        case handshakeTimeout = "handshake-timeout"
         /// The connection ended without close_notify: what was read may be cut short (RFC 8446
         /// §6.1).
         case truncated = "truncated"
@@ -40,10 +42,27 @@ package struct TLSFailure: Error, Sendable {
         case library = "library"
     }
 
+    /// The connection ended in the middle of the handshake.
+    package static let ended = TLSFailure(.endedInHandshake, "the connection ended")
+    /// The peer was too slow.
+    package static let late = TLSFailure(.handshakeTimeout, "the handshake took too long")
+
     /// What went wrong.
     package let reason: Reason
     /// OpenSSL's text or what was found, for the log.
     package let detail: String
+
+    /// Whether the peer's certificate was not taken.
+    package var isAboutCertificate: Bool {
+        switch reason {
+        case .certificateUntrusted, .certificateExpired, .certificateNotYetValid, .hostMismatch:
+            true
+        case .plainHTTP, .notTLS, .versionUnsupported, .noSharedCipher, .noSharedProtocol,
+            .certificateRefusedByPeer, .peerAlert, .malformed, .endedInHandshake,
+            .handshakeTimeout, .truncated, .limitReached, .library:
+            false
+        }
+    }
 
     init(_ reason: Reason, _ detail: String) {
         self.reason = reason

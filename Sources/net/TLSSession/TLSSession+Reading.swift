@@ -80,6 +80,19 @@ extension TLSSession {
         return .failed(failure)
     }
 
+    /// Goes on with the handshake as far as the input allows, and reads nothing.
+    package func goOn() {
+        if case .handshaking = phase { _ = shakeHands() }
+    }
+
+    /// Whether a read may bring something without more input: bytes, or the end.
+    package var mayHoldPlaintext: Bool {
+        switch phase {
+        case .failed, .peerClosed: true
+        case .handshaking, .established: pipe.unreadCount > 0 || SSL_has_pending(pointer) == 1
+        }
+    }
+
     /// Goes on with the handshake as far as the input allows, and does what waited for its end.
     func shakeHands() -> Phase {
         ERR_clear_error()
@@ -87,7 +100,9 @@ extension TLSSession {
         guard result == 1 else {
             switch SSL_get_error(pointer, result) {
             case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: break
-            default: _ = failed()
+            default:
+                _ = failed()
+                resumption?.forget()
             }
             return phase
         }

@@ -16,8 +16,8 @@
 // authorities to trust at an origin. What can go wrong with files is a `TLSContextError`, what can
 // go wrong with a peer is a `TLSFailure`, and what a peer can make us hold is in `TLSLimits`.
 //
-// Not here: client certificates, session resumption towards origins, renegotiation, compression,
-// early data (its replays would pass for first requests), and any version before 1.2.
+// Not here: renegotiation, compression, early data (its replays would pass for first requests), and
+// any version before 1.2.
 
 internal import COpenSSL
 
@@ -49,6 +49,8 @@ package final class TLSSession {
     }
 
     let context: TLSContext
+    /// Takes the sessions that a server gives.
+    let resumption: TLSResumption?
     let pipe = CiphertextPipe()
     /// The `SSL`; ours from `init` to `deinit`.
     let pointer: OpaquePointer
@@ -70,6 +72,7 @@ package final class TLSSession {
     package init(accepting context: TLSContext) throws(TLSFailure) {
         precondition(context.role == .server, "TLSSession: a server's context")
         self.context = context
+        resumption = nil
         pointer = try Self.makePointer(context, pipe)
         SSL_set_accept_state(pointer)
         nameItself()
@@ -80,13 +83,21 @@ package final class TLSSession {
     /// - Parameters:
     ///   - context: a client's.
     ///   - host: a domain name, sent as SNI too, or an IP address, which is not (RFC 6066 §3).
+    ///   - resumption: the last session with this server by this context, and where the next one
+    ///     goes; `nil` for a full handshake.
     /// - Throws: `library`, for want of memory or when the name has a byte 0 or is too long.
-    package init(connecting context: TLSContext, to host: String) throws(TLSFailure) {
+    package init(
+        connecting context: TLSContext,
+        to host: String,
+        resuming resumption: TLSResumption? = nil
+    ) throws(TLSFailure) {
         precondition(context.role == .client, "TLSSession: a client's context")
         self.context = context
+        self.resumption = resumption
         pointer = try Self.makePointer(context, pipe)
         SSL_set_connect_state(pointer)
         nameItself()
+        resumption?.offer(at: pointer)
         guard Self.expect(host, at: pointer) else {
             throw TLSFailure(.library, "host name: \(OpenSSLErrors.taken().text)")
         }
@@ -152,6 +163,12 @@ extension TLSSession {
         case .handshaking, .established, .peerClosed: nil
         }
     }
+
+    /// Whether the handshake took up an earlier session.
+    package var isResumed: Bool { isEstablished && SSL_session_reused(pointer) == 1 }
+
+    /// Whether the peer has said that it has sent its last byte (close_notify).
+    package var isEndedByPeer: Bool { if case .peerClosed = phase { true } else { false } }
 
     /// There is something to send.
     package var hasCiphertext: Bool { !pipe.output.isEmpty }

@@ -1,3 +1,5 @@
+package import TLSSession
+
 /// Why no server took a connection.
 package enum DialFault: Equatable, Sendable {
     /// The last one refused it, or can't be reached; or there is no server.
@@ -6,6 +8,8 @@ package enum DialFault: Equatable, Sendable {
     case noneUp
     /// The last one did not answer.
     case timedOut
+    /// The last one took it, and the TLS handshake failed.
+    case handshakeFailed(TLSFailure)
     /// There is no descriptor or memory: the gateway's own trouble, and no server's.
     case outOfDescriptors
 }

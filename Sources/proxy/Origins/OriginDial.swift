@@ -76,6 +76,10 @@ package final class OriginDial {
     func failed(_ stream: OriginStream, _ error: SocketError) {
         running.removeAll { $0 === stream }
         note(error, stream.server, begunAt: stream.begunAt)
+        if let failure = stream.handshakeFault {
+            pool.host.note(.handshakeFailed(failure))
+            fault = .handshakeFailed(failure)
+        }
         stream.close()
         goOn()
     }

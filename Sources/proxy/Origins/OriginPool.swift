@@ -1,4 +1,5 @@
 package import Lanes
+import TLSSession
 
 /// One origin on one lane: its servers, the choice among them, and connections to them.
 package final class OriginPool {
@@ -24,7 +25,7 @@ package final class OriginPool {
         self.host = host
         let known = before?.servers ?? []
         servers = settings.servers.map { server in
-            known.first { $0.state === server.state } ?? OriginServer(server, of: settings)
+            known.first { $0.settings.suits(server) } ?? OriginServer(server, of: settings)
         }
         for server in known where !servers.contains(where: { $0 === server }) { server.leave() }
         balancer = Balancer(settings.balance, count: servers.count)
@@ -163,12 +164,18 @@ package final class OriginPool {
         }
     }
 
-    /// Begins to connect to a server, which is told the preface first.
+    /// Begins to connect to a server, which is told the preface before TLS begins.
     func open(
         _ server: OriginServer,
         for use: OriginStream.Use,
         _ preface: [UInt8]
     ) throws(SocketError) -> OriginStream {
+        let tls: TLSSession?
+        do throws(TLSFailure) {
+            tls = try server.settings.tls.map { one throws(TLSFailure) in try one.session() }
+        } catch {
+            throw .handshakeFailed
+        }
         let opened = try Connection.open(to: server.settings.address)
         let stream = OriginStream(
             server,
@@ -176,6 +183,7 @@ package final class OriginPool {
             preface,
             descriptor: opened.descriptor,
             isConnecting: opened.isConnecting,
+            tls: tls,
             host: host,
             on: lane
         )
@@ -186,6 +194,11 @@ package final class OriginPool {
             throw error
         }
         host.note(.connectBegan)
+        // A Unix socket is connected at once, and nothing tells of it.
+        if !opened.isConnecting, stream.isSecure, case .failed = stream.beginHandshake() {
+            stream.close()
+            throw .handshakeFailed
+        }
         return stream
     }
 

@@ -39,7 +39,11 @@ package final class OriginServer {
     func connectFailed(_ error: SocketError, begunAt: UInt64, on lane: Lane) {
         let fault: ServerHealth.Fault = error.isTimeout ? .connectTimedOut : .refused
         health.failed(fault, begunAt: begunAt, now: lane.now)
-        state.note(error.isTimeout ? .connectTimeout : .refused, wall: lane.wallMilliseconds)
+        let failure: ServerFailure =
+            if error == .handshakeFailed { .handshake } else {
+                error.isTimeout ? .connectTimeout : .refused
+            }
+        state.note(failure, wall: lane.wallMilliseconds)
     }
 
     /// A request failed. A connect that fails has the server passed over by itself.
@@ -61,7 +65,7 @@ package final class OriginServer {
             stream.close()
         }
         while let stream = Self.takeLast(preface, of: &fresh) {
-            if stream.isFit, stream.isSilent() { return stream }
+            if stream.isFitNow() { return stream }
             stream.close()
         }
         return nil
@@ -101,7 +105,7 @@ package final class OriginServer {
     package var idleCount: Int { idle.count + fresh.count }
 
     func closeIdle() {
-        for stream in idle + fresh { stream.close() }
+        for stream in idle + fresh { stream.closeInOrder() }
         idle = []
         fresh = []
     }

@@ -8,6 +8,8 @@ package struct OriginServerSettings: Sendable {
     /// Its share of the requests, beside those of the other servers; 1 or more.
     package var weight = 1
     package var role = Role.primary
+    /// `nil` for a server that is spoken to in the clear.
+    package var tls: OriginTLS?
     /// Shared by the lanes.
     package let state: ServerState
     /// Tells servers apart for hashing: the same on all lanes, in all gateways, after a restart.
@@ -33,5 +35,15 @@ package struct OriginServerSettings: Sendable {
     }
 
     /// The same server with a state of its own.
-    var alone: OriginServerSettings { OriginServerSettings(name: name, address: address) }
+    var alone: OriginServerSettings {
+        var alone = OriginServerSettings(name: name, address: address)
+        alone.tls = tls
+        return alone
+    }
+
+    /// Whether what is kept of one suits the other: the server is the same, and so is what it has
+    /// to show.
+    func suits(_ other: OriginServerSettings) -> Bool {
+        state === other.state && tls?.context === other.tls?.context && tls?.name == other.tls?.name
+    }
 }

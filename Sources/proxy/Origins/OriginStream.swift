@@ -1,5 +1,6 @@
 import HTTPWire
 package import Lanes
+import TLSSession
 
 /// A connection to a server of an origin: sends one request after the other, reads the responses.
 package final class OriginStream: Connection {
@@ -24,8 +25,10 @@ package final class OriginStream: Connection {
     private var use: Use
     /// When the connect, or the request, began: milliseconds of ``Lane/now``.
     private(set) var begunAt: UInt64
-    /// Whether the connect has ended well.
+    /// Whether the connect has ended well, and the handshake under TLS.
     private(set) var isConnected: Bool
+    /// Why the handshake failed, or has not ended; `nil` while it has not begun.
+    private(set) var handshakeFault: TLSFailure?
     /// Whether a request before this one used it.
     package var isReused: Bool { wasPooled }
     private var wasPooled = false
@@ -72,6 +75,7 @@ package final class OriginStream: Connection {
         _ preface: [UInt8],
         descriptor: Int32,
         isConnecting: Bool,
+        tls: TLSSession?,
         host: any OriginHost,
         on lane: Lane
     ) {
@@ -80,11 +84,12 @@ package final class OriginStream: Connection {
         self.preface = preface
         self.host = host
         begunAt = lane.now
-        isConnected = !isConnecting
+        isConnected = !isConnecting && tls == nil
         super.init(
             descriptor: descriptor,
             peer: server.settings.address,
             isConnecting: isConnecting,
+            tls: tls,
             on: lane
         )
         if case .dial = use { becameActive() }
@@ -92,7 +97,14 @@ package final class OriginStream: Connection {
     }
 
     /// Whether it may carry another request: nothing to read, no end announced, as far as is known.
-    var isFit: Bool { !isClosed && !isReadable }
+    var isFit: Bool { !isClosed && isQuiet() }
+
+    /// The same, asked of the kernel.
+    func isFitNow() -> Bool {
+        guard isSecure else { return isFit && isSilent() }
+        expectInput()
+        return isFit
+    }
 
     // MARK: Uses
 
@@ -114,7 +126,9 @@ package final class OriginStream: Connection {
     ///
     /// - isReusable: the request was sent whole, and the response was read whole.
     package func release(isReusable: Bool, idleTime: UInt64, idleMax: Int) {
-        guard isReusable, isPersistent, progress == .complete, isFit else { return close() }
+        guard isReusable, isPersistent, progress == .complete, isFit else {
+            return closeInOrder()
+        }
         use = .idle
         becameInactive()
         wasPooled = true
@@ -157,6 +171,7 @@ package final class OriginStream: Connection {
     /// Whether the server answers a connect again.
     func trialEnded(_ error: SocketError?) {
         if let error {
+            if let handshakeFault { host.note(.handshakeFailed(handshakeFault)) }
             host.note(.connectFailed)
             server.connectFailed(error, begunAt: begunAt, on: lane)
         } else {
@@ -169,6 +184,32 @@ package final class OriginStream: Connection {
 
     /// The connect ended; `nil` for well.
     override public func connectEnded(_ error: SocketError?) {
+        if error == nil, isSecure { return goOn() }
+        ended(error)
+    }
+
+    /// Goes on with the handshake.
+    private func goOn() {
+        switch beginHandshake() {
+        case .ended: ended(nil)
+        case .waiting: break
+        case .failed: ended(.handshakeFailed)
+        }
+    }
+
+    /// Begins the handshake, or goes on with it.
+    func beginHandshake() -> Handshake {
+        handshakeFault = .late
+        let handshake = shakeHands()
+        switch handshake {
+        case .ended: handshakeFault = nil
+        case .waiting: break
+        case .failed(let failure): handshakeFault = failure
+        }
+        return handshake
+    }
+
+    private func ended(_ error: SocketError?) {
         isConnected = error == nil
         switch use {
         case .dial(let dial):
@@ -181,9 +222,9 @@ package final class OriginStream: Connection {
     /// There may be something to read.
     override public func inputReady() {
         switch use {
-        case .dial, .trial: break
+        case .dial, .trial: if handshakeFault != nil { goOn() }
         case .busy(let owner): owner.originReadable(self)
-        case .idle: leavePool()
+        case .idle: if !isFit { leavePool() }
         case .tunnel(let owner): owner.readable(self)
         }
     }
@@ -200,7 +241,10 @@ package final class OriginStream: Connection {
     /// What waited can't be sent.
     override public func outputFailed() {
         switch use {
-        case .dial, .trial, .idle: close()
+        case .dial, .trial:
+            handshakeFault = .ended
+            ended(.handshakeFailed)
+        case .idle: close()
         case .busy(let owner): owner.originWriteFailed(self)
         case .tunnel(let owner): owner.failed(self)
         }
@@ -225,6 +269,6 @@ package final class OriginStream: Connection {
     /// RFC 9112 §9.2: data without a request is no response; an end is an end.
     private func leavePool() {
         server.forget(self)
-        close()
+        closeInOrder()
     }
 }

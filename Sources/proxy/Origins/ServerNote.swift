@@ -9,6 +9,8 @@ package struct ServerNote<What: Sendable>: Sendable {
 package enum ServerFailure: Sendable, Equatable {
     case refused
     case connectTimeout
+    /// It took the connection, and the TLS handshake failed.
+    case handshake
     /// It did not begin a response in time.
     case timeout
     /// It ended the connection before its response was complete.
@@ -21,6 +23,7 @@ package enum ServerFailure: Sendable, Equatable {
         switch self {
         case .refused: "refused"
         case .connectTimeout: "connect-timeout"
+        case .handshake: "tls-failed"
         case .timeout: "timeout"
         case .closed: "closed"
         case .malformed: "malformed"

@@ -116,6 +116,7 @@ extension OriginFault {
         case .unreachable: .originUnreachable
         case .connectTimeout, .timeout: .originTimeout
         case .noneUp: .originDown
+        case .handshakeFailed: .originTLSFailed
         case .outOfDescriptors: .outOfDescriptors
         case .closed: .originClosed
         case .malformed: .responseMalformed
@@ -126,7 +127,7 @@ extension OriginFault {
     /// What is counted; a connect that fails is counted by itself.
     var counter: Counter? {
         switch self {
-        case .unreachable, .connectTimeout, .noneUp, .outOfDescriptors: nil
+        case .unreachable, .connectTimeout, .handshakeFailed, .noneUp, .outOfDescriptors: nil
         case .closed: .originFailures
         case .timeout: .originTimeouts
         case .malformed, .tooManyInterimResponses: .originMalformed

@@ -3,6 +3,7 @@ import HTTPWire
 import Lanes
 import Origins
 import RequestFlow
+import TLSSession
 import Telemetry
 import Verification
 
@@ -56,6 +57,9 @@ extension Exchange {
         case .refused: return flow.connectFailed(.refused)
         case .timedOut: return flow.connectFailed(.timedOut)
         case .noneUp: return flow.connectFailed(.noneUp)
+        case .handshakeFailed(let failure):
+            record.originTLS = failure.reason
+            return flow.connectFailed(.handshake)
         case .outOfDescriptors: return flow.connectFailed(.shortage)
         }
     }

@@ -6,6 +6,7 @@ import Lanes
 import Origins
 import RequestFlow
 import Rules
+import TLSSession
 import Telemetry
 import Verification
 
@@ -64,6 +65,7 @@ extension Exchange {
         } else if let last = record.lastTried {
             proxy.log.member("origin", last.settings.name)
         }
+        if let reason = record.originTLS { proxy.log.member("origin_tls", reason.rawValue) }
         proxy.log.end()
     }
 

@@ -4,6 +4,7 @@ import Lanes
 package import Origins
 import RequestFlow
 import Services
+import TLSSession
 import Telemetry
 import Verification
 
@@ -71,6 +72,9 @@ extension ProxyLane: OriginHost {
     package func note(_ event: OriginEvent) {
         switch event {
         case .connectBegan: tally.add(.originConnects)
+        case .handshakeFailed(let failure):
+            tally.add(.originTLSFailures)
+            if failure.isAboutCertificate { tally.add(.originCertificateFailures) }
         case .connectFailed: tally.add(.originConnectFailures)
         case .connectionReused: tally.add(.originReuses)
         }

@@ -1,5 +1,6 @@
 import HTTPWire
 import Origins
+import TLSSession
 
 /// What is remembered of a request for the log and the metrics.
 struct RequestRecord {
@@ -13,6 +14,8 @@ struct RequestRecord {
     var respondBy: UInt64 = 0
     /// The server that was tried last, where none was reached.
     var lastTried: OriginServer?
+    /// Why the TLS handshake with that server failed, where it did.
+    var originTLS: TLSFailure.Reason?
     /// What was asked, where the log will say it.
     var asked = Asked()
     /// The service that was asked, as the log names it; also for a path that no service has.

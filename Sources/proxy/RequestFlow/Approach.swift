@@ -37,6 +37,8 @@ package enum ConnectFault: Equatable, Sendable {
     case timedOut
     /// None is up, and none was asked.
     case noneUp
+    /// The last one took the connection, and the TLS handshake failed.
+    case handshake
     /// The gateway has no descriptor or memory for it: its own trouble, and no server's.
     case shortage
 }

@@ -32,6 +32,8 @@ package enum OriginFault: Equatable, Sendable {
     case connectTimeout
     /// No server is up, and none was asked.
     case noneUp
+    /// The last server took the connection, and the TLS handshake failed.
+    case handshakeFailed
     /// No descriptor or memory for a connection: the gateway's own trouble, and no server's.
     case outOfDescriptors
     /// The connection broke.

@@ -61,6 +61,7 @@ extension RequestFlow {
             case .refused: return answer(.failed(.unreachable))
             case .timedOut: return answer(.failed(.connectTimeout))
             case .noneUp: return answer(.failed(.noneUp))
+            case .handshake: return answer(.failed(.handshakeFailed))
             case .shortage: return answer(.failed(.outOfDescriptors))
             }
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,

@@ -1,6 +1,7 @@
 import Cryptography
 import Foundation
 import LoopbackKit
+import TLSSession
 
 /// An origin that writes down what it sees, whole or not, and answers 200. It keeps the digest of
 /// content and not the content.
@@ -21,6 +22,8 @@ final class RecordingOrigin: @unchecked Sendable {
         let isComplete: Bool
         /// Whether a reset came in place of it.
         let wasReset: Bool
+        /// Whether TLS said that it was the end.
+        let wasEndedInOrder: Bool
     }
 
     private let condition = NSCondition()
@@ -32,9 +35,9 @@ final class RecordingOrigin: @unchecked Sendable {
     private var listener: TestOrigin?
 
     /// - `fields`: lines for each answer.
-    init(fields: String = "") throws {
+    init(fields: String = "", tls: TLSContext? = nil) throws {
         self.fields = fields
-        listener = try TestOrigin { [self] connection in try serve(connection) }
+        listener = try TestOrigin(tls: tls) { [self] connection in try serve(connection) }
     }
 
     var port: UInt16 { listener?.port ?? 0 }
@@ -84,7 +87,8 @@ final class RecordingOrigin: @unchecked Sendable {
             count: count,
             digest: stream.digest(),
             isComplete: fault == nil,
-            wasReset: fault as? WireFault == .reset
+            wasReset: fault as? WireFault == .reset,
+            wasEndedInOrder: connection.wire.wasEndedInOrder
         )
     }
 

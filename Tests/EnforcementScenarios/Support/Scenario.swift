@@ -4,6 +4,7 @@ import Cryptography
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
+import TLSSession
 
 /// A folder with a configuration, and the programs that run on it. All of it is gone after
 /// ``end()``.
@@ -43,16 +44,42 @@ final class Scenario {
     /// Where a program is that a scenario needs; says so when it is nowhere.
     static func tool(_ name: String) -> String? { ChildProcess.tool(name) }
 
+    /// How origins are spoken to.
+    enum OriginSide: CaseIterable, Sendable { case plain, tls }
+
     let folder: URL
+    private let originSide: OriginSide
     private var children: [ChildProcess] = []
     private var origins: [RecordingOrigin] = []
     private var faultyOrigins: [FaultyOrigin] = []
 
-    init() throws {
+    init(_ originSide: OriginSide = .plain) throws {
+        self.originSide = originSide
         folder = FileManager.default.temporaryDirectory
             .appending(path: "portcullis-scenario-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         try write("root.pem", Self.authority.rootPEM)
+        guard case .tls = originSide else { return }
+        guard let openssl = Self.tool("openssl") else {
+            throw ChildProcess.Failure(description: "no openssl")
+        }
+        let arguments = [
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+            "-days", "2", "-subj", "/CN=origin", "-addext", "subjectAltName=IP:127.0.0.1",
+            "-keyout", path("origin.key"), "-out", path("origin.pem"),
+        ]
+        guard try run(openssl, arguments).status == 0 else {
+            throw ChildProcess.Failure(description: "openssl made no certificate")
+        }
+    }
+
+    /// Plays a scenario before an origin in the clear, and before one under TLS.
+    static func onBothSides(_ play: (Scenario) throws -> Void) throws {
+        for side in OriginSide.allCases {
+            let scenario = try Scenario(side)
+            defer { scenario.end() }
+            try play(scenario)
+        }
     }
 
     /// For what was thrown before its owner could say that it ends.
@@ -73,7 +100,14 @@ final class Scenario {
     }
 
     func origin(fields: String = "") throws -> RecordingOrigin {
-        let origin = try RecordingOrigin(fields: fields)
+        var tls: TLSContext?
+        if case .tls = originSide {
+            tls = try TLSContext(
+                serverCertificateChain: path("origin.pem"),
+                key: path("origin.key")
+            )
+        }
+        let origin = try RecordingOrigin(fields: fields, tls: tls)
         origins.append(origin)
         return origin
     }
@@ -132,6 +166,7 @@ final class Scenario {
         lanes: Int = 2,
         origins: String = ""
     ) throws {
+        let secured = originSide == .tls ? ", tls: { ca: origin.pem }" : ""
         let rules = apps == nil ? Self.naming(Self.appID, in: rules) : rules
         let apps =
             apps ?? "  - { id: \(Self.appID), environments: [test], test_root: root.pem }"
@@ -144,7 +179,7 @@ final class Scenario {
             admin: { address: 127.0.0.1:0 }
             lanes: \(lanes)
             origins:
-              shop: { servers: ["\(origin)"] }
+              shop: { servers: ["\(origin)"]\(secured) }
             \(origins)
             apps:
             \(apps)

@@ -4,6 +4,8 @@ package enum OriginFailure: String, CaseIterable, Sendable {
     case originUnreachable = "origin-unreachable"
     /// No server is up, and none was asked.
     case originDown = "origin-down"
+    /// The TLS handshake failed; the log's `origin_tls` says why.
+    case originTLSFailed = "origin-tls-failed"
     /// No descriptor or memory is left for a connection: the gateway's own trouble, not a server's.
     case outOfDescriptors = "out-of-descriptors"
     case originClosed = "origin-closed"
@@ -19,6 +21,8 @@ extension LocalRow {
         case .originUnreachable:
             LocalRow(502, .origin, .unsaid, "No server of the origin can be reached.")
         case .originDown: later(503, .origin, "No server of the origin is up.")
+        case .originTLSFailed:
+            LocalRow(502, .origin, .unsaid, "No server of the origin can be trusted or understood.")
         case .outOfDescriptors: later(503, .gateway, "The gateway can't connect now.")
         case .originClosed:
             LocalRow(502, .origin, .unsaid, "The origin closed its connection without an answer.")

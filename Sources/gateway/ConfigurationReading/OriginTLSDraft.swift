@@ -1,0 +1,100 @@
+import HTTPWire
+import Rules
+
+/// An origin's `tls` as the file says it.
+struct OriginTLSDraft {
+    private let reader: MappingReader?
+    private let authorities: Located<String>?
+    private let certificate: Located<String>?
+    private let key: Located<String>?
+    private let serverName: Located<String>?
+    private let insecure: Located<Bool>?
+    private let minimum: Located<ListenSettings.TLS.Version>?
+    private let place: Problem.Place
+    private let keyPath: String
+
+    /// The word for: with all defaults.
+    private static let word = "verify"
+
+    init?(_ node: SourceNode, _ keyPath: String, log: ProblemLog) {
+        place = node.place
+        self.keyPath = keyPath
+        if case .text(Self.word) = node.content {
+            reader = nil
+            (authorities, certificate, key, serverName, insecure, minimum) =
+                (nil, nil, nil, nil, nil, nil)
+            return
+        }
+        guard case .mapping = node.content else {
+            let use =
+                "verify, or a mapping with ca, certificate, key, server_name, minimum, insecure"
+            log.error(node.place, keyPath, found: node.found, use: use)
+            return nil
+        }
+        let keys = ["ca", "certificate", "key", "server_name", "minimum", "insecure"]
+        guard let reader = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
+        self.reader = reader
+        authorities = reader.filePath("ca", use: "a PEM file's path")
+        certificate = reader.filePath("certificate", use: "a PEM file's path")
+        key = reader.filePath("key", use: "a PEM file's path")
+        serverName = reader.value("server_name", use: "a host name or an IP address") { text in
+            switch HostPattern(text: text) {
+            case .exact?: text.lowercased()
+            case .address(let address)?: address.text
+            case .any?, .under?, nil: nil
+            }
+        }
+        insecure = reader.flag("insecure")
+        minimum = reader.word("minimum")
+    }
+
+    /// Where it and its files stand, by key path.
+    var places: [(String, Problem.Place)] {
+        [(keyPath, place)]
+            + [authorities, certificate, key].compactMap(\.self).map { ($0.keyPath, $0.place) }
+            + [insecure].compactMap(\.self).map { ($0.keyPath, $0.place) }
+    }
+
+    /// What was meant; looks at the files without reading them.
+    func validated(
+        servers: [Located<ServerSettings>],
+        folder: String,
+        files: some ConfigurationFiles,
+        log: ProblemLog
+    ) -> OriginTLSSettings {
+        let path = { (file: Located<String>) in FilePath.joined(folder, file.value) }
+        for file in [authorities, certificate].compactMap(\.self) {
+            _ = log.require(file: file, in: folder, files)
+        }
+        if let key, let mode = log.require(file: key, in: folder, files) {
+            log.check(key: key, at: path(key), mode)
+        }
+        for (one, other, name) in [(certificate, key, "key"), (key, certificate, "certificate")] {
+            guard let one, other == nil else { continue }
+            log.error(one.place, one.keyPath, found: "it alone", use: "\(name) beside it")
+        }
+        let isInsecure = insecure?.value ?? false
+        if isInsecure, let authorities {
+            let use = "ca, which is verified, or insecure: true, which verifies nothing"
+            log.error(authorities.place, authorities.keyPath, found: "it and insecure", use: use)
+        }
+        if !isInsecure, serverName == nil,
+            let socket = servers.first(where: { $0.value.address.isUnix })
+        {
+            log.error(
+                place,
+                keyPath,
+                found:
+                    "no server_name for \(socket.value.address.text), which has no name of its own",
+                use: "server_name: the name in the server's certificate"
+            )
+        }
+        return OriginTLSSettings(
+            trust: isInsecure ? .anyone : authorities.map { .file(path($0)) } ?? .system,
+            certificateFile: certificate.map(path),
+            keyFile: key.map(path),
+            serverName: serverName?.value,
+            minimumVersion: minimum?.value ?? .tls12
+        )
+    }
+}

@@ -1,0 +1,225 @@
+import ConfigurationReading
+import Foundation
+import Gateway
+import LoopbackKit
+import Services
+import Synchronization
+import TLSSession
+import Telemetry
+import Testing
+
+extension Scenarios {
+    /// Origins that are spoken to under TLS.
+    struct OriginTLSTests {
+        private static let get = "GET /x HTTP/1.1\r\nHost: shop.test\r\n\r\n"
+
+        private static func made() throws -> TestCertificate { try TestCertificate.made.get() }
+
+        private static func context() throws -> TLSContext {
+            let made = try made()
+            return try TLSContext(serverCertificateChain: made.certificate, key: made.key)
+        }
+
+        private static func origin(
+            path: String? = nil,
+            script: @escaping TestOrigin.Script = TestOrigin.friendly
+        ) throws -> TestOrigin {
+            try TestOrigin(path: path, tls: try context(), script: script)
+        }
+
+        /// In front of these servers; `options` are the members of `tls`.
+        private static func gateway(
+            _ servers: [String],
+            _ options: String,
+            log: String = "{ access: off, level: error }"
+        ) throws -> TestGateway {
+            try TestGateway(
+                [("shop", servers)],
+                originOptions: ", connect_timeout: 400ms, tls: { \(options) }",
+                log: log
+            )
+        }
+
+        private static func trusting() throws -> String { "ca: '\(try made().certificate)'" }
+
+        @Test func `requests and large content go to an origin under TLS on one connection`() throws
+        {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            let gateway = try Self.gateway([origin.address], try Self.trusting())
+            defer { gateway.stop() }
+            let client = try gateway.connect()
+            let content = [UInt8](repeating: 9, count: 3 << 20)
+            for _ in 0..<3 {
+                try client.send(Self.get)
+                #expect(try client.readResponse().text == "ok")
+                let length = "Content-Length: \(content.count)\r\n"
+                try client.send("POST /y HTTP/1.1\r\nHost: a\r\n\(length)\r\n")
+                try client.send(content)
+                #expect(try client.readResponse().text == "ok")
+            }
+            #expect(origin.requests.last?.body == content)
+            #expect(origin.connections.count == 1)
+        }
+
+        /// How an origin can't be trusted or understood.
+        enum Fault: String, CaseIterable, Sendable {
+            case untrusted = "certificate-untrusted"
+            case otherName = "host-mismatch"
+            case plain = "plain-http"
+            case ended = "ended-in-handshake"
+            case silent = "handshake-timeout"
+        }
+
+        @Test(arguments: Fault.allCases)
+        func `an origin that can't be trusted or understood is answered for with its reason`(
+            fault: Fault
+        ) throws {
+            let folder = try TemporaryFolder.make()
+            defer { TemporaryFolder.remove(folder) }
+            let gate = Gate()
+            let origin: TestOrigin =
+                switch fault {
+                case .untrusted, .otherName: try Self.origin()
+                case .plain: try TestOrigin { try $0.wire.send("HTTP/1.1 400 No\r\n\r\n") }
+                case .ended: try TestOrigin { try $0.wire.receive() }
+                case .silent: try TestOrigin { _ in try gate.pass() }
+                }
+            defer {
+                gate.open()
+                origin.stop()
+            }
+            let options =
+                switch fault {
+                case .untrusted: "minimum: 1.2"
+                case .otherName: "\(try Self.trusting()), server_name: other.test"
+                case .plain, .ended, .silent: try Self.trusting()
+                }
+            let file = folder + "/access.log"
+            let gateway = try Self.gateway(
+                [origin.address],
+                options,
+                log: "{ access: '\(file)', level: error }"
+            )
+            defer { gateway.stop() }
+            let answer = try gateway.ask(Self.get)
+            #expect(answer.status == 502)
+            #expect(answer.text.contains("\"reason\":\"origin-tls-failed\""))
+            try gateway.server.wait { snapshot in
+                let line = (try? String(contentsOfFile: file, encoding: .utf8)) ?? ""
+                guard line.hasSuffix("\n") else { return false }
+                #expect(line.contains("\"problem\":\"origin-tls-failed\""), "\(line)")
+                #expect(line.contains("\"origin_tls\":\"\(fault.rawValue)\""), "\(line)")
+                #expect(snapshot.tally[Counter.originTLSFailures] == 1)
+                let isCertificate = fault == .untrusted || fault == .otherName
+                #expect(
+                    snapshot.tally[Counter.originCertificateFailures] == (isCertificate ? 1 : 0)
+                )
+                return true
+            }
+        }
+
+        @Test func `the next server is tried when the handshake with one fails`() throws {
+            let plain = try TestOrigin { try $0.wire.send("HTTP/1.1 400 No\r\n\r\n") }
+            let origin = try Self.origin()
+            defer {
+                plain.stop()
+                origin.stop()
+            }
+            let gateway = try Self.gateway([plain.address, origin.address], try Self.trusting())
+            defer { gateway.stop() }
+            for _ in 0..<6 { #expect(try gateway.ask(Self.get).status == 200) }
+            // It is passed over after its failure, as a server that refuses connects.
+            #expect(plain.connections.count == 1)
+        }
+
+        @Test func `the next connection resumes the session of the one before`() throws {
+            let resumed = Mutex<[Bool]>([])
+            let context = try Self.context()
+            let origin = try TestOrigin(tls: context) { connection in
+                guard let request = try connection.nextRequest() else { return }
+                resumed.withLock { $0.append(connection.wire.isResumed) }
+                try connection.answer(200, body: "ok", fields: "Connection: close\r\n", to: request)
+            }
+            defer { origin.stop() }
+            let gateway = try Self.gateway([origin.address], try Self.trusting())
+            defer { gateway.stop() }
+            for _ in 0..<3 { #expect(try gateway.ask(Self.get).status == 200) }
+            #expect(resumed.withLock { $0 } == [false, true, true])
+        }
+
+        @Test func `insecure takes anybody, and check and the log warn of it`() throws {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            let gateway = try Self.gateway([origin.address], "insecure: true")
+            defer { gateway.stop() }
+            #expect(try gateway.ask(Self.get).status == 200)
+            let problems = Preparation.load(gateway.folder + "/portcullis.yaml").problems
+            #expect(
+                problems.contains {
+                    $0.text.contains("warning: origins.shop.tls.insecure: found insecure: true")
+                }
+            )
+        }
+
+        @Test func `an origin on a Unix socket is spoken to under TLS`() throws {
+            let folder = try TemporaryFolder.make()
+            defer { TemporaryFolder.remove(folder) }
+            let origin = try Self.origin(path: folder + "/origin.sock")
+            defer { origin.stop() }
+            let options = "\(try Self.trusting()), server_name: gateway.test"
+            let gateway = try Self.gateway([origin.address], options)
+            defer { gateway.stop() }
+            for _ in 0..<3 { #expect(try gateway.ask(Self.get).text == "ok") }
+            #expect(origin.connections.count == 1)
+        }
+
+        @Test func `a tunnel goes to an origin under TLS`() throws {
+            let origin = try Self.origin { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send(
+                    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+                        + "Connection: upgrade\r\n\r\n"
+                )
+                while true {
+                    if connection.wire.inbox.isEmpty { try connection.wire.receive() }
+                    let bytes = connection.wire.inbox
+                    connection.wire.inbox = []
+                    try connection.wire.send(bytes)
+                }
+            }
+            defer { origin.stop() }
+            let gateway = try Self.gateway([origin.address], try Self.trusting())
+            defer { gateway.stop() }
+            let client = try gateway.connect()
+            try client.send(
+                "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+            )
+            #expect(try client.readResponse().status == 101)
+            let message = [UInt8](repeating: 3, count: 200_000)
+            try client.send(message)
+            #expect(try client.take(message.count) == message)
+        }
+
+        @Test(arguments: [true, false])
+        func `a response that ends with its connection is whole only after close_notify`(
+            isOrderly: Bool
+        ) throws {
+            let origin = try Self.origin { connection in
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send("HTTP/1.1 200 OK\r\n\r\nhello")
+                if isOrderly { connection.wire.finishSending() }
+            }
+            defer { origin.stop() }
+            let gateway = try Self.gateway([origin.address], try Self.trusting())
+            defer { gateway.stop() }
+            let client = try gateway.connect()
+            try client.send(Self.get)
+            if isOrderly {
+                #expect(try client.readResponse().text == "hello")
+            } else {
+                #expect(throws: (any Error).self) { try client.readResponse() }
+            }
+        }
+    }
+}
