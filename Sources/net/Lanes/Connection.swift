@@ -163,6 +163,8 @@ open class Connection: Endpoint {
     /// The connection broke while bytes waited to be sent.
     open func outputFailed() {}
 
+    override final var mayHaveTwins: Bool { false }
+
     override final func noted(_ events: UInt32) {
         if events & (clinux_in | clinux_ending) != 0 { socketIsReadable = true }
         if events & clinux_ending != 0 { endIsAnnounced = true }
@@ -274,14 +276,18 @@ extension Connection {
 
     /// Decrypted bytes that are there already come first; then one read from the socket.
     private func read(through tls: TLSSession) -> ReadOutcome {
+        let isEmpty = tls.isEstablished && !mayHoldPlaintext
+        var outcome = isEmpty ? TLSSession.ReadOutcome.needsInput : tls.read(into: lane.input)
         while true {
-            switch tls.read(into: lane.input) {
+            switch outcome {
             case .octets(let count):
                 mayHoldPlaintext = tls.mayHoldPlaintext
                 let octets = UnsafeRawBufferPointer(rebasing: lane.input[..<count])
                 return .octets(octets.assumingMemoryBound(to: UInt8.self))
             case .needsInput: mayHoldPlaintext = false
-            case .closed: return .ended
+            case .closed:
+                mayHoldPlaintext = true
+                return .ended
             case .failed(let error):
                 _ = sendCiphertext(of: tls)
                 return .failed(.tls(error))
@@ -290,7 +296,7 @@ extension Connection {
                 return .failed(error)
             }
             switch receive(lane.ciphertextInput) {
-            case .octets(let octets): tls.feed(octets.span)
+            case .octets(let octets): outcome = tls.read(into: lane.input, feeding: octets.span)
             case .wouldBlock: return .wouldBlock
             case .ended: return .failed(.truncated)
             case .failed(let error): return .failed(error)

@@ -32,6 +32,10 @@ open class Endpoint {
         self.lane = lane
     }
 
+    /// Whether another descriptor may stand for the same socket, as for the Unix listeners of
+    /// several lanes. Closing one of them leaves it watched.
+    var mayHaveTwins: Bool { true }
+
     /// Whether the descriptor has been closed.
     package final var isClosed: Bool { descriptor < 0 }
 
@@ -76,7 +80,7 @@ open class Endpoint {
     /// Closes the descriptor and forgets the endpoint. Late events are dropped by generation.
     open func close() {
         guard descriptor >= 0 else { return }
-        lane.forget(self)
+        lane.forget(self, .byClosing)
         _ = Glibc.close(descriptor)
         openDescriptor = -1
         deadlineTick = nil

@@ -186,9 +186,20 @@ extension Lane {
         endpoint.token = token
     }
 
-    func forget(_ endpoint: Endpoint) {
+    /// How an endpoint goes.
+    enum Parting {
+        /// Its descriptor stays open, and is not watched any more.
+        case byLeaving
+        /// Its descriptor is closed next, which ends the watch too where it has no twin (epoll(7)).
+        case byClosing
+    }
+
+    func forget(_ endpoint: Endpoint, _ parting: Parting = .byLeaving) {
         guard let token = endpoint.token else { return }
-        _ = clinux_epoll_remove(set, endpoint.descriptor)
+        switch parting {
+        case .byClosing where !endpoint.mayHaveTwins: break
+        case .byClosing, .byLeaving: _ = clinux_epoll_remove(set, endpoint.descriptor)
+        }
         table.remove(token)
         let slot = EndpointTable.slot(token)
         if !waiting.holds(slot) { table.release(slot) }

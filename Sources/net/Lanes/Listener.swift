@@ -102,6 +102,8 @@ package final class Listener: Endpoint {
             clinux_reuse_address(descriptor, 1)
             // Inherited by what is accepted, which costs no call for each.
             clinux_bound_unsent(descriptor, unsentMax)
+            // Likewise: small responses must not wait for an acknowledgement.
+            clinux_set_no_delay(descriptor)
         }
         if address.family == AF_INET6 {
             clinux_accept_both_families(descriptor)

@@ -153,7 +153,6 @@ package final class ProxyLane {
             tally.add(.addressConnectionsRefused)
             return Connection.discard(descriptor)
         }
-        Connection.setNoDelay(descriptor, peer)
         let client: HTTP1Connection
         do {
             let session = try tls.map { try TLSSession(accepting: $0) }
