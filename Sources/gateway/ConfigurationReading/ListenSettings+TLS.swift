@@ -19,10 +19,31 @@ extension ListenSettings {
             package let keyPath: String
         }
 
+        /// What clients are asked to show.
+        package struct Client: Hashable, Sendable {
+            /// Whether a client without a certificate is served.
+            package enum Demand: String, CaseIterable, Sendable { case optional, required }
+
+            /// PEM: the authorities that sign clients' certificates.
+            package let authoritiesFile: String
+            /// Mandatory.
+            package let demand: Demand
+            /// Where it stands, as `listen[0].tls.client`.
+            package let keyPath: String
+        }
+
         /// At least one. The first is for clients that ask for no name, or for one that nobody has.
         package let certificates: [Certificate]
         /// Default 1.2.
         package let minimumVersion: Version
+        /// `nil` where clients are not asked.
+        package let client: Client?
+
+        /// The files that are loaded.
+        package var files: [String] {
+            certificates.flatMap { [$0.certificateFile, $0.keyFile] }
+                + [client?.authoritiesFile].compactMap(\.self)
+        }
     }
 
     /// The same as a plain listener.

@@ -23,11 +23,22 @@ struct TLSDraft {
 
     let certificates: [Certificate]
     let minimum: Located<ListenSettings.TLS.Version>?
+    private let authorities: Located<String>?
+    private let demand: Located<ListenSettings.TLS.Client.Demand>?
+    private let clientPath: String
 
     init?(_ node: SourceNode, _ keyPath: String, log: ProblemLog) {
-        let keys = ["certificate", "key", "certificates", "minimum"]
+        let keys = ["certificate", "key", "certificates", "minimum", "client"]
         guard let reader = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
         minimum = reader.word("minimum")
+        clientPath = reader.path("client")
+        let client = reader.node("client").flatMap {
+            MappingReader($0, reader.path("client"), keys: ["ca", "require"], log: log)
+        }
+        client?.require("ca", use: "ca: a PEM file with the authorities of clients' certificates")
+        client?.require("require", use: "require: optional | required")
+        authorities = client?.filePath("ca", use: "a PEM file's path")
+        demand = client?.word("require")
         guard reader.has("certificates") else {
             certificates = [Certificate(reader, takesNames: false)]
             return
@@ -53,7 +64,7 @@ struct TLSDraft {
 
     /// Where the files stand, by key path.
     var places: [(String, Problem.Place)] {
-        certificates.flatMap { [$0.certificate, $0.key] }.compactMap(\.self)
+        (certificates.flatMap { [$0.certificate, $0.key] } + [authorities]).compactMap(\.self)
             .map { ($0.keyPath, $0.place) }
             + certificates.map { ("\($0.keyPath).names", $0.namesPlace) }
     }
@@ -90,10 +101,20 @@ struct TLSDraft {
                 keyPath: draft.keyPath
             )
         }
+        if let authorities { _ = log.require(file: authorities, in: folder, files) }
         guard !valid.isEmpty else { return nil }
+        var client: ListenSettings.TLS.Client?
+        if let authorities, let demand {
+            client = ListenSettings.TLS.Client(
+                authoritiesFile: FilePath.joined(folder, authorities.value),
+                demand: demand.value,
+                keyPath: clientPath
+            )
+        }
         return ListenSettings.TLS(
             certificates: valid,
-            minimumVersion: minimum?.value ?? .tls12
+            minimumVersion: minimum?.value ?? .tls12,
+            client: client
         )
     }
 }

@@ -38,8 +38,7 @@ struct LoadedCertificates: Sendable {
 
     /// The files that are loaded. A change of one of them is a reason to load anew.
     static func files(of configuration: GatewayConfiguration) -> [String] {
-        configuration.listeners.compactMap(\.tls).flatMap(\.certificates)
-            .flatMap { [$0.certificateFile, $0.keyFile] }
+        configuration.listeners.compactMap(\.tls).flatMap(\.files)
             + configuration.origins.compactMap(\.tls).flatMap(\.files)
     }
 
@@ -55,7 +54,8 @@ struct LoadedCertificates: Sendable {
             let context = try TLSContext(
                 showing: tls.certificates.map(ServerCertificate.init),
                 minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12,
-                tickets: tickets
+                tickets: tickets,
+                clients: tls.client.map(ClientTrust.init)
             )
             for (settings, loaded) in zip(tls.certificates, context.certificates) {
                 examine(settings, loaded)
@@ -71,6 +71,9 @@ struct LoadedCertificates: Sendable {
     /// Says what is wrong with each certificate: the first problem hides the others.
     private mutating func refuse(_ tls: ListenSettings.TLS, _ first: TLSContextError) {
         let count = problems.count
+        if let client = tls.client, first.path == client.authoritiesFile {
+            add(.error, "\(client.keyPath).ca", first, first.path)
+        }
         for settings in tls.certificates {
             do throws(TLSContextError) {
                 _ = try TLSContext(showing: [ServerCertificate(settings)])
@@ -201,6 +204,15 @@ struct LoadedCertificates: Sendable {
         case .trustUnreadable: "a PEM file with the certificates of authorities"
         case .library: "other files; the text is OpenSSL's own"
         }
+    }
+}
+
+extension ClientTrust {
+    fileprivate init(_ settings: ListenSettings.TLS.Client) {
+        self.init(
+            authorities: settings.authoritiesFile,
+            demand: settings.demand == .required ? .required : .optional
+        )
     }
 }
 

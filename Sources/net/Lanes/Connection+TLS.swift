@@ -18,6 +18,12 @@ extension Connection {
     /// Whether it has TLS.
     package final var isSecure: Bool { tls != nil }
 
+    /// Whether clients of the listener are asked for a certificate.
+    package final var asksClients: Bool { tls?.asksClients ?? false }
+
+    /// The certificate that the client has shown; `nil` for none.
+    package final var clientCertificate: TLSPeerCertificate? { tls?.clientCertificate }
+
     /// Goes on with the handshake as far as the peer's bytes allow. A plain connection has none.
     package final func shakeHands() -> Handshake {
         guard let tls else { return .ended }

@@ -45,6 +45,8 @@ package final class TLSContext: @unchecked Sendable {
     /// What is shown, in the order of the files.
     package let certificates: [TLSCertificate]
     private let names: ServerNames
+    /// Whether clients are asked for a certificate.
+    let asksClients: Bool
 
     /// Loads what a listener shows to its clients.
     ///
@@ -54,17 +56,20 @@ package final class TLSContext: @unchecked Sendable {
     ///   - minimumVersion: the oldest version that is spoken.
     ///   - protocols: the application protocols that are spoken (RFC 7301), the best first.
     ///   - tickets: shared by listeners, and kept by a reload.
+    ///   - clients: what clients are asked to show; `nil` for nothing.
     /// - Throws: the first problem of a certificate or key, or that the two don't belong together.
     package init(
         showing shown: [ServerCertificate],
         minimumVersion: MinimumVersion = .tls12,
         protocols: [String] = [TLSContext.http11],
-        tickets: TicketKeys = TicketKeys()
+        tickets: TicketKeys = TicketKeys(),
+        clients: ClientTrust? = nil
     ) throws(TLSContextError) {
         precondition(!shown.isEmpty, "TLSContext: a certificate")
         role = .server
         self.protocols = protocols
         self.tickets = tickets
+        asksClients = clients != nil
         var all: [Handles] = []
         var certificates: [TLSCertificate] = []
         var names = ServerNames()
@@ -72,6 +77,7 @@ package final class TLSContext: @unchecked Sendable {
             let handles = try Handles(TLS_server_method(), minimumVersion)
             let certificate = try Self.load(one, into: handles)
             Self.configureServer(handles.context)
+            try clients?.install(in: handles.context)
             for name in certificate.names { names.add(name, index) }
             certificates.append(certificate)
             all.append(handles)
@@ -108,6 +114,7 @@ package final class TLSContext: @unchecked Sendable {
         others = []
         protocols = [Self.http11]
         tickets = nil
+        asksClients = false
         if let shown {
             certificates = [try Self.load(shown, into: handles)]
         } else {

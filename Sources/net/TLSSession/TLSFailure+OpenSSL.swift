@@ -59,6 +59,8 @@ extension TLSFailure {
             SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM, SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS,
             SSL_R_NO_SUITABLE_GROUPS:
             self.init(.noSharedCipher, errors.text)
+        case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+            self.init(.certificateMissing, errors.text)
         case SSL_R_NO_APPLICATION_PROTOCOL:
             self.init(.noSharedProtocol, errors.text)
         case SSL_R_UNEXPECTED_EOF_WHILE_READING:

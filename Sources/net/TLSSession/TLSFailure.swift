@@ -23,6 +23,8 @@ package struct TLSFailure: Error, Sendable {
         case certificateNotYetValid = "certificate-not-yet-valid"
         /// The origin's certificate is for another name.
         case hostMismatch = "host-mismatch"
+        /// The client has shown no certificate where one is required.
+        case certificateMissing = "certificate-missing"
         /// The peer did not like the certificate that was shown to it.
         case certificateRefusedByPeer = "certificate-refused-by-peer"
         /// The peer ended the connection with another fatal alert.
@@ -58,7 +60,8 @@ package struct TLSFailure: Error, Sendable {
         case .certificateUntrusted, .certificateExpired, .certificateNotYetValid, .hostMismatch:
             true
         case .plainHTTP, .notTLS, .versionUnsupported, .noSharedCipher, .noSharedProtocol,
-            .certificateRefusedByPeer, .peerAlert, .malformed, .endedInHandshake,
+            .certificateMissing, .certificateRefusedByPeer, .peerAlert, .malformed,
+            .endedInHandshake,
             .handshakeTimeout, .truncated, .limitReached, .library:
             false
         }

@@ -231,6 +231,12 @@ extension HTTP1Connection {
             host.settle(&settled)
             client = settled
         }
+        if asksClients, client.provenance.certificate == nil, let shown = clientCertificate {
+            client.provenance.certificate = ClientCertificate(
+                fingerprint: shown.fingerprint,
+                subject: shown.subject
+            )
+        }
         var fault: Malformed.Reason?
         let heads = host.heads
         do throws(Malformed) {

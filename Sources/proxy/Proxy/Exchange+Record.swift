@@ -38,6 +38,9 @@ extension Exchange {
         proxy.log.begin()
         proxy.log.member("time_ms", lane.wallMilliseconds)
         proxy.log.member("client", account.address.text)
+        if let certificate = client?.provenance.certificate {
+            proxy.log.member("client_certificate", certificate.logName)
+        }
         proxy.log.member("method", octets: record.asked.method)
         proxy.log.member("host", octets: record.asked.host)
         proxy.log.member("path", octets: record.asked.path)

@@ -231,6 +231,8 @@ static inline int copenssl_ticket_mac(const unsigned char *key, size_t length, E
     return EVP_MAC_CTX_set_params(mac, params);
 }
 
+static const unsigned long copenssl_XN_FLAG_RFC2253 = XN_FLAG_RFC2253;
+
 static const uint64_t copenssl_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
 static const uint64_t copenssl_SSL_OP_NO_COMPRESSION = SSL_OP_NO_COMPRESSION;
 static const uint64_t copenssl_SSL_OP_NO_TICKET = SSL_OP_NO_TICKET;

@@ -7,6 +7,8 @@
 package struct ProvenanceWriter: Sendable {
     /// Whether what the peer says of its clients is believed.
     package let peerIsTrusted: Bool
+    /// The certificate that the peer has shown.
+    package var certificate: ClientCertificate?
     private let isSecure: Bool
     private let writesForwarded: Bool
     private let peerText: [UInt8]
@@ -62,6 +64,7 @@ package struct ProvenanceWriter: Sendable {
             HeadWriter.field("X-Forwarded-Host", octets, head.authority, into: &out)
         }
         if writesForwarded { forwarded(head, octets, address, into: &out) }
+        if let certificate { out += certificate.line }
     }
 
     private static func protocolLine(_ isSecure: Bool) -> StaticString {

@@ -1,0 +1,105 @@
+internal import COpenSSL
+
+/// A certificate that the peer has shown and that was verified.
+package struct TLSPeerCertificate: Hashable, Sendable {
+    /// SHA-256 of the whole certificate.
+    package let fingerprint: [UInt8]
+    /// The subject as RFC 4514 writes it, in ASCII.
+    package let subject: [UInt8]
+}
+
+/// What a listener asks its clients to show.
+package struct ClientTrust: Hashable, Sendable {
+    package enum Demand: Hashable, Sendable {
+        /// A client without a certificate is served. One with a wrong certificate is not.
+        case optional
+        case required
+    }
+
+    /// Path of a PEM file: the authorities that sign clients' certificates.
+    package let authorities: String
+    package let demand: Demand
+
+    package init(authorities: String, demand: Demand) {
+        self.authorities = authorities
+        self.demand = demand
+    }
+
+    /// Has a listener's context ask for certificates.
+    ///
+    /// A session that is resumed brings its certificate along unverified, so sessions are told
+    /// apart by what was asked: those of other authorities, and of listeners that ask for less,
+    /// are not taken up.
+    func install(in context: OpaquePointer) throws(TLSContextError) {
+        guard SSL_CTX_load_verify_file(context, authorities) == 1,
+            let digest = digest(),
+            let names = SSL_load_client_CA_file(authorities)
+        else { throw TLSContextError(.trustUnreadable, path: authorities) }
+        // The context takes the names over.
+        SSL_CTX_set_client_CA_list(context, names)
+        X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), UInt(X509_V_FLAG_PARTIAL_CHAIN))
+        let failing = demand == .required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0
+        SSL_CTX_set_verify(context, SSL_VERIFY_PEER | failing, nil)
+        SSL_CTX_set_session_id_context(context, digest, UInt32(digest.count))
+    }
+
+    /// Of the certificates and the demand: 32 bytes, as many as a session's context may have.
+    private func digest() -> [UInt8]? {
+        guard let file = BIO_new_file(authorities, "r") else { return nil }
+        defer { BIO_free(file) }
+        var all: [UInt8] = [demand == .required ? 1 : 0]
+        while let certificate = PEM_read_bio_X509(file, nil, nil, nil) {
+            defer { X509_free(certificate) }
+            guard let one = TLSSession.fingerprint(of: certificate) else { return nil }
+            all += one
+        }
+        ERR_clear_error()
+        var digest = [UInt8](repeating: 0, count: 32)
+        guard SHA256(all, all.count, &digest) != nil else { return nil }
+        return digest
+    }
+}
+
+extension TLSSession {
+    /// Whether clients are asked for a certificate.
+    package var asksClients: Bool { context.asksClients }
+
+    /// The certificate that the client has shown, in this connection or in the one that it resumes;
+    /// `nil` for none, and at a client's end.
+    package var clientCertificate: TLSPeerCertificate? {
+        guard asksClients, isEstablished,
+            let certificate = copenssl_ssl_get1_peer_certificate(pointer)
+        else { return nil }
+        defer { X509_free(certificate) }
+        guard SSL_get_verify_result(pointer) == Int(X509_V_OK),
+            let fingerprint = Self.fingerprint(of: certificate)
+        else { return nil }
+        return TLSPeerCertificate(
+            fingerprint: fingerprint,
+            subject: Self.subject(of: certificate)
+        )
+    }
+
+    static func fingerprint(of certificate: OpaquePointer) -> [UInt8]? {
+        var digest = [UInt8](repeating: 0, count: 32)
+        var length: UInt32 = 32
+        guard X509_digest(certificate, EVP_sha256(), &digest, &length) == 1, length == 32 else {
+            return nil
+        }
+        return digest
+    }
+
+    private static func subject(of certificate: OpaquePointer) -> [UInt8] {
+        guard let text = BIO_new(BIO_s_mem()) else { return [] }
+        defer { BIO_free(text) }
+        let flags = UInt(copenssl_XN_FLAG_RFC2253)
+        guard X509_NAME_print_ex(text, X509_get_subject_name(certificate), 0, flags) >= 0 else {
+            return []
+        }
+        var data: UnsafeMutablePointer<CChar>?
+        let count = copenssl_bio_mem_data(text, &data)
+        guard let data, count > 0 else { return [] }
+        // The BIO has `count` bytes there until it is freed.
+        return UnsafeBufferPointer(start: data, count: count).map { UInt8(bitPattern: $0) }
+    }
+}

@@ -1,0 +1,144 @@
+import ConfigurationReading
+import Gateway
+import LoopbackKit
+import TLSSession
+import Testing
+
+extension Scenarios {
+    /// Certificates that clients show.
+    struct ClientCertificateTests {
+        private static let get = """
+            GET /x HTTP/1.1\r
+            Host: shop.test\r
+            X-Forwarded-Client-Cert: Hash=00;Subject="CN=root"\r
+            X_Forwarded_Client_Cert: Hash=01\r
+            x.forwarded-client.cert: Hash=02\r
+            X-FORWARDED-CLIENT-CERT: Hash=03\r
+            \r\n
+            """
+
+        /// A gateway with two listeners, the first one plainly under TLS, and what clients need.
+        private struct Stage {
+            let folder: String
+            let origin: TestOrigin
+            let gateway: TestGateway
+            let server: TestCertificate
+            let client: TestCertificate
+
+            init(_ demand: String, log: String = "off") throws {
+                folder = try TemporaryFolder.make()
+                origin = try TestOrigin()
+                server = try TestCertificate.made.get()
+                client = try TestCertificate("client", names: "DNS:client.test", in: folder)
+                let pair = "certificate: '\(server.certificate)', key: '\(server.key)'"
+                let asked = "client: { ca: '\(client.certificate)', require: \(demand) }"
+                gateway = try TestGateway(
+                    [("shop", [origin.address])],
+                    listen: """
+                        address: 127.0.0.1:0, tls: { \(pair) } }
+                          - { address: 127.0.0.1:0, tls: { \(pair), \(asked) }
+                        """,
+                    log: "{ access: \(log == "off" ? log : folder + "/" + log), level: error }"
+                )
+            }
+
+            func stop() {
+                gateway.stop()
+                origin.stop()
+                TemporaryFolder.remove(folder)
+            }
+
+            /// The port of the listener that asks for certificates.
+            var port: UInt16 {
+                let text = gateway.server.addresses[1]
+                return UInt16(text.split(separator: ":").last.map(String.init) ?? "") ?? 0
+            }
+
+            func context(showing shown: TestCertificate?) throws -> TLSContext {
+                try TLSContext(
+                    clientTrusting: .file(server.certificate),
+                    showing: shown.map { ServerCertificate(chain: $0.certificate, key: $0.key) }
+                )
+            }
+
+            func ask(
+                _ port: UInt16,
+                _ context: TLSContext,
+                resuming: TLSResumption? = nil
+            ) throws -> (status: Int, isResumed: Bool) {
+                let tls = try TLSSession(connecting: context, to: "127.0.0.1", resuming: resuming)
+                let wire = try Wire(port: port, tls: tls)
+                try wire.send(ClientCertificateTests.get)
+                let status = try wire.readResponse().status
+                // OpenSSL takes up no session whose connection did not end in order.
+                wire.finishSending()
+                return (status, wire.isResumed)
+            }
+
+            /// What the origin got in the last request.
+            var told: [String] {
+                origin.requests.last?.head.all("x-forwarded-client-cert") ?? []
+            }
+
+            /// What it should get of the client's certificate.
+            func expected() throws -> String {
+                let arguments = ["x509", "-in", client.certificate, "-noout"]
+                let print = try TestCertificate.openssl(arguments + ["-fingerprint", "-sha256"])
+                let hex = print.split(separator: "=")[1].filter(\.isHexDigit).lowercased()
+                return "Hash=\(hex);Subject=\"CN=client\""
+            }
+        }
+
+        @Test func `an origin is told the certificate that a client must show`() throws {
+            let stage = try Stage("required", log: "access.log")
+            defer { stage.stop() }
+            let context = try stage.context(showing: stage.client)
+            let resumption = TLSResumption()
+            for isResumed in [false, true] {
+                let answer = try stage.ask(stage.port, context, resuming: resumption)
+                #expect(answer.status == 200)
+                #expect(answer.isResumed == isResumed)
+                #expect(stage.told == [try stage.expected()])
+                let names = stage.origin.requests.last?.head.fields.map { $0.name.lowercased() }
+                #expect(names?.filter { $0.contains("client") }.count == 1)
+            }
+            #expect(throws: (any Error).self) {
+                try stage.ask(stage.port, stage.context(showing: nil))
+            }
+            let stranger = try TestCertificate("other", names: "DNS:x", in: stage.folder)
+            #expect(throws: (any Error).self) {
+                try stage.ask(stage.port, stage.context(showing: stranger))
+            }
+            #expect(stage.origin.requests.count == 2)
+        }
+
+        @Test func `a client without a certificate is served where it is optional`() throws {
+            let stage = try Stage("optional")
+            defer { stage.stop() }
+            #expect(try stage.ask(stage.port, stage.context(showing: nil)).status == 200)
+            #expect(stage.told.isEmpty)
+            #expect(try stage.ask(stage.port, stage.context(showing: stage.client)).status == 200)
+            #expect(stage.told == [try stage.expected()])
+            let stranger = try TestCertificate("other", names: "DNS:x", in: stage.folder)
+            #expect(throws: (any Error).self) {
+                try stage.ask(stage.port, stage.context(showing: stranger))
+            }
+        }
+
+        @Test func `a session of a listener that asks for nothing opens none that asks`() throws {
+            let stage = try Stage("required")
+            defer { stage.stop() }
+            let context = try stage.context(showing: nil)
+            let resumption = TLSResumption()
+            let port = stage.gateway.port
+            #expect(try stage.ask(port, context, resuming: resumption).status == 200)
+            #expect(try stage.ask(port, context, resuming: resumption).isResumed)
+            #expect(stage.told.isEmpty)
+            #expect(resumption.isKnown)
+            #expect(throws: (any Error).self) {
+                try stage.ask(stage.port, context, resuming: resumption)
+            }
+            #expect(stage.origin.requests.count == 2)
+        }
+    }
+}
