@@ -13,6 +13,17 @@ import Testing
         #expect(pair.client.failure == nil)
     }
 
+    @Test func `a session is resumed although its connection ended without close_notify`() throws {
+        let context = try SessionPair.serverContext()
+        let resumption = TLSResumption()
+        for isResumed in [false, true, true] {
+            var pair = try SessionPair(accepting: context, resuming: resumption)
+            pair.exchange()
+            try #require(pair.client.isEstablished)
+            #expect(pair.client.isResumed == isResumed)
+        }
+    }
+
     @Test func `a first flight cut at every byte makes no difference`() throws {
         let flight = try clientFlight()
         let context = try SessionPair.serverContext()

@@ -26,11 +26,15 @@ struct SessionPair {
         client = try TLSSession(connecting: TLSContext(clientTrusting: trust), to: host)
     }
 
-    init(accepting context: TLSContext, host: String = "gateway.test") throws {
+    init(
+        accepting context: TLSContext,
+        host: String = "gateway.test",
+        resuming resumption: TLSResumption? = nil
+    ) throws {
         let authority = try TestCertificates.shared.get().authority
         server = try TLSSession(accepting: context)
         let trust = try TLSContext(clientTrusting: .file(authority))
-        client = try TLSSession(connecting: trust, to: host)
+        client = try TLSSession(connecting: trust, to: host, resuming: resumption)
     }
 
     static func serverContext(

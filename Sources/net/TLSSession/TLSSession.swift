@@ -104,6 +104,11 @@ package final class TLSSession {
     }
 
     deinit {
+        // OpenSSL takes up no session whose connection it believes to have ended without
+        // close_notify. TLS has long dropped that (RFC 5246 §7.2.1).
+        if context.role == .client, isEstablished {
+            SSL_set_shutdown(pointer, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
+        }
         // Frees the BIO too, which refers to the pipe; the pipe goes after this.
         SSL_free(pointer)
     }
