@@ -1,6 +1,8 @@
 import ConfigurationReading
 import Foundation
 import Gateway
+import Glibc
+import HTTPWire
 import LoopbackKit
 import Services
 import Synchronization
@@ -146,6 +148,96 @@ extension Scenarios {
             defer { gateway.stop() }
             for _ in 0..<3 { #expect(try gateway.ask(Self.get).status == 200) }
             #expect(resumed.withLock { $0 } == [false, true, true])
+        }
+
+        @Test func `an origin that asks for a certificate gets that of its settings`() throws {
+            let folder = try TemporaryFolder.make()
+            defer { TemporaryFolder.remove(folder) }
+            let made = try Self.made()
+            let shown = try TestCertificate("gateway", names: "DNS:gateway.test", in: folder)
+            let context = try TLSContext(
+                showing: [ServerCertificate(chain: made.certificate, key: made.key)],
+                clients: ClientTrust(authorities: shown.certificate, demand: .required)
+            )
+            let origin = try TestOrigin(tls: context)
+            defer { origin.stop() }
+            let pair = ", certificate: '\(shown.certificate)', key: '\(shown.key)'"
+            for (more, status) in [(pair, 200), ("", 502)] {
+                let gateway = try Self.gateway([origin.address], try Self.trusting() + more)
+                defer { gateway.stop() }
+                #expect(try gateway.ask(Self.get).status == status)
+            }
+            #expect(origin.requests.count == 1)
+        }
+
+        @Test(arguments: [true, false])
+        func `checks go over TLS, and trust as requests do`(isTrusted: Bool) throws {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            let tls = isTrusted ? try Self.trusting() : "minimum: 1.2"
+            let check = "check: { path: /health, interval: 20ms, unhealthy: 1, timeout: 30s }"
+            let gateway = try TestGateway(
+                [("shop", [origin.address])],
+                originOptions: ", \(check), tls: { \(tls) }"
+            )
+            defer { gateway.stop() }
+            if isTrusted {
+                #expect(
+                    origin.wait { logs in
+                        logs.flatMap(\.requests).count { $0.target == "/health" } > 2
+                    }
+                )
+                #expect(try gateway.ask(Self.get).status == 200)
+            } else {
+                var answer = try gateway.ask(Self.get)
+                for _ in 0..<100_000 where answer.status == 502 {
+                    answer = try gateway.ask(Self.get)
+                }
+                #expect(answer.status == 503)
+                #expect(answer.text.contains("origin-down"))
+                #expect(origin.requests.isEmpty)
+            }
+        }
+
+        @Test func `a PROXY header goes out in the clear before TLS begins`() throws {
+            let context = try Self.context()
+            let resumed = Mutex<[Bool]>([])
+            let origin = try TestOrigin { connection in
+                let header = try connection.wire.take(28)
+                guard
+                    case .complete(28, .client(let address, let port)) =
+                        try ProxyHeader.read(header.span)
+                else { throw WireFault.malformed("PROXY header") }
+                let session = try TLSSession(accepting: context)
+                let rest = connection.wire.inbox
+                session.feed(rest.span)
+                connection.wire.inbox = []
+                let inner = Wire(descriptor: dup(connection.wire.descriptor), tls: session)
+                let named = "\(address.text):\(port)"
+                for _ in 0..<2 {
+                    _ = try inner.readRequestHead()
+                    let length = "Content-Length: \(named.utf8.count)\r\n\r\n"
+                    try inner.send("HTTP/1.1 200 OK\r\n" + length + named)
+                }
+                resumed.withLock { $0.append(inner.isResumed) }
+                // Until the gateway ends it.
+                try inner.receive()
+            }
+            defer { origin.stop() }
+            let gateway = try TestGateway(
+                [("shop", [origin.address])],
+                originOptions: ", proxy_protocol: v2, tls: { \(try Self.trusting()) }"
+            )
+            defer { gateway.stop() }
+            for _ in 0..<2 {
+                let client = try gateway.connect()
+                for _ in 0..<2 {
+                    try client.send(Self.get)
+                    #expect(try client.readResponse().text == "127.0.0.1:\(client.localPort)")
+                }
+            }
+            #expect(origin.connections.count == 2)
+            #expect(resumed.withLock { $0 } == [false, true])
         }
 
         @Test func `insecure takes anybody, and check and the log warn of it`() throws {
