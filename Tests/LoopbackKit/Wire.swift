@@ -23,6 +23,8 @@ package final class Wire: @unchecked Sendable {
     /// Held while the descriptor is closed, or cut by another thread.
     private let ending = Mutex(())
     private let tls: TLSSession?
+    /// Why what TLS says by itself, such as tickets, could not be sent.
+    private var answerFault: (any Error)?
     /// Bytes that came and were not taken.
     package var inbox: [UInt8] = []
 
@@ -152,15 +154,34 @@ package final class Wire: @unchecked Sendable {
         var plain = [UInt8](repeating: 0, count: 1 << 16)
         while true {
             let outcome = plain.withUnsafeMutableBytes { tls.read(into: $0) }
-            try sendCiphertext()
+            noteFault { try sendCiphertext() }
             switch outcome {
             case .octets(let count): return inbox += plain[..<count]
             case .needsInput:
-                let octets = try receiveRaw(atMost: 1 << 16)
+                let octets = try receiveRecords()
                 tls.feed(octets.span)
             case .closed: throw WireFault.ended
             case .failed(let failure): throw WireFault.malformed("TLS: \(failure)")
             }
+        }
+    }
+
+    private func noteFault(_ send: () throws -> Void) {
+        do {
+            try send()
+        } catch {
+            if answerFault == nil { answerFault = error }
+        }
+    }
+
+    /// What came before a reset is read all the same.
+    private func receiveRecords() throws -> [UInt8] {
+        do {
+            return try receiveRaw(atMost: 1 << 16)
+        } catch {
+            // The system tells of a reset once, and then of an end.
+            if let answerFault { throw answerFault }
+            throw error
         }
     }
 
