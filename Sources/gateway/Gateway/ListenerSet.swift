@@ -38,6 +38,7 @@ struct ListenerSet {
         do throws(SocketError) {
             if case .unix(let path) = server, given == nil { ListenerSet.removeStale(path) }
             let first = if let given { given } else { try Listener.bound(to: address) }
+            if given != nil, !address.isUnix { Listener.settleAccepted(first) }
             bound = Listener.boundAddress(first)
             // A socket that is given is one: the lanes share it, as they share a Unix socket.
             let isOne = address.isUnix || given != nil

@@ -100,10 +100,7 @@ package final class Listener: Endpoint {
             // Connections that a killed gateway leaves behind keep the port for a minute; this
             // looks past them, and past nothing that listens (socket(7)).
             clinux_reuse_address(descriptor, 1)
-            // Inherited by what is accepted, which costs no call for each.
-            clinux_bound_unsent(descriptor, unsentMax)
-            // Likewise: small responses must not wait for an acknowledgement.
-            clinux_set_no_delay(descriptor)
+            settleAccepted(descriptor)
         }
         if address.family == AF_INET6 {
             clinux_accept_both_families(descriptor)
@@ -117,6 +114,13 @@ package final class Listener: Endpoint {
         // past this one.
         if !address.isUnix { clinux_reuse_address(descriptor, 0) }
         return descriptor
+    }
+
+    /// Sets for a TCP listener what the accepted inherit, which costs no call for each.
+    package static func settleAccepted(_ descriptor: Int32) {
+        clinux_bound_unsent(descriptor, unsentMax)
+        // Small responses must not wait for an acknowledgement.
+        clinux_set_no_delay(descriptor)
     }
 
     /// The same socket for another lane.
