@@ -60,7 +60,8 @@ struct CallBookTests {
     private static func call(
         _ service: AppleService = .receipts,
         _ environment: KeyEnvironment = .production,
-        team: String? = nil
+        team: String? = nil,
+        timeout: Duration = .seconds(10)
     ) -> AppleCall {
         AppleCall(
             service: service,
@@ -68,7 +69,7 @@ struct CallBookTests {
             teamID: team,
             body: [1],
             contentType: "text/plain",
-            timeout: .seconds(10)
+            timeout: timeout
         )
     }
 
@@ -254,6 +255,18 @@ struct CallBookTests {
         _ = book.answered(10, Self.answer(200), Self.at(3))
         let next = Self.errands(book.handedIn(12, Self.call(), Self.at(3)))
         #expect(next.map(\.avoidsOldConnections) == [false])
+    }
+
+    @Test func `calls with little time say nothing about the host when they get no answer`() {
+        var book = Self.book()
+        for ticket in 1...20 as ClosedRange<UInt64> {
+            let now = Self.at(Double(ticket))
+            let call = Self.call(timeout: .milliseconds(999))
+            #expect(Self.errands(book.handedIn(ticket, call, now)).count == 1)
+            #expect(Self.replies(book.answered(ticket, .failed(.timeout), now)).count == 1)
+        }
+        #expect(book.standing.map(\.line.condition) == [.closed])
+        #expect(book.standing.map(\.line.underWayCount) == [0])
     }
 
     @Test func `a 429 leaves the host alone for as long as Apple asks`() {

@@ -89,11 +89,13 @@ struct CallBreakerTests {
         (.failed(.timeout), .failed), (.failed(.unreachable), .failed),
     ])
     func `each reply says one thing about the host`(_ reply: AppleReply, _ outcome: CallOutcome) {
-        #expect(CallOutcome(reply) == outcome)
+        #expect(CallOutcome(reply, timeout: .seconds(1)) == outcome)
     }
 
     @Test func `what was not sent says nothing about the host`() {
-        for fault in AppleFault.allCases { #expect(CallOutcome(.unsent(fault)) == nil) }
+        for fault in AppleFault.allCases {
+            #expect(CallOutcome(.unsent(fault), timeout: .seconds(1)) == nil)
+        }
     }
 
     @Test func `pauses grow to their limit whatever the numbers`() {

@@ -96,6 +96,17 @@ import Testing
         #expect(calls[49] - calls[0] <= 49 * 225)
     }
 
+    @Test mutating func `a host that answers nobody keeps the other environment's places free`() {
+        let environments = [KeyEnvironment.production, .development]
+        scan((0..<40).map { DueReceipt(row: $0, environment: environments[Int($0 / 20)]) })
+        var started: [KeyEnvironment: Int] = [:]
+        for step in 0..<40 as Range<Int64> {
+            let action = schedule.next(at: Self.start + step * 1_000, random: 0)
+            if case .renew(let due) = action { started[due.environment, default: 0] += 1 }
+        }
+        #expect(started == [.production: 8, .development: 8])
+    }
+
     @Test mutating func `eight are renewed at once, and no ninth before one ends`() {
         scan((0..<20).map { DueReceipt(row: $0) })
         var started: [DueReceipt] = []

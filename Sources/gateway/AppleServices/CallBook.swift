@@ -234,7 +234,9 @@ package struct CallBook: Sendable {
         if let notice = pace.notice(entry.call, reply, now: now.tick) {
             actions.append(.tell(notice))
         }
-        guard let outcome = CallOutcome(reply), var line = lines[entry.host] else {
+        guard let outcome = CallOutcome(reply, timeout: entry.call.timeout),
+            var line = lines[entry.host]
+        else {
             return actions + advanced(entry.host, now)
         }
         let before = line.condition

@@ -119,6 +119,7 @@ package struct CallLine: Sendable {
         case .failed: breaker.failed(admission, now: now, random: random)
         case .throttled(let pause):
             breaker.throttled(admission, for: pause, now: now, random: random)
+        case .undecided: if admission == .probe { breaker.probeDropped(now: now) }
         }
         guard breaker.condition == .open else { return [] }
         defer { waiting = [] }

@@ -37,7 +37,8 @@ package struct RenewalSchedule {
 
     private static let second: Int64 = 1_000
     private static let day: Int64 = 86_400
-    /// Receipts that are renewed at once.
+    /// Receipts of one environment that are renewed at once: each has a host of its own, and one
+    /// that hangs keeps the other's waiting for nothing.
     package static let concurrentMax = 8
     /// Receipts that are held ahead: what the rate takes in five minutes, within these bounds.
     private static let (aheadMin, aheadMax) = (256, 16_384)
@@ -72,7 +73,8 @@ package struct RenewalSchedule {
     private var lines: [KeyEnvironment: RenewalLine] = [:]
     /// Why all lines wait: the pause of the store.
     private var store = RenewalLine(limit: 1)
-    private var inFlight: Set<Int64> = []
+    /// The rows that are being renewed.
+    private var inFlight: [Int64: KeyEnvironment] = [:]
     private var isScanning = false
     /// When the next call may be made, at the rate.
     private var nextCallAt: Int64
@@ -102,7 +104,7 @@ package struct RenewalSchedule {
     /// What is to be done now.
     package mutating func next(at now: Int64, random: UInt64) -> Action {
         clamp(now)
-        guard !isScanning, inFlight.count < Self.concurrentMax else {
+        guard !isScanning, !lines.keys.allSatisfy(isFull) || lines.isEmpty else {
             return .wait(until: now + Self.lookPause)
         }
         guard store.pausedUntil <= now else { return .wait(until: store.pausedUntil) }
@@ -118,7 +120,7 @@ package struct RenewalSchedule {
         }
         if nextCallAt > now { return .wait(until: nextCallAt) }
         guard let due = lines[best]?.queue.next() else { return .wait(until: nextLookAt) }
-        inFlight.insert(due.row)
+        inFlight[due.row] = due.environment
         // Never faster than the rate, and a little slower at random.
         let interval = pace.interval
         nextCallAt = max(nextCallAt, now) + interval + Self.share(of: interval / 8, random)
@@ -130,7 +132,7 @@ package struct RenewalSchedule {
     private func best(at now: Int64) -> KeyEnvironment? {
         var best: (environment: KeyEnvironment, rank: RenewalQueue.Rank)?
         for environment in KeyEnvironment.allCases {
-            guard let line = lines[environment], line.pausedUntil <= now,
+            guard let line = lines[environment], line.pausedUntil <= now, !isFull(environment),
                 let rank = line.queue.nextRank
             else { continue }
             if let other = best, rank < other.rank { continue }
@@ -139,10 +141,15 @@ package struct RenewalSchedule {
         return best?.environment
     }
 
+    private func isFull(_ environment: KeyEnvironment) -> Bool {
+        inFlight.count { $0.value == environment } >= Self.concurrentMax
+    }
+
     /// Whether a line is empty of which more is due than it could hold.
     private func hasGap(at now: Int64) -> Bool {
-        lines.values.contains {
-            $0.pausedUntil <= now && $0.queue.count == 0 && $0.queue.leftOver > 0
+        lines.contains { environment, line in
+            line.pausedUntil <= now && line.queue.count == 0 && line.queue.leftOver > 0
+                && !isFull(environment)
         }
     }
 
@@ -164,7 +171,7 @@ package struct RenewalSchedule {
 
     /// A receipt that is due, while a scan goes on.
     package mutating func offer(_ due: DueReceipt, at now: Int64) {
-        guard !inFlight.contains(due.row) else { return }
+        guard inFlight[due.row] == nil else { return }
         lines[due.environment, default: RenewalLine(limit: pace.limit)].queue
             .offer(due, at: now / Self.second)
     }
@@ -191,7 +198,7 @@ package struct RenewalSchedule {
     /// second look at it finds that nothing is due.
     package mutating func ask(_ due: DueReceipt, at now: Int64) {
         // A scan that goes on finds it by itself.
-        guard !isScanning, !inFlight.contains(due.row) else { return }
+        guard !isScanning, inFlight[due.row] == nil else { return }
         var line = lines[due.environment] ?? RenewalLine(limit: pace.limit)
         guard line.queue.count < 2 * pace.limit else { return }
         line.queue.putBack(due, at: now / Self.second)
@@ -210,7 +217,7 @@ package struct RenewalSchedule {
     // MARK: Calls
 
     /// The receipt is not there any more, or its key was revoked: no call was made.
-    package mutating func dropped(_ due: DueReceipt) { inFlight.remove(due.row) }
+    package mutating func dropped(_ due: DueReceipt) { inFlight[due.row] = nil }
 
     /// A try ended.
     ///
@@ -221,7 +228,7 @@ package struct RenewalSchedule {
         at now: Int64,
         random: UInt64
     ) -> ReceiptState? {
-        inFlight.remove(due.row)
+        inFlight[due.row] = nil
         var state = ReceiptState()
         let second = now / Self.second
         state.triedAt = second
