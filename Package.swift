@@ -44,8 +44,8 @@ let device: [Target.Dependency] = [
 let served: [Target.Dependency] = ["HTTPWire", "Services", "Verification"]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Lanes"]
 let process: [Target.Dependency] = [
-    "AppleServices", "ConfigurationReading", "HTTPSCalls", "KeyCatalog", "Origins", "Proxy",
-    "SQLiteKeyStore", "Services", logging,
+    "AppleServices", "ConfigurationReading", "HTTP2Wire", "HTTPSCalls", "KeyCatalog", "Origins",
+    "Proxy", "SQLiteKeyStore", "Services", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
@@ -233,6 +233,7 @@ let package = Package(
 
         // Sources/http: messages and their parts. Pure.
         .part("HTTPWire", in: "http", uses: ["ByteCoding"]),
+        .part("HTTP2Wire", in: "http", uses: ["ByteCoding", "CNGHTTP2", "HTTPWire"]),
 
         // Sources/policy: what is asked of a request, and whether it has it. Pure but for the
         // challenges and sessions, which the lanes share.
@@ -254,20 +255,21 @@ let package = Package(
         // Sources/net: sockets.
         .bridge("CLinux", in: "net"),
         .bridge("CCurl", in: "net", links: ["curl"]),
+        .bridge("CNGHTTP2", in: "net", links: ["nghttp2"]),
         .part("HTTPSCalls", in: "net", uses: ["CCurl"]),
         .part("TLSSession", in: "net", uses: ["COpenSSL"]),
         .part("Lanes", in: "net", uses: ["CLinux", "TLSSession"]),
 
         // Sources/proxy: requests between clients and origins.
         .part("Services", in: "proxy", uses: policy + verdict + ["Telemetry"]),
-        .part("ClientStreams", in: "proxy", uses: sockets + served),
+        .part("ClientStreams", in: "proxy", uses: sockets + served + ["HTTP2Wire"]),
         .part("Origins", in: "proxy", uses: ["HTTPWire", "Lanes", "TLSSession"]),
         .part("RequestFlow", in: "proxy", uses: policy + ["KeyStore", "Verification"]),
         .part(
             "Proxy",
             in: "proxy",
             uses: policy + verdict + sockets + [
-                "ClientStreams", "Origins", "RequestFlow", "Services", deque,
+                "ClientStreams", "HTTP2Wire", "Origins", "RequestFlow", "Services", deque,
             ]
         ),
 
@@ -309,7 +311,10 @@ let package = Package(
         // Tests.
         .sample("AppAttestServer", uses: ["AppAttest", crypto]),
         .support("TestSupport", uses: policy + verdict),
-        .support("LoopbackKit", uses: ["CLinux", "ConfigurationReading", "Gateway", "TLSSession"]),
+        .support(
+            "LoopbackKit",
+            uses: ["CLinux", "CNGHTTP2", "ConfigurationReading", "Gateway", "TLSSession"]
+        ),
         .support("ClientKit", uses: app),
         // The gateway on a disk that fails; an app and Apple's services in processes of their own.
         .testProgram("portcullis-faulty", uses: commands + [grdb, sqlite]),
@@ -324,6 +329,7 @@ let package = Package(
         .tests("StrictCBOR", uses: ["ByteCoding"]),
         .tests("StrictDER", uses: ["ByteCoding"]),
         .tests("Telemetry"),
+        .tests("HTTP2Wire", uses: ["HTTPWire"]),
         .tests("HTTPWire", uses: ["ByteCoding", "FuzzTargets", "Services", "TestSupport"]),
         .tests("RequestBinding"),
         .tests("Cryptography", uses: ["ByteCoding"]),

@@ -56,7 +56,7 @@ import Testing
             p.yaml:6: limits.heads: found an unknown key; use head, target, trailers, \
             held_memory, held_disk, address_held, drain, endpoint_body, fields, connections, \
             pooled, interim_responses, addresses, address_burst, address_connections, \
-            address_requests, address_calls, address_failures (did you mean head?)
+            address_requests, address_calls, address_failures, http2 (did you mean head?)
             """
         ),
         .more(

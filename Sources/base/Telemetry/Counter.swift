@@ -10,6 +10,11 @@ package enum Counter: Int, CaseIterable, Sendable {
     case proxyHeadersRefused
     case requests
     case malformedRequests
+    case http2Connections
+    case http2Requests
+    case http2StreamErrors
+    case http2Stalls
+    case http2Excesses
     case clientTimeouts
     case clientAborts
     case originConnects
@@ -60,6 +65,11 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .proxyHeadersRefused: "proxy_protocol_failures_total"
         case .requests: "requests_total"
         case .malformedRequests: "malformed_requests_total"
+        case .http2Connections: "http2_connections_total"
+        case .http2Requests: "http2_requests_total"
+        case .http2StreamErrors: "http2_stream_errors_total"
+        case .http2Stalls: "http2_stalls_total"
+        case .http2Excesses: "http2_limits_exceeded_total"
         case .clientTimeouts: "client_timeouts_total"
         case .clientAborts: "client_aborts_total"
         case .originConnects: "origin_connects_total"
@@ -112,6 +122,11 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .proxyHeadersRefused: "Connections closed for want of a whole PROXY header."
         case .requests: "Requests whose head was complete."
         case .malformedRequests: "Requests refused as malformed."
+        case .http2Connections: "Client connections that speak HTTP/2."
+        case .http2Requests: "Requests over HTTP/2."
+        case .http2StreamErrors: "HTTP/2 streams refused, or ended by an error of the client's."
+        case .http2Stalls: "HTTP/2 streams ended because the client took too little."
+        case .http2Excesses: "HTTP/2 connections ended because of limits.http2."
         case .clientTimeouts: "Clients that were too slow."
         case .clientAborts: "Clients that vanished during a request."
         case .originConnects: "Connections made to origins."

@@ -176,6 +176,7 @@ extension ConfigurationDraft {
             return ListenSettings(
                 address: address.value,
                 tls: tls,
+                http2: draft.http2?.value ?? .off,
                 preface: preface(draft.proxyProtocol)
             )
         }

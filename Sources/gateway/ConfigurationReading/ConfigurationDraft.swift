@@ -15,6 +15,7 @@ struct ConfigurationDraft {
         let reader: MappingReader
         let address: Located<ServerAddress>?
         let tls: TLSDraft?
+        let http2: Located<ListenSettings.HTTP2>?
         let proxyProtocol: Located<Bool>?
     }
 
@@ -113,8 +114,8 @@ struct ConfigurationDraft {
 
     private static func listeners(_ reader: MappingReader) -> [ListenDraft] {
         let nodes = reader.list("listen", of: "listeners: - address: 0.0.0.0:8443") ?? []
+        let keys = ["address", "tls", "http2", "proxy_protocol"]
         return nodes.compactMap { node, keyPath in
-            let keys = ["address", "tls", "proxy_protocol"]
             let inner = MappingReader(node, keyPath, keys: keys, log: reader.log)
             guard let inner else { return nil }
             inner.require("address", use: "address: 0.0.0.0:8443, [::]:8443 or unix:/path")
@@ -125,6 +126,7 @@ struct ConfigurationDraft {
                 reader: inner,
                 address: inner.listenAddress(),
                 tls: tls,
+                http2: inner.word("http2"),
                 proxyProtocol: inner.flag("proxy_protocol")
             )
         }

@@ -49,6 +49,8 @@ package struct LimitSettings: Hashable, Sendable {
     /// `address_failures`: verifications a minute that led to no admission; then proofs from the
     /// address are answered 429 without one. Default 6000/m, 1/m…1000000/m or `off`.
     package var addressFailures: Int? = 6_000
+    /// `http2`: of HTTP/2 connections.
+    package var http2 = HTTP2Settings()
 
     package init() {}
 
@@ -93,7 +95,8 @@ package struct LimitSettings: Hashable, Sendable {
     /// Reads the section; what it does not say keeps its default.
     init(_ node: SourceNode?, log: ProblemLog) {
         self.init()
-        let keys = Self.sizes.map(\.key) + Self.counts.map(\.key) + Self.optionals.map(\.key)
+        let keys =
+            Self.sizes.map(\.key) + Self.counts.map(\.key) + Self.optionals.map(\.key) + ["http2"]
         guard let node, let reader = MappingReader(node, "limits", keys: keys, log: log) else {
             return
         }
@@ -107,7 +110,12 @@ package struct LimitSettings: Hashable, Sendable {
                 self[keyPath: row.path] = value.value
             }
         }
-        for row in Self.optionals { read(row, reader) }
+        for row in Self.optionals {
+            if let value = reader.countOrOff(row.key, unit: row.unit) {
+                self[keyPath: row.path] = value.value
+            }
+        }
+        http2 = HTTP2Settings(reader.node("http2"), log: log)
         if reader.has("address_burst"), addressRequests == nil {
             log.error(
                 reader.place(of: "address_burst"),
@@ -125,19 +133,6 @@ package struct LimitSettings: Hashable, Sendable {
             found: "a target of \(target.text) in a head of \(head.text)",
             use: "a target smaller than the head"
         )
-    }
-
-    private mutating func read(_ row: OptionalRow, _ reader: MappingReader) {
-        let use = "off, or 1\(row.unit)…1000000\(row.unit)"
-        let value = reader.value(row.key, use: use) { text -> Int?? in
-            if text == "off" { return .some(nil) }
-            guard text.hasSuffix(row.unit),
-                let number = MappingReader.digits(text.dropLast(row.unit.count)),
-                (1...1_000_000).contains(number)
-            else { return nil }
-            return number
-        }
-        if let value { self[keyPath: row.path] = value.value }
     }
 
     /// The bounds of request heads.

@@ -8,10 +8,18 @@ package struct ListenSettings: Hashable, Sendable {
         case proxyHeader
     }
 
+    /// Whether clients may speak HTTP/2: under TLS as ALPN says, without TLS by prior knowledge
+    /// (RFC 9113 §3.2, §3.3).
+    package enum HTTP2: String, CaseIterable, Hashable, Sendable {
+        case off, on
+    }
+
     /// An IP address and port (0: the system chooses), or a Unix socket.
     package let address: ServerAddress
     /// `nil` for plain HTTP.
     package var tls: TLS?
+    /// `http2`: default off.
+    package var http2 = HTTP2.off
     /// `proxy_protocol: true` is a PROXY header. Default none.
     package var preface = Preface.none
 }

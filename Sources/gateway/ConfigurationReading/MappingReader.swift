@@ -90,6 +90,17 @@ struct MappingReader {
         }
     }
 
+    /// A number 1…1000000 with a unit behind it, or `off`.
+    func countOrOff(_ key: String, unit: String) -> Located<Int?>? {
+        value(key, use: "off, or 1\(unit)…1000000\(unit)") { text -> Int?? in
+            if text == "off" { return .some(nil) }
+            guard text.hasSuffix(unit), let number = Self.digits(text.dropLast(unit.count)),
+                (1...1_000_000).contains(number)
+            else { return nil }
+            return number
+        }
+    }
+
     func bytes(_ key: String, in range: ClosedRange<ByteCount>) -> Located<ByteCount>? {
         let bounds = "\(range.lowerBound.text)…\(range.upperBound.text)"
         let use = "a size with its unit (B, KiB, MiB, GiB), \(bounds)"

@@ -38,6 +38,7 @@ final class LaneUnit: Sendable {
         let tls: TLSContext?
         /// What its connections begin with.
         let preface: ListenSettings.Preface
+        let http2: ListenSettings.HTTP2
     }
 
     /// Begins to serve and to accept. `shortageChanged` is told on the lane when a listener begins
@@ -59,11 +60,13 @@ final class LaneUnit: Sendable {
                 listener.descriptorsMax = descriptorsMax
                 listener.ownership = socket.ownership
                 listener.accepted = { [unowned residents] descriptor, peer in
-                    let tls = residents.certificates[index]
+                    let entrance = ProxyLane.Entrance(
+                        tls: residents.certificates[index],
+                        takesHTTP2: socket.http2 == .on
+                    )
                     switch socket.preface {
-                    case .none: residents.proxy.accept(descriptor, peer, tls: tls)
-                    case .proxyHeader:
-                        residents.proxy.acceptProxied(descriptor, peer, tls: tls)
+                    case .none: residents.proxy.accept(descriptor, peer, entrance)
+                    case .proxyHeader: residents.proxy.acceptProxied(descriptor, peer, entrance)
                     }
                 }
                 listener.paused = { [unowned residents] _ in

@@ -11,6 +11,7 @@ struct ListenerSet {
     let address: ServerAddress
     let tls: TLSContext?
     let preface: ListenSettings.Preface
+    let http2: ListenSettings.HTTP2
     let ownership: Listener.Ownership
     /// One descriptor a lane, in the lanes' order.
     let descriptors: [Int32]
@@ -24,12 +25,14 @@ struct ListenerSet {
         _ server: ServerAddress,
         tls: TLSContext?,
         preface: ListenSettings.Preface = .none,
+        http2: ListenSettings.HTTP2 = .off,
         lanes: Int,
         _ inherited: inout InheritedSockets
     ) throws(GatewayError) {
         self.address = server
         self.tls = tls
         self.preface = preface
+        self.http2 = http2
         guard let address = server.socketAddress else {
             preconditionFailure("ListenerSet: the configuration takes no name to listen on")
         }
@@ -67,6 +70,7 @@ struct ListenerSet {
                 listener.address,
                 tls: certificate,
                 preface: listener.preface,
+                http2: listener.http2,
                 lanes: lanes,
                 &inherited
             )
@@ -100,7 +104,8 @@ struct ListenerSet {
             descriptor: descriptors[index],
             ownership: ownership,
             tls: tls,
-            preface: preface
+            preface: preface,
+            http2: http2
         )
     }
 

@@ -29,7 +29,7 @@ struct LoadedCertificates: Sendable {
         self.configuration = configuration
         self.now = now
         for listener in configuration.listeners {
-            listeners.append(listener.tls.flatMap { load($0, tickets) })
+            listeners.append(listener.tls.flatMap { load($0, listener.http2, tickets) })
         }
         for origin in configuration.origins {
             origins.append(origin.tls.flatMap { load($0, "origins.\(origin.name).tls") })
@@ -49,11 +49,16 @@ struct LoadedCertificates: Sendable {
 
     // MARK: Listeners
 
-    private mutating func load(_ tls: ListenSettings.TLS, _ tickets: TicketKeys) -> TLSContext? {
+    private mutating func load(
+        _ tls: ListenSettings.TLS,
+        _ http2: ListenSettings.HTTP2,
+        _ tickets: TicketKeys
+    ) -> TLSContext? {
         do throws(TLSContextError) {
             let context = try TLSContext(
                 showing: tls.certificates.map(ServerCertificate.init),
                 minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12,
+                protocols: http2 == .on ? TLSContext.http2First : [TLSContext.http11],
                 tickets: tickets,
                 clients: tls.client.map(ClientTrust.init)
             )

@@ -1,4 +1,5 @@
 import ConfigurationReading
+import HTTP2Wire
 import HTTPWire
 import Lanes
 import Origins
@@ -146,6 +147,7 @@ extension ProxyLimits {
     fileprivate init(_ settings: LimitSettings) {
         self.init()
         requestHead = settings.requestHead
+        http2 = HTTP2Limits(settings.http2, head: settings.requestHead)
         connectionsMax = settings.connections
         pooledMax = settings.pooled
         interimResponsesMax = settings.interimResponses
@@ -162,6 +164,24 @@ extension ProxyLimits {
         addressFailures = settings.addressFailures.map {
             TokenRate($0, perSeconds: 60, burst: $0)
         }
+    }
+}
+
+extension HTTP2Limits {
+    fileprivate init(_ settings: HTTP2Settings, head: HeadLimits) {
+        self.init()
+        self.head = head
+        streamsMax = settings.streams
+        streamWindow = settings.streamWindow.rawValue
+        connectionWindow = settings.connectionWindow.rawValue
+        unsentBytesMax = settings.unsent.rawValue
+        continuationsMax = settings.continuations
+        resets = settings.resets
+        provokedResets = settings.provokedResets
+        pings = settings.pings
+        self.settings = settings.settings
+        emptyFrames = settings.emptyFrames
+        otherFrames = settings.otherFrames
     }
 }
 

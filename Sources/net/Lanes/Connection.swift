@@ -38,7 +38,7 @@ open class Connection: Endpoint {
     /// The TLS machine; `nil` for a plain connection.
     final var tls: TLSSession?
     /// The socket has input, as far as is known.
-    private var socketIsReadable = false
+    final var socketIsReadable = false
     /// The TLS machine may hold bytes that were decrypted and not read.
     final var mayHoldPlaintext = false
     /// A read would bring something, as far as is known.
@@ -47,7 +47,7 @@ open class Connection: Endpoint {
     final var isWritable: Bool
     /// The peer closed its direction or the connection broke: a short read is not the end of news.
     package final var isEnding: Bool { endIsAnnounced }
-    private var endIsAnnounced = false
+    final var endIsAnnounced = false
     private var isConnecting: Bool
     /// Bytes that the kernel did not take yet.
     @exclusivity(unchecked) final var unsent: [UInt8] = []

@@ -77,6 +77,14 @@ open class Endpoint {
         return detached
     }
 
+    /// Lets another endpoint have the descriptor, and the place on the lane.
+    final func give(to successor: Endpoint) {
+        lane.replace(self, by: successor)
+        successor.flow = flow
+        openDescriptor = -1
+        deadlineTick = nil
+    }
+
     /// Closes the descriptor and forgets the endpoint. Late events are dropped by generation.
     open func close() {
         guard descriptor >= 0 else { return }

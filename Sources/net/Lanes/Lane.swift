@@ -50,7 +50,7 @@ package final class Lane: @unchecked Sendable {
     private var roundsEnded: UInt64 = 0
 
     /// Where every read of this lane lands; valid until the next read.
-    private let wholeInput: UnsafeMutableRawBufferPointer
+    let wholeInput: UnsafeMutableRawBufferPointer
     /// As much of it as the endpoint that is being served should read at once.
     var input: UnsafeMutableRawBufferPointer { .init(rebasing: wholeInput[..<inputMax]) }
     private var inputMax = inputBytes
@@ -184,6 +184,14 @@ extension Lane {
         }
         table.put(endpoint, under: token)
         endpoint.token = token
+    }
+
+    /// Puts an endpoint in another's place; both have the same descriptor.
+    func replace(_ endpoint: Endpoint, by successor: Endpoint) {
+        guard let token = endpoint.token else { return }
+        table.put(successor, under: token)
+        endpoint.token = nil
+        successor.token = token
     }
 
     /// How an endpoint goes.

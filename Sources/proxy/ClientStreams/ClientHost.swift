@@ -27,6 +27,10 @@ package protocol ClientHost: AnyObject {
     func clientWasTooSlow()
     /// TLS failed with a client.
     func clientTLSFailed()
+    /// Something happened on an HTTP/2 connection.
+    func noted(_ event: HTTP2Event)
+    /// A connection goes on as another one.
+    func replaced(_ connection: any ClientConnection, by successor: any ClientConnection)
     /// A connection was closed.
-    func connectionClosed(_ connection: HTTP1Connection)
+    func connectionClosed(_ connection: any ClientConnection)
 }

@@ -1,9 +1,12 @@
+package import HTTP2Wire
 package import HTTPWire
 
 /// The bounds of client connections: times in milliseconds, sizes in bytes.
 package final class ClientLimits: Sendable {
     /// Bounds of request heads, and of the framing of content.
     package let head: HeadLimits
+    /// Bounds of HTTP/2 connections.
+    package let http2: HTTP2Limits
     /// From the accept to the end of the TLS handshake and to the first byte of a request.
     package let handshakeTime: UInt64
     /// From a request's first byte to the end of its head. Then 408.
@@ -31,6 +34,7 @@ package final class ClientLimits: Sendable {
 
     package init(
         head: HeadLimits,
+        http2: HTTP2Limits,
         handshakeTime: UInt64,
         headTime: UInt64,
         idleTime: UInt64,
@@ -44,6 +48,7 @@ package final class ClientLimits: Sendable {
         keepsOldClients: Bool
     ) {
         self.head = head
+        self.http2 = http2
         self.handshakeTime = handshakeTime
         self.headTime = headTime
         self.idleTime = idleTime

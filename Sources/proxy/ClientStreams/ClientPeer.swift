@@ -1,4 +1,6 @@
 package import HTTPWire
+import Lanes
+import TLSSession
 package import Verification
 
 /// Who is at the other end of a connection, as the current settings see it.
@@ -28,5 +30,16 @@ package struct ClientPeer {
         self.entry = entry
         self.provenance = provenance
         self.settingsNumber = settingsNumber
+    }
+
+    /// Takes what the client has shown in its TLS handshake.
+    mutating func noteCertificate(of connection: Connection) {
+        guard connection.asksClients, provenance.certificate == nil,
+            let shown = connection.clientCertificate
+        else { return }
+        provenance.certificate = ClientCertificate(
+            fingerprint: shown.fingerprint,
+            subject: shown.subject
+        )
     }
 }

@@ -24,6 +24,8 @@ package protocol ClientStream: AnyObject {
     var socketEnds: (peerPort: UInt16, own: SocketAddress) { get }
     /// Whether the connection has TLS.
     var isSecure: Bool { get }
+    /// What the client speaks.
+    var spoken: ClientProtocol { get }
     /// What the peer's address has used of its limits; `nil` where it has none of its own.
     var addressEntry: AddressEntry? { get }
     /// Tells origins who the client is.

@@ -1,10 +1,11 @@
+import HTTP2Wire
 import HTTPWire
 package import Lanes
 package import TLSSession
 package import Verification
 
 /// A client's HTTP/1 connection: finds heads, serves one request after the other, lingers, closes.
-package final class HTTP1Connection: Connection {
+package final class HTTP1Connection: Connection, ClientConnection {
     enum Phase {
         /// Between requests, or in the middle of a head. Leaves to `request`, `lingering`, closed.
         case head
@@ -25,6 +26,8 @@ package final class HTTP1Connection: Connection {
     /// The address is over a limit: the next request is not read yet, so that a flood takes its
     /// sender's time and not the gateway's.
     private var isPaused = false
+    /// Nothing has come yet, and the client may speak HTTP/2.
+    private var mayBecomeHTTP2: Bool
     private(set) var client: ClientPeer
     /// What the client had still to take when the deadline was set. The kernel's part counts: it
     /// makes room in large steps only, and between them a slow reader looks like one that stands.
@@ -40,11 +43,13 @@ package final class HTTP1Connection: Connection {
         _ peer: SocketAddress,
         tls: TLSSession?,
         client: ClientPeer,
+        takesHTTP2: Bool,
         host: any ClientHost,
         on lane: Lane
     ) {
         self.host = host
         self.client = client
+        mayBecomeHTTP2 = takesHTTP2
         scanner = HeadScanner(.request(isSecure: tls != nil))
         super.init(descriptor: descriptor, peer: peer, isConnecting: false, tls: tls, on: lane)
     }
@@ -186,16 +191,63 @@ extension HTTP1Connection {
         }
         switch read() {
         case .octets(let bytes):
-            guard !inbox.isEmpty else { return takeHead(bytes.span, isInbox: false) }
+            guard !inbox.isEmpty else { return takeFirst(bytes.span, isInbox: false) }
             inbox.append(contentsOf: bytes)
             let all = inbox
-            takeHead(all.span, isInbox: true)
+            takeFirst(all.span, isInbox: true)
         case .wouldBlock: break
         case .ended: close()
         case .failed(let error):
             if case .tls = error { host.clientTLSFailed() }
             close()
         }
+    }
+
+    /// Finds out whether the client speaks HTTP/2: TLS has agreed on it, or else its first bytes
+    /// say so (RFC 9113 §3.3, §3.4).
+    private func takeFirst(_ bytes: Span<UInt8>, isInbox: Bool) {
+        guard mayBecomeHTTP2 else { return takeHead(bytes, isInbox: isInbox) }
+        if hasAgreedHTTP2 { return becomeHTTP2(bytes) }
+        guard !client.isSecure else {
+            mayBecomeHTTP2 = false
+            return takeHead(bytes, isInbox: isInbox)
+        }
+        switch HTTP2Preface(bytes) {
+        case .complete: becomeHTTP2(bytes)
+        case .partial:
+            guard !isInbox else { return }
+            bytes.withUnsafeBufferPointer { inbox.append(contentsOf: $0) }
+            isInboxScanned = true
+            setDeadline(milliseconds: host.clientLimits.headTime)
+        case .other:
+            mayBecomeHTTP2 = false
+            takeHead(bytes, isInbox: isInbox)
+        }
+    }
+
+    private func becomeHTTP2(_ bytes: Span<UInt8>) {
+        let session: HTTP2Session
+        do throws(HTTP2Session.Fault) {
+            session = try HTTP2Session(
+                host.clientLimits.http2,
+                nonce: UInt64.random(in: 0...UInt64.max)
+            )
+        } catch {
+            return close()
+        }
+        let successor = handOver { descriptor, tls in
+            HTTP2Connection(
+                descriptor,
+                peer,
+                tls: tls,
+                client: client,
+                session: session,
+                host: host,
+                on: lane
+            )
+        }
+        host.replaced(self, by: successor)
+        successor.begin(bytes)
     }
 
     private func takeHead(_ bytes: Span<UInt8>, isInbox: Bool) {
@@ -231,12 +283,7 @@ extension HTTP1Connection {
             host.settle(&settled)
             client = settled
         }
-        if asksClients, client.provenance.certificate == nil, let shown = clientCertificate {
-            client.provenance.certificate = ClientCertificate(
-                fingerprint: shown.fingerprint,
-                subject: shown.subject
-            )
-        }
+        client.noteCertificate(of: self)
         var fault: Malformed.Reason?
         let heads = host.heads
         do throws(Malformed) {

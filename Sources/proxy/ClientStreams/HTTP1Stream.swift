@@ -68,6 +68,7 @@ extension HTTP1Stream: ClientStream {
     var peerIsUnix: Bool { connection.client.isUnix }
     var socketEnds: (peerPort: UInt16, own: SocketAddress) { connection.socketEnds }
     var isSecure: Bool { connection.client.isSecure }
+    var spoken: ClientProtocol { version == .http11 ? .http11 : .http10 }
     var addressEntry: AddressEntry? { connection.client.entry }
     var provenance: ProvenanceWriter { connection.client.provenance }
     var flow: Int { connection.flow }

@@ -10,6 +10,7 @@ import Telemetry
 extension Exchange {
     func begin(_ octets: Span<UInt8>, fault: Malformed.Reason?) {
         proxy.tally.add(.requests)
+        if record.spoken == .http2 { proxy.tally.add(.http2Requests) }
         if let fault { return perform(flow.headMalformed(fault)) }
         perform(readHead(proxy.heads.request, octets))
     }

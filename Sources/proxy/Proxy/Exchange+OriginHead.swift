@@ -46,6 +46,7 @@ extension Exchange {
         options.closes = flow.facts.asks(.isolation)
         options.forwardsUpgrade = flow.facts.asks(.upgrade)
         options.acceptsTrailers = flow.facts.asks(.trailers)
+        options.cameByHTTP2 = client.spoken == .http2
         HeadWriter.beginRequest(head, octets, options, into: &originHead)
         if let host { HeadWriter.field("Host", host, into: &originHead) }
         provenance.write(

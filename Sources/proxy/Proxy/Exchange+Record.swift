@@ -41,6 +41,7 @@ extension Exchange {
         if let certificate = client?.provenance.certificate {
             proxy.log.member("client_certificate", certificate.logName)
         }
+        proxy.log.member("protocol", record.spoken.rawValue)
         proxy.log.member("method", octets: record.asked.method)
         proxy.log.member("host", octets: record.asked.host)
         proxy.log.member("path", octets: record.asked.path)

@@ -1,4 +1,5 @@
 package import ClientStreams
+import HTTP2Wire
 package import HTTPWire
 import Lanes
 package import Origins
@@ -63,6 +64,23 @@ extension ProxyLane: ClientHost {
     }
 
     package func clientWasTooSlow() { tally.add(.clientTimeouts) }
+
+    package func noted(_ event: HTTP2Event) {
+        switch event {
+        case .began: tally.add(.http2Connections)
+        case .streamsFailed(let count): tally.add(.http2StreamErrors, UInt64(count))
+        case .stalled: tally.add(.http2Stalls)
+        case .exceeded(let excess, let address):
+            tally.add(.http2Excesses)
+            guard settings.logsAccess else { return }
+            log.begin()
+            log.member("time_ms", lane.wallMilliseconds)
+            log.member("client", address.text)
+            log.member("protocol", ClientProtocol.http2.rawValue)
+            log.member("problem", excess.rawValue)
+            log.end()
+        }
+    }
 
     package func clientTLSFailed() { tally.add(.tlsFailures) }
 }

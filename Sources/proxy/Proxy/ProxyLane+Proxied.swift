@@ -1,7 +1,6 @@
 import ClientStreams
 import HTTPWire
 package import Lanes
-package import TLSSession
 import Telemetry
 
 // Listeners whose connections begin with a PROXY header.
@@ -12,7 +11,7 @@ import Telemetry
 // X-Forwarded-For are believed only where that address, too, is one of `trusted_proxies`.
 extension ProxyLane {
     /// A connection was accepted that must begin with a PROXY header.
-    package func acceptProxied(_ descriptor: Int32, _ peer: SocketAddress, tls: TLSContext?) {
+    package func acceptProxied(_ descriptor: Int32, _ peer: SocketAddress, _ entrance: Entrance) {
         lane.preconditionOnQueue()
         guard settings.isTrusted(peer.ipAddress) else {
             tally.add(.proxyStrangers)
@@ -24,7 +23,7 @@ extension ProxyLane {
             return Connection.discard(descriptor)
         }
         let connection = ProxiedConnection(descriptor, peer, on: lane) { [unowned self] in
-            headerEnded($0, $1, tls)
+            headerEnded($0, $1, entrance)
         }
         connection.flow = Self.flow(UInt64(descriptor))
         do throws(SocketError) {
@@ -42,13 +41,13 @@ extension ProxyLane {
     private func headerEnded(
         _ connection: ProxiedConnection,
         _ outcome: ProxiedConnection.Outcome,
-        _ tls: TLSContext?
+        _ entrance: Entrance
     ) {
         proxied.remove(connection)
         switch outcome {
-        case .named(let descriptor, .unnamed): accept(descriptor, connection.peer, tls: tls)
+        case .named(let descriptor, .unnamed): accept(descriptor, connection.peer, entrance)
         case .named(let descriptor, .client(let address, let port)):
-            accept(descriptor, SocketAddress(address, port: port), tls: tls)
+            accept(descriptor, SocketAddress(address, port: port), entrance)
         case .failed(.unused): break
         case .failed(let fault):
             tally.add(.proxyHeadersRefused)

@@ -54,7 +54,7 @@ package final class ProxyLane {
     var proxied = ProxiedSet()
     /// Told, not too often, of connections without a PROXY header that counts.
     package var proxiedFailed: ((ProxiedFault) -> Void)?
-    private var clients: [ObjectIdentifier: HTTP1Connection] = [:]
+    private var clients: [ObjectIdentifier: any ClientConnection] = [:]
     private var dateSecond: Int64 = -1
     private var dateOctets: [UInt8] = []
     /// Empty arrays for the heads that go to origins: their memory is used again.
@@ -136,8 +136,24 @@ package final class ProxyLane {
         watch?.take(settings.origins)
     }
 
+    /// What a listener's connections speak.
+    package struct Entrance {
+        /// `nil` in the clear.
+        let tls: TLSContext?
+        let takesHTTP2: Bool
+
+        package init(tls: TLSContext?, takesHTTP2: Bool) {
+            self.tls = tls
+            self.takesHTTP2 = takesHTTP2
+        }
+    }
+
     /// A connection was accepted.
-    package func accept(_ descriptor: Int32, _ peer: SocketAddress, tls: TLSContext?) {
+    package func accept(
+        _ descriptor: Int32,
+        _ peer: SocketAddress,
+        _ entrance: Entrance
+    ) {
         lane.preconditionOnQueue()
         tally.add(.connectionsAccepted)
         guard connectionCount < settings.limits.connectionsMax else {
@@ -155,13 +171,13 @@ package final class ProxyLane {
         }
         let client: HTTP1Connection
         do {
-            let session = try tls.map { try TLSSession(accepting: $0) }
+            let session = try entrance.tls.map { try TLSSession(accepting: $0) }
             let facts = ClientPeer(
                 address: peer.ipAddress,
                 isUnix: peer.isUnix,
-                isSecure: tls != nil,
+                isSecure: session != nil,
                 entry: entry,
-                provenance: provenance(of: peer.ipAddress, isSecure: tls != nil),
+                provenance: provenance(of: peer.ipAddress, isSecure: session != nil),
                 settingsNumber: settingsNumber
             )
             client = HTTP1Connection(
@@ -169,6 +185,7 @@ package final class ProxyLane {
                 peer,
                 tls: session,
                 client: facts,
+                takesHTTP2: entrance.takesHTTP2,
                 host: self,
                 on: lane
             )
@@ -219,7 +236,15 @@ package final class ProxyLane {
         return holding
     }
 
-    package func connectionClosed(_ connection: HTTP1Connection) {
+    package func replaced(
+        _ connection: any ClientConnection,
+        by successor: any ClientConnection
+    ) {
+        clients[ObjectIdentifier(connection)] = nil
+        clients[ObjectIdentifier(successor)] = successor
+    }
+
+    package func connectionClosed(_ connection: any ClientConnection) {
         connection.addressEntry?.release(now: MonotonicClock.nanoseconds)
         clientCount -= 1
         clients[ObjectIdentifier(connection)] = nil

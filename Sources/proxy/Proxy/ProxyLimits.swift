@@ -1,3 +1,4 @@
+package import HTTP2Wire
 package import HTTPWire
 package import Verification
 
@@ -5,6 +6,8 @@ package import Verification
 package struct ProxyLimits: Sendable {
     /// Bounds of request heads and bodies' framing.
     package var requestHead = HeadLimits()
+    /// Bounds of HTTP/2 connections.
+    package var http2 = HTTP2Limits()
     /// Bounds of what origins send as heads.
     package var responseHead = HeadLimits()
     /// Client connections on one lane; one more is closed at once.

@@ -64,6 +64,7 @@ extension ClientLimits {
     convenience init(_ timeouts: Timeouts, _ limits: ProxyLimits, keepsOldClients: Bool) {
         self.init(
             head: limits.requestHead,
+            http2: limits.http2,
             handshakeTime: timeouts.handshake,
             headTime: timeouts.head,
             idleTime: timeouts.idle,

@@ -1,3 +1,4 @@
+import ClientStreams
 import HTTPWire
 import Origins
 import TLSSession
@@ -6,6 +7,7 @@ import TLSSession
 struct RequestRecord {
     /// Monotonic nanoseconds.
     let startedAt: UInt64
+    let spoken: ClientProtocol
     /// When a server took the request; of the last attempt.
     var sentAt: UInt64 = 0
     var servedBy: (server: OriginServer, isReused: Bool)?
@@ -29,7 +31,10 @@ struct RequestRecord {
     /// Why the request went wrong; empty where it did not.
     private(set) var problem = ""
 
-    init(startedAt: UInt64) { self.startedAt = startedAt }
+    init(startedAt: UInt64, spoken: ClientProtocol) {
+        self.startedAt = startedAt
+        self.spoken = spoken
+    }
 
     /// The first problem is the cause of all others.
     mutating func note(problem: String) {

@@ -10,10 +10,12 @@ final class Bench: Sendable {
     let origin: TestOrigin
     let gateway: TestGateway
     private let trust: TLSContext?
+    private let http2Trust: TLSContext?
 
     /// With TLS on the listener or without; `more` are further sections of the configuration.
     init(
         isSecure: Bool = false,
+        http2: Bool = false,
         more: String = "",
         script: @escaping TestOrigin.Script = TestOrigin.friendly
     ) throws {
@@ -23,15 +25,26 @@ final class Bench: Sendable {
             let made = try TestCertificate.made.get()
             listen += ", tls: { certificate: \(made.certificate), key: \(made.key) }"
             trust = try TLSContext(clientTrusting: .file(made.certificate))
+            http2Trust = try TLSContext(
+                clientTrusting: .file(made.certificate),
+                protocols: [TLSContext.http2]
+            )
         } else {
-            trust = nil
+            (trust, http2Trust) = (nil, nil)
         }
+        if http2 { listen += ", http2: on" }
         gateway = try TestGateway([("shop", [origin.address])], listen: listen, more: more)
     }
 
     func connect() throws -> Wire {
         let tls = try trust.map { try TLSSession(connecting: $0, to: "127.0.0.1") }
         return try Wire(port: gateway.port, tls: tls)
+    }
+
+    /// A client of HTTP/2, under TLS where the listener has it.
+    func connectHTTP2(settings: [(id: UInt16, value: UInt32)] = []) throws -> HTTP2Client {
+        let tls = try http2Trust.map { try TLSSession(connecting: $0, to: "127.0.0.1") }
+        return try HTTP2Client(try Wire(port: gateway.port, tls: tls), settings: settings)
     }
 
     func stop() {

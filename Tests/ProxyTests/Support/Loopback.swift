@@ -49,7 +49,9 @@ struct Loopback: Sendable {
         )
         let address = try #require(SocketAddress(ip: "127.0.0.1", port: 0))
         let listener = Listener(descriptor: try Listener.open(address), on: lane)
-        listener.accepted = { server.accept($0, $1, tls: nil) }
+        listener.accepted = {
+            server.accept($0, $1, ProxyLane.Entrance(tls: nil, takesHTTP2: false))
+        }
         try listener.start()
         let bound = Listener.boundAddress(listener.descriptor)
         let opened = try Connection.open(to: bound)

@@ -36,9 +36,9 @@ enum Held {
 
     /// Parts without I/O, clock or lock (Sources/README.md, "Invariants").
     static let pureTargets: Set<String> = [
-        "AppAttest", "AppleServices", "ByteCoding", "DeviceKey", "HTTPWire", "JSONText",
-        "RequestBinding", "RequestFlow", "Rules", "Services", "StrictCBOR", "StrictDER",
-        "Telemetry", "Verification",
+        "AppAttest", "AppleServices", "ByteCoding", "DeviceKey", "HTTP2Wire", "HTTPWire",
+        "JSONText", "RequestBinding", "RequestFlow", "Rules", "Services", "StrictCBOR",
+        "StrictDER", "Telemetry", "Verification",
     ]
 
     /// Modules that bring I/O or a clock. Synchronization is not among them: an atomic is no lock,
@@ -74,6 +74,7 @@ enum Held {
     /// Modules that only these targets import.
     static let owners: [String: Set<String>] = [
         "CCurl": ["HTTPSCalls"],
+        "CNGHTTP2": ["HTTP2Wire"],
         "COpenSSL": ["Cryptography", "TLSSession"],
         "GRDB": ["SQLiteKeyStore"],
         "Yams": ["ConfigurationReading"],

@@ -19,14 +19,21 @@ package enum ChunkWriter {
     /// The end of a message with those trailer fields that may be forwarded.
     package static func end(with trailers: TrailerSection, into out: inout [UInt8]) {
         out.append("0\r\n")
-        let octets = trailers.octets.span
-        for field in trailers.fields.fields
+        trailers.appendFields(to: &out)
+        out.appendLineEnd()
+    }
+}
+
+extension TrailerSection {
+    /// Appends the fields that may be forwarded, a line each.
+    package func appendFields(to out: inout [UInt8]) {
+        let octets = octets.span
+        for field in fields.fields
         where !FieldKindSet.forbiddenInTrailers.contains(field.kind) {
             out.append(octets, field.name)
             out.append(": ")
             out.append(octets, field.value)
             out.appendLineEnd()
         }
-        out.appendLineEnd()
     }
 }

@@ -18,6 +18,9 @@ extension HeadWriter {
         /// Tell the origin that trailers are taken.
         package var acceptsTrailers = false
 
+        /// The client spoke HTTP/2, which Via says.
+        package var cameByHTTP2 = false
+
         package init() {}
     }
 
@@ -60,7 +63,7 @@ extension HeadWriter {
         if let hops { field("Max-Forwards", hops > 0 ? hops - 1 : 0, into: &out) }
         framing(options.framing, into: &out)
         connection(head, octets, options, into: &out)
-        via(head.version, into: &out)
+        via(head.version, isHTTP2: options.cameByHTTP2, into: &out)
     }
 
     private static func requestLine(

@@ -115,8 +115,8 @@ package enum HeadWriter {
     }
 
     /// Appends Via with the version in which the message came.
-    static func via(_ version: HTTPVersion, into out: inout [UInt8]) {
-        out.append(version == .http11 ? "Via: 1.1 " : "Via: 1.0 ")
+    static func via(_ version: HTTPVersion, isHTTP2: Bool = false, into out: inout [UInt8]) {
+        out.append(isHTTP2 ? "Via: 2.0 " : version == .http11 ? "Via: 1.1 " : "Via: 1.0 ")
         out.append(pseudonym)
         out.appendLineEnd()
     }

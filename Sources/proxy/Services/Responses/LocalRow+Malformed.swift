@@ -72,7 +72,8 @@ extension LocalRow {
         case .targetForm: "The request target has none of the allowed forms."
         case .targetAuthority: "The authority in the request target is invalid."
         case .targetUserinfo: "The request target has user information."
-        case .targetScheme: "An https target on a connection without TLS."
+        case .targetScheme:
+            "The target's scheme is not http, or it is https on a connection without TLS."
         case .versionSyntax: "The version is not HTTP/1.1 or HTTP/1.0."
         case .versionUnsupported: "This HTTP version is not served."
         case .obsoleteFold: "A field line starts with white space."

@@ -1,0 +1,73 @@
+import HTTPWire
+
+/// A stream of a session: the request that came and the response that goes.
+package final class HTTP2Channel {
+    package let id: Int32
+    /// What the driver has made of it; told of news. `nil` before the head is complete and when
+    /// nobody cares any more.
+    package var owner: (any HTTP2ChannelOwner)?
+
+    // MARK: The request
+
+    /// The head, until the driver has taken it.
+    var head: RequestHeadBuilder.Built?
+    /// Content that came and was not taken.
+    var inbox: [UInt8] = []
+    /// The client has sent its last byte.
+    package internal(set) var isInputEnded = false
+    /// Why the stream was closed, a code of RFC 9113 §7.
+    package internal(set) var closeCode: UInt32?
+    /// It waits among the session's news.
+    var isNoted = false
+    /// The request's scheme is https.
+    package internal(set) var isHTTPS = false
+
+    /// The client asks for WebSocket by extended CONNECT (RFC 8441).
+    package internal(set) var asksTunnel = false
+
+    // MARK: The response
+
+    /// Bytes pass in both directions, each until its own end.
+    var isTunnel = false
+    /// Content that is to be sent, from `outgoingStart` on.
+    var outgoing: [UInt8] = []
+    var outgoingStart = 0
+    /// Bytes of content that were sent.
+    package internal(set) var sentCount: UInt64 = 0
+    package internal(set) var isOutputComplete = false
+    var trailers: TrailerSection?
+    /// nghttp2 waits until there is more.
+    var isDeferred = false
+    /// The final head was submitted.
+    package internal(set) var hasResponded = false
+    /// The last byte was handed over.
+    package internal(set) var isOutputSent = false
+    /// What waited since the owner was told that it waits is out.
+    var isDrained = false
+    /// The owner was told that bytes wait.
+    package var isStalled = false
+    /// The reset is ours, not an answer to an error.
+    var isResetByUs = false
+
+    init(_ id: Int32) { self.id = id }
+
+    /// Whether the stream is over.
+    package var isClosed: Bool { closeCode != nil }
+    /// Whether it has a head that was not taken.
+    package var hasHead: Bool { head != nil }
+    /// Bytes of content that came and were not taken.
+    package var inboxCount: Int { inbox.count }
+    /// Whether what waited is out, said once.
+    package func takeDrained() -> Bool {
+        defer { isDrained = false }
+        return isDrained
+    }
+    /// Bytes that are still to be sent.
+    package var outgoingCount: Int { outgoing.count - outgoingStart }
+}
+
+/// What uses a channel.
+package protocol HTTP2ChannelOwner: AnyObject {
+    /// Content or its end came, what waited was sent, or the stream was closed.
+    func channelChanged()
+}

@@ -1,0 +1,105 @@
+/// Finds the heads of frames in what a client sends.
+///
+/// It sees the bytes before nghttp2 does, which tells nothing of the frames that it drops: those of
+/// unknown types, those of streams that are over, and CONTINUATION. A flood of them costs as much
+/// as any other.
+struct HTTP2FrameWalk {
+    /// What a frame's first nine bytes say (RFC 9113 §4.1).
+    ///
+    /// | bytes | |
+    /// |---|---|
+    /// | 3 | length of the payload |
+    /// | 1 | type |
+    /// | 1 | flags |
+    /// | 4 | a reserved bit, and the stream |
+    struct FrameHead: Equatable {
+        var type: UInt8
+        var flags: UInt8 = 0
+        var length = 0
+        var stream: UInt32 = 0
+
+        func has(_ flag: UInt8) -> Bool { flags & flag != 0 }
+    }
+
+    /// Where a request's or trailers' fields are, which may come in several frames.
+    private enum FieldBlock {
+        case none
+        /// CONTINUATION follows.
+        case open
+        /// The frame that is under way is its last.
+        case ending
+    }
+
+    static let headers: UInt8 = 0x1
+    static let continuation: UInt8 = 0x9
+    private static let headCount = 9
+    private static let endsHead: UInt8 = 0x4
+
+    /// Bytes of the client's preface, or of a payload, that are still to come.
+    private var rest = HTTP2Preface.count
+    /// Bytes of a frame's head that have come.
+    private var headBytes = 0
+    private var length: UInt32 = 0
+    private var type: UInt8 = 0
+    private var flags: UInt8 = 0
+    private var stream: UInt32 = 0
+    private var block = FieldBlock.none
+
+    /// Whether a block of fields has begun and not ended.
+    var isMidFields: Bool {
+        switch block {
+        case .none: false
+        case .open: true
+        case .ending: rest > 0
+        }
+    }
+
+    /// Goes on to the end of the next frame's head.
+    ///
+    /// - Parameters:
+    ///   - bytes: what came; the same until `position` is at their end.
+    ///   - position: where to go on, and afterwards the place behind the head.
+    /// - Returns: the head; `nil` when the bytes have ended before one is complete.
+    mutating func next(in bytes: Span<UInt8>, from position: inout Int) -> FrameHead? {
+        let skipped = min(rest, bytes.count - position)
+        rest -= skipped
+        position += skipped
+        while position < bytes.count {
+            take(bytes[position])
+            position += 1
+            guard headBytes == Self.headCount else { continue }
+            return headEnded()
+        }
+        return nil
+    }
+
+    private mutating func take(_ byte: UInt8) {
+        switch headBytes {
+        case 0..<3: length = length << 8 | UInt32(byte)
+        case 3: type = byte
+        case 4: flags = byte
+        default: stream = stream << 8 | UInt32(byte)
+        }
+        headBytes += 1
+    }
+
+    private mutating func headEnded() -> FrameHead {
+        // 24 bits.
+        rest = Int(length)
+        let head = FrameHead(
+            type: type,
+            flags: flags,
+            length: rest,
+            stream: stream & 0x7FFF_FFFF
+        )
+        headBytes = 0
+        length = 0
+        stream = 0
+        if type == Self.headers || type == Self.continuation {
+            block = head.has(Self.endsHead) ? .ending : .open
+        } else {
+            block = .none
+        }
+        return head
+    }
+}

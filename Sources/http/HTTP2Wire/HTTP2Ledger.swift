@@ -1,0 +1,120 @@
+import HTTPWire
+
+/// Counts what a client does that costs it less than it costs the gateway.
+///
+/// Frames are counted when their first nine bytes are here, before anything is done about them.
+struct HTTP2Ledger {
+    typealias FrameHead = HTTP2FrameWalk.FrameHead
+
+    /// So many a minute, all at once at most.
+    struct Allowance: Equatable {
+        private static let span: UInt64 = 60_000_000
+        /// Microseconds that one uses up; `nil` without a bound.
+        private let step: UInt64?
+        /// When all that was taken is made up for, in microseconds.
+        private var settledAt: UInt64 = 0
+
+        init(_ perMinute: Int?) {
+            step = perMinute.map { Self.span / UInt64(max($0, 1)) }
+        }
+
+        /// Takes one; `false` when there is none.
+        mutating func take(now: UInt64) -> Bool {
+            guard let step else { return true }
+            let time = now &* 1000
+            settledAt = max(settledAt, time) &+ step
+            return settledAt &- time <= Self.span
+        }
+    }
+
+    /// Frames that open windows which a client may send before it got any content.
+    static let windowUpdatesBase = 1024
+    /// And for each frame of content that it got.
+    static let windowUpdatesPerFrame = 8
+    private static let windowUpdatesMax = 1 << 20
+    private static let (endsStream, isPadded): (UInt8, UInt8) = (0x1, 0x8)
+
+    private let continuationsMax: Int
+    private let headBytesMax: Int
+    private var resets: Allowance
+    private var provokedResets: Allowance
+    private var pings: Allowance
+    private var settings: Allowance
+    private var emptyFrames: Allowance
+    private var otherFrames: Allowance
+    private var windowUpdates = windowUpdatesBase
+    /// Of the head that is under way.
+    private var continuations = 0
+    private var headBytes = 0
+
+    init(_ limits: HTTP2Limits) {
+        continuationsMax = limits.continuationsMax
+        headBytesMax = limits.head.headBytesMax
+        resets = Allowance(limits.resets)
+        provokedResets = Allowance(limits.provokedResets)
+        pings = Allowance(limits.pings)
+        settings = Allowance(limits.settings)
+        emptyFrames = Allowance(limits.emptyFrames)
+        otherFrames = Allowance(limits.otherFrames)
+    }
+
+    /// A frame of the client's begins.
+    ///
+    /// - now: milliseconds of any clock that does not go back.
+    mutating func frameBegan(_ frame: FrameHead, now: UInt64) throws(HTTP2Excess) {
+        switch frame.type {
+        case 0x0: try contentBegan(frame, now)
+        case 0x1:
+            continuations = 0
+            headBytes = 0
+            try headContinued(frame, now)
+        case 0x3: guard resets.take(now: now) else { throw .resets }
+        case 0x4: guard settings.take(now: now) else { throw .settings }
+        case 0x6: guard pings.take(now: now) else { throw .pings }
+        case 0x8:
+            windowUpdates -= 1
+            guard windowUpdates >= 0 else { throw .windowUpdates }
+        case 0x9:
+            continuations += 1
+            guard continuations <= continuationsMax else { throw .continuations }
+            try headContinued(frame, now)
+        default: guard otherFrames.take(now: now) else { throw .otherFrames }
+        }
+    }
+
+    /// A head came for a stream that is over: it is unpacked and dropped.
+    mutating func headDropped(now: UInt64) throws(HTTP2Excess) {
+        guard otherFrames.take(now: now) else { throw .otherFrames }
+    }
+
+    /// Padding carries nothing either, and counts where it can be all there is.
+    private mutating func contentBegan(
+        _ frame: FrameHead,
+        _ now: UInt64
+    ) throws(HTTP2Excess) {
+        let mayBeEmpty = frame.length == 0 || frame.has(Self.isPadded) && frame.length <= 256
+        guard mayBeEmpty, !frame.has(Self.endsStream) else { return }
+        guard emptyFrames.take(now: now) else { throw .emptyFrames }
+    }
+
+    private mutating func headContinued(
+        _ frame: FrameHead,
+        _ now: UInt64
+    ) throws(HTTP2Excess) {
+        // A frame's length is a number of 24 bits, and their sum is compared each time.
+        headBytes += frame.length
+        // A compressed head is hardly longer than what it says.
+        guard headBytes <= headBytesMax * 2 else { throw .headerList }
+        guard frame.length > 0 || emptyFrames.take(now: now) else { throw .emptyFrames }
+    }
+
+    /// A stream was reset for an error of the client's.
+    mutating func resetProvoked(now: UInt64) throws(HTTP2Excess) {
+        guard provokedResets.take(now: now) else { throw .provokedResets }
+    }
+
+    /// The client was sent a frame of content, for which it may open windows.
+    mutating func contentSent() {
+        windowUpdates = min(windowUpdates + Self.windowUpdatesPerFrame, Self.windowUpdatesMax)
+    }
+}

@@ -1,0 +1,187 @@
+internal import CNGHTTP2
+import HTTPWire
+
+// The client's bytes.
+extension HTTP2Session {
+    /// Takes what the client sent. What it means is news afterwards.
+    ///
+    /// - now: milliseconds of a clock that does not go back.
+    package func receive(_ bytes: Span<UInt8>, now: UInt64) throws(Fault) {
+        self.now = now
+        do throws(HTTP2Excess) { try countFrames(of: bytes) } catch { throw .excess(error) }
+        // The pointer lives for the call, and nghttp2 keeps nothing of it.
+        let taken = bytes.withUnsafeBufferPointer {
+            nghttp2_session_mem_recv(pointer, $0.baseAddress, $0.count)
+        }
+        if let excess = takeExcess() { throw .excess(excess) }
+        guard taken < 0 else { return }
+        let isPreface = taken == Int(NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue)
+        throw isPreface ? .badPreface : .library(Int32(clamping: taken))
+    }
+
+    /// Counts the frames that begin here. With one that is too many, nothing of all this is read.
+    private func countFrames(of bytes: Span<UInt8>) throws(HTTP2Excess) {
+        let known = newestHead
+        var position = 0
+        while let frame = walk.next(in: bytes, from: &position) {
+            try ledger.frameBegan(frame, now: now)
+            guard frame.type == HTTP2FrameWalk.headers else { continue }
+            newestHead = max(newestHead, frame.stream)
+            if frame.stream <= known, channels[Int32(frame.stream)] == nil {
+                try ledger.headDropped(now: now)
+            }
+        }
+    }
+
+    /// Takes content of a channel: all that is here.
+    package func takeContent(of channel: HTTP2Channel) -> [UInt8] {
+        guard !channel.inbox.isEmpty else { return [] }
+        var taken: [UInt8] = []
+        swap(&taken, &channel.inbox)
+        consume(taken.count, of: channel)
+        return taken
+    }
+
+    /// Takes so much of it at most.
+    package func takeContent(of channel: HTTP2Channel, atMost max: Int) -> [UInt8] {
+        guard channel.inbox.count > max else { return takeContent(of: channel) }
+        let taken = Array(channel.inbox.prefix(max))
+        channel.inbox.removeFirst(max)
+        consume(max, of: channel)
+        return taken
+    }
+
+    /// Opens the windows again for so many bytes.
+    private func consume(_ count: Int, of channel: HTTP2Channel) {
+        if channel.isClosed {
+            nghttp2_session_consume_connection(pointer, count)
+        } else {
+            nghttp2_session_consume(pointer, channel.id, count)
+        }
+    }
+
+    // MARK: Callbacks
+
+    func setReceivingCallbacks(_ callbacks: OpaquePointer) {
+        nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, me in
+            guard let session = HTTP2Session.of(me), let frame = frame?.pointee else { return 0 }
+            session.trailerBytes = 0
+            if frame.headers.cat == NGHTTP2_HCAT_REQUEST { session.open(frame.hd.stream_id) }
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_header_callback(callbacks) {
+            _,
+            frame,
+            name,
+            nameCount,
+            value,
+            valueCount,
+            _,
+            me in
+            guard let session = HTTP2Session.of(me), let frame = frame?.pointee else { return 0 }
+            // nghttp2 vouches for both during this call.
+            return session.received(
+                UnsafeBufferPointer(start: name, count: nameCount),
+                UnsafeBufferPointer(start: value, count: valueCount),
+                isRequest: frame.headers.cat == NGHTTP2_HCAT_REQUEST
+            )
+        }
+        nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks) {
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _ in
+            // Otherwise the field would be left out, and the rest of the request served.
+            NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
+        }
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
+            _,
+            _,
+            id,
+            data,
+            count,
+            me in
+            guard let session = HTTP2Session.of(me) else { return 0 }
+            session.received(UnsafeBufferPointer(start: data, count: count), on: id)
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, me in
+            guard let session = HTTP2Session.of(me), let frame = frame?.pointee else { return 0 }
+            session.received(
+                frame.hd,
+                isRequest: frame.headers.cat == NGHTTP2_HCAT_REQUEST
+            )
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, id, code, me in
+            guard let session = HTTP2Session.of(me), let channel = session.channels[id] else {
+                return 0
+            }
+            session.closed(channel, code)
+            // What nobody takes any more must not close the connection's window.
+            if !channel.inbox.isEmpty { _ = session.takeContent(of: channel) }
+            return 0
+        }
+    }
+
+    /// Ends the reading: nothing behind this is looked at.
+    private func failed(_ excess: HTTP2Excess) -> Int32 {
+        note(excess)
+        return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
+    }
+
+    /// Trailers of requests end here, as those of HTTP/1.1 do.
+    private func received(
+        _ name: UnsafeBufferPointer<UInt8>,
+        _ value: UnsafeBufferPointer<UInt8>,
+        isRequest: Bool
+    ) -> Int32 {
+        guard isRequest else {
+            trailerBytes += name.count + value.count + 4
+            let max = limits.head.headBytesMax * RequestHeadBuilder.excess
+            return trailerBytes <= max ? 0 : failed(.headerList)
+        }
+        do throws(HTTP2Excess) {
+            try builder.add(name, value, limits.head)
+            return 0
+        } catch {
+            return failed(error)
+        }
+    }
+
+    private func received(_ content: UnsafeBufferPointer<UInt8>, on id: Int32) {
+        guard let channel = channels[id] else { return }
+        channel.inbox.append(contentsOf: content)
+        // The stream is over for us: nobody takes it.
+        if channel.isOutputSent {
+            _ = takeContent(of: channel)
+        } else {
+            note(channel)
+        }
+    }
+
+    /// - isRequest: of HEADERS, whether they are a request's and not its trailers.
+    private func received(_ frame: nghttp2_frame_hd, isRequest: Bool) {
+        let isLast = UInt32(frame.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
+        switch UInt32(frame.type) {
+        case NGHTTP2_HEADERS.rawValue:
+            guard let channel = channels[frame.stream_id] else { return }
+            if isRequest {
+                channel.head = builder.end(hasContent: !isLast)
+                channel.isHTTPS = builder.isHTTPS
+                channel.asksTunnel = builder.asksTunnel
+            }
+            if isLast { channel.isInputEnded = true }
+            note(channel)
+        case NGHTTP2_DATA.rawValue:
+            guard isLast, let channel = channels[frame.stream_id] else { return }
+            channel.isInputEnded = true
+            note(channel)
+        default: break
+        }
+    }
+}

@@ -1,0 +1,319 @@
+internal import CNGHTTP2
+package import HTTPWire
+
+// Responses.
+extension HTTP2Session {
+    /// Begins the response with a head in HTTP/1.1's form. Content follows with
+    /// ``append(_:to:)`` unless there is none.
+    ///
+    /// - Returns: whether the stream takes it.
+    @discardableResult
+    package func respond(
+        _ channel: HTTP2Channel,
+        _ head: Span<UInt8>,
+        hasContent: Bool
+    ) -> Bool {
+        guard !channel.isClosed, !channel.hasResponded else { return false }
+        channel.hasResponded = true
+        var status = Status.own
+        if channel.isTunnel {
+            status = .established
+        } else if channel.asksTunnel {
+            status = .refusingTunnel
+        }
+        if !hasContent { channel.isOutputComplete = true }
+        let code = Self.withFields(head, status) { fields in
+            guard hasContent else {
+                return nghttp2_submit_response(
+                    pointer,
+                    channel.id,
+                    fields.baseAddress,
+                    fields.count,
+                    nil
+                )
+            }
+            var provider = nghttp2_data_provider()
+            provider.read_callback = { _, id, _, length, flags, _, me in
+                guard let session = HTTP2Session.of(me), let flags else { return 0 }
+                return session.nextContent(of: id, atMost: length, &flags.pointee)
+            }
+            return nghttp2_submit_response(
+                pointer,
+                channel.id,
+                fields.baseAddress,
+                fields.count,
+                &provider
+            )
+        }
+        return code == 0
+    }
+
+    /// Says with the origin's 101 that a tunnel stands (RFC 8441 §4). Its bytes follow with
+    /// ``append(_:to:)``.
+    ///
+    /// - Returns: whether the stream takes it.
+    package func acceptTunnel(_ channel: HTTP2Channel, _ head: Span<UInt8>) -> Bool {
+        channel.isTunnel = true
+        return respond(channel, head, hasContent: true)
+    }
+
+    /// Sends an interim head.
+    package func inform(_ channel: HTTP2Channel, _ head: Span<UInt8>) {
+        guard !channel.isClosed, !channel.hasResponded else { return }
+        _ = Self.withFields(head, .own) { fields in
+            nghttp2_submit_headers(
+                pointer,
+                UInt8(NGHTTP2_FLAG_NONE.rawValue),
+                channel.id,
+                nil,
+                fields.baseAddress,
+                fields.count,
+                nil
+            )
+        }
+    }
+
+    /// Adds content to a response.
+    package func append(_ content: Span<UInt8>, to channel: HTTP2Channel) {
+        guard !channel.isClosed, !channel.isOutputComplete, !content.isEmpty else { return }
+        // The pointer lives for the call, and the copy is made inside it.
+        content.withUnsafeBufferPointer { channel.outgoing.append(contentsOf: $0) }
+        queued(content.count)
+        goOn(channel)
+    }
+
+    /// The response's content is complete.
+    package func complete(_ channel: HTTP2Channel, _ trailers: TrailerSection?) {
+        guard !channel.isClosed, !channel.isOutputComplete else { return }
+        channel.isOutputComplete = true
+        if let trailers, !trailers.isEmpty { channel.trailers = trailers }
+        goOn(channel)
+    }
+
+    private func goOn(_ channel: HTTP2Channel) {
+        guard channel.isDeferred else { return }
+        channel.isDeferred = false
+        nghttp2_session_resume_data(pointer, channel.id)
+    }
+
+    /// Takes bytes for the client, until there are none or about so many. Errors of the client are
+    /// answered here, and may exceed a limit: see ``takeExcess()``.
+    package func send(into bytes: inout [UInt8], atMost max: Int, now: UInt64) throws(Fault) {
+        self.now = now
+        swap(&bytes, &output)
+        defer { swap(&bytes, &output) }
+        while output.count < max {
+            var piece: UnsafePointer<UInt8>?
+            let count = nghttp2_session_mem_send(pointer, &piece)
+            guard count >= 0 else { throw .library(Int32(clamping: count)) }
+            // Frames of content were appended by a callback.
+            guard count > 0 else { break }
+            // nghttp2 keeps the piece until the next call.
+            output.append(contentsOf: UnsafeBufferPointer(start: piece, count: count))
+        }
+    }
+
+    // MARK: Callbacks
+
+    func setSendingCallbacks(_ callbacks: OpaquePointer) {
+        nghttp2_session_callbacks_set_send_data_callback(callbacks) {
+            _,
+            frame,
+            head,
+            count,
+            _,
+            me in
+            guard let session = HTTP2Session.of(me), let frame, let head else { return 0 }
+            session.sendContent(
+                of: frame.pointee.hd.stream_id,
+                // nghttp2 vouches for nine bytes (RFC 9113 §4.1).
+                UnsafeBufferPointer(start: head, count: 9),
+                count
+            )
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, me in
+            guard let session = HTTP2Session.of(me), let frame = frame?.pointee else { return 0 }
+            let hd = frame.hd
+            switch UInt32(hd.type) {
+            case NGHTTP2_RST_STREAM.rawValue:
+                session.resetSent(hd.stream_id, frame.rst_stream.error_code)
+            case NGHTTP2_HEADERS.rawValue, NGHTTP2_DATA.rawValue:
+                let isLast = UInt32(hd.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
+                if isLast { session.lastSent(hd.stream_id) }
+            default: break
+            }
+            return 0
+        }
+    }
+
+    /// How many bytes the next frame of content has.
+    private func nextContent(of id: Int32, atMost max: Int, _ flags: inout UInt32) -> Int {
+        guard let channel = channels[id] else {
+            return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+        }
+        let count = min(max, channel.outgoingCount)
+        if count == 0, !channel.isOutputComplete {
+            channel.isDeferred = true
+            return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+        }
+        flags |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue
+        guard count == channel.outgoingCount, channel.isOutputComplete else { return count }
+        flags |= NGHTTP2_DATA_FLAG_EOF.rawValue
+        if let trailers = channel.trailers, submit(trailers, of: id) {
+            flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue
+        }
+        return count
+    }
+
+    private func submit(_ trailers: TrailerSection, of id: Int32) -> Bool {
+        var bytes: [UInt8] = []
+        trailers.appendFields(to: &bytes)
+        let code = Self.withFields(bytes.span, .none) { fields in
+            fields.isEmpty
+                ? -1 : nghttp2_submit_trailer(pointer, id, fields.baseAddress, fields.count)
+        }
+        return code == 0
+    }
+
+    private func sendContent(of id: Int32, _ head: UnsafeBufferPointer<UInt8>, _ count: Int) {
+        output.append(contentsOf: head)
+        guard let channel = channels[id], count > 0 else { return }
+        let start = channel.outgoingStart
+        // `nextContent` saw that there are so many.
+        let end = min(start + count, channel.outgoing.count)
+        output.append(contentsOf: channel.outgoing[start..<end])
+        ledger.contentSent()
+        sent(end - start, of: channel)
+    }
+
+    private func resetSent(_ id: Int32, _ code: UInt32) {
+        let isOurs = channels[id]?.isResetByUs ?? false
+        if !isOurs, code != NGHTTP2_NO_ERROR.rawValue { provoked() }
+    }
+
+    /// RFC 9113 §8.1: a response may be complete before its request is; the rest is not needed.
+    private func lastSent(_ id: Int32) {
+        guard let channel = channels[id] else { return }
+        channel.isOutputSent = true
+        // The other direction of a tunnel goes on.
+        if !channel.isInputEnded, !channel.isTunnel { reset(channel, .noError) }
+    }
+
+    // MARK: Fields
+
+    /// What becomes of a head's status line.
+    private enum Status {
+        /// Trailers have none.
+        case none
+        case own
+        /// 101 is 200: the tunnel stands. The client has sent no key for Sec-WebSocket-Accept to
+        /// answer (RFC 8441 §5).
+        case established
+        /// To CONNECT, a 2xx says that the tunnel stands (RFC 9110 §9.3.6), which it does not where
+        /// the origin has answered with content. The client gets 502 with it.
+        case refusingTunnel
+    }
+
+    /// Calls `body` with the fields of a head in HTTP/1.1's form. Names become lower-case when
+    /// nghttp2 copies them.
+    private static func withFields(
+        _ head: Span<UInt8>,
+        _ status: Status,
+        _ body: (UnsafeMutableBufferPointer<nghttp2_nv>) -> Int32
+    ) -> Int32 {
+        // The pointers live for the call, in which nghttp2 copies what they point to.
+        head.withUnsafeBufferPointer { head in
+            let lines = head.reduce(0) { $0 + ($1 == 0x0A ? 1 : 0) }
+            return withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: lines + 1) {
+                space in
+                var count = 0
+                var start = 0
+                if let code = Self.code(head, status) {
+                    space.initializeElement(at: 0, to: field(statusName, 7, code, 3))
+                    count = 1
+                    start = Self.lineEnd(head, 0) + 2
+                }
+                while start < head.count {
+                    let end = Self.lineEnd(head, start)
+                    if let field = Self.field(head, start..<end),
+                        status != .established || !isAccept(field)
+                    {
+                        space.initializeElement(at: count, to: field)
+                        count += 1
+                    }
+                    start = end + 2
+                }
+                return body(UnsafeMutableBufferPointer(rebasing: space[..<count]))
+            }
+        }
+    }
+
+    /// The three digits of the status; `nil` for none.
+    private static func code(
+        _ head: UnsafeBufferPointer<UInt8>,
+        _ status: Status
+    ) -> UnsafePointer<UInt8>? {
+        let (established, refusing): (StaticString, StaticString) = ("200", "502")
+        // `HTTP/1.1 200`
+        guard head.count >= 12, let own = head.baseAddress.map({ $0 + 9 }) else { return nil }
+        switch status {
+        case .none: return nil
+        case .own: return own
+        case .established: return established.utf8Start
+        case .refusingTunnel: return own.pointee == 0x32 ? refusing.utf8Start : own
+        }
+    }
+
+    private static func isAccept(_ field: nghttp2_nv) -> Bool {
+        let name = UnsafeBufferPointer(start: field.name, count: field.namelen)
+        // Folded as letters are; no other byte of a name becomes one of these by that.
+        return name.lazy.map { $0 | 0x20 }.elementsEqual("sec-websocket-accept".utf8)
+    }
+
+    private static var statusName: UnsafePointer<UInt8> {
+        let name: StaticString = ":status"
+        return name.utf8Start
+    }
+
+    private static func lineEnd(_ head: UnsafeBufferPointer<UInt8>, _ start: Int) -> Int {
+        var end = start
+        while end < head.count, head[end] != 0x0D { end += 1 }
+        return end
+    }
+
+    /// The field of a line `name: value`; `nil` for any other line.
+    private static func field(
+        _ head: UnsafeBufferPointer<UInt8>,
+        _ line: Range<Int>
+    ) -> nghttp2_nv? {
+        guard let base = head.baseAddress else { return nil }
+        var colon = line.lowerBound
+        while colon < line.upperBound, head[colon] != UInt8(ascii: ":") { colon += 1 }
+        guard colon > line.lowerBound, colon < line.upperBound else { return nil }
+        var value = colon + 1
+        while value < line.upperBound, head[value] == 0x20 { value += 1 }
+        return field(
+            base + line.lowerBound,
+            colon - line.lowerBound,
+            base + value,
+            line.upperBound - value
+        )
+    }
+
+    private static func field(
+        _ name: UnsafePointer<UInt8>,
+        _ nameCount: Int,
+        _ value: UnsafePointer<UInt8>,
+        _ valueCount: Int
+    ) -> nghttp2_nv {
+        // nghttp2 has no const here, and writes to neither.
+        nghttp2_nv(
+            name: UnsafeMutablePointer(mutating: name),
+            value: UnsafeMutablePointer(mutating: value),
+            namelen: nameCount,
+            valuelen: valueCount,
+            flags: UInt8(NGHTTP2_NV_FLAG_NONE.rawValue)
+        )
+    }
+}

@@ -1,0 +1,256 @@
+internal import CNGHTTP2
+import HTTPWire
+
+/// The server's end of an HTTP/2 connection.
+///
+/// It belongs to one lane and is used from there only.
+package final class HTTP2Session {
+    /// Why a connection can't go on.
+    package enum Fault: Error, Equatable {
+        /// The first bytes are not HTTP/2's.
+        case badPreface
+        /// A limit of the connection's.
+        case excess(HTTP2Excess)
+        /// The library failed, for want of memory as a rule.
+        case library(Int32)
+    }
+
+    let limits: HTTP2Limits
+    /// The `nghttp2_session`; ours from `init` to `deinit`.
+    private(set) var pointer: OpaquePointer?
+    private(set) var channels: [Int32: HTTP2Channel] = [:]
+    /// Channels with news, from `newsStart` on, in the order in which it came.
+    private var news: [HTTP2Channel] = []
+    private var newsStart = 0
+    var builder: RequestHeadBuilder
+    var ledger: HTTP2Ledger
+    /// A limit that a callback found exceeded.
+    private(set) var excess: HTTP2Excess?
+    /// Where frames of content are written while nghttp2 is at work.
+    var output: [UInt8] = []
+    /// Milliseconds, as the driver told with its last call.
+    var now: UInt64 = 0
+    /// Where frames begin.
+    var walk = HTTP2FrameWalk()
+    /// The newest stream that a head came for.
+    var newestHead: UInt32 = 0
+    /// Bytes of the trailers that are under way, unpacked.
+    var trailerBytes = 0
+    /// Streams that ended by an error of the client's, or were refused, since the driver asked.
+    private var errorsCount = 0
+    /// Bytes of all channels that are still to be sent.
+    private(set) var unsentBytes = 0
+    /// Whether the client was told that no more of its streams are taken.
+    package private(set) var hasSaidGoAway = false
+
+    /// A session that has SETTINGS to send.
+    ///
+    /// - nonce: random, and another one for each connection.
+    package init(_ limits: HTTP2Limits, nonce: UInt64) throws(Fault) {
+        self.limits = limits
+        builder = RequestHeadBuilder(nonce: nonce)
+        ledger = HTTP2Ledger(limits)
+        try makeSession()
+        try begin()
+    }
+
+    deinit { if let pointer { nghttp2_session_del(pointer) } }
+
+    private func makeSession() throws(Fault) {
+        var callbacks: OpaquePointer?
+        var option: OpaquePointer?
+        var code = nghttp2_session_callbacks_new(&callbacks)
+        guard code == 0, let callbacks else { throw .library(code) }
+        defer { nghttp2_session_callbacks_del(callbacks) }
+        code = nghttp2_option_new(&option)
+        guard code == 0, let option else { throw .library(code) }
+        defer { nghttp2_option_del(option) }
+        // Windows open when content was taken, which makes them the backpressure.
+        nghttp2_option_set_no_auto_window_update(option, 1)
+        // Nothing is kept of streams that are over.
+        nghttp2_option_set_no_closed_streams(option, 1)
+        setReceivingCallbacks(callbacks)
+        setSendingCallbacks(callbacks)
+        // The session is deleted by this object, so no callback comes when it is gone.
+        let me = Unmanaged.passUnretained(self).toOpaque()
+        code = nghttp2_session_server_new2(&pointer, callbacks, me, option)
+        guard code == 0 else { throw .library(code) }
+    }
+
+    private func begin() throws(Fault) {
+        func entry(_ id: nghttp2_settings_id, _ value: Int) -> nghttp2_settings_entry {
+            nghttp2_settings_entry(
+                settings_id: Int32(id.rawValue),
+                value: UInt32(clamping: value)
+            )
+        }
+        let entries = [
+            entry(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.streamsMax),
+            entry(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.streamWindow),
+            entry(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.head.headBytesMax),
+            // RFC 8441 §3: WebSocket may come by extended CONNECT.
+            entry(NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1),
+            // RFC 9218 §2.1: the tree of RFC 7540 has cost servers more than it gave clients.
+            nghttp2_settings_entry(settings_id: 0x9, value: 1),
+        ]
+        let none = UInt8(NGHTTP2_FLAG_NONE.rawValue)
+        var code = nghttp2_submit_settings(pointer, none, entries, entries.count)
+        guard code == 0 else { throw .library(code) }
+        let window = Int32(clamping: limits.connectionWindow)
+        code = nghttp2_session_set_local_window_size(pointer, none, 0, window)
+        guard code == 0 else { throw .library(code) }
+    }
+
+    /// The session that calls back.
+    static func of(_ userData: UnsafeMutableRawPointer?) -> HTTP2Session? {
+        // It was put there by `makeSession`, and deletes what calls before it goes.
+        userData.map { Unmanaged<HTTP2Session>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    // MARK: Notes that callbacks make
+
+    func note(_ excess: HTTP2Excess) { if self.excess == nil { self.excess = excess } }
+
+    /// The limit that was found exceeded since the last call.
+    package func takeExcess() -> HTTP2Excess? { excess.take() }
+
+    func note(_ channel: HTTP2Channel) {
+        guard !channel.isNoted else { return }
+        channel.isNoted = true
+        news.append(channel)
+    }
+
+    func open(_ id: Int32) {
+        channels[id] = HTTP2Channel(id)
+        builder.begin()
+    }
+
+    func provoked() {
+        errorsCount += 1
+        do throws(HTTP2Excess) { try ledger.resetProvoked(now: now) } catch { note(error) }
+    }
+
+    func closed(_ channel: HTTP2Channel, _ code: UInt32) {
+        channels[channel.id] = nil
+        channel.closeCode = code
+        // Requests that are given up at once must not pile up their heads.
+        if let head = channel.head.take() { builder.forget(head) }
+        unsentBytes -= channel.outgoingCount
+        channel.outgoing = []
+        channel.outgoingStart = 0
+        note(channel)
+    }
+
+    func sent(_ count: Int, of channel: HTTP2Channel) {
+        channel.outgoingStart += count
+        channel.sentCount &+= UInt64(count)
+        unsentBytes -= count
+        guard channel.outgoingCount == 0 else { return }
+        channel.outgoing = []
+        channel.outgoingStart = 0
+        guard channel.isStalled else { return }
+        channel.isStalled = false
+        channel.isDrained = true
+        note(channel)
+    }
+
+    func queued(_ count: Int) { unsentBytes += count }
+}
+
+// News.
+extension HTTP2Session {
+    /// Whether a channel has news.
+    package var hasNews: Bool { newsStart < news.count }
+
+    /// Takes the next channel with news.
+    package func nextNews() -> HTTP2Channel? {
+        guard hasNews else { return nil }
+        let channel = news[newsStart]
+        newsStart += 1
+        channel.isNoted = false
+        if newsStart == news.count {
+            news = []
+            newsStart = 0
+        }
+        return channel
+    }
+
+    /// Lets a channel have news once more.
+    package func remind(_ channel: HTTP2Channel) { note(channel) }
+
+    /// The heads that were built; see ``takeHead(of:)``.
+    package var heads: [UInt8] { builder.bytes }
+
+    /// Takes a channel's head: where it is among ``heads``, or why it is malformed.
+    package func takeHead(of channel: HTTP2Channel) -> RequestHeadBuilder.Built? {
+        channel.head.take()
+    }
+
+    /// A head has begun to come and not ended.
+    package var isMidHead: Bool { walk.isMidFields }
+
+    /// All heads were taken: their memory goes.
+    package func forgetHeads() { builder.forgetTaken(isMidHead: isMidHead) }
+
+    /// Streams that ended by an error of the client's since the last call.
+    package func takeErrorsCount() -> Int {
+        defer { errorsCount = 0 }
+        return errorsCount
+    }
+
+    /// Whether more waits for the client's windows than may.
+    package var unsentBytesExceed: Bool { unsentBytes > limits.unsentBytesMax }
+
+    /// How many streams are open.
+    package var openCount: Int { channels.count }
+
+    /// All open streams.
+    package var openChannels: [HTTP2Channel] { Array(channels.values) }
+
+    /// Whether the connection has nothing more to say or hear.
+    package var isOver: Bool {
+        nghttp2_session_want_read(pointer) == 0 && nghttp2_session_want_write(pointer) == 0
+    }
+
+    /// Whether there is something to send.
+    package var wantsToSend: Bool { nghttp2_session_want_write(pointer) != 0 }
+}
+
+// Endings.
+extension HTTP2Session {
+    /// Says that the connection will end, so that the client opens no more streams (RFC 9113
+    /// §6.8); those on their way are still served.
+    package func announceEnd() { nghttp2_submit_shutdown_notice(pointer) }
+
+    /// Says which stream is the last that is served.
+    package func sayGoAway() {
+        guard !hasSaidGoAway else { return }
+        hasSaidGoAway = true
+        let last = nghttp2_session_get_last_proc_stream_id(pointer)
+        let none = UInt8(NGHTTP2_FLAG_NONE.rawValue)
+        nghttp2_submit_goaway(pointer, none, last, NGHTTP2_NO_ERROR.rawValue, nil, 0)
+    }
+
+    /// Ends the connection: what is sent next is the last.
+    package func terminate(_ code: HTTP2Code) {
+        hasSaidGoAway = true
+        nghttp2_session_terminate_session(pointer, code.rawValue)
+    }
+
+    /// Ends a stream.
+    package func reset(_ channel: HTTP2Channel, _ code: HTTP2Code) {
+        guard !channel.isClosed else { return }
+        channel.isResetByUs = true
+        let none = UInt8(NGHTTP2_FLAG_NONE.rawValue)
+        nghttp2_submit_rst_stream(pointer, none, channel.id, code.rawValue)
+    }
+}
+
+/// Codes of RFC 9113 §7 that the gateway uses.
+package enum HTTP2Code: UInt32, Sendable {
+    case noError = 0x0
+    case internalError = 0x2
+    case cancel = 0x8
+    case enhanceYourCalm = 0xB
+    case http11Required = 0xD
+}

@@ -1,0 +1,241 @@
+import ByteCoding
+package import HTTPWire
+
+/// Writes the fields of a request as the head of an HTTP/1.1 request, so that one parser reads all.
+///
+/// Pseudo-fields come first (RFC 9113 §8.3). They become the request line and Host. Content whose
+/// length is not said is `chunked`, which no client can say by itself: HTTP/2 has no
+/// Transfer-Encoding (RFC 9113 §8.2.2). Cookie fields become one (RFC 9113 §8.2.3).
+package struct RequestHeadBuilder {
+    /// A head that was written, or why there is none.
+    package struct Built: Equatable {
+        /// Within ``RequestHeadBuilder/bytes``.
+        package var range: Range<Int>
+        package var fault: Malformed.Reason?
+    }
+
+    /// All heads that were not forgotten.
+    package private(set) var bytes: [UInt8] = []
+    private var start = 0
+    private var fault: Malformed.Reason?
+    /// Bytes that the head has or would have.
+    private var count = 0
+    private var fieldCount = 0
+    private var isLineWritten = false
+    private var saysLength = false
+    private var hasHost = false
+    private var method: [UInt8] = []
+    private var scheme: [UInt8] = []
+    private var path: [UInt8] = []
+    private var authority: [UInt8] = []
+    private var cookie: [UInt8] = []
+    private var protocolName: [UInt8] = []
+    /// The request asks for WebSocket by extended CONNECT (RFC 8441 §4).
+    package private(set) var asksTunnel = false
+    /// Random; what keys of WebSocket are made of.
+    private var nonce: UInt64
+
+    /// What the bytes of a head may come to before nobody takes them for a mistake: so many times
+    /// what is allowed.
+    static let excess = 4
+
+    /// - nonce: random, and another one for each connection.
+    package init(nonce: UInt64) { self.nonce = nonce }
+
+    /// Forgets all heads but the one that is under way, and keeps no memory without one: most
+    /// connections are idle.
+    package mutating func forgetTaken(isMidHead: Bool) {
+        guard isMidHead else {
+            self = RequestHeadBuilder(nonce: nonce)
+            return
+        }
+        bytes.removeSubrange(..<start)
+        start = 0
+    }
+
+    /// Forgets a head that nobody will take, if it is the newest.
+    mutating func forget(_ built: Built) {
+        guard built.range.upperBound == bytes.count else { return }
+        bytes.removeSubrange(built.range)
+        start = min(start, bytes.count)
+    }
+
+    /// A head begins.
+    package mutating func begin() {
+        start = bytes.count
+        fault = nil
+        count = 0
+        fieldCount = 0
+        isLineWritten = false
+        saysLength = false
+        hasHost = false
+        method.removeAll(keepingCapacity: true)
+        scheme.removeAll(keepingCapacity: true)
+        path.removeAll(keepingCapacity: true)
+        authority.removeAll(keepingCapacity: true)
+        cookie.removeAll(keepingCapacity: true)
+        protocolName.removeAll(keepingCapacity: true)
+        asksTunnel = false
+    }
+
+    /// Takes a field.
+    ///
+    /// - Throws: when the head has become far longer than is allowed.
+    package mutating func add(
+        _ name: UnsafeBufferPointer<UInt8>,
+        _ value: UnsafeBufferPointer<UInt8>,
+        _ limits: HeadLimits
+    ) throws(HTTP2Excess) {
+        // A field's lengths are bounded by a frame's, and the sum is compared each time.
+        count += name.count + value.count + 4
+        guard count <= limits.headBytesMax * Self.excess else { throw .headerList }
+        guard count <= limits.headBytesMax else { return note(.headTooLong) }
+        guard fault == nil else { return }
+        guard name.first != UInt8(ascii: ":") else { return addPseudoField(name, value) }
+        if !isLineWritten { writeLine() }
+        fieldCount += 1
+        guard fieldCount <= limits.fieldsMax else { return note(.fieldsTooMany) }
+        addField(name, value)
+    }
+
+    private mutating func note(_ reason: Malformed.Reason) {
+        if fault == nil { fault = reason }
+    }
+
+    private mutating func addPseudoField(
+        _ name: UnsafeBufferPointer<UInt8>,
+        _ value: UnsafeBufferPointer<UInt8>
+    ) {
+        // What ends a part of the request line must not be in one.
+        guard value.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { return note(.targetOctet) }
+        if Self.equal(name, ":method") {
+            method.append(contentsOf: value)
+        } else if Self.equal(name, ":path") {
+            path.append(contentsOf: value)
+        } else if Self.equal(name, ":scheme") {
+            scheme.append(contentsOf: value)
+        } else if Self.equal(name, ":authority") {
+            authority.append(contentsOf: value)
+        } else if Self.equal(name, ":protocol") {
+            protocolName.append(contentsOf: value)
+        } else {
+            note(.fieldNameSyntax)
+        }
+    }
+
+    private mutating func addField(
+        _ name: UnsafeBufferPointer<UInt8>,
+        _ value: UnsafeBufferPointer<UInt8>
+    ) {
+        guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 != 0x3A && $0 != 0x7F }) else {
+            return note(.fieldNameSyntax)
+        }
+        guard value.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+            return note(.controlOctet)
+        }
+        switch name.count {
+        case 4 where Self.equal(name, "host"):
+            guard hasHost else { break }
+            // RFC 9113 §8.3.1: both are one statement.
+            if !Self.isSame(value, authority) { note(.hostDiffers) }
+            return
+        case 6 where Self.equal(name, "cookie"):
+            if !cookie.isEmpty { cookie += [UInt8(ascii: ";"), 0x20] }
+            return cookie.append(contentsOf: value)
+        case 14 where Self.equal(name, "content-length"): saysLength = true
+        // It has no meaning here (RFC 8441 §5), and the origin gets the gateway's.
+        case 17 where asksTunnel && Self.equal(name, "sec-websocket-key"): return
+        case 17 where Self.equal(name, "transfer-encoding"): return note(.connectionOption)
+        case 10 where Self.equal(name, "connection"): return note(.connectionOption)
+        default: break
+        }
+        bytes.append(contentsOf: name)
+        Self.append(": ", to: &bytes)
+        bytes.append(contentsOf: value)
+        Self.append("\r\n", to: &bytes)
+    }
+
+    /// Writes the request line and Host.
+    private mutating func writeLine() {
+        isLineWritten = true
+        let isConnect = Self.equal(method, "CONNECT")
+        guard isConnect || protocolName.isEmpty else { return note(.fieldNameSyntax) }
+        asksTunnel = isConnect && Self.equal(protocolName, "websocket")
+        if isConnect, !asksTunnel {
+            // Refused by its name, whatever it is to reach.
+            path = [UInt8(ascii: "/")]
+        } else {
+            // Another scheme could have a path that is an absolute-form target here.
+            guard Self.equal(scheme, "https") || Self.equal(scheme, "http") else {
+                return note(.targetScheme)
+            }
+            guard path.first == UInt8(ascii: "/") || Self.equal(path, "*") else {
+                return note(.targetForm)
+            }
+        }
+        // In HTTP/1.1 a handshake is a GET (RFC 6455 §4.1): matched and signed as such.
+        if asksTunnel { Self.append("GET", to: &bytes) } else { bytes += method }
+        bytes.append(0x20)
+        bytes += path
+        Self.append(" HTTP/1.1\r\n", to: &bytes)
+        if asksTunnel { writeHandshake() }
+        guard !authority.isEmpty else { return }
+        hasHost = true
+        Self.append("host: ", to: &bytes)
+        bytes += authority
+        Self.append("\r\n", to: &bytes)
+    }
+
+    /// Writes what asks an HTTP/1.1 server for WebSocket (RFC 6455 §4.1).
+    private mutating func writeHandshake() {
+        // The key shows the client that the server speaks WebSocket, and keeps nothing secret.
+        var key: [UInt8] = []
+        for _ in 0..<2 {
+            // A step of SplitMix64: each key is another one.
+            nonce &+= 0x9E37_79B9_7F4A_7C15
+            var word = (nonce ^ nonce >> 30) &* 0xBF58_476D_1CE4_E5B9
+            word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
+            word ^= word >> 31
+            key += stride(from: 0, to: 64, by: 8).map { UInt8(truncatingIfNeeded: word >> $0) }
+        }
+        Self.append("connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-key: ", to: &bytes)
+        Base64.append(key.span, to: &bytes)
+        Self.append("\r\n", to: &bytes)
+    }
+
+    /// All fields were taken.
+    ///
+    /// - hasContent: content may follow.
+    package mutating func end(hasContent: Bool) -> Built {
+        if !isLineWritten, fault == nil { writeLine() }
+        if !cookie.isEmpty {
+            Self.append("cookie: ", to: &bytes)
+            bytes += cookie
+            Self.append("\r\n", to: &bytes)
+        }
+        if hasContent, !saysLength, !asksTunnel {
+            Self.append("transfer-encoding: chunked\r\n", to: &bytes)
+        }
+        Self.append("\r\n", to: &bytes)
+        if fault != nil { bytes.removeSubrange(start...) }
+        return Built(range: start..<bytes.count, fault: fault)
+    }
+
+    /// Whether an https target was asked for.
+    package var isHTTPS: Bool { Self.equal(scheme, "https") }
+
+    private static func append(_ text: StaticString, to bytes: inout [UInt8]) {
+        // The pointer lives for the call only, and the copy is made inside it.
+        text.withUTF8Buffer { bytes.append(contentsOf: $0) }
+    }
+
+    private static func equal(_ bytes: some Sequence<UInt8>, _ text: StaticString) -> Bool {
+        text.withUTF8Buffer { bytes.elementsEqual($0) }
+    }
+
+    /// Whether two hosts are written alike, but for case.
+    private static func isSame(_ one: UnsafeBufferPointer<UInt8>, _ other: [UInt8]) -> Bool {
+        func folded(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
+        return one.count == other.count && zip(one, other).allSatisfy { folded($0) == folded($1) }
+    }
+}

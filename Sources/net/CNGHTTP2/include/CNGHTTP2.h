@@ -1,0 +1,19 @@
+/*
+ * libnghttp2 as Swift sees it. Only HTTP2Wire imports this module.
+ */
+#ifndef PORTCULLIS_CNGHTTP2_H
+#define PORTCULLIS_CNGHTTP2_H
+
+#if !__has_include(<nghttp2/nghttp2.h>)
+#error libnghttp2 is missing: install libnghttp2-dev (Debian, Ubuntu) or libnghttp2-devel \
+(Fedora, Amazon Linux), then build again.
+#else
+
+#include <nghttp2/nghttp2.h>
+
+#if NGHTTP2_VERSION_NUM < 0x012b00
+#error This libnghttp2 is older than 1.43, the one of Ubuntu 22.04: build on a newer system.
+#endif
+
+#endif
+#endif

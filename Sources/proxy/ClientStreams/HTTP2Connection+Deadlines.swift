@@ -1,0 +1,58 @@
+import HTTP2Wire
+import Lanes
+
+// Deadlines of the connection itself.
+extension HTTP2Connection {
+    func allow(_ what: Awaited, milliseconds: UInt64) {
+        awaited = what
+        let at = lane.now &+ milliseconds
+        deadline = at
+        arm(at)
+    }
+
+    /// Lets ``deadlinePassed()`` come at this time, or before.
+    func arm(_ at: UInt64) {
+        if let armedAt, armedAt <= at { return }
+        armedAt = at
+        setDeadline(milliseconds: at - min(at, lane.now))
+    }
+
+    func ownDeadlinePassed() {
+        let what = awaited
+        awaited = .nothing
+        switch what {
+        case .nothing: break
+        case .end: close()
+        case .restOfHead:
+            host.clientWasTooSlow()
+            session.terminate(.enhanceYourCalm)
+            end()
+        case .firstRequest, .request, .lateRequests: session.sayGoAway()
+        case .output: outputTimedOut()
+        case .pause:
+            isPaused = false
+            resumeReading()
+        }
+    }
+
+    func watchOutput() {
+        untakenAtDeadline = UInt32(clamping: untakenBytes)
+        allow(.output, milliseconds: host.clientLimits.outputTime)
+    }
+
+    private func outputTimedOut() {
+        let limits = host.clientLimits
+        let wanted = limits.outputRate * limits.outputTime / 1000
+        let taken = UInt64(max(Int(untakenAtDeadline) - untakenBytes, 0))
+        guard taken == 0 || taken < wanted else { return watchOutput() }
+        host.clientWasTooSlow()
+        closeStreams(.tooSlow)
+        reset()
+    }
+
+    /// The address is over a limit: nothing is read for a while.
+    func pause() {
+        isPaused = true
+        if unsentBytes == 0 { allow(.pause, milliseconds: Self.pauseMilliseconds) }
+    }
+}

@@ -1,0 +1,83 @@
+import HTTP2Wire
+import Lanes
+
+// Endings.
+extension HTTP2Connection {
+    /// The client has sent its end. Complete requests are answered all the same.
+    func inputEnded() {
+        isInputOver = true
+        for channel in session.openChannels where !channel.isInputEnded {
+            (channel.owner as? HTTP2Stream)?.closed()
+        }
+        if !hasRequests { close() }
+    }
+
+    /// The connection is broken. What was verified whole arrives whole.
+    func inputFailed() {
+        isInputOver = true
+        for channel in session.openChannels {
+            guard let stream = channel.owner as? HTTP2Stream, let owner = stream.owner,
+                owner.clientBroke()
+            else { continue }
+            stream.closed()
+        }
+        if !hasRequests { close() }
+    }
+
+    var hasRequests: Bool {
+        session.openChannels.contains { ($0.owner as? HTTP2Stream)?.owner != nil }
+    }
+
+    /// The gateway ends. The client is told twice: first that it should send no more, and, when
+    /// what was on its way has come, which request was the last (RFC 9113 §6.8).
+    package func drain() {
+        guard case .serving = phase, !isDrainAnnounced else { return }
+        isDrainAnnounced = true
+        session.announceEnd()
+        switch awaited {
+        // The wait for late requests begins behind them.
+        case .output, .pause: break
+        case .nothing, .firstRequest, .restOfHead, .request, .lateRequests, .end:
+            allow(.lateRequests, milliseconds: host.clientLimits.drainIdleTime)
+        }
+        schedule()
+    }
+
+    /// The time to end by itself is over.
+    package func abort() {
+        guard case .serving = phase else { return unsentBytes > 0 ? reset() : close() }
+        let isUnderWay = session.openCount > 0
+        closeStreams(.drained)
+        if isUnderWay { reset() } else { close() }
+    }
+
+    /// Sends what is left, says that nothing more will be sent, and reads away what still comes for
+    /// a bounded time and amount, so that the client sees the last frame and no reset.
+    func end() {
+        guard case .serving = phase, !isClosed else { return }
+        closeStreams()
+        guard !isClosed else { return }
+        send()
+        guard case .serving = phase, !isClosed else { return }
+        phase = .lingering(drained: 0)
+        allow(.end, milliseconds: host.clientLimits.lingerTime)
+        if unsentBytes == 0 { finishLingering() }
+    }
+
+    func finishLingering() {
+        shutDownOutput()
+        resumeReading()
+    }
+
+    func drainInput() {
+        guard unsentBytes == 0, case .lingering(let drained) = phase else { return }
+        switch read() {
+        case .octets(let bytes):
+            guard drained + bytes.count <= host.clientLimits.lingerBytesMax else { return close() }
+            phase = .lingering(drained: drained + bytes.count)
+            resumeReading()
+        case .wouldBlock: return
+        case .ended, .failed: return close()
+        }
+    }
+}

@@ -1,0 +1,326 @@
+import HTTP2Wire
+import HTTPWire
+package import Lanes
+import TLSSession
+package import Verification
+
+/// A client's HTTP/2 connection: serves many requests at once.
+///
+/// It reads once, and has the session note what that means; then it serves what was noted, one
+/// request a turn, as pipelined requests of HTTP/1.1 have a turn each. It reads again when all is
+/// served. What is to be sent waits until the other sockets that are ready have been served, and
+/// goes out in one write.
+package final class HTTP2Connection: Connection, ClientConnection {
+    enum Phase {
+        /// Leaves to `lingering`, closed.
+        case serving
+        /// The last frame is out; what still comes is read away. Leaves to closed.
+        case lingering(drained: Int)
+    }
+
+    /// What the connection's own deadline is for; streams have theirs.
+    enum Awaited {
+        case nothing
+        /// The first request, since the connection was accepted.
+        case firstRequest
+        case restOfHead
+        case request
+        /// The client, which has to take what waits for the socket.
+        case output
+        /// The time for which an address over its limit is not read.
+        case pause
+        /// Requests that were sent before the client knew that the gateway ends.
+        case lateRequests
+        case end
+    }
+
+    let host: any ClientHost
+    let session: HTTP2Session
+    private(set) var client: ClientPeer
+    var phase = Phase.serving
+    var awaited = Awaited.firstRequest
+    var deadline: UInt64?
+    /// When the endpoint's deadline passes: the earliest of all, or before it.
+    var armedAt: UInt64?
+    var untakenAtDeadline: UInt32 = 0
+    var isPaused = false
+    /// The client sends no more.
+    var isInputOver = false
+    var isDrainAnnounced = false
+    /// Streams that had something to send since the last write.
+    private var unsettled: [HTTP2Stream] = []
+    /// Bytes that one write takes at most.
+    private static let writeMax = 64 << 10
+    static let pauseMilliseconds: UInt64 = 1_000
+
+    init(
+        _ descriptor: Int32,
+        _ peer: SocketAddress,
+        tls: TLSSession?,
+        client: ClientPeer,
+        session: HTTP2Session,
+        host: any ClientHost,
+        on lane: Lane
+    ) {
+        self.host = host
+        self.client = client
+        self.session = session
+        super.init(descriptor: descriptor, peer: peer, isConnecting: false, tls: tls, on: lane)
+    }
+
+    /// What the peer's address has used of its limits; `nil` where it has none of its own.
+    package var addressEntry: AddressEntry? { client.entry }
+
+    /// Begins with the bytes that showed that the client speaks HTTP/2.
+    func begin(_ bytes: Span<UInt8>) {
+        host.noted(.began)
+        allow(.firstRequest, milliseconds: host.clientLimits.handshakeTime)
+        if host.isDraining { drain() }
+        feed(bytes)
+        goOn()
+    }
+
+    /// Closes the connection. Requests under way are told.
+    override public func close() {
+        guard !isClosed else { return }
+        super.close()
+        // What requests hold is counted with the address, which is let go behind them.
+        defer { host.connectionClosed(self) }
+        closeStreams()
+    }
+
+    func closeStreams(_ end: ClientEnd? = nil) {
+        for channel in session.openChannels {
+            guard let stream = channel.owner as? HTTP2Stream else { continue }
+            if let end { stream.end = end }
+            stream.closed()
+            // Both hold each other.
+            channel.owner = nil
+        }
+        while let channel = session.nextNews() {
+            (channel.owner as? HTTP2Stream)?.closed()
+            channel.owner = nil
+        }
+        unsettled = []
+    }
+
+    // MARK: Events
+
+    /// There may be something to read, or something that was read is still to be served.
+    override public func inputReady() {
+        switch phase {
+        case .lingering: drainInput()
+        case .serving:
+            if session.hasNews { serveNews() } else { readInput() }
+            goOn()
+        }
+    }
+
+    /// What waited has been sent.
+    override public func outputDrained() {
+        switch phase {
+        case .lingering: finishLingering()
+        case .serving:
+            awaited = .nothing
+            goOn()
+        }
+    }
+
+    /// What waited can't be sent.
+    override public func outputFailed() { close() }
+
+    /// The client is gone in both directions, and nobody has read that.
+    override public func brokeWhileUnread() {
+        switch phase {
+        case .lingering: close()
+        case .serving: inputFailed()
+        }
+    }
+
+    /// What was awaited, by the connection or a stream, may not have come in time.
+    override public func deadlinePassed() {
+        armedAt = nil
+        let now = lane.now
+        if let deadline, deadline <= now {
+            self.deadline = nil
+            ownDeadlinePassed()
+        }
+        for channel in session.openChannels where !isClosed {
+            guard let stream = channel.owner as? HTTP2Stream else { continue }
+            if let deadline = stream.deadline, deadline <= now { stream.deadlinePassed() }
+            if let deadline = stream.deadline { arm(deadline) }
+        }
+        guard !isClosed else { return }
+        if let deadline { arm(deadline) }
+        goOn()
+    }
+
+    private func readInput() {
+        guard mayRead else { return }
+        switch read() {
+        case .octets(let bytes): feed(bytes.span)
+        case .wouldBlock: break
+        case .ended: inputEnded()
+        case .failed(let error):
+            if case .tls(let failure) = error, failure.reason != .truncated {
+                host.clientTLSFailed()
+            }
+            inputFailed()
+        }
+    }
+
+    private var mayRead: Bool { !isPaused && !isInputOver && unsentBytes == 0 }
+
+    private func feed(_ bytes: Span<UInt8>) {
+        do throws(HTTP2Session.Fault) {
+            try session.receive(bytes, now: lane.now)
+        } catch {
+            return failed(error)
+        }
+        serveNews()
+    }
+
+    /// The session can't go on.
+    private func failed(_ fault: HTTP2Session.Fault) {
+        switch fault {
+        case .badPreface, .library: close()
+        case .excess(let excess):
+            host.noted(.exceeded(excess, client.address))
+            session.terminate(.enhanceYourCalm)
+            end()
+        }
+    }
+
+    /// Serves what was noted, up to and with the first request.
+    private func serveNews() {
+        var hasBegun = false
+        while !hasBegun, !isClosed, let channel = session.nextNews() {
+            if let head = session.takeHead(of: channel) {
+                guard !channel.isClosed else { continue }
+                hasBegun = true
+                begin(channel, head)
+            } else {
+                channel.owner?.channelChanged()
+            }
+        }
+        if !session.hasNews { session.forgetHeads() }
+    }
+
+    private func begin(_ channel: HTTP2Channel, _ built: RequestHeadBuilder.Built) {
+        if client.settingsNumber != host.settingsNumber {
+            var settled = client
+            host.settle(&settled)
+            client = settled
+        }
+        client.noteCertificate(of: self)
+        let bytes = session.heads
+        let head = bytes.span.extracting(built.range)
+        let limits = host.clientLimits
+        let heads = host.heads
+        var fault = built.fault
+        // RFC 9110 §7.4: a proxy that is trusted may have had TLS on its side.
+        if channel.isHTTPS, !client.isSecure, !client.provenance.peerIsTrusted {
+            fault = fault ?? .targetScheme
+        }
+        if fault == nil {
+            do throws(Malformed) {
+                try heads.request.read(head, isSecure: client.isSecure, limits: limits.head)
+            } catch {
+                fault = error.reason
+            }
+        }
+        let stream = HTTP2Stream(self, channel, heads.request, isMalformed: fault != nil)
+        channel.owner = stream
+        let owner = host.owner(for: stream, head, fault: fault)
+        stream.owner = owner
+        owner.begin(head, fault: fault)
+    }
+
+    // MARK: Going on
+
+    /// Asks for a turn behind the sockets that are ready: then what is to be sent goes out.
+    func schedule() { lane.resume(self) }
+
+    /// A stream has something to send.
+    func flushed(_ stream: HTTP2Stream) {
+        unsettled.append(stream)
+        schedule()
+    }
+
+    /// Sends, and sees to what comes next.
+    private func goOn() {
+        guard case .serving = phase, !isClosed else { return }
+        if !session.hasNews { send() }
+        guard case .serving = phase, !isClosed else { return }
+        let errors = session.takeErrorsCount()
+        if errors > 0 { host.noted(.streamsFailed(errors)) }
+        if let excess = session.takeExcess() { return failed(.excess(excess)) }
+        if session.isOver { return end() }
+        let isDone = session.openCount == 0 && !session.hasNews
+        if isDone, session.hasSaidGoAway { return end() }
+        if isInputOver, !session.hasNews, unsentBytes == 0, !hasRequests { return end() }
+        if session.hasNews || mayRead && isReadable { lane.resume(self) }
+        awaitNext(isIdle: isDone)
+    }
+
+    private func awaitNext(isIdle: Bool) {
+        let limits = host.clientLimits
+        switch awaited {
+        case .output, .pause, .end: return
+        case .lateRequests where !session.hasSaidGoAway: return
+        case .firstRequest where isIdle && !session.isMidHead: return
+        case .restOfHead where session.isMidHead: return
+        case .request where isIdle && !session.isMidHead: return
+        case .nothing, .firstRequest, .restOfHead, .request, .lateRequests: break
+        }
+        if isPaused {
+            allow(.pause, milliseconds: Self.pauseMilliseconds)
+        } else if isDrainAnnounced, !session.hasSaidGoAway {
+            allow(.lateRequests, milliseconds: limits.drainIdleTime)
+        } else if session.isMidHead {
+            allow(.restOfHead, milliseconds: limits.headTime)
+        } else if isIdle {
+            allow(.request, milliseconds: limits.idleTime)
+        } else {
+            awaited = .nothing
+            deadline = nil
+        }
+    }
+
+    func send() {
+        defer { settle() }
+        guard unsentBytes == 0 else { return }
+        var out = lane.takeOutput()
+        defer { lane.giveBack(&out) }
+        do throws(HTTP2Session.Fault) {
+            sending: while true {
+                try session.send(into: &out, atMost: Self.writeMax, now: lane.now)
+                guard !out.isEmpty else { break }
+                let outcome = write(out.span)
+                out.removeAll(keepingCapacity: true)
+                switch outcome {
+                case .sent: continue
+                case .queued:
+                    watchOutput()
+                    break sending
+                case .failed: return close()
+                }
+            }
+        } catch {
+            failed(error)
+        }
+    }
+
+    /// Notes which responses wait for the client, and bounds them.
+    private func settle() {
+        let streams = unsettled
+        unsettled.removeAll(keepingCapacity: true)
+        for stream in streams { stream.sent() }
+        guard !isClosed, session.unsentBytesExceed else { return }
+        guard
+            let stream = session.openChannels.max(by: { $0.outgoingCount < $1.outgoingCount })
+                .flatMap({ $0.owner as? HTTP2Stream })
+        else { return }
+        stream.endStalled(.enhanceYourCalm)
+    }
+}

@@ -1,0 +1,81 @@
+import HTTP2Wire
+import HTTPWire
+import Lanes
+
+// WebSocket by extended CONNECT (RFC 8441), to an origin that speaks HTTP/1.1.
+extension HTTP2Stream {
+    func upgrade(
+        _ head: borrowing ResponseHead,
+        _ octets: Span<UInt8>,
+        behind: Span<UInt8>,
+        to owner: any ByteStreamOwner
+    ) -> (stream: any ByteStream, early: [UInt8])? {
+        guard channel.asksTunnel else {
+            // A stream has no 101 (RFC 9113 §8.6), and its client has asked for none.
+            close()
+            return nil
+        }
+        var out = connection.lane.takeOutput()
+        defer { connection.lane.giveBack(&out) }
+        HeadWriter.beginResponse(head, octets, HeadWriter.ResponseOptions(), into: &out)
+        HeadWriter.endHead(into: &out)
+        isUnsendable = !session.acceptTunnel(channel, out.span)
+        if !behind.isEmpty { append(behind) }
+        if case .closed = flush() { return nil }
+        leave()
+        tunnelling = .active(owner)
+        return (self, session.takeContent(of: channel))
+    }
+
+    /// What the stream tells its tunnel.
+    func tell(_ tunnel: any ByteStreamOwner) {
+        if channel.takeDrained() {
+            stopDeadline()
+            tunnel.drained(self)
+        }
+        if channel.inboxCount > 0 || channel.isInputEnded { tunnel.readable(self) }
+    }
+
+    /// The tunnel has ended. What was said to the end goes out; anything else is broken off.
+    func endTunnel() {
+        tunnelling = .over
+        stopDeadline()
+        guard !connection.isClosed, !channel.isClosed else { return }
+        if channel.isInputEnded, channel.isOutputComplete {
+            connection.flushed(self)
+        } else {
+            session.reset(channel, .cancel)
+            connection.schedule()
+        }
+    }
+}
+
+extension HTTP2Stream: ByteStream {
+    func read() -> Connection.ReadOutcome {
+        guard channel.inboxCount > 0 else { return channel.isInputEnded ? .ended : .wouldBlock }
+        let bytes = session.takeContent(of: channel, atMost: Lane.inputBytes)
+        // The windows have opened.
+        connection.schedule()
+        return .octets(connection.lane.asRead(bytes.span))
+    }
+
+    func write(_ bytes: Span<UInt8>) -> Connection.WriteOutcome {
+        guard !channel.isClosed, !connection.isClosed else { return .failed(.truncated) }
+        append(bytes)
+        connection.flushed(self)
+        return channel.isStalled ? .queued : .sent
+    }
+
+    func shutDownOutput() {
+        guard !connection.isClosed else { return }
+        endContent(nil)
+        connection.flushed(self)
+    }
+
+    func setDeadline(milliseconds: UInt64?) {
+        // The client has to take what waits for it first.
+        guard !channel.isStalled else { return }
+        guard let milliseconds else { return stopDeadline() }
+        allow(milliseconds: milliseconds, from: contentCount)
+    }
+}

@@ -1,0 +1,246 @@
+import HTTP2Wire
+import HTTPWire
+import Lanes
+import Verification
+
+/// One request on an HTTP/2 connection, and its response.
+final class HTTP2Stream {
+    let connection: HTTP2Connection
+    let channel: HTTP2Channel
+    /// The request; `nil` when it is over.
+    var owner: (any ClientStreamOwner)?
+    /// What the owner is told when the stream is closed.
+    var end = ClientEnd.aborted
+
+    /// Whether the stream carries WebSocket.
+    enum Tunnelling {
+        /// Leaves to `active`.
+        case none
+        /// Leaves to `over`.
+        case active(any ByteStreamOwner)
+        case over
+    }
+
+    var tunnelling = Tunnelling.none
+
+    // The request.
+    let contentFraming: BodyFraming
+    let isHead: Bool
+    private(set) var contentCount: UInt64 = 0
+    var awaitsContinue: Bool
+    /// The response's head could not be handed over, for want of memory.
+    var isUnsendable = false
+    /// When what is awaited of the client must be there, in milliseconds of the lane's clock.
+    private(set) var deadline: UInt64?
+    /// What had come or was taken when the deadline was set.
+    private var countAtDeadline: UInt64 = 0
+
+    init(
+        _ connection: HTTP2Connection,
+        _ channel: HTTP2Channel,
+        _ head: borrowing RequestHead,
+        isMalformed: Bool
+    ) {
+        self.connection = connection
+        self.channel = channel
+        contentFraming = isMalformed ? .none : head.framing
+        isHead = !isMalformed && head.method == .head
+        awaitsContinue = !isMalformed && head.expectsContinue
+    }
+
+    var session: HTTP2Session { connection.session }
+
+    /// Lets go of the owner.
+    @discardableResult
+    func leave() -> (any ClientStreamOwner)? {
+        defer { owner = nil }
+        return owner
+    }
+
+    /// The stream or the connection was closed.
+    func closed() {
+        deadline = nil
+        leave()?.clientClosed(end)
+        if case .active(let tunnel) = tunnelling {
+            tunnelling = .over
+            tunnel.closed(self)
+        }
+    }
+
+    // MARK: Deadlines
+
+    func allow(milliseconds: UInt64, from count: UInt64) {
+        countAtDeadline = count
+        let at = connection.lane.now &+ milliseconds
+        deadline = at
+        connection.arm(at)
+    }
+
+    /// What was awaited did not come in time.
+    func deadlinePassed() {
+        deadline = nil
+        let limits = connection.host.clientLimits
+        if channel.isStalled {
+            let wanted = limits.outputRate * limits.outputTime / 1000
+            let taken = channel.sentCount &- countAtDeadline
+            guard taken == 0 || taken < wanted else { return watchOutput() }
+            connection.host.clientWasTooSlow()
+            return endStalled(.cancel)
+        }
+        if case .active(let tunnel) = tunnelling { return tunnel.failed(self) }
+        guard let owner, !owner.isUploaded else { return }
+        let wanted = limits.contentRate * limits.contentTime / 1000
+        let brought = contentCount &- countAtDeadline
+        guard brought == 0 || brought < wanted else { return awaitContent() }
+        owner.contentTimedOut()
+    }
+
+    private func watchOutput() {
+        allow(
+            milliseconds: connection.host.clientLimits.outputTime,
+            from: channel.sentCount
+        )
+    }
+
+    /// The connection has sent what it could: what is left waits for the client.
+    func sent() {
+        guard !channel.isClosed, !channel.isStalled, channel.outgoingCount > 0 else { return }
+        channel.isStalled = true
+        watchOutput()
+    }
+
+    /// The client lets the response wait too long, or too much of it.
+    func endStalled(_ code: HTTP2Code) {
+        guard end != .tooSlow else { return }
+        connection.host.noted(.stalled)
+        end = .tooSlow
+        session.reset(channel, code)
+        connection.schedule()
+        closed()
+    }
+}
+
+extension HTTP2Stream: HTTP2ChannelOwner {
+    func channelChanged() {
+        guard !channel.isClosed else {
+            closed()
+            // Both hold each other.
+            channel.owner = nil
+            return
+        }
+        if case .active(let tunnel) = tunnelling { return tell(tunnel) }
+        if channel.takeDrained() {
+            deadline = nil
+            owner?.clientDrained()
+        }
+        if channel.inboxCount > 0 || channel.isInputEnded { owner?.contentReady() }
+    }
+}
+
+extension HTTP2Stream: ClientStream {
+    var peerAddress: IPAddress { connection.client.address }
+    var peerIsUnix: Bool { connection.client.isUnix }
+    var socketEnds: (peerPort: UInt16, own: SocketAddress) { connection.socketEnds }
+    var isSecure: Bool { connection.client.isSecure }
+    var spoken: ClientProtocol { .http2 }
+    var addressEntry: AddressEntry? { connection.client.entry }
+    var provenance: ProvenanceWriter { connection.client.provenance }
+    var flow: Int { connection.flow }
+
+    // MARK: The request's content
+
+    /// Content of a stated length is complete with its last byte, as in HTTP/1.1, whatever follows:
+    /// the origin takes it for complete then.
+    var isContentComplete: Bool {
+        switch contentFraming {
+        case .none: true
+        case .length(let length): contentCount >= length
+        case .chunked, .untilClose: channel.isInputEnded && channel.inboxCount == 0
+        }
+    }
+
+    var hasContent: Bool { !isContentComplete && channel.inboxCount > 0 }
+
+    var hasWholeContent: Bool {
+        guard case .length(let length) = contentFraming else { return false }
+        return length == contentCount &+ UInt64(channel.inboxCount)
+    }
+
+    func takeWholeContent(max: UInt64) -> [UInt8]? {
+        guard hasWholeContent, !isContentComplete, contentCount == 0,
+            UInt64(channel.inboxCount) <= max
+        else { return nil }
+        contentCount = UInt64(channel.inboxCount)
+        connection.schedule()
+        return session.takeContent(of: channel)
+    }
+
+    func dropContent() -> Bool {
+        contentCount &+= UInt64(channel.inboxCount)
+        _ = session.takeContent(of: channel)
+        connection.schedule()
+        return isContentComplete
+    }
+
+    func readContent(_ take: (Span<UInt8>) -> Bool) -> ContentRead {
+        guard owner != nil else { return .closed }
+        guard !isContentComplete else { return .complete }
+        let bytes = session.takeContent(of: channel)
+        guard !bytes.isEmpty else { return .none }
+        // The windows have opened.
+        connection.schedule()
+        contentCount &+= UInt64(bytes.count)
+        if case .length(let length) = contentFraming, contentCount > length {
+            // nghttp2 lets none of it through.
+            close()
+            return .closed
+        }
+        guard take(bytes.span) else { return .stopped }
+        return isContentComplete ? .complete : .some
+    }
+
+    func resumeReading() {
+        guard channel.inboxCount > 0 || channel.isInputEnded || isContentComplete else { return }
+        session.remind(channel)
+        connection.schedule()
+    }
+
+    func awaitContent() {
+        guard !channel.isStalled else { return }
+        allow(milliseconds: connection.host.clientLimits.contentTime, from: contentCount)
+    }
+
+    func expectNothing() { stopDeadline() }
+
+    func stopDeadline() { if !channel.isStalled { deadline = nil } }
+
+    // MARK: The end
+
+    /// The stream is the request's alone, and ends with it.
+    func endAfterResponse() {}
+
+    func finish() {
+        guard leave() != nil else { return }
+        if !channel.isStalled { deadline = nil }
+        _ = session.takeContent(of: channel)
+        connection.schedule()
+    }
+
+    func pause() { connection.pause() }
+
+    func reset() {
+        session.reset(channel, .internalError)
+        connection.schedule()
+        closed()
+    }
+
+    func close() {
+        switch tunnelling {
+        case .none: break
+        case .active, .over: return endTunnel()
+        }
+        session.reset(channel, .cancel)
+        connection.schedule()
+        closed()
+    }
+}

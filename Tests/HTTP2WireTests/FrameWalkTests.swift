@@ -1,0 +1,59 @@
+import HTTPWire
+import Testing
+
+@testable import HTTP2Wire
+
+struct FrameWalkTests {
+    private typealias Head = HTTP2FrameWalk.FrameHead
+
+    /// A preface, then frames with a payload that looks like frames.
+    private static func session(_ heads: [HTTP2FrameWalk.FrameHead]) -> [UInt8] {
+        Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+            + heads.flatMap { head -> [UInt8] in
+                [
+                    UInt8(head.length >> 16), UInt8(head.length >> 8 & 0xFF),
+                    UInt8(head.length & 0xFF),
+                ]
+                    + [head.type, head.flags, 0x80, 0, 0, UInt8(head.stream)]
+                    + Array(repeating: 1, count: head.length)
+            }
+    }
+
+    private static func walked(_ pieces: [ArraySlice<UInt8>]) -> [HTTP2FrameWalk.FrameHead] {
+        var walk = HTTP2FrameWalk()
+        var heads: [HTTP2FrameWalk.FrameHead] = []
+        for piece in pieces.map(Array.init) {
+            var position = 0
+            while let head = walk.next(in: piece.span, from: &position) { heads.append(head) }
+        }
+        return heads
+    }
+
+    @Test func `frames are found however the bytes are cut`() {
+        let heads = [
+            Head(type: 4), Head(type: 1, flags: 4, length: 30, stream: 1),
+            Head(type: 0, flags: 1, length: 300, stream: 1), Head(type: 0xFA, length: 9),
+            Head(type: 6, length: 8),
+        ]
+        let bytes = Self.session(heads)
+        #expect(Self.walked([bytes[...]]) == heads)
+        #expect(Self.walked(bytes.indices.map { bytes[$0...$0] }) == heads)
+        for cut in bytes.indices { #expect(Self.walked([bytes[..<cut], bytes[cut...]]) == heads) }
+    }
+
+    @Test func `a head is under way from its first frame to the last byte of its last`() {
+        let bytes = Self.session([
+            Head(type: 1, length: 2, stream: 1), Head(type: 9, flags: 4, length: 1, stream: 1),
+            Head(type: 6, length: 8),
+        ])
+        var walk = HTTP2FrameWalk()
+        let under = bytes.indices.filter { index in
+            var position = 0
+            let piece = [bytes[index]]
+            _ = walk.next(in: piece.span, from: &position)
+            return walk.isMidFields
+        }
+        // The preface and a frame's head; then up to the byte before the last.
+        #expect(under == Array((24 + 8)..<(24 + 11 + 9)))
+    }
+}
