@@ -38,7 +38,7 @@ import Testing
         let parsed = try JSONSerialization.jsonObject(with: Data(response.body.utf8))
         let problem = try #require(parsed as? [String: Any])
         #expect(problem["reason"] as? String == "page-unknown")
-        let pages = ["/metrics", "/status", "/origins", "/healthz", "/readyz"]
+        let pages = ["/metrics", "/status", "/origins", "/rollout", "/healthz", "/readyz"]
         #expect(problem["pages"] as? [String] == pages)
     }
 

@@ -130,9 +130,10 @@ import Verification
 
     @Test(arguments: [
         (508, ["loop-detected"]), (408, ["head-timeout", "body-timeout"]),
-        (404, ["no-such-endpoint", "page-unknown", "no-such-server"]),
+        (404, ["no-such-endpoint", "page-unknown", "no-such-server", "no-such-rule"]),
+        (409, ["rule-verifies-nothing"]),
         (405, ["method-not-allowed", "method-refused"]), (413, ["content-refused"]),
-        (503, ["gather-timeout", "draining", "store-degraded", "origins-down"]),
+        (503, ["gather-timeout", "draining", "store-degraded", "origins-down", "rollout-unsaved"]),
     ])
     func `every fault has its status`(status: Int, reasons: [String]) throws {
         for reason in reasons {

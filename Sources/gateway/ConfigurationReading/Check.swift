@@ -17,7 +17,7 @@ package struct Check: Sendable {
             exitStatus = 1
             return
         }
-        lines += Self.summary(configuration)
+        lines += Self.summary(configuration, loaded.orders)
         let coverage = Coverage(configuration)
         lines += Self.lines(coverage, configuration)
         let warnings = loaded.warnings.count + coverage.warningCount
@@ -30,7 +30,10 @@ package struct Check: Sendable {
         "\(number) \(noun)\(number == 1 ? "" : "s")"
     }
 
-    private static func summary(_ configuration: GatewayConfiguration) -> [String] {
+    private static func summary(
+        _ configuration: GatewayConfiguration,
+        _ orders: RolloutBook
+    ) -> [String] {
         var lines: [String] = []
         for listener in configuration.listeners {
             let tls = listener.tls.map { " TLS \($0.minimumVersion.rawValue) and later" } ?? ""
@@ -54,6 +57,7 @@ package struct Check: Sendable {
             let match = isDefault ? "everything else" : rule.match.text
             let origin = configuration.origin(of: rule).map { " → \($0.name)" } ?? ""
             lines.append("  \(rule.id): \(match)\(origin), \(rule.modeText)  (\(place.text))")
+            if let text = orders.standing(of: rule).orderText { lines.append("    \(text)") }
             lines += rule.demandLines.map { "    \($0)" }
             lines += unusualKeys(rule, configuration.apps).map { "    \($0)" }
         }

@@ -52,7 +52,7 @@ extension ConfigurationDraft {
             process: process,
             endpointsPath: endpoints?.value ?? "/.well-known/app-attest",
             spillFolder: spills,
-            rules: set,
+            fileRules: set,
             rulePlaces: rules.map(\.reader.place) + [fallback.reader.place],
             places: places
         )
@@ -267,7 +267,7 @@ extension ConfigurationDraft {
         let located = Located(value: folder, place: storeFile.place, keyPath: storeFile.keyPath)
         require(folder: located, files: files)
         // What another user owns can't be looked at, and is closed to strangers all the more.
-        for suffix in ["", "-wal", "-shm", ".lock", ".generation", ".socket"] {
+        for suffix in ["", "-wal", "-shm", ".lock", ".generation", ".socket", ".rollout"] {
             let path = storeFile.value + suffix
             guard let bits = try? files.permissions(of: path) else { continue }
             reader.log.check(store: storeFile, at: path, FileMode(bits))

@@ -1,9 +1,13 @@
+package import Rules
+
 /// A configuration with what there is to say about it.
 package struct LoadedConfiguration: Sendable {
     /// `nil` when there is an error among the problems.
     package let configuration: GatewayConfiguration?
     /// Errors and warnings, by file and line.
     package let problems: [Problem]
+    /// What operators have ordered about rollouts; empty until somebody has looked.
+    package var orders = RolloutBook()
 
     /// The same with problems that were found later.
     package func adding(_ more: [Problem]) -> LoadedConfiguration {
@@ -11,7 +15,8 @@ package struct LoadedConfiguration: Sendable {
         let isRefused = problems.contains { $0.severity == .error }
         return LoadedConfiguration(
             configuration: isRefused ? nil : configuration,
-            problems: problems
+            problems: problems,
+            orders: orders
         )
     }
 

@@ -38,7 +38,11 @@ package struct GatewayConfiguration: Sendable {
     /// is.
     package let spillFolder: String
     /// `rules` and `default`.
-    package let rules: RuleSet
+    package let fileRules: RuleSet
+    /// The same with what operators have ordered; `nil` where they have ordered nothing.
+    var orderedRules: RuleSet? = nil
+    /// The rules as they are served.
+    package var rules: RuleSet { orderedRules ?? fileRules }
     /// Where each rule stands, by its number; the default last.
     package let rulePlaces: [Problem.Place]
     /// Where the settings stand that are looked at again when they are used, by key path.
@@ -52,7 +56,8 @@ package struct GatewayConfiguration: Sendable {
 
     /// The rule of requests to open a session; `nil` where no rule accepts sessions.
     package var sessionOpening: Rule? {
-        guard rules.rules.contains(where: { $0.accept.takesSessions }) else { return nil }
+        // An order may turn such a rule off and on again, and sessions outlive that.
+        guard fileRules.rules.contains(where: { $0.accept.takesSessions }) else { return nil }
         return .openingSessions(apps: apps.map(\.id))
     }
 
@@ -62,6 +67,13 @@ package struct GatewayConfiguration: Sendable {
         case .unix: admin?.isUnix ?? false
         case .any: admin != nil
         }
+    }
+
+    /// The configuration with rules as operators have ordered them.
+    package func ordered(by book: RolloutBook) -> GatewayConfiguration {
+        var ordered = self
+        ordered.orderedRules = book.rules(fileRules)
+        return ordered
     }
 
     /// The origin of a rule; `nil` for a rule that denies.

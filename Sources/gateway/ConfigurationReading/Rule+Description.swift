@@ -3,12 +3,6 @@ import RequestBinding
 import Rules
 
 extension Rule {
-    /// Mode, and the rollout where it says anything: `enforce, 25% by key`.
-    package var modeText: String {
-        guard mode == .enforce, rollout.schedule != .fixed(.whole) else { return mode.rawValue }
-        return "\(mode.rawValue), \(rollout.text)"
-    }
-
     /// What is asked, one line for each part; nothing for a rule that is off.
     package var demandLines: [String] {
         guard mode.verifies else { return [] }

@@ -43,11 +43,10 @@ extension GatewayServer: AdminSource {
                 refusedReloads: refusedReloads
             ),
             lanes: lanes,
-            rules: configuration.rules.rules.map { rule in
+            rules: configuration.fileRules.rules.map { rule in
                 RuleFacts(
-                    id: rule.id,
-                    mode: rule.mode.rawValue,
-                    rollout: rule.rollout.text,
+                    rollouts.book.standing(of: rule),
+                    filed: rule,
                     origin: configuration.origin(of: rule)?.name ?? ""
                 )
             },

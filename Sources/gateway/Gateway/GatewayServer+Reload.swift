@@ -5,6 +5,7 @@ import Lanes
 import Logging
 import Origins
 import Proxy
+import Rules
 import Verification
 
 // A reload reads files and looks names up, which may take seconds. That happens on a queue of its
@@ -34,7 +35,7 @@ extension GatewayServer {
         tell(.reloading(at: MonotonicClock.nanoseconds))
         let (file, current, known) = (file, configuration, servers)
         let (tickets, resolver, outputs) = (tickets, resolver, outputs)
-        let (devices, book) = (devices, book)
+        let (devices, book, orders) = (devices, book, rollouts.book)
         loading.async { [self] in
             let read = ConfigurationLoader.load(file)
             let loaded = Result { () throws(GatewayError) in
@@ -45,7 +46,7 @@ extension GatewayServer {
                     )
                 }
                 return try LoadedConfiguration(
-                    next,
+                    next.ordered(by: orders),
                     replacing: current,
                     file,
                     known,
@@ -57,13 +58,14 @@ extension GatewayServer {
                 )
             }
             let problems = read.problems.map(\.text)
-            control.async { self.reloadEnded(problems, loaded) }
+            control.async { self.reloadEnded(problems, loaded, orders) }
         }
     }
 
     private func reloadEnded(
         _ problems: [String],
-        _ loaded: Result<LoadedConfiguration, GatewayError>
+        _ loaded: Result<LoadedConfiguration, GatewayError>,
+        _ orders: RolloutBook
     ) {
         let isNextWanted = if case .runningBeforeNext = reloading { true } else { false }
         reloading = .none
@@ -72,7 +74,11 @@ extension GatewayServer {
         for problem in problems { log.warning("\(problem)") }
         reloadTriedAt = Int64(time(nil))
         switch loaded {
-        case .success(let next): apply(next)
+        case .success(let next):
+            apply(next)
+            // Operators have changed a rollout while files were read.
+            if orders != rollouts.book { serveOrderedRules() }
+            warnOfOrders()
         case .failure(let error): refuse(error)
         }
         tell(.ready, status: servingStatus)

@@ -104,6 +104,8 @@ package final class GatewayServer: @unchecked Sendable {
     /// The origins as they are served.
     var origins: [OriginSettings]
     var lookUpPace: LookUpPace
+    /// What operators have ordered about rollouts.
+    var rollouts: Rollouts
     /// Counts the look-ups that were scheduled; an older one is not made any more.
     var lookUpNumber = 0
     var generation = 1
@@ -153,19 +155,19 @@ package final class GatewayServer: @unchecked Sendable {
         _ surroundings: Surroundings,
         _ outputs: LogOutputs
     ) throws(GatewayError) {
-        Self.ignoreSignals(surroundings)
-        self.configuration = configuration
+        Self.prepareProcess(surroundings)
         self.file = file
         self.outputs = outputs
-        log = MessageStream(writer: outputs.messages).logger
-        log.logLevel = Logger.Level(configuration.log.level)
+        log = MessageStream(writer: outputs.messages).logger(configuration.log.level)
         self.surroundings = surroundings
         reloadTriedAt = startedAt
-        if surroundings.ownsProcess { Self.forbidNewPrivileges() }
         let count = Self.count(configuration.lanes)
         try DescriptorLimit.raise(lanes: count, listeners: configuration.listeners.count)
         certificateWatch = CertificateWatch(LoadedCertificates.stamps(of: configuration), startedAt)
         let preparation = try Preparation.complete(configuration, tickets: tickets, file: file)
+        let configuration = configuration.ordered(by: preparation.orders)
+        self.configuration = configuration
+        rollouts = Rollouts(preparation.orders, configuration)
         resolver = Resolver(lookUp: surroundings.lookUp)
         lookUpPace = surroundings.lookUpPace
         var inherited = surroundings.inherited
@@ -218,10 +220,11 @@ package final class GatewayServer: @unchecked Sendable {
         for set in bound { try set.listen() }
     }
 
-    private static func ignoreSignals(_ surroundings: Surroundings) {
+    private static func prepareProcess(_ surroundings: Surroundings) {
         // A peer or reader that is gone, or a file at its limit, is an error of that write.
         for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
         if surroundings.watchesSignals { SignalWatch.ignoreUntilWatched() }
+        if surroundings.ownsProcess { forbidNewPrivileges() }
     }
 
     static func warn(_ problems: [ConfigurationReading.Problem], _ log: Logger) {
@@ -310,7 +313,8 @@ package final class GatewayServer: @unchecked Sendable {
             keys: keys,
             issuer: issuer,
             devices: configuration.servesAdminCalls ? devices : nil,
-            origins: configuration.servesAdminCalls ? self : nil
+            origins: configuration.servesAdminCalls ? self : nil,
+            rollouts: configuration.servesAdminCalls ? self : nil
         )
         let unit = LaneUnit(lane, proxy)
         adminUnit = unit

@@ -112,6 +112,19 @@ final class LaneUnit: Sendable {
         lane.perform { bound.value.proxy.watchOrigins(tell) }
     }
 
+    /// Takes other modes and rollouts of the same rules; `taken` is called when it has.
+    func replaceRules(
+        _ settings: ProxySettings,
+        makeJudge: @escaping @Sendable () -> Judge,
+        taken: @escaping @Sendable () -> Void
+    ) {
+        let (lane, bound) = (lane, bound)
+        lane.perform {
+            bound.value.proxy.replaceRules(settings, judge: makeJudge())
+            taken()
+        }
+    }
+
     /// Takes other addresses of the servers of some origins; all else is as it was.
     func replaceServers(_ settings: ProxySettings, of origins: Set<Int>) {
         let (lane, bound) = (lane, bound)

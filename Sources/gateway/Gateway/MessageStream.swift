@@ -1,3 +1,4 @@
+import ConfigurationReading
 import Logging
 
 /// The gateway's own messages on their way to standard error. Code that logs never waits.
@@ -7,7 +8,9 @@ struct MessageStream: TextOutputStream, Sendable {
     func write(_ text: String) { writer.write(Array(text.utf8)) }
 
     /// A logger whose lines are those of swift-log's own handler.
-    var logger: Logger {
-        Logger(label: "portcullis") { StreamLogHandler(label: $0, stream: self) }
+    func logger(_ level: LogSettings.Level) -> Logger {
+        var logger = Logger(label: "portcullis") { StreamLogHandler(label: $0, stream: self) }
+        logger.logLevel = Logger.Level(level)
+        return logger
     }
 }

@@ -22,6 +22,8 @@ package struct Preparation: Sendable {
     package private(set) var problems: [Problem] = []
     /// The certificates, with problems of their own among those above.
     let certificates: LoadedCertificates
+    /// What operators have ordered about rollouts. A gateway that runs has its own.
+    private(set) var orders = RolloutBook()
 
     /// Looks at everything.
     ///
@@ -45,6 +47,11 @@ package struct Preparation: Sendable {
         problems = certificates.problems
         let user = userToBecome(configuration)
         examineStore(configuration, store, user)
+        if case .notYet = store {
+            let read = RolloutFile.book(of: configuration)
+            orders = read.book
+            problems += [read.problem].compactMap(\.self) + orders.problems(configuration)
+        }
         examineLog(configuration, user)
         examineSpilling(configuration, user)
     }
@@ -86,7 +93,10 @@ package struct Preparation: Sendable {
     static func readable(_ file: String) -> ConfigurationReading.LoadedConfiguration {
         let loaded = ConfigurationLoader.load(file)
         guard let configuration = loaded.configuration else { return loaded }
-        return loaded.adding(Preparation(configuration).problems)
+        let preparation = Preparation(configuration)
+        var ready = loaded.adding(preparation.problems)
+        ready.orders = preparation.orders
+        return ready
     }
 
     private mutating func add(

@@ -103,6 +103,15 @@ struct AdminOptions: ParsableArguments {
         switch reason {
         case "no-such-server":
             return "portcullis: no origin has this server; `portcullis origins list` shows all"
+        case "no-such-rule":
+            return "portcullis: no rule has this id; `portcullis rollout` lists them"
+        case "rule-verifies-nothing":
+            return "portcullis: the rule's file says off or deny, and not what requests must "
+                + "carry; write mode: observe there, and reload"
+        case "rollout-unsaved":
+            return "portcullis: nothing has changed, since the change can't be saved: "
+                + "\(String(decoding: response.content, as: UTF8.self)); next: make room on the "
+                + "store's disk, or write the mode into the configuration and reload"
         case "page-unknown":
             return "portcullis: this admin listener serves no calls; use a Unix socket for "
                 + "`admin.address`, or `calls: any`"

@@ -13,7 +13,7 @@ struct Portcullis: ParsableCommand {
         subcommands: [
             ServeCommand.self, CheckCommand.self, ExplainCommand.self, TestCommand.self,
             PlanCommand.self, KeysCommand.self, ReceiptsCommand.self,
-            OriginsCommand.self, VerifyCommand.self, InspectCommand.self,
+            OriginsCommand.self, RolloutCommand.self, VerifyCommand.self, InspectCommand.self,
         ]
     )
 

@@ -65,6 +65,13 @@ static void set(int fd, int level, int name, int value) {
     setsockopt(fd, level, name, &value, sizeof value);
 }
 
+int64_t clinux_peer_user(int fd) {
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return -1;
+    return peer.pid > 0 ? (int64_t)peer.uid : -1;
+}
+
 void clinux_set_no_delay(int fd) { set(fd, IPPROTO_TCP, TCP_NODELAY, 1); }
 
 void clinux_share_port(int fd) { set(fd, SOL_SOCKET, SO_REUSEPORT, 1); }

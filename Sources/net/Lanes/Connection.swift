@@ -89,6 +89,13 @@ open class Connection: Endpoint {
         (peer.port ?? 0, Listener.boundAddress(descriptor))
     }
 
+    /// Who had the other end of a Unix socket when it connected, asked of the kernel; `nil` where
+    /// that is not known.
+    package final var peerUser: UInt32? {
+        let user = clinux_peer_user(descriptor)
+        return user < 0 ? nil : UInt32(truncatingIfNeeded: user)
+    }
+
     /// How many bytes wait in memory to be sent.
     package final var unsentBytes: Int { unsent.count - unsentStart }
 

@@ -50,6 +50,25 @@ package final class RuleSet: Sendable {
         }
     }
 
+    /// The same requests meet the same numbers, behind which other rules stand.
+    private init(_ base: RuleSet, _ rules: [Rule]) {
+        index = base.index
+        self.rules = rules
+        decisions = Self.decisions(rules)
+        isMixed = decisions.contains { $0 != 0 }
+        readings = base.readings
+    }
+
+    /// The set with other modes and rollouts. Each rule keeps its number, match and origin.
+    func replacing(_ rules: [Rule]) -> RuleSet {
+        precondition(
+            zip(rules, self.rules).allSatisfy { $0.match == $1.match && $0.origin == $1.origin }
+                && rules.count == self.rules.count,
+            "RuleSet: an order changed what a rule is for"
+        )
+        return RuleSet(self, rules)
+    }
+
     /// The rule for requests that no other rule is for.
     package var fallback: Rule { rules[rules.count - 1] }
 

@@ -19,6 +19,8 @@ package protocol ClientStream: AnyObject {
     var peerAddress: IPAddress { get }
     /// Whether the other end is a Unix socket, which has no address of its own.
     var peerIsUnix: Bool { get }
+    /// The user at the other end of a Unix socket; `nil` elsewhere.
+    var peerUser: UInt32? { get }
     /// The port of the other end, and where the connection came in; of a Unix socket without ports
     /// and addresses.
     var socketEnds: (peerPort: UInt16, own: SocketAddress) { get }
@@ -176,4 +178,8 @@ package protocol ClientStreamOwner: AnyObject {
     func clientClosed(_ why: ClientEnd)
     /// Whether the request is complete: the client does nothing but wait.
     var isUploaded: Bool { get }
+}
+
+extension ClientStream {
+    package var peerUser: UInt32? { nil }
 }

@@ -66,6 +66,7 @@ final class HTTP1Stream {
 extension HTTP1Stream: ClientStream {
     var peerAddress: IPAddress { connection.client.address }
     var peerIsUnix: Bool { connection.client.isUnix }
+    var peerUser: UInt32? { peerIsUnix ? connection.peerUser : nil }
     var socketEnds: (peerPort: UInt16, own: SocketAddress) { connection.socketEnds }
     var isSecure: Bool { connection.client.isSecure }
     var spoken: ClientProtocol { version == .http11 ? .http11 : .http10 }

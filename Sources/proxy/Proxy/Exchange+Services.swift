@@ -44,6 +44,7 @@ extension Exchange {
             address: account.address
         )
         request.entry = account.entry
+        if service.tellsCaller { request.caller = caller }
         switch service.cost {
         case .nothing, .call: break
         case .verification: request.verificationWait = verificationWait(now: now)
@@ -58,6 +59,11 @@ extension Exchange {
             wait(for: pending)
             return .none
         }
+    }
+
+    /// Who calls, as an audit log names them.
+    private var caller: String {
+        client?.peerUser.map { "uid \($0)" } ?? account.address.text
     }
 
     private func wait(for pending: PendingAnswer) {

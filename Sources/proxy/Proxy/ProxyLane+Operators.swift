@@ -11,12 +11,13 @@ import Verification
 // The operators' listener: metrics, status and probes, on a lane that serves no clients, so that
 // operators see how those lanes stand when they are stuck. Who may connect is decided by the
 // address that is listened on; there is neither TLS nor a password. GET and HEAD only, and no
-// request content, but for the calls about devices, which change their bits at Apple.
+// request content, but for calls: about devices, servers and rollouts.
 extension ProxyLane {
     /// A lane for operators. It has no origins and no rules, and writes no access log.
     ///
     /// - devices: who makes calls about devices; `nil` where they are not served.
     /// - origins: who drains servers; `nil` where that is not served.
+    /// - rollouts: who changes rollouts; `nil` where that is not served.
     package static func operators(
         _ lane: Lane,
         _ source: any SnapshotSource,
@@ -24,6 +25,7 @@ extension ProxyLane {
         issuer: ChallengeIssuer,
         devices: (any DeviceCalling)? = nil,
         origins: (any OriginDraining)? = nil,
+        rollouts: (any RolloutTaking)? = nil,
         timeouts: Timeouts = .operators,
         limits: ProxyLimits = .operators
     ) -> ProxyLane {
@@ -31,7 +33,12 @@ extension ProxyLane {
             lane: lane,
             settings: .operators(timeouts, limits),
             judge: Judge(apps: [], keys: keys, challenges: issuer, sessions: SessionTable()),
-            services: .operators(source, devices: devices, origins: origins),
+            services: .operators(
+                source,
+                devices: devices,
+                origins: origins,
+                rollouts: rollouts
+            ),
             issuer: issuer,
             keys: keys,
             addresses: AddressTable(

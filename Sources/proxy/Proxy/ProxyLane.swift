@@ -113,6 +113,13 @@ package final class ProxyLane {
         watch?.take(settings.origins)
     }
 
+    /// Takes other modes and rollouts of the same rules. Requests under way keep theirs.
+    package func replaceRules(_ settings: ProxySettings, judge: Judge) {
+        self.settings = settings
+        reloadCount &+= 1
+        self.judge = judge
+    }
+
     /// Looks after the origins' servers for all lanes, once the lane was started.
     package func watchOrigins(_ tell: @escaping @Sendable (OriginWatch.Notice) -> Void) {
         let watch = OriginWatch(

@@ -32,6 +32,7 @@ void clinux_event_raise(int fd);
 int clinux_accept(int fd, void *from, uint32_t *length);
 int clinux_socket(int family);
 
+int64_t clinux_peer_user(int fd);           // SO_PEERCRED; -1 where there is none
 void clinux_set_no_delay(int fd);
 void clinux_share_port(int fd);            // SO_REUSEPORT
 void clinux_reuse_address(int fd, int on); // SO_REUSEADDR

@@ -1,5 +1,6 @@
 import Cryptography
 import JSONText
+import Rules
 import Telemetry
 
 // The page for people and scripts. Member names are API: add, do not rename.
@@ -90,6 +91,9 @@ extension AdminSnapshot {
                     out.member("mode", rule.mode)
                     out.member("rollout", rule.rollout)
                     out.member("origin", rule.origin)
+                    out.member("source", rule.source.rawValue)
+                    out.member("order", rule.order)
+                    out.member("file", rule.file)
                     out.member(
                         "bodies_cut_short_after_pass",
                         tally.cutShort(rule: number, isPassed: true)

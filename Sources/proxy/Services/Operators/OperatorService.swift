@@ -10,6 +10,8 @@ struct OperatorService: Service {
         case status
         /// How the servers of the origins stand, one line each.
         case origins
+        /// How the rules stand, one line each.
+        case rollout
         /// 200 as long as the process runs; nobody is asked.
         case health = "healthz"
         /// 200, or 503 with the reasons not to send traffic here.
@@ -22,7 +24,7 @@ struct OperatorService: Service {
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
         switch page {
         case .health: .now(Self.text("ok\n"))
-        case .metrics, .status, .origins, .readiness:
+        case .metrics, .status, .origins, .rollout, .readiness:
             .later { [page, source] completion in
                 source.ask { snapshot in
                     let late = ServiceResult(.fault(.gatherTimeout))
@@ -40,6 +42,7 @@ struct OperatorService: Service {
         case .status:
             return ServiceResult(LocalResponse(.served, "application/json", snapshot.status))
         case .origins: return text(snapshot.origins.lines)
+        case .rollout: return text(snapshot.rules.lines)
         case .health: return text("ok\n")
         case .readiness:
             let reasons = snapshot.unreadiness
@@ -63,10 +66,12 @@ extension ServiceTable {
     ///
     /// - devices: who makes calls about devices; `nil` where they are not served.
     /// - origins: who drains servers; `nil` where that is not served.
+    /// - rollouts: who changes rollouts; `nil` where that is not served.
     package static func operators(
         _ source: any SnapshotSource,
         devices: (any DeviceCalling)? = nil,
-        origins: (any OriginDraining)? = nil
+        origins: (any OriginDraining)? = nil,
+        rollouts: (any RolloutTaking)? = nil
     ) -> ServiceTable {
         let entries = OperatorService.Page.allCases.map { page in
             ServiceEntry(
@@ -81,7 +86,8 @@ extension ServiceTable {
             below: "",
             elsewhere: .unknown,
             entries + (devices.map { ServiceEntry.deviceCalls($0) } ?? [])
-                + (origins.map { ServiceEntry.draining($0) } ?? []),
+                + (origins.map { ServiceEntry.draining($0) } ?? [])
+                + (rollouts.map { [ServiceEntry.rollout($0)] } ?? []),
             unknown: .pageUnknown,
             wrongMethod: .methodRefused,
             listsPaths: true

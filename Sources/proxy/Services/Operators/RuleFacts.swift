@@ -1,17 +1,46 @@
+package import Rules
+
 /// A rule as operators know it.
 package struct RuleFacts: Sendable {
     package var id: String
-    /// off, observe or enforce.
+    /// off, observe, enforce or deny.
     package var mode: String
     /// The share for which it refuses, in the words of the configuration: `25%`.
     package var rollout: String
     /// The name of the origin it forwards to.
     package var origin: String
+    /// What mode and rollout come from.
+    package var source = RolloutStanding.Source.file
+    /// Who has ordered them, when and why; `nil` for the file.
+    package var order: String?
+    /// Mode and rollout of the file: `enforce, 25% by key`.
+    package var file: String
 
     package init(id: String, mode: String, rollout: String, origin: String) {
         self.id = id
         self.mode = mode
         self.rollout = rollout
         self.origin = origin
+        file = mode
+    }
+
+    /// - filed: the rule as its file has it.
+    package init(_ standing: RolloutStanding, filed: Rule, origin: String) {
+        let rule = standing.rule
+        self.init(id: rule.id, mode: rule.mode.rawValue, rollout: rule.rollout.text, origin: origin)
+        source = standing.source
+        order = standing.note?.text
+        file = filed.modeText
+    }
+}
+
+extension [RuleFacts] {
+    /// One line for each rule: id, how it stands, what says so, what the file says.
+    var lines: String {
+        map { rule in
+            let standing = rule.mode == "enforce" ? "enforce, \(rule.rollout)" : rule.mode
+            let order = rule.order.map { " (\($0))" } ?? ""
+            return "\(rule.id)\t\(standing)\t\(rule.source.rawValue)\(order)\tfile: \(rule.file)\n"
+        }.joined()
     }
 }

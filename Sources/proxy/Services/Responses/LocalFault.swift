@@ -18,6 +18,9 @@ package enum LocalFault: String, CaseIterable, Sendable {
     case serversUnknown = "servers-unknown"
     case originsDown = "origins-down"
     case noSuchServer = "no-such-server"
+    case noSuchRule = "no-such-rule"
+    case ruleVerifiesNothing = "rule-verifies-nothing"
+    case rolloutUnsaved = "rollout-unsaved"
 }
 
 extension LocalRow {
@@ -53,6 +56,10 @@ extension LocalRow {
         case .originsDown: later(503, .origin, "No server of any origin can serve.")
         case .noSuchServer:
             LocalRow(404, .client, .fixClient, "No origin has a server of this name.")
+        case .noSuchRule: LocalRow(404, .client, .fixClient, "There is no rule of this id.")
+        case .ruleVerifiesNothing:
+            LocalRow(409, .client, .fixClient, "The rule's file does not say how to verify.")
+        case .rolloutUnsaved: later(503, .gateway, "The change could not be saved.")
         }
     }
 }

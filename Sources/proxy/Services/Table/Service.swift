@@ -20,6 +20,8 @@ package struct ServiceRequest: Sendable {
     package var tick: UInt64
     /// The client's address.
     package var address: IPAddress
+    /// Who calls, where its entry says so: `uid 1000` over a Unix socket, else the address.
+    package var caller = ""
     /// The place of that address among the limits; `nil` where none apply.
     package var entry: AddressEntry?
     /// Nanoseconds until something may be verified for the address; `nil` when it may be now, or

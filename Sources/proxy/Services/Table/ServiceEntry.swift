@@ -23,6 +23,8 @@ package final class ServiceEntry: Sendable {
     package let cost: Cost
     /// By which a request is judged before the service is asked; `nil` for none.
     package let rule: Rule?
+    /// Whether the service asks who calls.
+    package let tellsCaller: Bool
     package let service: any Service
 
     init(
@@ -31,6 +33,7 @@ package final class ServiceEntry: Sendable {
         takesContent: Bool,
         cost: Cost,
         rule: Rule? = nil,
+        tellsCaller: Bool = false,
         _ service: any Service
     ) {
         self.name = name
@@ -38,6 +41,7 @@ package final class ServiceEntry: Sendable {
         self.takesContent = takesContent
         self.cost = cost
         self.rule = rule
+        self.tellsCaller = tellsCaller
         self.service = service
     }
 }

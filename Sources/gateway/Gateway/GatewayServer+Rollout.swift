@@ -1,0 +1,147 @@
+import ConfigurationReading
+import Cryptography
+import Dispatch
+import Lanes
+import Logging
+import Proxy
+package import Rules
+package import Services
+import Verification
+
+// Rollouts that operators change while the gateway runs. One change is saved after the other; each
+// takes effect when it is on disk.
+extension GatewayServer {
+    /// The orders in force, and the changes that wait.
+    struct Rollouts {
+        /// Changes that wait for the one that is being saved; more are refused.
+        static let waitingMax = 32
+        /// How long an answer waits for lanes that are busy: 2 s.
+        static let patience = DispatchTimeInterval.seconds(2)
+
+        struct Waiting {
+            let call: RolloutWish.Call
+            let by: String
+            let done: @Sendable (RolloutResult) -> Void
+        }
+
+        struct Untold {
+            /// How many lanes still have to take it.
+            var left: Int
+            let answer: @Sendable (_ areAllTold: Bool) -> Void
+        }
+
+        var book: RolloutBook
+        /// `nil` without a store, and then no rule verifies.
+        let file: RolloutFile?
+        var waiting: [Waiting] = []
+        var isSaving = false
+        /// Changes that are in force, and of which not all lanes know, by their number.
+        var untold: [Int: Untold] = [:]
+        var lastNumber = 0
+        let queue = DispatchQueue(label: "portcullis.rollout")
+
+        init(_ book: RolloutBook, _ configuration: GatewayConfiguration) {
+            self.book = book
+            file = configuration.storeFile.map { RolloutFile(besideStore: $0) }
+        }
+    }
+
+    private func saveNext() {
+        guard !rollouts.isSaving, !rollouts.waiting.isEmpty else { return }
+        let next = rollouts.waiting.removeFirst()
+        let now = UnixTime(seconds: wallSeconds)
+        guard let note = RolloutNote(at: now, by: next.by, why: next.call.why),
+            let file = rollouts.file
+        else {
+            next.done(.impossible(.unknownRule))
+            return saveNext()
+        }
+        var book = rollouts.book
+        let change: RolloutBook.Change
+        do throws(RolloutBook.Fault) {
+            change = try book.take(next.call.wish, note, configuration.fileRules)
+        } catch {
+            next.done(.impossible(error))
+            return saveNext()
+        }
+        rollouts.isSaving = true
+        rollouts.queue.async { [self, book] in
+            let result = Result { () throws(RolloutFile.Fault) in try file.save(book, change) }
+            control.async { [self] in
+                rollouts.isSaving = false
+                switch result {
+                case .success: takeEffect(book, change, next.done)
+                case .failure(let fault):
+                    log.error("a change of rollouts has no effect: \(fault.text)")
+                    next.done(.unsaved(fault.text))
+                }
+                saveNext()
+            }
+        }
+    }
+
+    private func takeEffect(
+        _ book: RolloutBook,
+        _ change: RolloutBook.Change,
+        _ done: @escaping @Sendable (RolloutResult) -> Void
+    ) {
+        rollouts.book = book
+        let rule = change.rule ?? "all rules"
+        let why = change.note.why.isEmpty ? "" : ": \(change.note.why)"
+        log.notice("rollout of \(rule): \(change.from) → \(change.to), \(change.note.by)\(why)")
+        rollouts.lastNumber += 1
+        let number = rollouts.lastNumber
+        rollouts.untold[number] = Rollouts.Untold(left: units.count) {
+            done(.changed(change, areAllLanesTold: $0))
+        }
+        control.asyncAfter(deadline: .now() + Rollouts.patience) { [self] in
+            rollouts.untold.removeValue(forKey: number)?.answer(false)
+        }
+        serveOrderedRules { [self] in laneTold(of: number) }
+    }
+
+    private func laneTold(of number: Int) {
+        rollouts.untold[number]?.left -= 1
+        guard rollouts.untold[number]?.left == 0 else { return }
+        rollouts.untold.removeValue(forKey: number)?.answer(true)
+    }
+
+    /// Says which orders take the place of what was just read.
+    func warnOfOrders() {
+        if let emergency = rollouts.book.emergency {
+            log.warning("no rule refuses, by `rollout --all observe` (\(emergency.text))")
+        }
+        for problem in rollouts.book.problems(configuration) { log.warning("\(problem.text)") }
+    }
+
+    /// Has every lane go by the orders in force. `told` is called on the control queue for each
+    /// lane that does.
+    func serveOrderedRules(_ told: @escaping @Sendable () -> Void = {}) {
+        configuration = configuration.ordered(by: rollouts.book)
+        let (read, keys, issuer, sessions) = (configuration, keys, issuer, sessions)
+        let settings = ProxySettings(read, servers, devices, originCertificates, book)
+        for unit in units {
+            unit.replaceRules(settings) {
+                Judge(read, keys, issuer, sessions)
+            } taken: { [control] in
+                control.async(execute: told)
+            }
+        }
+    }
+}
+
+extension GatewayServer: RolloutTaking {
+    package func take(
+        _ call: RolloutWish.Call,
+        by: String,
+        _ done: @escaping @Sendable (RolloutResult) -> Void
+    ) {
+        control.async { [self] in
+            guard rollouts.waiting.count < Rollouts.waitingMax else {
+                return done(.unsaved("too many changes wait for the disk"))
+            }
+            rollouts.waiting.append(Rollouts.Waiting(call: call, by: by, done: done))
+            saveNext()
+        }
+    }
+}

@@ -1,0 +1,33 @@
+package import JSONText
+
+/// What the gateway answers to a change of a rollout.
+package struct RolloutAnswer {
+    package let rule: String
+    package let from: String
+    package let to: String
+    package let areAllLanesTold: Bool
+
+    package init(_ text: Span<UInt8>) throws(JSONError) {
+        var reader = JSONReader()
+        var texts: [String: String] = [:]
+        var areAllLanesTold = false
+        try reader.beginObject(text)
+        while let name = try reader.nextName(text) {
+            switch try reader.scalar(text) {
+            case .string(let value):
+                texts[String(decoding: name, as: UTF8.self)] = String(
+                    decoding: value,
+                    as: UTF8.self
+                )
+            case .boolean(let value): areAllLanesTold = value
+            case .number, .null: throw reader.error("a member of another kind")
+            }
+        }
+        try reader.end(text)
+        guard let rule = texts["rule"], let from = texts["from"], let to = texts["to"] else {
+            throw reader.error("a member is missing")
+        }
+        self.rule = rule == "*" ? "all rules" : rule
+        (self.from, self.to, self.areAllLanesTold) = (from, to, areAllLanesTold)
+    }
+}

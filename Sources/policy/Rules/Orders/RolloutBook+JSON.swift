@@ -1,0 +1,111 @@
+import Cryptography
+package import JSONText
+
+// The book as a file keeps it:
+//
+//     { "version": 1,
+//       "emergency": { "at": …, "by": …, "why": … },
+//       "rules": [{ "id": "orders", "to": "10%", "at": …, "by": …, "why": … }] }
+extension RolloutBook {
+    private static let version: Int64 = 1
+
+    package var json: [UInt8] {
+        var out = JSONWriter(.indented)
+        out.object { out in
+            out.member("version", Self.version)
+            if let emergency { out.object("emergency") { $0.note(emergency) } }
+            out.array("rules") { out in
+                for (id, entry) in entries.sorted(by: { $0.key < $1.key }) {
+                    out.object { out in
+                        out.member("id", id)
+                        out.member("to", entry.order.text)
+                        out.note(entry.note)
+                    }
+                }
+            }
+        }
+        return out.line
+    }
+
+    /// Reads what ``json`` writes, and nothing else: half of what operators have said may be worse
+    /// than none of it.
+    package init(json text: Span<UInt8>) throws(JSONError) {
+        self.init()
+        var reader = JSONReader()
+        var version: Int64?
+        try reader.beginObject(text)
+        while let name = try reader.nextName(text) {
+            switch String(decoding: name, as: UTF8.self) {
+            case "version":
+                guard case .number(let number) = try reader.scalar(text) else {
+                    throw reader.error("version is no number")
+                }
+                version = number
+            case "emergency": emergency = try Self.members(&reader, text).note(reader)
+            case "rules":
+                try reader.beginArray(text)
+                while try reader.nextElement(text) {
+                    let members = try Self.members(&reader, text)
+                    guard let id = members["id"], let order = members["to"],
+                        let order = RolloutOrder(text: order)
+                    else { throw reader.error("a rule without id, or without an order in `to`") }
+                    guard entries[id] == nil, entries.count < Self.entriesMax else {
+                        throw reader.error("\(id) is there twice, or there are too many rules")
+                    }
+                    entries[id] = Entry(order: order, note: try members.note(reader))
+                }
+            default: throw reader.error("an unknown member")
+            }
+        }
+        try reader.end(text)
+        guard version == Self.version else {
+            throw reader.error("another version than \(Self.version)")
+        }
+    }
+
+    private static func members(
+        _ reader: inout JSONReader,
+        _ text: Span<UInt8>
+    ) throws(JSONError) -> [String: String] {
+        var members: [String: String] = [:]
+        try reader.beginObject(text)
+        while let name = try reader.nextName(text) {
+            guard case .string(let value) = try reader.scalar(text) else {
+                throw reader.error("a member that is no text")
+            }
+            members[String(decoding: name, as: UTF8.self)] = String(decoding: value, as: UTF8.self)
+        }
+        return members
+    }
+}
+
+extension RolloutBook.Change {
+    /// The line of the audit log.
+    package var line: [UInt8] {
+        var out = JSONWriter(.compact)
+        out.object { out in
+            out.member("rule", rule ?? "*")
+            out.member("from", from)
+            out.member("to", to)
+            out.note(note)
+        }
+        return out.line
+    }
+}
+
+extension JSONWriter {
+    fileprivate mutating func note(_ note: RolloutNote) {
+        member("at", UnixTime(seconds: note.at.seconds).iso8601)
+        member("by", note.by)
+        member("why", note.why)
+    }
+}
+
+extension [String: String] {
+    fileprivate func note(_ reader: JSONReader) throws(JSONError) -> RolloutNote {
+        guard let at = self["at"].flatMap({ UnixTime(iso8601: $0) }), let by = self["by"],
+            let note = RolloutNote(at: at, by: by, why: self["why"] ?? "")
+        else { throw reader.error("an order without `at` and `by`, or with a text too long") }
+        return note
+    }
+}

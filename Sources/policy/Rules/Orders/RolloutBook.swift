@@ -1,0 +1,135 @@
+/// All that operators have told the gateway about rollouts: what takes the place of the files.
+///
+/// A value. The gateway keeps the one that is in force, saves each change before it takes effect,
+/// and makes the rules that lanes serve out of those of the files with ``rules(_:)``.
+package struct RolloutBook: Equatable, Sendable {
+    /// Rules with an order, also such as the configuration no longer has. Beyond it, orders are
+    /// refused.
+    package static let entriesMax = 1_000
+
+    package struct Entry: Equatable, Sendable {
+        package let order: RolloutOrder
+        package let note: RolloutNote
+    }
+
+    /// Why a wish can't be fulfilled.
+    package enum Fault: Error, Equatable {
+        /// No rule has the id.
+        case unknownRule
+        /// The rule verifies nothing in its file, so the file does not say how to.
+        case verifiesNothing
+        case full
+    }
+
+    /// What a wish has changed, for the audit log.
+    package struct Change: Equatable, Sendable {
+        /// The rule's id; `nil` for all rules.
+        package let rule: String?
+        package let from: String
+        package let to: String
+        package let note: RolloutNote
+    }
+
+    /// By the rule's id.
+    package internal(set) var entries: [String: Entry] = [:]
+    /// Every rule that enforces observes, and who has said so; `nil` when they don't.
+    package internal(set) var emergency: RolloutNote?
+
+    package init() {}
+
+    /// Whether nothing takes the place of the files.
+    package var isEmpty: Bool { entries.isEmpty && emergency == nil }
+
+    /// Takes a wish.
+    ///
+    /// - rules: of the files.
+    /// - Returns: what is to be written into the audit log.
+    package mutating func take(
+        _ wish: RolloutWish,
+        _ note: RolloutNote,
+        _ rules: RuleSet
+    ) throws(Fault) -> Change {
+        switch wish {
+        case .order(let order, let id):
+            let rule = try Self.rule(id, rules)
+            guard rule.mode.verifies else { throw .verifiesNothing }
+            let from = standing(of: rule)
+            guard entries[id] != nil || entries.count < Self.entriesMax else { throw .full }
+            entries[id] = Entry(order: order, note: note)
+            return Change(rule: id, from: from.text, to: standing(of: rule).text, note: note)
+        case .file(let id):
+            // An order for a rule that is gone can be taken back, too.
+            guard entries[id] != nil || rules.rules.contains(where: { $0.id == id }) else {
+                throw .unknownRule
+            }
+            let rule = rules.rules.first { $0.id == id }
+            let from = rule.map { standing(of: $0).text } ?? entries[id]?.order.text ?? ""
+            entries[id] = nil
+            let to = rule.map { standing(of: $0).text } ?? "no such rule"
+            return Change(rule: id, from: from, to: to, note: note)
+        case .observeAll:
+            let from = emergency == nil ? "each rule's own" : "observe"
+            emergency = emergency ?? note
+            return Change(rule: nil, from: from, to: "observe", note: note)
+        case .resumeAll:
+            let from = emergency == nil ? "each rule's own" : "observe"
+            emergency = nil
+            return Change(rule: nil, from: from, to: "each rule's own", note: note)
+        }
+    }
+
+    /// How a rule of the files stands.
+    package func standing(of rule: Rule) -> RolloutStanding {
+        guard rule.mode.verifies else { return RolloutStanding(rule, .file, nil) }
+        var standing = RolloutStanding(rule, .file, nil)
+        if let entry = entries[rule.id] {
+            standing = RolloutStanding(rule.ordered(entry.order), .command, entry.note)
+        }
+        guard let emergency, standing.rule.mode == .enforce else { return standing }
+        return RolloutStanding(rule.ordered(.observe), .emergency, emergency)
+    }
+
+    /// The rules as they are to be served.
+    package func rules(_ files: RuleSet) -> RuleSet {
+        isEmpty ? files : files.replacing(files.rules.map { standing(of: $0).rule })
+    }
+
+    private static func rule(_ id: String, _ rules: RuleSet) throws(Fault) -> Rule {
+        guard let rule = rules.rules.first(where: { $0.id == id }) else { throw .unknownRule }
+        return rule
+    }
+}
+
+/// How a rule stands, and what says so.
+package struct RolloutStanding: Sendable {
+    /// What mode and rollout come from. The raw value is API.
+    package enum Source: String, CaseIterable, Sendable {
+        case file
+        /// An operator's order for the rule.
+        case command
+        /// An operator's order for all rules.
+        case emergency
+    }
+
+    /// The rule as it is served.
+    package let rule: Rule
+    package let source: Source
+    /// Who has ordered it; `nil` for the file.
+    package let note: RolloutNote?
+
+    init(_ rule: Rule, _ source: Source, _ note: RolloutNote?) {
+        (self.rule, self.source, self.note) = (rule, source, note)
+    }
+
+    /// What takes the place of the file, for `check` and `diff`; `nil` where nothing does.
+    package var orderText: String? {
+        switch source {
+        case .file: nil
+        case .command: "by a command it is \(rule.modeText) (\(note?.text ?? ""))"
+        case .emergency: "by `rollout --all observe` it observes (\(note?.text ?? ""))"
+        }
+    }
+
+    /// `enforce, 10% by key (command)`
+    package var text: String { "\(rule.modeText) (\(source.rawValue))" }
+}

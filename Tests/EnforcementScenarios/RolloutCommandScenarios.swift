@@ -1,0 +1,224 @@
+import Foundation
+import Glibc
+import LoopbackKit
+import RequestBinding
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// Rollouts that operators change while the gateway runs.
+    @Suite struct RolloutCommands {
+        private static let rules = """
+            - id: orders
+              match: { path: /v1/orders }
+              mode: enforce
+              sign: [method, target]
+            - id: open
+              match: { path: /v1/open }
+              mode: off
+            - id: closed
+              match: { path: /v1/closed }
+              mode: deny
+            """
+
+        /// A gateway with two lanes whose calls come over a Unix socket.
+        private final class Desk {
+            let scenario: Scenario
+            let origin: RecordingOrigin
+            var config: String { scenario.path("portcullis.yaml") }
+            var orders: String { scenario.path("portcullis.db.rollout") }
+
+            init(rules: String = RolloutCommands.rules) throws {
+                scenario = try Scenario()
+                origin = try scenario.origin()
+                try configure(rules)
+            }
+
+            func configure(_ rules: String) throws {
+                try scenario.configure(
+                    origin,
+                    rules: rules,
+                    more: "limits: { address_failures: off }"
+                )
+                let text = try String(contentsOfFile: config, encoding: .utf8)
+                try scenario.write(
+                    "portcullis.yaml",
+                    text.replacing(
+                        "admin: { address: 127.0.0.1:0 }",
+                        with: "admin: { address: \"unix:\(scenario.path("admin.sock"))\" }"
+                    )
+                )
+            }
+
+            func run(_ words: String...) throws -> Scenario.Result {
+                try scenario.portcullis(["rollout", "--config", config] + words)
+            }
+
+            /// What a request without a proof is answered, on so many connections that both lanes
+            /// have some.
+            func answers(_ gateway: GatewayProcess, _ path: String = "/v1/orders") throws -> Set<
+                Int
+            > {
+                Set(try (0..<16).map { _ in try gateway.client().send("GET", path).status })
+            }
+
+            /// The lines of the audit log.
+            func audit() throws -> [[String: String]] {
+                let text = try String(contentsOfFile: orders + ".log", encoding: .utf8)
+                return try text.split(separator: "\n").map { line in
+                    let value = try JSONSerialization.jsonObject(with: Data(line.utf8))
+                    return try #require(value as? [String: String])
+                }
+            }
+
+            func status() throws -> [String: [String: Any]] {
+                let client = HTTPClient(path: scenario.path("admin.sock"))
+                let rules = try client.send("GET", "/status").object?["rules"] as? [[String: Any]]
+                return Dictionary(
+                    uniqueKeysWithValues: try #require(rules).map { ("\($0["id"] ?? "")", $0) }
+                )
+            }
+        }
+
+        @Test func `an order takes effect in all lanes at once, and says who and why`() throws {
+            let desk = try Desk()
+            defer { desk.scenario.end() }
+            let gateway = try desk.scenario.serve()
+            #expect(try desk.answers(gateway) == [401])
+            let done = try desk.run("orders", "observe", "--why", "build 7 fails")
+            #expect(done.status == 0)
+            #expect(done.printed == "orders: enforce (file) → observe (command)\n")
+            #expect(try desk.answers(gateway) == [200])
+            let rule = try #require(try desk.status()["orders"])
+            #expect(rule["mode"] as? String == "observe")
+            #expect(rule["source"] as? String == "command")
+            #expect(rule["file"] as? String == "enforce")
+            let order = try #require(rule["order"] as? String)
+            #expect(order.hasSuffix("Z, uid \(getuid()): build 7 fails"))
+            let entry = try #require(try desk.audit().last)
+            #expect(entry["rule"] == "orders")
+            #expect(entry["from"] == "enforce (file)")
+            #expect(entry["to"] == "observe (command)")
+            #expect(entry["by"] == "uid \(getuid())")
+            #expect(entry["why"] == "build 7 fails")
+            let listed = try desk.run()
+            #expect(listed.printed.contains("orders\tobserve\tcommand ("))
+            #expect(listed.printed.contains("\tfile: enforce\n"))
+            #expect(try desk.run("orders", "0%").status == 0)
+            #expect(try desk.answers(gateway) == [200])
+            #expect(try desk.run("orders", "file").status == 0)
+            #expect(try desk.answers(gateway) == [401])
+            #expect(try desk.audit().count == 3)
+        }
+
+        @Test func `an order outlives a reload, a stop and a kill, and check tells of it`() throws {
+            let desk = try Desk()
+            defer { desk.scenario.end() }
+            let first = try desk.scenario.serve()
+            #expect(try desk.run("orders", "off", "--why", "a test").status == 0)
+            first.child.signal(SIGHUP)
+            _ = try first.child.wait(for: "reload") { _, complained in
+                complained.contains("generation 2") ? true : nil
+            }
+            #expect(try desk.answers(first) == [200])
+            try first.crash()
+            let check = try desk.scenario.portcullis("check", desk.config)
+            #expect(check.status == 0)
+            #expect(check.printed.contains("    by a command it is off ("))
+            let second = try desk.scenario.serve()
+            #expect(try desk.answers(second) == [200])
+            // What the file says later does not count before the order is taken back.
+            #expect(try desk.run("orders", "file").status == 0)
+            #expect(try desk.answers(second) == [401])
+            #expect(try second.stop() == 0)
+        }
+
+        @Test func `the emergency switch stops every refusal, and no denial`() throws {
+            let desk = try Desk()
+            defer { desk.scenario.end() }
+            let gateway = try desk.scenario.serve()
+            #expect(try desk.run("--all", "observe", "--why", "on fire").status == 0)
+            #expect(try desk.answers(gateway) == [200])
+            #expect(try desk.answers(gateway, "/v1/closed") == [404])
+            #expect(try desk.status()["orders"]?["source"] as? String == "emergency")
+            #expect(try desk.run("orders", "100%").printed.contains("(emergency)\n"))
+            #expect(try desk.answers(gateway) == [200])
+            #expect(try desk.run("--all", "resume").status == 0)
+            #expect(try desk.answers(gateway) == [401])
+            #expect(try desk.audit().map { $0["rule"] } == ["*", "orders", "*"])
+        }
+
+        @Test func `a rule whose file does not say how to verify takes no order`() throws {
+            let desk = try Desk()
+            defer { desk.scenario.end() }
+            let gateway = try desk.scenario.serve()
+            for id in ["open", "closed", "default"] {
+                let refused = try desk.run(id, "10%")
+                #expect(refused.status == 1)
+                #expect(refused.complained.contains("write mode: observe there"))
+            }
+            #expect(try desk.run("nobody", "10%").complained.contains("no rule has this id"))
+            #expect(try desk.run("orders", "10").status == 2)
+            #expect(try desk.run("orders", "10%", "--why", "a\nb").status == 2)
+            #expect(!FileManager.default.fileExists(atPath: desk.orders))
+            #expect(try gateway.stop() == 0)
+        }
+
+        @Test func `a file of orders that is broken stops the start, with a way out`() throws {
+            let desk = try Desk()
+            defer { desk.scenario.end() }
+            let first = try desk.scenario.serve()
+            #expect(try desk.run("orders", "observe").status == 0)
+            #expect(try first.stop() == 0)
+            let whole = try Data(contentsOf: URL(fileURLWithPath: desk.orders))
+            try whole.dropLast(40).write(to: URL(fileURLWithPath: desk.orders))
+            let refused = try desk.scenario.portcullis("serve", desk.config)
+            #expect(refused.status == 1)
+            #expect(refused.complained.contains("portcullis.db.rollout:1: found orders that can't"))
+            #expect(refused.complained.contains("or delete it"))
+            #expect(try desk.scenario.portcullis("check", desk.config).status == 1)
+            try FileManager.default.removeItem(atPath: desk.orders)
+            #expect(try desk.answers(try desk.scenario.serve()) == [401])
+        }
+
+        @Test func `an order that can't be saved changes nothing`() throws {
+            let desk = try Desk()
+            defer { desk.scenario.end() }
+            let gateway = try desk.scenario.serve()
+            // A folder in the place of the new file: no write succeeds, also for root.
+            try FileManager.default.createDirectory(
+                atPath: desk.orders + ".new/x",
+                withIntermediateDirectories: true
+            )
+            let refused = try desk.run("orders", "observe")
+            #expect(refused.status == 1)
+            #expect(refused.complained.contains("nothing has changed"))
+            #expect(try desk.answers(gateway) == [401])
+            try FileManager.default.removeItem(atPath: desk.orders + ".new")
+            #expect(try desk.run("orders", "observe").status == 0)
+            #expect(try desk.answers(gateway) == [200])
+        }
+
+        @Test func `an order of a share refuses that share of the keys`() throws {
+            let desk = try Desk()
+            defer { desk.scenario.end() }
+            let keys = try desk.scenario.imported(200)
+            let gateway = try desk.scenario.serve()
+            let client = gateway.client()
+            func refused() throws -> Int {
+                try keys.reduce(into: 0) { count, key in
+                    var key = key
+                    let request = SoftwareKey.Request(method: "GET", target: "/v1/orders")
+                    let form = SigningForm.lines([.method, .target], headers: [])
+                    let proof = key.proof(of: request, signing: form, damage: .counterRepeated)
+                    if try client.send(request, proof).status != 200 { count += 1 }
+                }
+            }
+            _ = try desk.run("orders", "25%")
+            // Seven standard deviations to either side of 50.
+            #expect((8...92).contains(try refused()))
+            _ = try desk.run("orders", "0%")
+            #expect(try refused() == 0)
+        }
+    }
+}
