@@ -77,13 +77,14 @@ struct FieldKindTests {
     @Test func `what is written by the gateway can't be kept, nor what is forwarded anyway`() {
         for name in [
             "x-real-ip", "X-Forwarded-Host", "X-Forwarded-Prefix", "X-Host", "X-HTTP-Method",
+            "traceparent", "tracestate",
         ] {
             #expect(KeptFields.isKeepable(name), "\(name)")
         }
         let others = [
             "X-Forwarded-For", "X-Forwarded-Proto", "Forwarded", "Proxy", "Connection", "Accept",
             "Host", "App-Attest-Verdict", "App-Attest-Assertion", "X_Real_IP", "X.Real.IP",
-            "Content-Length", "Expect",
+            "Content-Length", "Expect", "X-Request-Id",
         ]
         for name in others { #expect(!KeptFields.isKeepable(name), "\(name)") }
         let kept = KeptFields(["x-real-ip", "x-host"])

@@ -46,6 +46,7 @@ extension ConfigurationDraft {
             apple: apple,
             trustedProxies: trustedProxies.map(\.value),
             addressSource: addressSource?.value ?? .xForwardedFor,
+            traces: traces,
             timeouts: timeouts,
             limits: limits,
             log: self.log,

@@ -34,8 +34,8 @@ struct ConfigurationDraft {
 
     static let keys = [
         "listen", "admin", "lanes", "origins", "apps", "store", "challenges", "sessions",
-        "enrolment", "apple", "trusted_proxies", "client_address", "timeouts", "limits", "log",
-        "process", "endpoints", "spill_folder", "default", "rules",
+        "enrolment", "apple", "trusted_proxies", "client_address", "traces", "timeouts",
+        "limits", "log", "process", "endpoints", "spill_folder", "default", "rules",
     ]
 
     let folder: String
@@ -53,6 +53,7 @@ struct ConfigurationDraft {
     let apple: AppleDraft
     let trustedProxies: [Located<IPNetwork>]
     let addressSource: Located<ClientAddress.Source>?
+    let traces: TraceRule
     let timeouts: TimeoutSettings
     let limits: LimitSettings
     let log: LogSettings
@@ -94,6 +95,7 @@ struct ConfigurationDraft {
             use: "x-forwarded-for | forwarded",
             words: ["x-forwarded-for", "forwarded"]
         ) { ["x-forwarded-for": .xForwardedFor, "forwarded": .forwarded][$0.lowercased()] }
+        traces = reader.word("traces", TraceRule.self)?.value ?? .carry
         timeouts = TimeoutSettings(reader.node("timeouts"), log: log)
         limits = LimitSettings(reader.node("limits"), log: log)
         self.log = LogSettings(reader.node("log"), folder: folder, log: log)

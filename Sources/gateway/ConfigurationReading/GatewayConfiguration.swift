@@ -27,6 +27,8 @@ package struct GatewayConfiguration: Sendable {
     package let trustedProxies: [IPNetwork]
     /// `client_address`: the field those proxies write. Default x-forwarded-for.
     package let addressSource: ClientAddress.Source
+    /// `traces`: whether a trace begins here. Default carry.
+    package let traces: TraceRule
     package let timeouts: TimeoutSettings
     package let limits: LimitSettings
     package let log: LogSettings

@@ -29,6 +29,7 @@ extension ProxySettings {
             trustedProxies: configuration.trustedProxies,
             addressSource: configuration.addressSource,
             writesForwarded: configuration.addressSource == .forwarded,
+            traces: configuration.traces,
             logsAccess: configuration.log.access != .off,
             spillFolder: configuration.spillFolder,
             devices: devices

@@ -14,6 +14,7 @@
 //   BodyReader      length, chunked or until close: ranges of content, its exact end, its trailers
 //   HeadWriter      forwarded heads and local answers, appended to a reusable array
 //   ClientAddress   the client's address behind trusted proxies, and which of them are believed
+//   RequestID       the request's name: a trusted proxy's, or our own
 //   ProxyHeader     the PROXY protocol's header, in which a proxy names the client of a connection
 //   ProvenanceWriter  the fields that say so to the origin
 //

@@ -1,3 +1,4 @@
+import HTTPWire
 import JSONText
 
 /// Writes one JSON object a line for each request, into memory; the owner takes what has gathered.
@@ -48,6 +49,11 @@ struct AccessLog {
     mutating func member(_ name: StaticString, octets: [UInt8]) {
         json.name(name)
         json.value(latin1: octets.span)
+    }
+
+    mutating func member(_ name: StaticString, _ id: RequestID) {
+        json.name(name)
+        json.value(latin1: id.bytes.span.extracting(0..<id.count))
     }
 
     mutating func member(_ name: StaticString, _ value: some BinaryInteger) {

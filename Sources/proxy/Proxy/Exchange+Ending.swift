@@ -15,7 +15,8 @@ extension Exchange {
         self.release(release)
         note(reply)
         if case .lingers = fate { client.endAfterResponse() }
-        let response = response(to: reply)
+        var response = response(to: reply)
+        response.name(record.id)
         switch response.outcome.row.ending {
         case .request: break
         case .connection: client.endAfterResponse()

@@ -22,6 +22,7 @@ extension Exchange {
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>
     ) -> RequestFlow.Action {
+        identify(head, octets)
         if settings.logsAccess { record.asked = RequestRecord.Asked(head, octets) }
         if !settings.trustedProxies.isEmpty { findClient(head, octets) }
         var action = flow.headRead()

@@ -42,6 +42,7 @@ extension Exchange {
         let isProxy = provenance.peerIsTrusted
         options.keeping = isProxy ? pool.keptFields.fromProxies : pool.keptFields.fromAll
         if rule.mode != .off { options.guarding = rule.guardedFields }
+        options.dropping.subtract(record.carried)
         options.framing = framing ?? .none
         options.closes = flow.facts.asks(.isolation)
         options.forwardsUpgrade = flow.facts.asks(.upgrade)
@@ -49,6 +50,9 @@ extension Exchange {
         options.cameByHTTP2 = client.spoken == .http2
         HeadWriter.beginRequest(head, octets, options, into: &originHead)
         if let host { HeadWriter.field("Host", host, into: &originHead) }
+        writeIdentity(
+            keepsTrace: pool.keptFields.keepsTrace && head.fields.contains(.traceparent)
+        )
         provenance.write(
             head,
             octets,

@@ -37,6 +37,8 @@ extension Exchange {
         let duration = MonotonicClock.nanoseconds &- record.startedAt
         proxy.log.begin()
         proxy.log.member("time_ms", lane.wallMilliseconds)
+        proxy.log.member("request_id", record.id)
+        if let trace = record.trace { proxy.log.member("trace_id", trace) }
         proxy.log.member("client", account.address.text)
         if let certificate = client?.provenance.certificate {
             proxy.log.member("client_certificate", certificate.logName)

@@ -50,7 +50,11 @@ final class Exchange {
         flow = RequestFlow(facts, fallback: proxy.settings.rules.fallback)
         originHead = proxy.takeHead()
         account = AddressAccount(client.peerAddress)
-        record = RequestRecord(startedAt: MonotonicClock.nanoseconds, spoken: client.spoken)
+        record = RequestRecord(
+            proxy.ids.next(),
+            startedAt: MonotonicClock.nanoseconds,
+            spoken: client.spoken
+        )
     }
 
     /// Whether the request has not ended yet. What arrives later finds it over.

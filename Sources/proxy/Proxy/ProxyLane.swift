@@ -1,5 +1,6 @@
 package import Challenges
 package import ClientStreams
+import Cryptography
 package import HTTPWire
 package import KeyStore
 package import Lanes
@@ -38,6 +39,9 @@ package final class ProxyLane {
     var commitWatch = CommitWatch.none
     var log = AccessLog()
     private var writeLog: LogSink
+
+    /// Makes the names of requests.
+    @exclusivity(unchecked) var ids: RequestIDSource
 
     // Scratch, used by one event at a time.
     package let heads = HeadScratch()
@@ -81,6 +85,7 @@ package final class ProxyLane {
         self.addresses = addresses
         self.held = held
         self.writeLog = writeLog
+        ids = RequestIDSource(key: (RandomOctets.word(), RandomOctets.word()))
         tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
         pools = []
         pools = settings.origins.map { OriginPool($0, on: lane, host: self) }

@@ -15,6 +15,7 @@ package final class ProxySettings: Sendable {
     package let addressSource: ClientAddress.Source
     /// Whether origins get RFC 7239's Forwarded beside X-Forwarded-For, -Proto and -Host.
     package let writesForwarded: Bool
+    let traces: TraceRule
     /// The same bounds as client connections and origins' streams take them.
     let clientLimits: ClientLimits
     let responseLimits: ResponseLimits
@@ -33,6 +34,7 @@ package final class ProxySettings: Sendable {
         trustedProxies: [IPNetwork],
         addressSource: ClientAddress.Source,
         writesForwarded: Bool,
+        traces: TraceRule = .carry,
         keepsOldClients: Bool = false,
         logsAccess: Bool,
         spillFolder: String,
@@ -45,6 +47,7 @@ package final class ProxySettings: Sendable {
         self.trustedProxies = trustedProxies
         self.addressSource = addressSource
         self.writesForwarded = writesForwarded
+        self.traces = traces
         self.logsAccess = logsAccess
         self.spillFolder = spillFolder
         self.devices = devices

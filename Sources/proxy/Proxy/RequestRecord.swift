@@ -8,6 +8,12 @@ struct RequestRecord {
     /// Monotonic nanoseconds.
     let startedAt: UInt64
     let spoken: ClientProtocol
+    /// Of a trusted proxy, or our own.
+    var id: RequestID
+    /// The trace that the request belongs to, where it is known.
+    var trace: RequestID?
+    /// Which of the fields that name the request go to the origin as they came.
+    var carried = FieldKindSet()
     /// When a server took the request; of the last attempt.
     var sentAt: UInt64 = 0
     var servedBy: (server: OriginServer, isReused: Bool)?
@@ -31,7 +37,8 @@ struct RequestRecord {
     /// Why the request went wrong; empty where it did not.
     private(set) var problem = ""
 
-    init(startedAt: UInt64, spoken: ClientProtocol) {
+    init(_ id: RequestID, startedAt: UInt64, spoken: ClientProtocol) {
+        self.id = id
         self.startedAt = startedAt
         self.spoken = spoken
     }

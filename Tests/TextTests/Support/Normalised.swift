@@ -9,6 +9,7 @@ enum Normalised {
         ("omlzaWduYXR1cmV[A-Za-z0-9+/]+=*", "ASSERTION"),
         (#"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|\+0000)"#, "TIME"),
         (#"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT"#, "TIME"),
+        (#""request_id":"[0-9a-f]{32}""#, #""request_id":"ID""#),
         (#""time_ms":\d+"#, #""time_ms":N"#),
         (#""duration_us":\d+"#, #""duration_us":N"#),
         (#"none of [\d,]+ replays"#, "none of N replays"),

@@ -29,6 +29,8 @@ package enum FieldKind: UInt8, CaseIterable, Sendable {
     case methodOverride
     /// `Proxy`, which CGI turns into `HTTP_PROXY` ("httpoxy").
     case proxy
+    /// `X-Request-Id`, and the fields of W3C Trace Context: by what name others know the request.
+    case requestID, traceparent, tracestate
     // The client's and the gateway's statements.
     case appAttestKeyID, appAttestAssertion, appAttestChallenge, appAttestUnsupported
     case appAttestSession, appAttestSequence, appAttestSignature
@@ -83,6 +85,9 @@ extension FieldKindSet {
     /// By which a client makes some origins see another request than the one that was matched.
     package static let overrides = FieldKindSet([.targetOverride, .methodOverride, .proxy])
 
+    /// The request's place in a trace; believed from trusted proxies only.
+    package static let trace = FieldKindSet([.traceparent, .tracestate])
+
     /// The verdict: written by the gateway only. `App-Attest-Key-Id` is in it, since the origin
     /// gets it from the gateway; so are the device's bits. The device token is for the gateway.
     package static let verdict = FieldKindSet([
@@ -104,8 +109,8 @@ extension FieldKindSet {
     /// Never forwarded from any client: the set to begin with. Of what a trusted proxy
     /// says of the client, ``ProvenanceWriter`` writes anew what is believed.
     package static let neverToOrigin: FieldKindSet = [
-        hopByHop, provenance, overrides, verdict, session,
-        FieldKindSet([.underscored, .disguised, .expect]),
+        hopByHop, provenance, overrides, trace, verdict, session,
+        FieldKindSet([.requestID, .underscored, .disguised, .expect]),
     ]
 
     /// Never forwarded from an origin: the client must not take an origin's statement for the

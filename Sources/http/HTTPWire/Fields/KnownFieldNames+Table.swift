@@ -24,6 +24,10 @@ extension KnownFieldNames {
         ("max-forwards", .maxForwards),
         ("via", .via),
         ("date", .date),
+        // By what name others know the request: most proxies and frameworks; W3C Trace Context.
+        ("x-request-id", .requestID),
+        ("traceparent", .traceparent),
+        ("tracestate", .tracestate),
         // What the hop before says: RFC 7239 and its forerunners, read by nearly everything.
         ("forwarded", .forwarded),
         ("x-forwarded-for", .xForwardedFor),

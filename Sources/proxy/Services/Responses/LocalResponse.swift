@@ -32,7 +32,7 @@ package struct LocalResponse: Sendable {
     private let contentType: StaticString
     /// Fields beside those that every response has.
     package private(set) var fields: [(name: String, value: String)] = []
-    package let content: [UInt8]
+    package private(set) var content: [UInt8]
 
     /// The answer to a request that is not served. `outcome` is none of ``LocalOutcome/done(_:)``.
     package init(_ outcome: LocalOutcome, _ details: Details = Details()) {
@@ -75,6 +75,16 @@ package struct LocalResponse: Sendable {
         self.outcome = outcome
         self.contentType = contentType
         self.content = content
+    }
+
+    /// Adds the name of the request to the document of a problem.
+    package mutating func name(_ id: RequestID) {
+        // The document is an object that was written here, and its line feed.
+        guard !outcome.reason.isEmpty, content.suffix(2) == Array("}\n".utf8) else { return }
+        content.removeLast(2)
+        content += Array(#","request_id":""#.utf8)
+        id.append(to: &content)
+        content += Array("\"}\n".utf8)
     }
 
     private mutating func addFields(_ row: LocalRow, _ details: Details) {

@@ -4,7 +4,7 @@ import HTTPWire
 
 /// Heads and content, without sockets.
 enum HTTPBenchmarks {
-    static var all: [() -> [Benchmark]] { [heads, forwarding, relay, content] }
+    static var all: [() -> [Benchmark]] { [heads, names, forwarding, relay, content] }
 
     static let limits = HeadLimits()
     static let minimal = "GET /v1/orders/17 HTTP/1.1\r\nHost: api.example.com\r\n\r\n"
@@ -61,6 +61,26 @@ enum HTTPBenchmarks {
         } catch {
             return false
         }
+    }
+
+    private static func names() -> [Benchmark] {
+        var source = RequestIDSource(key: (1, 2))
+        var out: [UInt8] = []
+        let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        let fields = "X-Request-Id: 7f3c9a1e\r\ntraceparent: \(trace)\r\n"
+        let octets = Array(withFields(browser, fields).utf8)
+        var head = RequestHead()
+        _ = read(octets, into: &head)
+        return [
+            Benchmark(group: "request id", name: "made and written") { _ in
+                out.removeAll(keepingCapacity: true)
+                HeadWriter.requestID(source.next(), into: &out)
+                return out.count == 48
+            },
+            Benchmark(group: "request id", name: "read, with a trace") { _ in
+                head.fields.requestID(octets.span) != nil && head.fields.traceID(octets.span) != nil
+            },
+        ]
     }
 
     private static func forwarding() -> [Benchmark] {

@@ -1,0 +1,85 @@
+// By what name a proxy before the gateway knows a request. Believed from trusted proxies alone:
+// anybody else could choose lines of the log and join the traces of others.
+extension FieldSection {
+    /// The name in X-Request-Id; `nil` where there is none, more than one line, or one that
+    /// ``RequestID`` does not take.
+    package func requestID(_ octets: Span<UInt8>) -> RequestID? {
+        guard let field = passed(.requestID) else { return nil }
+        return RequestID(octets, field.value)
+    }
+
+    /// The trace id in traceparent (W3C Trace Context §3.2.2); `nil` where there is none that is
+    /// valid. Of later versions the part is read that the first one has (§3.2.4).
+    package func traceID(_ octets: Span<UInt8>) -> RequestID? {
+        guard let value = passed(.traceparent)?.value, value.count >= TraceParent.count,
+            value.count <= TraceParent.countMax
+        else { return nil }
+        let start = value.lowerBound
+        let isFirst = octets[start] == UInt8(ascii: "0") && octets[start + 1] == UInt8(ascii: "0")
+        let isLast = octets[start] == UInt8(ascii: "f") && octets[start + 1] == UInt8(ascii: "f")
+        let hyphen = UInt8(ascii: "-")
+        if value.count > TraceParent.count {
+            guard !isFirst, octets[start + TraceParent.count] == hyphen else { return nil }
+        }
+        for place in 0..<TraceParent.count {
+            let octet = octets[start + place]
+            let isHyphen = TraceParent.hyphens.contains(place)
+            guard isHyphen ? octet == hyphen : TraceParent.isDigit(octet) else { return nil }
+        }
+        let (trace, parent) = (start + 3..<start + 35, start + 36..<start + 52)
+        guard !isLast, !TraceParent.isZero(octets, trace), !TraceParent.isZero(octets, parent)
+        else { return nil }
+        return RequestID(octets, trace)
+    }
+
+    /// The only field of a kind, unless Connection makes it end here.
+    private func passed(_ kind: FieldKind) -> Field? {
+        guard let field = only(kind), !field.isNominated else { return nil }
+        return field
+    }
+}
+
+/// The form of traceparent: `00-` 32 digits `-` 16 digits `-` 2 digits.
+private enum TraceParent {
+    static let count = 55
+    /// What a later version may append; the standard names no bound.
+    static let countMax = 256
+    static let hyphens = [2, 35, 52]
+
+    /// A hexadecimal digit; the standard allows lower case alone.
+    static func isDigit(_ octet: UInt8) -> Bool {
+        Octet.isDigit(octet) || octet >= UInt8(ascii: "a") && octet <= UInt8(ascii: "f")
+    }
+
+    static func isZero(_ octets: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        for index in range where octets[index] != UInt8(ascii: "0") { return false }
+        return true
+    }
+}
+
+extension HeadWriter {
+    /// Appends X-Request-Id.
+    package static func requestID(_ id: RequestID, into out: inout [UInt8]) {
+        out.append("X-Request-Id: ")
+        id.append(to: &out)
+        out.appendLineEnd()
+    }
+
+    /// Appends the traceparent of a trace that begins here. The gateway records no spans, so the
+    /// number of its span stands for the request alone.
+    ///
+    /// - span: a name of our own, whose last digits are taken.
+    package static func traceParent(
+        _ trace: RequestID,
+        span: RequestID,
+        isSampled: Bool,
+        into out: inout [UInt8]
+    ) {
+        out.append("traceparent: 00-")
+        trace.append(to: &out)
+        out.append(UInt8(ascii: "-"))
+        for place in span.tail { out.append(span.bytes[place]) }
+        out.append(isSampled ? "-01" : "-00")
+        out.appendLineEnd()
+    }
+}
