@@ -248,7 +248,7 @@ let package = Package(
         .part("Verification", in: "policy", uses: policy + ["Challenges", "KeyStore", "Sessions"]),
 
         // Sources/keys: keys and counters, in memory and on disk. Shared by the lanes.
-        .part("KeyStore", in: "keys", uses: key + ["Challenges", "Telemetry"]),
+        .part("KeyStore", in: "keys", uses: key + ["ByteCoding", "Challenges", "Telemetry"]),
         .part("KeyCatalog", in: "keys", uses: key + ["ByteCoding", "JSONText", "KeyStore"]),
         .part("SQLiteKeyStore", in: "keys", uses: key + ["KeyCatalog", "KeyStore", grdb, sqlite]),
 

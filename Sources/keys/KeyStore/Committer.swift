@@ -133,6 +133,16 @@ package final class Committer: Sendable {
         }
     }
 
+    // MARK: After a hand-over
+
+    /// The ticket of a use that the successor decides.
+    func ticketOfSuccessor() -> CommitTicket { pending.withLock { $0.nextTicket() } }
+
+    /// Tells the listeners what the successor has decided.
+    func tell(_ report: CommitReport) {
+        for listener in listeners.withLock({ $0 }) { listener.commitEnded(report) }
+    }
+
     // MARK: Starting
 
     /// Starts the writer when there is something to write and it does not run. Cheap: for the end
@@ -288,7 +298,7 @@ package final class Committer: Sendable {
             uses.isEmpty
             ? CommitReport(tickets, all: decision)
             : CommitReport(tickets, uses.decisions, others: decision)
-        for listener in listeners.withLock({ $0 }) { listener.commitEnded(report) }
+        tell(report)
     }
 
     private func settle() {

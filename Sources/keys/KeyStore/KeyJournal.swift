@@ -51,12 +51,27 @@ package protocol KeyJournal: AnyObject, Sendable {
     /// `load`.
     func receiptShelf() throws(JournalError) -> (any ReceiptShelf)?
 
+    /// Stops using the store for another process of this gateway, until ``takeBack()`` or
+    /// ``leave()``: commits fail, and commands wait. Nothing may wait for the writer.
+    ///
+    /// - Returns: what that process needs; `nil` where nothing outlasts this one.
+    func lend() -> StoreLoan?
+
+    /// Goes on: the other process has not taken it, and is gone.
+    func takeBack() throws(JournalError)
+
+    /// The other process has it. Nothing is called afterwards, but ``close()``.
+    func leave()
+
     /// Ends the use of the journal. Nothing is called afterwards.
     func close()
 }
 
 extension KeyJournal {
     package func receiptShelf() throws(JournalError) -> (any ReceiptShelf)? { nil }
+    package func lend() -> StoreLoan? { nil }
+    package func takeBack() throws(JournalError) {}
+    package func leave() {}
 }
 
 /// How far the changes by other processes have been read.

@@ -1,3 +1,4 @@
+internal import ByteCoding
 package import Challenges
 package import DeviceKey
 internal import Synchronization
@@ -26,8 +27,17 @@ package final class KeyTable: Sendable {
     /// The writer, for listeners and statistics.
     package let committer: Committer
     let journal: any KeyJournal
-    /// When the journal says how a use went.
-    package let decides: DecisionMoment
+    /// When it is said how a use went: as the journal does it, or, behind a hand-over, when the
+    /// successor has answered.
+    package var decides: DecisionMoment {
+        isHandedOver.load(ordering: .acquiring) ? .atCommit : journalDecides
+    }
+    private let journalDecides: DecisionMoment
+    /// Who decides in the place of this table, once ``isHandedOver`` says so.
+    let successor = Mutex<(any Successor)?>(nil)
+    let isHandedOver = Atomic(false)
+    /// Held from the ticket of a question to its way out.
+    let asking = Mutex<Void>(())
     let apps: AppNumbers
     private let shards: [Shard]
     /// The keys that are being stored, and how many times each.
@@ -49,7 +59,7 @@ package final class KeyTable: Sendable {
         apps: AppNumbers = AppNumbers()
     ) throws(JournalError) {
         self.journal = journal
-        decides = journal.decides
+        journalDecides = journal.decides
         self.apps = apps
         committer = Committer(journal: journal, limits: limits)
         let shards = (0..<Self.shardCount).map { _ in Shard() }
@@ -79,6 +89,7 @@ package final class KeyTable: Sendable {
 
     /// Looks a key up.
     package func find(_ keyID: KeyID) -> Finding {
+        if let successor = handedOver { return find(keyID, by: successor) }
         let isCurrent = isCurrent.load(ordering: .acquiring)
         let place = Self.place(of: keyID)
         return shards[place.shard].keys.withLock { keys in
@@ -99,6 +110,9 @@ package final class KeyTable: Sendable {
         challenge: ChallengeSerial?,
         issuer: ChallengeIssuer
     ) -> ConsumeDecision {
+        if let successor = handedOver {
+            return peek(Use(keyID, counter, rule, challenge), by: successor)
+        }
         guard isCurrent.load(ordering: .acquiring) else { return .unavailable }
         let place = Self.place(of: keyID)
         return shards[place.shard].keys.withLock { keys in
@@ -133,6 +147,16 @@ package final class KeyTable: Sendable {
         durability: Durability = .awaited,
         whenFailing: FailingStore = .decline
     ) -> ConsumeOutcome {
+        if let successor = handedOver {
+            let use = Use(keyID, counter, rule, challenge)
+            return consume(
+                use,
+                now: now,
+                durability: durability,
+                whenFailing: whenFailing,
+                by: successor
+            )
+        }
         let isCurrent = isCurrent.load(ordering: .acquiring)
         guard isCurrent || whenFailing == .useInMemory else { return .decided(.unavailable) }
         let place = Self.place(of: keyID)
@@ -143,7 +167,7 @@ package final class KeyTable: Sendable {
             }
             let reason = keys[number].refusal(counter, rule, hasChallenge: challenge != nil)
             if let reason { return .decided(.refused(reason)) }
-            if decides == .atCommit, isCurrent {
+            if journalDecides == .atCommit, isCurrent {
                 let use = CounterUse(
                     row: keys[number].row,
                     keyID: keyID,
@@ -200,6 +224,9 @@ package final class KeyTable: Sendable {
         _ record: KeyRecord,
         completion: @escaping @Sendable (EnrolOutcome) -> Void
     ) {
+        if let successor = handedOver {
+            return enrol(record, by: successor, completion: completion)
+        }
         enrolling.withLock { $0[record.keyID, default: 0] += 1 }
         committer.enrol(record) { result in
             // Behind `apply`, so that a key is in the table or being stored without a gap.
@@ -250,7 +277,10 @@ package final class KeyTable: Sendable {
     }
 
     /// Whether the key is being stored: ``enrol(_:completion:)`` has not answered yet.
-    package func isEnrolling(_ keyID: KeyID) -> Bool { enrolling.withLock { $0[keyID] != nil } }
+    package func isEnrolling(_ keyID: KeyID) -> Bool {
+        if let successor = handedOver { return isEnrolling(keyID, by: successor) }
+        return enrolling.withLock { $0[keyID] != nil }
+    }
 
     /// The secret of the enrolment challenges; `nil` where it dies with the process.
     package func enrolmentSecret() throws(JournalError) -> [UInt8]? {

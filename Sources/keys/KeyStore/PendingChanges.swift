@@ -82,7 +82,7 @@ struct PendingChanges {
         return ticket
     }
 
-    private mutating func nextTicket() -> CommitTicket {
+    mutating func nextTicket() -> CommitTicket {
         lastTicket += 1
         return CommitTicket(number: lastTicket)
     }

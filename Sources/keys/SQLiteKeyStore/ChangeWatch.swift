@@ -22,7 +22,8 @@ final class ChangeWatch: @unchecked Sendable {
 
     private let path: String
     private let identity: FileIdentity?
-    private let descriptor: Int32
+    /// On which commands call; the next process of a gateway can be given it.
+    let descriptor: Int32
     private let queue = DispatchQueue(label: "portcullis.store.changes")
     private let hasEnded = Atomic(false)
     private var timer: (any DispatchSourceTimer)?
@@ -58,7 +59,36 @@ final class ChangeWatch: @unchecked Sendable {
         identity = FileIdentity(path: path)
     }
 
+    /// Goes on listening where another process has, which has given its descriptor.
+    init(lent descriptor: Int32, database: String) {
+        path = database + ChangeAddress.suffix
+        self.descriptor = descriptor
+        identity = FileIdentity(path: path)
+    }
+
     deinit { end() }
+
+    // MARK: For the next process
+
+    /// Lets callers wait, and returns when nothing is called any more.
+    func pause() {
+        timer?.suspend()
+        calls?.suspend()
+        queue.sync {}
+    }
+
+    /// Serves again, those that have waited first.
+    func goOn() {
+        calls?.resume()
+        timer?.resume()
+    }
+
+    /// Leaves the socket to the process that has it too. Behind ``pause()``.
+    func leave() {
+        guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        close()
+        goOn()
+    }
 
     /// Whether calls are ignored from now on.
     var isEnded: Bool { hasEnded.load(ordering: .acquiring) }
@@ -96,6 +126,10 @@ final class ChangeWatch: @unchecked Sendable {
         guard !hasEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
         // Only what is ours is removed.
         if let identity, FileIdentity(path: path) == identity { unlink(path) }
+        close()
+    }
+
+    private func close() {
         timer?.cancel()
         guard let calls else {
             Glibc.close(descriptor)

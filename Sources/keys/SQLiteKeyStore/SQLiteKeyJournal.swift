@@ -11,13 +11,15 @@ package final class SQLiteKeyJournal: KeyJournal {
     /// Rows of one batch of `load` and `changes`.
     private static let batchCount = 4_096
 
-    private let lock: StoreLock
-    private let watch: ChangeWatch
-    private let files: StoreFiles
+    let lock: StoreLock
+    let watch: ChangeWatch
+    let files: StoreFiles
     private let generation: GenerationFile
-    private let writer: KeyDatabase
+    let writer: KeyDatabase
     private let reader: KeyDatabase
     private let store: String
+    /// Whether another process has been given the store.
+    let isLent = Atomic(false)
     private let apps = Mutex(AppRows())
     /// Only the writer's queue comes here.
     private let work: Mutex<WriterWork>
@@ -38,22 +40,40 @@ package final class SQLiteKeyJournal: KeyJournal {
         path: String,
         age: StoreAge.Demand = .newest
     ) throws(StoreProblem) {
-        try self.init(path: path, foldedAt: CounterFold.entriesMax, age: age)
+        try self.init(path: path, age: age, loan: nil)
     }
 
-    /// - `entriesMax`: how many entries of the log of counters are folded.
-    package init(
+    package convenience init(
         path: String,
         foldedAt entriesMax: Int,
         age: StoreAge.Demand = .newest
     ) throws(StoreProblem) {
+        try self.init(path: path, foldedAt: entriesMax, age: age, loan: nil)
+    }
+
+    /// - `entriesMax`: how many entries of the log of counters are folded.
+    /// - `loan`: what the process before has lent; `nil` where there is none.
+    package init(
+        path: String,
+        foldedAt entriesMax: Int = CounterFold.entriesMax,
+        age: StoreAge.Demand = .newest,
+        loan: StoreLoan?
+    ) throws(StoreProblem) {
         let resolved = StoreFile.resolved(path)
-        lock = try StoreLock(database: resolved)
+        if let loan {
+            lock = StoreLock(lent: loan.lock)
+        } else {
+            lock = try StoreLock(database: resolved)
+        }
         var problem = StoreAge.problemBeforeOpening(resolved)
         if let problem, age == .newest { throw problem }
         try StoreAge.checkPairing(resolved)
         try StoreFile.create(resolved)
-        watch = try ChangeWatch(database: resolved)
+        if let loan {
+            watch = ChangeWatch(lent: loan.calls, database: resolved)
+        } else {
+            watch = try ChangeWatch(database: resolved)
+        }
         writer = try KeyDatabase(path: resolved, creates: false)
         try writer.check()
         reader = try KeyDatabase(beside: writer)
@@ -173,7 +193,9 @@ package final class SQLiteKeyJournal: KeyJournal {
     // MARK: Writing
 
     package func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
-        guard !watch.isEnded else { throw JournalError(.closed, "the store is closed") }
+        guard !watch.isEnded, !isLent.load(ordering: .acquiring) else {
+            throw JournalError(.closed, "the store is closed")
+        }
         do throws(JournalError) {
             try files.check()
         } catch {
@@ -228,17 +250,22 @@ package final class SQLiteKeyJournal: KeyJournal {
     }
 
     package func close() {
+        guard !isLent.load(ordering: .acquiring) else { return }
         watch.endAndWait()
         // The last connection that closes a database deletes the log at its path, even if that is
         // another database's by now.
         if !files.ownsLog { writer.leaveLog() }
         let isIntact = files.difference == nil
+        closeConnections()
+        if isIntact { rememberCleanStop() }
+        lock.release()
+    }
+
+    func closeConnections() {
         shelf.withLock { $0 }?.close()
         // What is open when this fails is closed by the system; nothing is lost with WAL.
         try? reader.queue.close()
         try? writer.queue.close()
-        if isIntact { rememberCleanStop() }
-        lock.release()
     }
 
     /// There is no log of transactions any more that could be taken for another database's.

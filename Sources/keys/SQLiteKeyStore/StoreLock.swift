@@ -13,7 +13,8 @@ final class StoreLock: Sendable {
     /// Bytes of a note at most: a process and four identities of at most 41 bytes.
     private static let noteMax = 256
 
-    private let descriptor: Int32
+    /// What the lock is held by; the next process of a gateway can be given it.
+    let descriptor: Int32
     private let isReleased = Atomic(false)
 
     /// - Throws: `locked` when another gateway has it.
@@ -28,12 +29,22 @@ final class StoreLock: Sendable {
         self.descriptor = descriptor
     }
 
+    /// The lock of another process, which has given its descriptor: both hold it until both have
+    /// closed theirs (flock(2)).
+    init(lent descriptor: Int32) { self.descriptor = descriptor }
+
     deinit { release() }
 
     /// Gives the lock back. Idempotent.
     func release() {
         guard !isReleased.exchange(true, ordering: .acquiringAndReleasing) else { return }
         ftruncate(descriptor, 0)
+        Glibc.close(descriptor)
+    }
+
+    /// Leaves the lock, and what it says, to the process that it was lent to. Idempotent.
+    func leave() {
+        guard !isReleased.exchange(true, ordering: .acquiringAndReleasing) else { return }
         Glibc.close(descriptor)
     }
 

@@ -1,3 +1,5 @@
+internal import ByteCoding
+
 /// The periods in which challenges of one purpose were issued and may still be good.
 ///
 /// A period is closed when all of its challenges have expired, the oldest first, and never opened
@@ -49,6 +51,30 @@ struct ChallengeCalendar {
         while let first = open.first, open.count > 1, isOver(first, now: now) { open.removeFirst() }
         return open.count < count
     }
+
+    /// For the next process.
+    func write(to out: inout ByteWriter) {
+        out.word(issuedBefore)
+        out.byte(UInt8(open.count))
+        for period in open {
+            out.word(period.number)
+            out.number(period.start)
+        }
+    }
+
+    /// Takes what the process before has written.
+    mutating func take(from state: inout ByteReader) throws(ByteReader.Fault) {
+        issuedBefore = try state.word()
+        let count = Int(try state.byte())
+        guard count <= Self.periodsMax else { throw ByteReader.Fault() }
+        open = []
+        for _ in 0..<count {
+            open.append(Period(number: try state.word(), start: Self.moment(try state.number())))
+        }
+    }
+
+    /// A second that can be added to and subtracted from.
+    private static func moment(_ second: Int64) -> Int64 { min(max(second, 0), 1 << 60) }
 
     /// Whether all challenges of a period have expired, by the rule of ``isOver(_:now:)``.
     private func isOver(_ period: Period, now: Int64) -> Bool {

@@ -1,4 +1,6 @@
+internal import ByteCoding
 internal import Cryptography
+internal import Synchronization
 
 /// Issues challenges, recognises its own, and spends each once. All lanes share one.
 package final class ChallengeIssuer: Sendable {
@@ -53,20 +55,25 @@ package final class ChallengeIssuer: Sendable {
         case allStarts
     }
 
+    /// The key of the codes of assertion challenges, which the next process gets and nobody else.
+    let secret: [UInt8]
     private let enrolmentKey: HMACSHA256.Key
     private let assertionKey: HMACSHA256.Key
     private let enrolmentReach: Reach
-    private let epoch: UInt64
-    private let enrolment: SpentChallenges
-    private let assertion: SpentChallenges
+    let epoch: UInt64
+    let enrolment: SpentChallenges
+    let assertion: SpentChallenges
     /// Enrolment challenges of other starts that were spent in this one.
-    private let earlier: RememberedChallenges
+    let earlier: RememberedChallenges
+    /// Who decides in the place of this issuer, once ``isHandedOver`` says so.
+    let successor = Mutex<(any Successor)?>(nil)
+    let isHandedOver = Atomic(false)
     /// Enrolment challenges that were tried.
-    private let tried = RememberedChallenges(capacity: rememberedBlocksMax)
+    let tried = RememberedChallenges(capacity: rememberedBlocksMax)
 
     /// - `capacity`: how many spent challenges of each purpose are remembered at the least.
-    /// - `secret`: the key of the codes. Without one it is drawn here, never leaves memory and dies
-    ///   with the process.
+    /// - `secret`: the key of the codes. Without one it is drawn here, goes from this process's
+    ///   memory to that of its successor alone, and dies with them.
     /// - `enrolmentSecret`: the key of the codes of enrolment challenges, where it outlasts the
     ///   process. Then enrolment challenges of other starts are good too.
     /// - `epoch`: which start this is. Never give the same secret and epoch to two issuers: the
@@ -78,7 +85,9 @@ package final class ChallengeIssuer: Sendable {
         enrolmentSecret: [UInt8]? = nil,
         epoch: UInt64 = randomEpoch()
     ) {
-        let key = secret.map { HMACSHA256.Key($0.span) } ?? .random()
+        let secret = secret ?? RandomOctets.make(count: 32)
+        self.secret = secret
+        let key = HMACSHA256.Key(secret.span)
         assertionKey = key
         enrolmentKey = enrolmentSecret.map { HMACSHA256.Key($0.span) } ?? key
         enrolmentReach = enrolmentSecret == nil ? .thisStart : .allStarts
@@ -98,6 +107,7 @@ package final class ChallengeIssuer: Sendable {
     /// - `now`: the wall clock, seconds since 1970; taken as 0…2⁶⁰.
     package func issue(_ purpose: ChallengePurpose, now: Int64) -> [UInt8] {
         let now = Self.bounded(now)
+        if let successor = handedOver { return issue(purpose, now: now, by: successor) }
         let set = set(of: purpose)
         return UnverifiedChallenge.text(
             of: purpose,
@@ -120,6 +130,7 @@ package final class ChallengeIssuer: Sendable {
         purpose: ChallengePurpose,
         now: Int64
     ) -> Examination {
+        if let successor = handedOver { return examine(text, purpose, now: now, by: successor) }
         guard let challenge = UnverifiedChallenge(text: text),
             challenge.isAuthentic(under: key(of: purpose)), challenge.purpose == purpose,
             challenge.epoch == epoch || isGoodInEveryStart(purpose)
@@ -154,6 +165,7 @@ package final class ChallengeIssuer: Sendable {
     ///
     /// Call it after a signature over the challenge was verified: it takes memory.
     package func spend(_ serial: ChallengeSerial) -> Spending {
+        if let successor = handedOver { return spend(serial, by: successor) }
         guard serial.epoch == epoch else {
             switch earlier.add(serial) {
             case .added: return .spent
@@ -166,6 +178,7 @@ package final class ChallengeIssuer: Sendable {
 
     /// Makes a challenge good again whose spender could not store what it spent it for.
     package func takeBack(_ serial: ChallengeSerial) {
+        if let successor = handedOver { return takeBack(serial, by: successor) }
         guard serial.epoch == epoch else { return earlier.remove(serial) }
         set(of: serial.purpose).takeBack(serial.number)
     }
@@ -180,7 +193,10 @@ package final class ChallengeIssuer: Sendable {
 
     /// Whether nobody has tried this challenge before: `true` for exactly one of all callers, and
     /// for nobody when ``rememberedBlocksMax`` is reached.
-    package func isFirstTry(of serial: ChallengeSerial) -> Bool { tried.add(serial) == .added }
+    package func isFirstTry(of serial: ChallengeSerial) -> Bool {
+        if let successor = handedOver { return isFirstTry(of: serial, by: successor) }
+        return tried.add(serial) == .added
+    }
 
     /// Seconds that a challenge of this purpose is good.
     package func lifetime(of purpose: ChallengePurpose) -> Int64 { set(of: purpose).lifetime }
@@ -199,6 +215,12 @@ package final class ChallengeIssuer: Sendable {
 
     /// Far enough from the ends of the numbers to be added and subtracted.
     private static func bounded(_ now: Int64) -> Int64 { min(max(now, 0), 1 << 60) }
+
+    /// A challenge that is good for nobody: its time is over.
+    func deadText(_ purpose: ChallengePurpose, now: Int64) -> [UInt8] {
+        let key = key(of: purpose)
+        return UnverifiedChallenge.text(of: purpose, epoch: epoch, serial: 0, expiry: now, key: key)
+    }
 
     private func key(of purpose: ChallengePurpose) -> HMACSHA256.Key {
         switch purpose {

@@ -12,7 +12,7 @@ internal import Synchronization
 /// where a table grows, for a copy of a 64th of the set. To forget takes each lock in turn, for a
 /// time that depends on the number of tables and not on that of challenges.
 final class RememberedChallenges: Sendable {
-    private struct Table: Sendable {
+    struct Table: Sendable {
         let epoch: UInt64
         let period: UInt64
         /// When the last of its challenges expires, in seconds since 1970.
@@ -21,23 +21,23 @@ final class RememberedChallenges: Sendable {
     }
 
     /// A mutex in a class of its own, so that an array can hold it.
-    private final class Shard: Sendable {
+    final class Shard: Sendable {
         let tables = Mutex<[Table]>([])
     }
 
-    private static let shardCount: UInt64 = 64
+    static let shardCount: UInt64 = 64
     /// Seconds between two looks for what has expired.
     private static let lookSeconds: Int64 = 10
 
     /// The most blocks of neighbours.
     let capacity: Int
-    private let multiplier = RandomOctets.word() | 1
-    private let shards = (0..<shardCount).map { _ in Shard() }
+    let multiplier = RandomOctets.word() | 1
+    let shards = (0..<shardCount).map { _ in Shard() }
     /// Blocks in all tables.
-    private let blockCount = Atomic<Int>(0)
+    let blockCount = Atomic<Int>(0)
     /// When what has expired was last looked for. What expired before may be forgotten, and counts
     /// as present, also when the clock has stepped back.
-    private let lookedAt = Atomic<Int64>(-1 << 60)
+    let lookedAt = Atomic<Int64>(-1 << 60)
 
     init(capacity: Int) { self.capacity = capacity }
 
@@ -117,7 +117,7 @@ final class RememberedChallenges: Sendable {
         challenge.expiry <= lookedAt.load(ordering: .relaxed)
     }
 
-    private static func index(in tables: [Table], _ epoch: UInt64, _ period: UInt64) -> Int? {
+    static func index(in tables: [Table], _ epoch: UInt64, _ period: UInt64) -> Int? {
         tables.lastIndex { $0.epoch == epoch && $0.period == period }
     }
 

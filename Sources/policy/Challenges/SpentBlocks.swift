@@ -8,6 +8,8 @@
 struct SpentBlocks: Sendable {
     /// Numbers of one block.
     static let blockCount: UInt64 = 448
+    /// Words of a block's bits.
+    static let wordCount = 7
     /// Bytes of one block: a cache line.
     static let blockBytes = MemoryLayout<Block>.stride
     /// The most bytes of the table for each block in it: just grown, it is 3/8 full.
@@ -70,6 +72,31 @@ struct SpentBlocks: Sendable {
         let (tag, word, bit) = Self.parts(number)
         let place = place(of: tag)
         if places[place].tag == tag { places[place].bits[word] &= ~bit }
+    }
+
+    // MARK: As bytes
+
+    /// Calls with each block that is there: its tag and its bits.
+    func forEachBlock(_ body: (UInt64, [UInt64]) -> Void) {
+        for block in places where block.tag != 0 {
+            body(block.tag, block.bits.indices.map { block.bits[$0] })
+        }
+    }
+
+    /// Adds all bits of a block, as ``forEachBlock(_:)`` has given it.
+    ///
+    /// - Returns: whether it is a block more.
+    mutating func merge(_ tag: UInt64, _ bits: [UInt64]) -> Bool {
+        precondition(tag > 0 && bits.count == Self.wordCount, "SpentBlocks: no block")
+        if (count + 1) * 4 > places.count * 3 { grow() }
+        let place = place(of: tag)
+        let isNew = places[place].tag == 0
+        if isNew {
+            places[place].tag = tag
+            count += 1
+        }
+        for word in 0..<Self.wordCount { places[place].bits[word] |= bits[word] }
+        return isNew
     }
 
     /// Where the block of this tag is, or the empty place where it would be.

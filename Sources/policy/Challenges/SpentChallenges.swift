@@ -13,15 +13,15 @@ final class SpentChallenges: Sendable {
     /// Bits of a serial number that count within its period.
     private static let countBits: UInt64 = 40
     private static let countMask: UInt64 = 1 << countBits - 1
-    private static let shardCount: UInt64 = 64
+    static let shardCount: UInt64 = 64
 
-    private struct Table: Sendable {
+    struct Table: Sendable {
         let period: UInt64
         var blocks: SpentBlocks
     }
 
     /// A mutex in a class of its own, so that an array can hold it.
-    private final class Shard: Sendable {
+    final class Shard: Sendable {
         /// One table a period, in the order of their first use.
         let tables = Mutex<[Table]>([])
     }
@@ -31,16 +31,16 @@ final class SpentChallenges: Sendable {
     /// Seconds that a challenge is good.
     let lifetime: Int64
     private let periodLength: Int64
-    private let multiplier = RandomOctets.word() | 1
-    private let next = Atomic<UInt64>(0)
+    let multiplier = RandomOctets.word() | 1
+    let next = Atomic<UInt64>(0)
     /// When the period of ``next`` began.
-    private let periodStart = Atomic<Int64>(-1 << 60)
+    let periodStart = Atomic<Int64>(-1 << 60)
     /// The oldest open period. Only grows.
-    private let oldest = Atomic<UInt64>(0)
+    let oldest = Atomic<UInt64>(0)
     /// Blocks in all tables.
-    private let blockCount = Atomic<Int>(0)
-    private let calendar: Mutex<ChallengeCalendar>
-    private let shards: [Shard]
+    let blockCount = Atomic<Int>(0)
+    let calendar: Mutex<ChallengeCalendar>
+    let shards: [Shard]
     private let rule: ChallengeCalendar
 
     init(capacity: Int, lifetime: Int64) {

@@ -1,0 +1,65 @@
+/// Reads what a ``ByteWriter`` has written. Nothing is read beyond the end.
+package struct ByteReader: Sendable {
+    /// The bytes are not what was written.
+    package struct Fault: Error, Equatable { package init() {} }
+
+    private let bytes: [UInt8]
+    private var place = 0
+
+    package init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// Bytes that are not read yet.
+    package var left: Int { bytes.count - place }
+
+    package mutating func byte() throws(Fault) -> UInt8 {
+        guard left >= 1 else { throw Fault() }
+        defer { place += 1 }
+        return bytes[place]
+    }
+
+    package mutating func flag() throws(Fault) -> Bool {
+        switch try byte() {
+        case 0: false
+        case 1: true
+        default: throw Fault()
+        }
+    }
+
+    package mutating func word() throws(Fault) -> UInt64 {
+        guard left >= 8 else { throw Fault() }
+        defer { place += 8 }
+        return bytes[place..<place + 8].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    package mutating func number() throws(Fault) -> Int64 { Int64(bitPattern: try word()) }
+
+    /// Bytes behind their count.
+    ///
+    /// - max: the most that are read.
+    package mutating func block(max: Int = .max) throws(Fault) -> [UInt8] {
+        guard let count = Int(exactly: try word()), count <= max, count <= left else {
+            throw Fault()
+        }
+        defer { place += count }
+        return Array(bytes[place..<place + count])
+    }
+
+    package mutating func text(max: Int = .max) throws(Fault) -> String {
+        guard let text = String(validating: try block(max: max), as: UTF8.self) else {
+            throw Fault()
+        }
+        return text
+    }
+
+    /// A value behind a flag that says whether there is one.
+    package mutating func optional<Value>(
+        _ read: (inout ByteReader) throws(Fault) -> Value
+    ) throws(Fault) -> Value? {
+        try flag() ? try read(&self) : nil
+    }
+
+    /// - Throws: when something is left.
+    package func end() throws(Fault) {
+        guard left == 0 else { throw Fault() }
+    }
+}

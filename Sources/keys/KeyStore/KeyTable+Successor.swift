@@ -1,0 +1,176 @@
+package import ByteCoding
+internal import Challenges
+internal import DeviceKey
+internal import Synchronization
+
+// After the hand-over: this process asks about each key and each use, and the next one answers.
+extension KeyTable {
+    /// Questions. The raw value is the first byte; those of challenges have lower ones.
+    enum Question: UInt8 {
+        case find = 32
+        case peek, consume, enrol, isEnrolling
+    }
+
+    /// Stops writing: for the state of a hand-over, which ``handOver(to:)`` or ``goOn()`` ends.
+    /// Blocks until all that waits is durable. Nobody may use the table meanwhile.
+    ///
+    /// - Returns: what the next process needs for the store; `nil` where there is none.
+    /// - Throws: when something can't be written, or the changes of others can't be read.
+    package func stopWriting() throws(JournalError) -> StoreLoan? {
+        if let readFault { throw readFault }
+        try committer.flush()
+        return journal.lend()
+    }
+
+    /// Goes on: the hand-over has failed.
+    package func goOn() throws(JournalError) { try journal.takeBack() }
+
+    /// Gives the store up, for the successor that has it.
+    package func leaveStore() { journal.leave() }
+
+    /// From now on the successor decides, with each ticket. Nothing may wait for the writer, and
+    /// the journal must be lent.
+    package func handOver(to successor: any Successor) {
+        self.successor.withLock { $0 = successor }
+        isHandedOver.store(true, ordering: .releasing)
+    }
+
+    var handedOver: (any Successor)? {
+        guard isHandedOver.load(ordering: .acquiring) else { return nil }
+        return successor.withLock { $0 }
+    }
+
+    private static func writer(_ question: Question) -> ByteWriter {
+        var out = ByteWriter()
+        out.byte(question.rawValue)
+        return out
+    }
+
+    func find(_ keyID: KeyID, by successor: any Successor) -> Finding {
+        var out = Self.writer(.find)
+        keyID.write(to: &out)
+        let finding = successor.ask(out.bytes).flatMap { answer in
+            try? Finding(from: answer, apps: apps)
+        }
+        return finding ?? .unavailable
+    }
+
+    /// What both ``peek(_:counter:rule:challenge:issuer:)`` and
+    /// ``consume(_:counter:rule:challenge:issuer:now:durability:whenFailing:)`` are about.
+    struct Use {
+        var keyID: KeyID
+        var counter: SignCounter?
+        var rule: StoreCounterRule
+        var challenge: ChallengeSerial?
+
+        func write(to out: inout ByteWriter) {
+            keyID.write(to: &out)
+            out.optional(counter) { $1.write(to: &$0) }
+            rule.write(to: &out)
+            out.optional(challenge) { $1.write(to: &$0) }
+        }
+
+        init(
+            _ keyID: KeyID,
+            _ counter: SignCounter?,
+            _ rule: StoreCounterRule,
+            _ challenge: ChallengeSerial?
+        ) {
+            (self.keyID, self.counter, self.rule) = (keyID, counter, rule)
+            self.challenge = challenge
+        }
+
+        init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
+            keyID = try KeyID(from: &bytes)
+            counter = try bytes.optional { (bytes) throws(ByteReader.Fault) in
+                try SignCounter(from: &bytes)
+            }
+            rule = try StoreCounterRule(from: &bytes)
+            challenge = try bytes.optional { (bytes) throws(ByteReader.Fault) in
+                try ChallengeSerial(from: &bytes)
+            }
+        }
+    }
+
+    func peek(_ use: Use, by successor: any Successor) -> ConsumeDecision {
+        var out = Self.writer(.peek)
+        use.write(to: &out)
+        return Self.decision(successor.ask(out.bytes))
+    }
+
+    /// Asks for a use. The answer comes as that of a commit, with the ticket.
+    func consume(
+        _ use: Use,
+        now: Int64,
+        durability: Durability,
+        whenFailing: FailingStore,
+        by successor: any Successor
+    ) -> ConsumeOutcome {
+        var out = Self.writer(.consume)
+        use.write(to: &out)
+        out.number(now)
+        out.flag(durability == .awaited)
+        out.flag(whenFailing == .useInMemory)
+        // Tickets are asked for in their order, which is that of the answers.
+        return asking.withLock { _ in
+            let ticket = committer.ticketOfSuccessor()
+            successor.ask(out.bytes) { [committer] answer in
+                let report = CommitReport(ticket...ticket, all: Self.decision(answer))
+                committer.tell(report)
+            }
+            return .pending(ticket)
+        }
+    }
+
+    func enrol(
+        _ record: KeyRecord,
+        by successor: any Successor,
+        completion: @escaping @Sendable (EnrolOutcome) -> Void
+    ) {
+        var out = Self.writer(.enrol)
+        record.write(to: &out)
+        successor.ask(out.bytes) { answer in
+            completion(EnrolOutcome(from: answer ?? [], record.keyID))
+        }
+    }
+
+    func isEnrolling(_ keyID: KeyID, by successor: any Successor) -> Bool {
+        var out = Self.writer(.isEnrolling)
+        keyID.write(to: &out)
+        return successor.ask(out.bytes)?.first == 1
+    }
+
+    private static func decision(_ answer: [UInt8]?) -> ConsumeDecision {
+        guard let answer else { return .unavailable }
+        var bytes = ByteReader(answer)
+        return (try? ConsumeDecision(from: &bytes)) ?? .unavailable
+    }
+}
+
+extension KeyTable.Finding {
+    func bytes(_ appID: (AppNumber) -> String) -> [UInt8] {
+        var out = ByteWriter()
+        switch self {
+        case .unavailable: out.byte(0)
+        case .unknown: out.byte(1)
+        case .known(let key):
+            out.byte(2)
+            key.write(to: &out, appID: appID(key.app))
+        case .outdated(let key):
+            out.byte(3)
+            key.write(to: &out, appID: appID(key.app))
+        }
+        return out.bytes
+    }
+
+    init(from bytes: [UInt8], apps: AppNumbers) throws(ByteReader.Fault) {
+        var bytes = ByteReader(bytes)
+        switch try bytes.byte() {
+        case 0: self = .unavailable
+        case 1: self = .unknown
+        case 2: self = .known(try StoredKey(from: &bytes, apps: apps))
+        case 3: self = .outdated(try StoredKey(from: &bytes, apps: apps))
+        default: throw ByteReader.Fault()
+        }
+    }
+}

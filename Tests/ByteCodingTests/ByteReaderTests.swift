@@ -1,0 +1,44 @@
+import ByteCoding
+import Testing
+
+@Suite struct ByteReaderTests {
+    @Test func `what was written is read`() throws {
+        var out = ByteWriter()
+        out.byte(7)
+        out.flag(true)
+        out.word(.max)
+        out.number(-5)
+        out.text("ä")
+        out.optional(UInt64(3)) { $0.word($1) }
+        out.optional(UInt64?.none) { $0.word($1) }
+        var bytes = ByteReader(out.bytes)
+        #expect(try bytes.byte() == 7)
+        #expect(try bytes.flag())
+        #expect(try bytes.word() == .max)
+        #expect(try bytes.number() == -5)
+        #expect(try bytes.text() == "ä")
+        for expected in [UInt64(3), nil] {
+            let read = try bytes.optional { (bytes) throws(ByteReader.Fault) in try bytes.word() }
+            #expect(read == expected)
+        }
+        try bytes.end()
+    }
+
+    @Test func `nothing is read beyond the end, and no count is believed`() {
+        var short = ByteReader([1, 2, 3])
+        #expect(throws: ByteReader.Fault.self) { try short.word() }
+        #expect(throws: ByteReader.Fault.self) { try short.end() }
+        for count in [UInt64(1), 9, UInt64(Int.max), .max] {
+            var out = ByteWriter()
+            out.word(count)
+            var bytes = ByteReader(out.bytes)
+            #expect(throws: ByteReader.Fault.self) { try bytes.block() }
+        }
+        var long = ByteWriter()
+        long.block([1, 2, 3])
+        var bytes = ByteReader(long.bytes)
+        #expect(throws: ByteReader.Fault.self) { try bytes.block(max: 2) }
+        var flag = ByteReader([2])
+        #expect(throws: ByteReader.Fault.self) { try flag.flag() }
+    }
+}

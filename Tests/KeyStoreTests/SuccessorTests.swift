@@ -1,0 +1,248 @@
+import AppAttest
+import ByteCoding
+import Challenges
+import Dispatch
+import KeyStore
+import Synchronization
+import TestSupport
+import Testing
+
+/// A table that has been handed over, and the one that decides.
+@Suite struct SuccessorTests {
+    /// The way between both, in one process.
+    private final class Line: Successor {
+        let desk: DecisionDesk
+        private let isCut = Mutex(false)
+        private let queue = DispatchQueue(label: "line")
+
+        init(_ desk: DecisionDesk) { self.desk = desk }
+
+        func cut() { isCut.withLock { $0 = true } }
+
+        func ask(_ question: [UInt8]) -> [UInt8]? {
+            let done = DispatchSemaphore(value: 0)
+            let box = Box<[UInt8]?>()
+            ask(question) { answer in
+                box.set(answer)
+                done.signal()
+            }
+            done.wait()
+            return box.value ?? nil
+        }
+
+        func ask(_ question: [UInt8], _ answered: @escaping @Sendable ([UInt8]?) -> Void) {
+            guard !isCut.withLock({ $0 }) else { return answered(nil) }
+            queue.async { self.desk.answer(question) { answered($0) } }
+        }
+    }
+
+    /// Is told of each decision.
+    private final class Log: CommitListener {
+        private let decisions = Mutex<[(CommitTicket, ConsumeDecision)]>([])
+
+        func commitEnded(_ report: CommitReport) {
+            decisions.withLock {
+                $0.append(
+                    (report.tickets.lowerBound, report.decision(of: report.tickets.lowerBound))
+                )
+            }
+        }
+
+        var all: [(ticket: CommitTicket, decision: ConsumeDecision)] { decisions.withLock { $0 } }
+    }
+
+    private final class Bench: Sendable {
+        let journal = MemoryJournal()
+        let issuer = ChallengeIssuer(capacity: 1_024)
+        let before: KeyTable
+        let after: KeyTable
+        let issuerAfter: ChallengeIssuer
+        let line: Line
+        let log = Log()
+
+        /// - keys: enrolled before the hand-over.
+        init(_ keys: [KeyRecord]) throws {
+            before = try KeyTable(journal: journal)
+            for key in keys {
+                let done = DispatchSemaphore(value: 0)
+                before.enrol(key) { _ in done.signal() }
+                done.wait()
+            }
+            _ = try before.stopWriting()
+            issuerAfter = try ChallengeIssuer(capacity: 1_024, goingOnFrom: issuer.state)
+            after = try KeyTable(journal: journal)
+            line = Line(DecisionDesk(after, issuerAfter))
+            before.committer.register(log)
+            before.handOver(to: line)
+            issuer.handOver(to: line)
+        }
+
+        func use(
+            _ keyID: KeyID,
+            _ counter: UInt32,
+            _ challenge: ChallengeSerial? = nil,
+            durability: Durability = .awaited,
+            at table: KeyTable
+        ) -> ConsumeOutcome {
+            table.consume(
+                keyID,
+                counter: SignCounter(rawValue: counter),
+                rule: .window(64),
+                challenge: challenge,
+                issuer: table === before ? issuer : issuerAfter,
+                now: 100,
+                durability: durability
+            )
+        }
+
+        /// Waits for the decision of a use.
+        func decision(_ outcome: ConsumeOutcome) throws -> ConsumeDecision {
+            guard case .pending(let ticket) = outcome else {
+                guard case .decided(let decision) = outcome else { return .unavailable }
+                return decision
+            }
+            while true {
+                if let found = log.all.first(where: { $0.ticket == ticket }) {
+                    return found.decision
+                }
+                try after.committer.flush()
+            }
+        }
+
+        func serial(of issuer: ChallengeIssuer, _ text: [UInt8]) -> ChallengeSerial? {
+            let found = issuer.examine(text.span, purpose: .assertion, now: 0)
+            return if case .valid(let serial) = found { serial } else { nil }
+        }
+    }
+
+    @Test func `a key is found as the successor has it`() throws {
+        var key = KeyRecord.sample(1, counter: 4)
+        key.context = [1, 2]
+        let bench = try Bench([key])
+        #expect(bench.before.decides == .atCommit)
+        #expect(try bench.decision(bench.use(key.keyID, 9, at: bench.before)) == .admitted)
+        guard case .known(let found) = bench.before.find(key.keyID) else {
+            Issue.record("the key is not known")
+            return
+        }
+        #expect(found.counter.rawValue == 9)
+        #expect(found.publicKey == key.publicKey)
+        #expect(found.context == [1, 2])
+        #expect(bench.before.appID(of: found.app) == key.appID)
+        #expect(bench.journal.revoke(key.keyID, at: 1))
+        guard case .known(let revoked) = bench.before.find(key.keyID) else {
+            Issue.record("the key is not known")
+            return
+        }
+        #expect(revoked.isRevoked)
+        let late = try bench.decision(bench.use(key.keyID, 10, at: bench.before))
+        #expect(late == .refused(.revoked))
+        #expect(bench.journal.record(key.keyID)?.counters.highest.rawValue == 9)
+    }
+
+    @Test func `a use is admitted at one of both, and refused at the other`() throws {
+        let key = KeyRecord.sample(1)
+        let bench = try Bench([key])
+        for counter in UInt32(1)...20 {
+            let text = bench.issuer.issue(.assertion, now: 0)
+            let here = try #require(bench.serial(of: bench.issuer, text))
+            let there = try #require(bench.serial(of: bench.issuerAfter, text))
+            let places = [(bench.before, here), (bench.after, there)]
+            let (one, other) = counter % 2 == 0 ? (0, 1) : (1, 0)
+            let first = bench.use(key.keyID, counter, places[one].1, at: places[one].0)
+            if one == 0 { #expect(try bench.decision(first) == .admitted) }
+            let again = bench.use(key.keyID, counter, places[other].1, at: places[other].0)
+            let decision = other == 0 ? try bench.decision(again) : Self.decided(again)
+            #expect(decision == .refused(.replayed))
+            // The challenge with another counter.
+            let more = bench.use(key.keyID, counter + 40, here, at: bench.before)
+            #expect(try bench.decision(more) == .refused(.challengeSpent))
+            #expect(bench.issuer.examine(text.span, purpose: .assertion, now: 0) == .spent)
+        }
+    }
+
+    private static func decided(_ outcome: ConsumeOutcome) -> ConsumeDecision? {
+        if case .decided(let decision) = outcome { decision } else { nil }
+    }
+
+    @Test func `of uses that race at both, each is admitted once, and answered in order`() throws {
+        let key = KeyRecord.sample(1)
+        let bench = try Bench([key])
+        let admitted = Mutex<[UInt32: Int]>([:])
+        let tickets = Mutex<[(CommitTicket, UInt32)]>([])
+        DispatchQueue.concurrentPerform(iterations: 4) { number in
+            let table = number % 2 == 0 ? bench.before : bench.after
+            for counter in UInt32(1)...60 {
+                let durability: Durability = counter % 3 == 0 ? .behind : .awaited
+                switch bench.use(key.keyID, counter, durability: durability, at: table) {
+                case .decided(.admitted): admitted.withLock { $0[counter, default: 0] += 1 }
+                case .pending(let ticket) where table === bench.before:
+                    tickets.withLock { $0.append((ticket, counter)) }
+                case .pending: admitted.withLock { $0[counter, default: 0] += 1 }
+                case .decided: break
+                }
+            }
+        }
+        for (ticket, counter) in tickets.withLock({ $0 })
+        where try bench.decision(.pending(ticket)) == .admitted {
+            admitted.withLock { $0[counter, default: 0] += 1 }
+        }
+        #expect(
+            admitted.withLock { $0 } == Dictionary(uniqueKeysWithValues: (1...60).map { ($0, 1) })
+        )
+        #expect(bench.log.all.map(\.ticket) == bench.log.all.map(\.ticket).sorted())
+    }
+
+    @Test func `a key is enrolled by the successor, and an old one is there`() throws {
+        let bench = try Bench([KeyRecord.sample(1)])
+        for (seed, expected) in [(UInt8(1), "existing"), (2, "inserted"), (2, "existing")] {
+            var record = KeyRecord.sample(seed)
+            record.receiptState = ReceiptState(createdAt: 5, expiresAt: 9)
+            let done = DispatchSemaphore(value: 0)
+            let box = Box<EnrolOutcome>()
+            bench.before.enrol(record) { outcome in
+                box.set(outcome)
+                done.signal()
+            }
+            done.wait()
+            #expect(String(describing: box.value).contains(expected))
+        }
+        let stored = try #require(bench.journal.record(KeyRecord.sample(2).keyID))
+        #expect(stored.receipt == KeyRecord.sample(2).receipt)
+        #expect(stored.receiptState.createdAt == 5)
+        #expect(stored.receiptState.expiresAt == 9)
+        // The writer has ended its turn.
+        try bench.after.committer.flush()
+        #expect(!bench.before.isEnrolling(stored.keyID))
+    }
+
+    @Test func `without its successor a table decides nothing`() throws {
+        let key = KeyRecord.sample(1)
+        let bench = try Bench([key])
+        let text = bench.issuer.issue(.assertion, now: 0)
+        let serial = try #require(bench.serial(of: bench.issuer, text))
+        bench.line.cut()
+        #expect(try bench.decision(bench.use(key.keyID, 1, at: bench.before)) == .unavailable)
+        guard case .unavailable = bench.before.find(key.keyID) else {
+            Issue.record("the key was found")
+            return
+        }
+        #expect(bench.issuer.spend(serial) == .noRoom)
+        #expect(bench.issuer.examine(text.span, purpose: .assertion, now: 0) == .unknown)
+        let dead = bench.issuer.issue(.assertion, now: 7)
+        #expect(bench.issuerAfter.examine(dead.span, purpose: .assertion, now: 7) == .expired)
+    }
+
+    @Test func `a question that nobody asked is answered with nothing`() throws {
+        let key = KeyRecord.sample(1)
+        let bench = try Bench([key])
+        var random = SystemRandomNumberGenerator()
+        for length in 0..<400 {
+            var question = (0..<length % 90).map { _ in UInt8.random(in: 0...255, using: &random) }
+            if !question.isEmpty { question[0] = UInt8(length % 40) }
+            let box = Box<[UInt8]>()
+            bench.line.desk.answer(question) { box.set($0) }
+        }
+        #expect(try bench.decision(bench.use(key.keyID, 1, at: bench.before)) == .admitted)
+    }
+}
