@@ -16,6 +16,48 @@ extension Scenarios {
             try client.send(raw: key.get(Self.request.target))
         }
 
+        @Test func `a restored key passes at once, and a deleted one is unknown for good`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            var key = try scenario.imported(1)[0]
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            let id = key.keyID.base64
+            func keys(_ command: String, _ more: String...) throws -> Scenario.Result {
+                try scenario.portcullis(
+                    ["keys", command, "--config", scenario.path("portcullis.yaml")] + more
+                )
+            }
+            let early = key.get(Self.request.target)
+            #expect(try client.send(raw: early).status == 200)
+            #expect(try keys("revoke", "--why", "reported stolen", id).status == 0)
+            #expect(try send(client, &key).reason == "key-revoked")
+            #expect(try keys("restore", "--why", "found again", id).printed == "\(id) restored\n")
+            #expect(try send(client, &key).status == 200)
+            #expect(try client.send(raw: early).reason == "counter-replayed")
+            #expect(try keys("restore", id).printed == "\(id) is not revoked\n")
+            #expect(try keys("delete", id).printed == "\(id) deleted\n")
+            #expect(try send(client, &key).reason == "key-unknown")
+            #expect(try keys("delete", id).printed.hasPrefix("\(id) was deleted at "))
+            #expect(try keys("restore", id).status == 1)
+            #expect(try gateway.enrol(key, gateway.client()).reason == "key-revoked")
+            let history = try keys("history", id).printed.split(separator: "\n").map {
+                $0.split(separator: "\t").map(String.init)
+            }
+            #expect(history.map { $0[1] } == ["deleted", "restored", "revoked"])
+            #expect(history.map { $0[4] } == ["-", "found again", "reported stolen"])
+            #expect(history.allSatisfy { $0[2] == id && $0[3].contains("uid \(getuid())") })
+            #expect(try keys("delete").status == 2)
+            #expect(try keys("delete", "--unused", "29d").status == 2)
+            #expect(try keys("delete", "--unused", "30d").printed == "0 deleted, unused for 30d\n")
+            #expect(try keys("revoke", "--why", "two\nlines", id).status == 2)
+            // Also behind the next start.
+            try gateway.crash()
+            #expect(try send(try scenario.serve().client(), &key).reason == "key-unknown")
+        }
+
         @Test func `a key is refused from the moment in which revoke has returned`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

@@ -334,7 +334,7 @@ extension Scenarios {
             let now = clock.now.seconds
             #expect(try keys.askRenewal(of: key.keyID, now: now) == .asked)
             try bench.wait(for: "the renewal that was asked for") { bench.metric == 11 }
-            #expect(try keys.revoke(key.keyID, now: now) == .revoked)
+            #expect(try keys.revoke(key.keyID, ChangeNote(now: now)) == .revoked)
             bench.step(20 * 86_400)
             try bench.wait(for: "a look at the store") { bench.renewer.facts.due == 0 }
             #expect(bench.apple.calls.count == 2)

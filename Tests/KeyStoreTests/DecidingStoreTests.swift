@@ -11,6 +11,9 @@ import Testing
         func open() -> any KeyJournal { journal }
         func crash() {}
         func revoke(_ keyID: KeyID, isRead: Bool) { #expect(journal.revoke(keyID, at: 1)) }
+        func set(_ status: KeyRecord.Status, of keyID: KeyID) {
+            #expect(journal.set(status, of: keyID))
+        }
         func add(_ record: KeyRecord) { journal.add(record) }
         func stored(_ keyID: KeyID) -> KeyRecord? { journal.record(keyID) }
     }

@@ -101,10 +101,84 @@ import Testing
     @Test func `a key is revoked once, and the first time stays`() throws {
         let key = KeyRecord.sample(1)
         try load([key])
-        #expect(try keys.revoke(key.keyID, now: 100) == .revoked)
-        #expect(try keys.revoke(key.keyID, now: 200) == .alreadyRevoked(at: 100))
-        #expect(try keys.revoke(.numbered(1), now: 200) == .unknown)
+        #expect(try keys.revoke(key.keyID, ChangeNote(now: 100)) == .revoked)
+        #expect(try keys.revoke(key.keyID, ChangeNote(now: 200)) == .alreadyRevoked(at: 100))
+        #expect(try keys.revoke(.numbered(1), ChangeNote(now: 200)) == .unknown)
         #expect(try keys.record(key.keyID)?.status == .revoked(at: 100))
+    }
+
+    @Test func `of a deleted key nothing is left but what keeps it from coming back`() throws {
+        var key = KeyRecord.sample(1, counter: 7)
+        key.context = [1]
+        key.lastUsedAt = 1_700_000_500
+        try load([key, .sample(2)])
+        let note = ChangeNote(now: 100, by: "ann", why: "asked for")
+        #expect(try keys.delete(key.keyID, note) == .deleted)
+        #expect(try keys.delete(key.keyID, ChangeNote(now: 200)) == .alreadyDeleted(at: 100))
+        #expect(try keys.delete(.numbered(1), note) == .unknown)
+        #expect(try keys.revoke(key.keyID, note) == .unknown)
+        #expect(try keys.restore(key.keyID, note) == .unknown)
+        #expect(try keys.askRenewal(of: key.keyID, now: 200) == .unknown)
+        let left = try #require(try keys.record(key.keyID))
+        #expect(left.status == .deleted(at: 100))
+        #expect(left.receipt == nil && left.context == nil)
+        #expect(left.enrolledAt == nil && left.lastUsedAt == nil)
+        #expect(left.counters.highest.rawValue == 7)
+        #expect(try keys.count() == 1)
+        #expect(try keys.keyIDs(loggedAs: key.keyID.logName).isEmpty)
+        #expect(try keys.scan(KeyFilter(), after: nil, limit: 9).records.count == 1)
+        #expect(try keys.receiptCensus(at: 0).receipts == 1)
+        // Not even by an import.
+        let file = try folder.write(KeyLine.text(key), to: "again.jsonl")
+        let report = try keys.importLines(from: file)
+        #expect(!report.isImported)
+        #expect(report.problems.map(\.text) == ["the key was deleted, and stays so"])
+    }
+
+    @Test func `keys unused for long go, and those that nobody knows about stay`() throws {
+        let journal = try SQLiteKeyJournal(path: folder.database)
+        _ = try journal.load(apps: AppNumbers()) { _ in }
+        journal.follow { nil }
+        var records = KeyRecord.many(KeyAdministration.expiryPiece + 3)
+        for number in records.indices { records[number].enrolledAt = 1_000 }
+        // Enrolled late; used late; used a moment ago, as the log alone knows; of no known time.
+        records[0].enrolledAt = 2_000
+        records[1].lastUsedAt = 2_000
+        records[3].enrolledAt = nil
+        try load(records)
+        let row = try journal.commit(JournalBatch(enrolments: [records[2]])).enrolments[0].key.row
+        let change = CounterChange(row: row, counters: CounterState(), usedAt: 2_000)
+        _ = try journal.commit(JournalBatch(changes: [change]))
+        let note = ChangeNote(now: 3_000, by: "ann")
+        #expect(try keys.expireAll(unusedSince: 2_000, note) == records.count - 4)
+        #expect(try keys.expireAll(unusedSince: 2_000, note) == 0)
+        let left = Set(try keys.scan(KeyFilter(), after: nil, limit: 9).records.map(\.keyID))
+        #expect(left == Set(records.prefix(4).map(\.keyID)))
+        let changes = try keys.changes(of: nil, limit: 9)
+        #expect(changes == [KeyChange(.expired, nil, keys: records.count - 4, note)])
+    }
+
+    @Test func `who changed a key, when and why is kept, the newest first`() throws {
+        let (key, other) = (KeyRecord.sample(1).keyID, KeyRecord.sample(2).keyID)
+        try load([.sample(1), .sample(2)])
+        let notes = [
+            ChangeNote(now: 1, by: "ann", why: "stolen"), ChangeNote(now: 2, by: "bob"),
+            ChangeNote(now: 3, by: "ann", why: "for good"),
+        ]
+        #expect(try keys.restore(key, notes[0]) == .active)
+        _ = try keys.revoke(key, notes[0])
+        _ = try keys.revoke(other, notes[1])
+        #expect(try keys.restore(key, notes[1]) == .restored)
+        _ = try keys.delete(key, notes[2])
+        let all = [
+            KeyChange(.deleted, key, keys: 1, notes[2]),
+            KeyChange(.restored, key, keys: 1, notes[1]),
+            KeyChange(.revoked, other, keys: 1, notes[1]),
+            KeyChange(.revoked, key, keys: 1, notes[0]),
+        ]
+        #expect(try keys.changes(of: nil, limit: 9) == all)
+        #expect(try keys.changes(of: nil, limit: 1) == [all[0]])
+        #expect(try keys.changes(of: key, limit: 9) == [all[0], all[1], all[3]])
     }
 
     @Test func `what is exported and imported elsewhere is the same`() throws {

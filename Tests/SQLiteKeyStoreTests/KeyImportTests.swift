@@ -150,7 +150,7 @@ import Testing
     {
         #expect(try importing([line(1, counter: "50")]).inserted == 1)
         let keyID = KeyRecord.sample(1).keyID
-        #expect(try keys.revoke(keyID, now: 9) == .revoked)
+        #expect(try keys.revoke(keyID, ChangeNote(now: 9)) == .revoked)
         #expect(try importing([line(1, counter: "40")]).merged == 1)
         #expect(try keys.record(keyID)?.counters.highest.rawValue == 50)
         #expect(try importing([line(1, counter: "60")]).merged == 1)

@@ -40,10 +40,20 @@ import Testing
         func revoke(_ keyID: KeyID, isRead: Bool) throws {
             let keys = try KeyAdministration(path: folder.database)
             do throws(StoreProblem) {
-                let outcome = try keys.revoke(keyID, now: 1)
+                let outcome = try keys.revoke(keyID, ChangeNote(now: 1))
                 #expect(isRead && outcome == .revoked)
             } catch {
                 guard !isRead, error.reason == .gatewayNotTold else { throw error }
+            }
+        }
+
+        func set(_ status: KeyRecord.Status, of keyID: KeyID) throws {
+            let keys = try KeyAdministration(path: folder.database)
+            switch status {
+            case .active: #expect(try keys.restore(keyID, ChangeNote(now: 1)) == .restored)
+            case .revoked: try revoke(keyID, isRead: true)
+            case .deleted(let second):
+                #expect(try keys.delete(keyID, ChangeNote(now: second)) == .deleted)
             }
         }
 
@@ -78,7 +88,7 @@ import Testing
                 try String.fetchOne(db, sql: "PRAGMA \($0)")
             }
         }
-        #expect(values == ["2", "wal", "1346587731", "4"])
+        #expect(values == ["2", "wal", "1346587731", "5"])
     }
 
     /// A use of a key.

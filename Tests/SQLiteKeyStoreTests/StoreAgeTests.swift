@@ -79,7 +79,7 @@ import Testing
         let before = try number(folder.database)
         var problem: StoreProblem?
         do throws(StoreProblem) {
-            _ = try KeyAdministration(path: folder.database).revoke(key.keyID, now: 5)
+            _ = try KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5))
         } catch {
             problem = error
         }
@@ -132,7 +132,7 @@ import Testing
         try journal.settle()
         try expectMoved("a counter")
         let keys = try KeyAdministration(path: folder.database)
-        #expect(try keys.revoke(key.keyID, now: 5) == .revoked)
+        #expect(try keys.revoke(key.keyID, ChangeNote(now: 5)) == .revoked)
         try expectMoved("a revocation beside a gateway")
         try table.close()
         let lines = try folder.write(KeyLine.text(.sample(3)), to: "import.jsonl")
@@ -186,6 +186,8 @@ import Testing
                     ALTER TABLE state DROP COLUMN store;
                     ALTER TABLE state DROP COLUMN generation;
                     ALTER TABLE keys DROP COLUMN context;
+                    ALTER TABLE keys DROP COLUMN deleted_at;
+                    DROP TABLE key_changes;
                     DROP TABLE secrets;
                     DROP TABLE renewals;
                     DELETE FROM grdb_migrations WHERE identifier <> '1 keys';

@@ -51,13 +51,13 @@ import Testing
         let table = try table()
         try FileManager.default.removeItem(atPath: folder.database + ".socket")
         let keys = try KeyAdministration(path: folder.database)
-        let refused = try problem { _ = try keys.revoke(key.keyID, now: 5) }
+        let refused = try problem { _ = try keys.revoke(key.keyID, ChangeNote(now: 5)) }
         #expect(refused.reason == .gatewayNotTold)
         #expect(refused.description.contains("restart"))
         #expect(refused.description.contains("process \(getpid())"))
         try wait(for: "the revocation") { try isRevoked(table) }
         try table.close()
-        #expect(try keys.revoke(key.keyID, now: 7) == .alreadyRevoked(at: 5))
+        #expect(try keys.revoke(key.keyID, ChangeNote(now: 7)) == .alreadyRevoked(at: 5))
     }
 
     @Test(arguments: ["", "-wal", "-shm", ".lock"], Fate.allCases)
@@ -70,7 +70,7 @@ import Testing
         try FileManager.default.moveItem(atPath: path, toPath: aside)
         if fate == .replaced { try FileManager.default.copyItem(atPath: aside, toPath: path) }
         let refused = try problem {
-            _ = try KeyAdministration(path: folder.database).revoke(key.keyID, now: 5)
+            _ = try KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5))
         }
         #expect(refused.reason == .replaced)
         #expect(refused.description.contains(path))
@@ -85,7 +85,7 @@ import Testing
         try FileManager.default.moveItem(atPath: aside, toPath: path)
         try wait(for: "the end of the fault") { !isUnavailable(table) }
         let keys = try KeyAdministration(path: folder.database)
-        #expect(try keys.revoke(key.keyID, now: 6) != .unknown)
+        #expect(try keys.revoke(key.keyID, ChangeNote(now: 6)) != .unknown)
         #expect(try isRevoked(table))
         try table.close()
     }
@@ -101,7 +101,10 @@ import Testing
         try wait(for: "the fault") { faults.value != nil }
         #expect(faults.value?.first?.detail.contains("was cut") == true)
         try wait(for: "the end of the fault") { !isUnavailable(table) }
-        #expect(try KeyAdministration(path: folder.database).revoke(key.keyID, now: 5) == .revoked)
+        #expect(
+            try KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5))
+                == .revoked
+        )
         #expect(try isRevoked(table))
         try table.close()
         #expect(try KeyAdministration(path: folder.database).count() == 1)
@@ -122,7 +125,7 @@ import Testing
         let table = try KeyTable(journal: try SQLiteKeyJournal(path: path))
         table.enrol(key) { _ in }
         try table.committer.flush()
-        #expect(try KeyAdministration(path: path).revoke(key.keyID, now: 5) == .revoked)
+        #expect(try KeyAdministration(path: path).revoke(key.keyID, ChangeNote(now: 5)) == .revoked)
         #expect(try isRevoked(table))
         try table.close()
     }
@@ -131,7 +134,10 @@ import Testing
         try SQLiteKeyJournal(path: folder.database).close()
         _ = try folder.write("", to: "portcullis.db.socket")
         let table = try table()
-        #expect(try KeyAdministration(path: folder.database).revoke(key.keyID, now: 5) == .revoked)
+        #expect(
+            try KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5))
+                == .revoked
+        )
         #expect(try isRevoked(table))
         try table.close()
         #expect(!FileManager.default.fileExists(atPath: folder.database + ".socket"))
@@ -147,7 +153,10 @@ import Testing
             #expect(ChangeAddress.receive(from: socket) == "")
             close(socket)
         }
-        #expect(try KeyAdministration(path: folder.database).revoke(key.keyID, now: 5) == .revoked)
+        #expect(
+            try KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5))
+                == .revoked
+        )
         #expect(try isRevoked(table))
         try table.close()
     }

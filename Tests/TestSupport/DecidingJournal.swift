@@ -52,7 +52,11 @@ package final class DecidingJournal: KeyJournal {
     ) throws(JournalError) -> UseAnswer {
         if let answer = state.answers[use.keyID] { return answer }
         guard let record = stored.record(use.keyID) else { return .refused(.unknown) }
-        guard record.status == .active else { return .refused(.revoked) }
+        switch record.status {
+        case .active: break
+        case .revoked: return .refused(.revoked)
+        case .deleted: return .refused(.unknown)
+        }
         var counters = record.counters
         let isFree = use.counter.map { counters.admits($0, use.rule) } ?? (use.challenge != nil)
         guard isFree else { return .refused(.replayed) }
@@ -90,6 +94,11 @@ package final class DecidingJournal: KeyJournal {
     /// Revokes a key; false when there is none. Gateways are told of it.
     package func revoke(_ keyID: KeyID, at second: Int64) -> Bool {
         stored.revoke(keyID, at: second)
+    }
+
+    /// Revokes, restores or deletes a key; false when there is none. Gateways are told of it.
+    package func set(_ status: KeyRecord.Status, of keyID: KeyID) -> Bool {
+        stored.set(status, of: keyID)
     }
 
     /// Adds a key, or raises its counter. Gateways are told of it.

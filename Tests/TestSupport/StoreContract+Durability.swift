@@ -23,6 +23,47 @@ extension StoreContract {
             try bench.lab.revoke(key.keyID)
             #expect(bench.peek(key.keyID, 2) == .refused(.revoked))
         },
+        StoreContract("a restored key is good again, with the counter that it had") {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            #expect(bench.use(key.keyID, 5) == .admitted)
+            try bench.lab.revoke(key.keyID)
+            #expect(bench.use(key.keyID, 6) == .refused(.revoked))
+            #expect(bench.table.revokedCount == 1)
+            try bench.lab.set(.active, of: key.keyID)
+            #expect(bench.table.revokedCount == 0)
+            #expect(bench.use(key.keyID, 5) == .refused(.replayed))
+            #expect(bench.use(key.keyID, 6) == .admitted)
+            #expect(try bench.enrol(key) == .existing(key.keyID))
+            try bench.restart()
+            #expect(bench.use(key.keyID, 6) == .refused(.replayed))
+            #expect(bench.use(key.keyID, 7) == .admitted)
+        },
+        StoreContract("a deleted key is unknown, and is never enrolled anew") { (bench) throws in
+            var key = KeyRecord.sample(1)
+            key.context = [1, 2]
+            try bench.enrol(key)
+            #expect(bench.use(key.keyID, 5) == .admitted)
+            try bench.lab.set(.deleted(at: 9), of: key.keyID)
+            for _ in 0..<2 {
+                guard case .unknown = bench.table.find(key.keyID) else {
+                    throw Unexpected("a deleted key is known")
+                }
+                #expect(bench.peek(key.keyID, 6) == .refused(.unknown))
+                #expect(bench.use(key.keyID, 6) == .refused(.unknown))
+                #expect(
+                    bench.use(key.keyID, nil, challenge: try bench.challenge())
+                        == .refused(.unknown)
+                )
+                #expect(bench.table.count == 0)
+                // Its counter would begin at zero.
+                #expect(try bench.enrol(key) == .revoked)
+                #expect(bench.use(key.keyID, 6) == .refused(.unknown))
+                try bench.restart()
+            }
+            #expect(try bench.lab.stored(key.keyID)?.status == .deleted(at: 9))
+        },
         StoreContract("a key that another process imports is known at the next look") {
             (bench) throws in
             let key = KeyRecord.sample(2, counter: 7)

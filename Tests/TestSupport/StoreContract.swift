@@ -16,6 +16,8 @@ package protocol StoreLab: AnyObject {
     /// Revokes a key, as another process does. It fails, and the key is revoked all the same, while
     /// the table can't read (`isRead`).
     func revoke(_ keyID: KeyID, isRead: Bool) throws
+    /// Restores a revoked key, or deletes one, as another process does.
+    func set(_ status: KeyRecord.Status, of keyID: KeyID) throws
     /// Imports a key, as another process does.
     func add(_ record: KeyRecord) throws
     /// What is durable of a key.

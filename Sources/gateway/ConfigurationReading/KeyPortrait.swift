@@ -35,7 +35,9 @@ struct KeyPortrait: Sendable {
             let app = apps.first { $0.id == record.appID }
             // In the order in which a request is judged.
             refusal =
-                if case .revoked = record.status {
+                if case .deleted = record.status {
+                    .keyUnknown
+                } else if case .revoked = record.status {
                     .keyRevoked
                 } else if let app, rule.apps.admits(app) {
                     nil
@@ -81,6 +83,7 @@ extension KeyRecord {
         switch status {
         case .active: "active"
         case .revoked(let second): "revoked at \(UnixTime(seconds: second).iso8601)"
+        case .deleted(let second): "deleted at \(UnixTime(seconds: second).iso8601)"
         }
     }
 
@@ -104,6 +107,9 @@ extension KeyRecord {
         case .revoked(let second):
             json.member("status", "revoked")
             json.member("revoked_at", UnixTime(seconds: second).iso8601)
+        case .deleted(let second):
+            json.member("status", "deleted")
+            json.member("deleted_at", UnixTime(seconds: second).iso8601)
         }
         json.member("app_id", appID)
         json.member("environment", environment.rawValue)

@@ -6,7 +6,8 @@ struct KeysCommand: ParsableCommand {
         abstract: "Look at and change the stored keys, with or without a running gateway.",
         subcommands: [
             KeysListCommand.self, KeysShowCommand.self, KeysImportCommand.self,
-            KeysExportCommand.self, KeysRevokeCommand.self,
+            KeysExportCommand.self, KeysRevokeCommand.self, KeysRestoreCommand.self,
+            KeysDeleteCommand.self, KeysHistoryCommand.self,
         ]
     )
 }

@@ -11,13 +11,16 @@ struct KeysRevokeCommand: ParsableCommand {
 
     @OptionGroup var store: KeyStoreOptions
 
+    @OptionGroup var reason: ChangeNoteOptions
+
     @OptionGroup var named: NamedKeys
 
     func run() throws {
         let (archive, _) = try store.administration()
+        let note = reason.note
         try named.forEach(in: archive) { id in
             let outcome = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-                try archive.revoke(id, now: UnixTime.current.seconds)
+                try archive.revoke(id, note)
             }
             switch outcome {
             case .revoked: StandardOutput.write("\(id.base64) revoked\n")

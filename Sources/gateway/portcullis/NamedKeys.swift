@@ -21,6 +21,14 @@ struct NamedKeys: ParsableArguments {
         in archive: some KeyArchive,
         _ change: (KeyID) throws -> String?
     ) throws {
+        try Self.forEach(keys, in: archive, change)
+    }
+
+    static func forEach(
+        _ keys: [String],
+        in archive: some KeyArchive,
+        _ change: (KeyID) throws -> String?
+    ) throws {
         var failures = 0
         for name in keys {
             guard let id = try KeyStoreOptions.key(named: name, in: archive) else {

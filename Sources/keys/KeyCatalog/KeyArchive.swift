@@ -32,11 +32,31 @@ package protocol KeyArchive: AnyObject, Sendable {
 
     /// Revokes a key. When this returns, no gateway admits it any more.
     ///
-    /// Throws `gatewayNotTold` when it is revoked in the store, and a running gateway has not said
-    /// that it has read that.
+    /// This and what follows throw `gatewayNotTold` when the change is stored, and a running
+    /// gateway has not said that it has read that.
+    func revoke(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Revocation
+
+    /// Undoes a revocation. Counters are what they were.
+    func restore(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Restoration
+
+    /// Forgets a key, so that it is unknown from now on, and nobody can enrol it anew. Nothing
+    /// undoes it.
+    func delete(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Deletion
+
+    /// Deletes those of a piece of the keys that were enrolled and last used before a second of
+    /// Unix time. Keys of which neither is known stay.
     ///
-    /// - `now`: second of Unix time.
-    func revoke(_ keyID: KeyID, now: Int64) throws(StoreProblem) -> Revocation
+    /// - row: behind which the piece begins; 0 for the first.
+    func expire(
+        unusedSince second: Int64,
+        behind row: Int64,
+        _ note: ChangeNote
+    ) throws(StoreProblem) -> ExpiryPiece
+
+    /// The last changes by commands, the newest first.
+    ///
+    /// - keyID: of this key alone.
+    func changes(of keyID: KeyID?, limit: Int) throws(StoreProblem) -> [KeyChange]
 
     /// Has the receipt of a key renewed before all others, by the gateway that runs or by the next
     /// one.
@@ -73,20 +93,12 @@ package struct KeyPage: Sendable {
     }
 }
 
-/// How a revocation went.
-package enum Revocation: Equatable, Sendable {
-    case revoked
-    /// It was revoked before, at this second of Unix time.
-    case alreadyRevoked(at: Int64)
-    case unknown
-}
-
 /// What was done with a key that was to be stored.
 package enum StoreOutcome: Sendable {
     case inserted
     /// It was there: its counter was raised, what was not known of it was added, and when either is
     /// revoked it is.
     case merged
-    /// It is another key under the same id. Nothing was changed.
+    /// It is another key under the same id, or was deleted. Nothing was changed.
     case differs(KeyIdentity)
 }

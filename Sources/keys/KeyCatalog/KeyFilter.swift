@@ -1,6 +1,6 @@
 package import KeyStore
 
-/// Which keys a command is about; what is `nil` does not matter.
+/// Which keys a command is about: none that was deleted; what is `nil` does not matter.
 package struct KeyFilter: Sendable {
     package var appID: String?
     package var environment: KeyEnvironment?
@@ -15,6 +15,7 @@ package struct KeyFilter: Sendable {
 
     /// Whether it admits a key.
     package func admits(_ record: KeyRecord) -> Bool {
+        if record.status.standing == .deleted { return false }
         if let appID, record.appID != appID { return false }
         if let environment, record.environment != environment { return false }
         if let isRevoked, (record.status != .active) != isRevoked { return false }

@@ -6,11 +6,18 @@ package struct KeyIdentity: Equatable, Sendable {
     package var publicKey: P256PublicKey
     package var appID: String
     package var environment: KeyEnvironment
+    package var standing: KeyStanding
 
-    package init(publicKey: P256PublicKey, appID: String, environment: KeyEnvironment) {
+    package init(
+        publicKey: P256PublicKey,
+        appID: String,
+        environment: KeyEnvironment,
+        standing: KeyStanding
+    ) {
         self.publicKey = publicKey
         self.appID = appID
         self.environment = environment
+        self.standing = standing
     }
 
     /// Why a record can't be of the key that is stored so; `nil` when it can.
@@ -20,6 +27,7 @@ package struct KeyIdentity: Equatable, Sendable {
         guard environment == record.environment else {
             return "the key is stored for the environment \(environment.rawValue)"
         }
+        guard standing != .deleted else { return "the key was deleted, and stays so" }
         return nil
     }
 }

@@ -61,6 +61,10 @@ package enum KeyLine {
             case .revoked(let second):
                 json.member("status", "revoked")
                 json.member("revoked_at", UnixTime(seconds: second).iso8601)
+            // `keys show` alone writes it: no export has it.
+            case .deleted(let second):
+                json.member("status", "deleted")
+                json.member("deleted_at", UnixTime(seconds: second).iso8601)
             }
             if let second = record.enrolledAt {
                 json.member("enrolled_at", UnixTime(seconds: second).iso8601)

@@ -6,7 +6,7 @@ package enum EnrolOutcome: Equatable, Sendable {
     case inserted(KeyID)
     /// It was there before, and its counter is what it was.
     case existing(KeyID)
-    /// It was there before and is revoked.
+    /// It was there before, and is revoked or deleted.
     case revoked
     /// It may not be on disk.
     case failed

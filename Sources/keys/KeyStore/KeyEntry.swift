@@ -12,7 +12,7 @@ struct KeyEntry {
     var risk: KeyRisk
     let publicKey: P256PublicKey
     let environment: KeyEnvironment
-    var isRevoked: Bool
+    var standing: KeyStanding
     /// Whether the shard has a context of this key.
     var hasContext = false
 
@@ -24,7 +24,7 @@ struct KeyEntry {
         publicKey = row.publicKey
         risk = row.risk
         environment = row.environment
-        isRevoked = row.isRevoked
+        standing = row.standing
     }
 
     func stored(context: [UInt8]?) -> StoredKey {
@@ -33,7 +33,7 @@ struct KeyEntry {
             app: app,
             environment: environment,
             counters: counters,
-            isRevoked: isRevoked,
+            isRevoked: standing == .revoked,
             context: context,
             risk: risk
         )
@@ -48,7 +48,11 @@ struct KeyEntry {
         _ rule: StoreCounterRule,
         hasChallenge: Bool
     ) -> ConsumeRefusal? {
-        if isRevoked { return .revoked }
+        switch standing {
+        case .active: break
+        case .revoked: return .revoked
+        case .deleted: return .unknown
+        }
         guard let counter else { return hasChallenge ? nil : .replayed }
         return counters.admits(counter, rule) ? nil : .replayed
     }

@@ -8,6 +8,17 @@ package struct KeyRecord: Hashable, Sendable {
         case active
         /// Refused, since this second of Unix time.
         case revoked(at: Int64)
+        /// Unknown to all, since this second of Unix time. What is left of it keeps it from being
+        /// enrolled anew.
+        case deleted(at: Int64)
+
+        package var standing: KeyStanding {
+            switch self {
+            case .active: .active
+            case .revoked: .revoked
+            case .deleted: .deleted
+            }
+        }
     }
 
     /// How the key came here. The raw value is the word in exports.

@@ -10,7 +10,7 @@ package struct KeyRow: Sendable {
     package let app: AppNumber
     package let environment: KeyEnvironment
     package let counters: CounterState
-    package let isRevoked: Bool
+    package let standing: KeyStanding
     /// What the app has handed in at enrolment; `nil` for nothing.
     package let context: [UInt8]?
     /// What Apple's last receipt says of the device.
@@ -23,7 +23,7 @@ package struct KeyRow: Sendable {
         app: AppNumber,
         environment: KeyEnvironment,
         counters: CounterState,
-        isRevoked: Bool,
+        standing: KeyStanding,
         context: [UInt8]? = nil,
         risk: KeyRisk = .unknown
     ) {
@@ -33,7 +33,7 @@ package struct KeyRow: Sendable {
         self.app = app
         self.environment = environment
         self.counters = counters
-        self.isRevoked = isRevoked
+        self.standing = standing
         self.context = context
         self.risk = risk
     }

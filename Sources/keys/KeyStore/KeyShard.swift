@@ -38,6 +38,8 @@ struct KeyShard {
     private(set) var count = 0
     /// Entries that are revoked.
     private(set) var revokedCount = 0
+    /// Entries that are deleted: their places are free at the next start.
+    private(set) var deletedCount = 0
     /// The contexts of the keys that have one, by the number of their entry. Beside the entries, so
     /// that keys without one take no memory for it.
     private var contexts: [Int: [UInt8]] = [:]
@@ -61,9 +63,11 @@ struct KeyShard {
         guard !self[number].hasContext else { return }
         self[number].hasContext = true
         contexts[number] = context
-        // An array's header takes 32 bytes, a place of the dictionary up to 32.
-        contextBytes += context.count + 64
+        contextBytes += Self.bytes(of: context)
     }
+
+    /// An array's header takes 32 bytes, a place of the dictionary up to 32.
+    private static func bytes(of context: [UInt8]) -> Int { context.count + 64 }
 
     /// The number of a key's entry; `nil` when it is not here.
     ///
@@ -91,14 +95,30 @@ struct KeyShard {
         }
         pieces[pieces.count - 1].append(entry)
         count += 1
-        if entry.isRevoked { revokedCount += 1 }
+        tally(entry.standing, 1)
         place(number: count - 1, hash: hash)
     }
 
-    /// Revokes an entry; nothing undoes it.
-    mutating func revoke(_ number: Int) {
-        if !self[number].isRevoked { revokedCount += 1 }
-        self[number].isRevoked = true
+    /// What a command has made of an entry. Nothing brings a deleted one back.
+    mutating func set(_ standing: KeyStanding, of number: Int) {
+        let before = self[number].standing
+        guard before != .deleted else { return }
+        tally(before, -1)
+        tally(standing, 1)
+        self[number].standing = standing
+        guard standing == .deleted, let context = contexts.removeValue(forKey: number) else {
+            return
+        }
+        self[number].hasContext = false
+        contextBytes -= Self.bytes(of: context)
+    }
+
+    private mutating func tally(_ standing: KeyStanding, _ change: Int) {
+        switch standing {
+        case .active: break
+        case .revoked: revokedCount += change
+        case .deleted: deletedCount += change
+        }
     }
 
     subscript(number: Int) -> KeyEntry {

@@ -37,7 +37,7 @@ extension KeyTable {
             do throws(JournalError) {
                 let before = revision
                 revision = try journal.changes(since: revision) { rows in
-                    for row in rows { apply(row) }
+                    for row in rows { apply(row, .changed) }
                 }
                 isCurrent.store(true, ordering: .releasing)
                 hasChanged = revision > before

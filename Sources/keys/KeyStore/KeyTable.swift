@@ -65,7 +65,7 @@ package final class KeyTable: Sendable {
         let shards = (0..<Self.shardCount).map { _ in Shard() }
         self.shards = shards
         let loaded = try journal.load(apps: apps) { rows in
-            for row in rows { Self.apply(row, to: shards) }
+            for row in rows { Self.apply(row, .loaded, to: shards) }
         }
         revision = Mutex(loaded)
         // Weak, so that a journal that still runs does not keep the table.
@@ -78,8 +78,10 @@ package final class KeyTable: Sendable {
     /// The App ID of a number.
     package func appID(of number: AppNumber) -> String { apps.appID(of: number) }
 
-    /// Keys in the table, revoked ones included.
-    package var count: Int { shards.reduce(0) { $0 + $1.keys.withLock(\.count) } }
+    /// Keys in the table, revoked ones included, deleted ones not.
+    package var count: Int {
+        shards.reduce(0) { $0 + $1.keys.withLock { $0.count - $0.deletedCount } }
+    }
 
     /// Keys that are revoked.
     package var revokedCount: Int { shards.reduce(0) { $0 + $1.keys.withLock(\.revokedCount) } }
@@ -93,9 +95,9 @@ package final class KeyTable: Sendable {
         let isCurrent = isCurrent.load(ordering: .acquiring)
         let place = Self.place(of: keyID)
         return shards[place.shard].keys.withLock { keys in
-            guard let number = keys.find(keyID, hash: place.hash) else {
-                return isCurrent ? .unknown : .unavailable
-            }
+            guard let number = keys.find(keyID, hash: place.hash),
+                keys[number].standing != .deleted
+            else { return isCurrent ? .unknown : .unavailable }
             let stored = keys.stored(number)
             return isCurrent ? .known(stored) : .outdated(stored)
         }
@@ -232,8 +234,8 @@ package final class KeyTable: Sendable {
             // Behind `apply`, so that a key is in the table or being stored without a gap.
             defer { self.endEnrolling(record.keyID) }
             guard case .success(let row) = result else { return completion(.failed) }
-            self.apply(row.key)
-            if row.key.isRevoked { return completion(.revoked) }
+            self.apply(row.key, .enrolled)
+            guard row.key.standing == .active else { return completion(.revoked) }
             completion(row.isNew ? .inserted(record.keyID) : .existing(record.keyID))
         }
     }
@@ -304,23 +306,33 @@ package final class KeyTable: Sendable {
 
     // MARK: Rows
 
-    func apply(_ row: KeyRow) { Self.apply(row, to: shards) }
+    /// Where a row comes from.
+    enum RowSource {
+        case loaded, enrolled
+        /// By a command. Such rows are read one after the other, so the last one is right.
+        case changed
+    }
 
-    /// Takes over what the journal says of a key. Counters and revocation only go one way, so that
-    /// a row that was read before a change here undoes nothing.
-    private static func apply(_ row: KeyRow, to shards: [Shard]) {
+    func apply(_ row: KeyRow, _ source: RowSource) { Self.apply(row, source, to: shards) }
+
+    /// Takes over what the journal says of a key. Counters only go one way, so that a row that was
+    /// read before a change here undoes nothing. For the same reason what an enrolment has read
+    /// says nothing about the standing of a key that is here.
+    private static func apply(_ row: KeyRow, _ source: RowSource, to shards: [Shard]) {
         let place = place(of: row.keyID)
         shards[place.shard].keys.withLock { keys in
             guard let number = keys.find(row.keyID, hash: place.hash) else {
+                guard row.standing != .deleted else { return }
                 let number = keys.count
                 keys.insert(KeyEntry(row), hash: place.hash) { Self.place(of: $0).hash }
                 if let context = row.context { keys.keep(context, for: number) }
                 return
             }
             keys[number].counters.merge(row.counters)
-            if row.isRevoked { keys.revoke(number) }
+            if source == .changed { keys.set(row.standing, of: number) }
             if row.risk.isNewer(than: keys[number].risk) { keys[number].risk = row.risk }
-            if let context = row.context { keys.keep(context, for: number) }
+            guard let context = row.context, keys[number].standing != .deleted else { return }
+            keys.keep(context, for: number)
         }
     }
 

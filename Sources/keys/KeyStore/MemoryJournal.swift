@@ -78,10 +78,15 @@ package final class MemoryJournal: KeyJournal {
 
     /// Revokes a key; false when there is none.
     package func revoke(_ keyID: KeyID, at second: Int64) -> Bool {
+        set(.revoked(at: second), of: keyID)
+    }
+
+    /// Revokes, restores or deletes a key; false when there is none.
+    package func set(_ status: KeyRecord.Status, of keyID: KeyID) -> Bool {
         let isKnown = state.withLock { state in
             guard let row = state.rows[keyID] else { return false }
             state.revision += 1
-            state.records[Int(row) - 1].status = .revoked(at: second)
+            state.records[Int(row) - 1].status = status
             state.revisions[Int(row) - 1] = state.revision
             return true
         }
@@ -155,7 +160,7 @@ package final class MemoryJournal: KeyJournal {
             app: state.apps.number(of: record.appID),
             environment: record.environment,
             counters: record.counters,
-            isRevoked: record.status != .active,
+            standing: record.status.standing,
             context: record.context,
             risk: record.receiptState.risk
         )

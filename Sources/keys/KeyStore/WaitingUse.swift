@@ -39,7 +39,7 @@ struct WaitingUse {
                 if let counter = use.counter { keys[number].counters.use(counter) }
                 return (.admitted, nil)
             case .refused(let refusal):
-                if refusal == .revoked { keys.revoke(number) }
+                if refusal == .revoked { keys.set(.revoked, of: number) }
                 return (.refused(refusal), nil)
             case .failed:
                 if let refusal = keys[number].refusal(use) {

@@ -63,7 +63,8 @@ struct CounterFold {
 
     private static let sql = """
         UPDATE keys SET \(KeySchema.merge(counter: "?2", window: "?3")),
-            last_used_at = max(coalesce(last_used_at, 0), ?4)
+            last_used_at = CASE WHEN deleted_at IS NULL
+                THEN max(coalesce(last_used_at, 0), ?4) END
         WHERE id = ?1
         """
 

@@ -33,7 +33,8 @@ extension KeyAdministration {
     }
 
     private static let identitySelect = """
-        SELECT k.public_key, a.app_id, k.environment FROM keys k JOIN apps a ON a.id = k.app
+        SELECT k.public_key, a.app_id, k.environment, k.revoked_at, k.deleted_at
+        FROM keys k JOIN apps a ON a.id = k.app
         WHERE k.key_id = ?
         """
 
@@ -41,7 +42,8 @@ extension KeyAdministration {
         KeyIdentity(
             publicKey: try KeyColumns.publicKey(row, 0),
             appID: row[1],
-            environment: try KeyColumns.environment(row, 2)
+            environment: try KeyColumns.environment(row, 2),
+            standing: KeyColumns.status(row, 3, 4).standing
         )
     }
 

@@ -82,7 +82,10 @@ package final class KeyAdministration: KeyArchive {
     package func keyIDs(loggedAs name: String) throws(StoreProblem) -> [KeyID] {
         try read { db in
             var found: [KeyID] = []
-            let rows = try Row.fetchCursor(db, sql: "SELECT key_id FROM keys")
+            let rows = try Row.fetchCursor(
+                db,
+                sql: "SELECT key_id FROM keys WHERE deleted_at IS NULL"
+            )
             while let row = try rows.next() {
                 let keyID = try KeyColumns.keyID(row, 0)
                 if keyID.logName.hasPrefix(name) { found.append(keyID) }
@@ -92,29 +95,12 @@ package final class KeyAdministration: KeyArchive {
     }
 
     package func count() throws(StoreProblem) -> Int {
-        try read { try Int.fetchOne($0, sql: "SELECT count(*) FROM keys") ?? 0 }
+        try read {
+            try Int.fetchOne($0, sql: "SELECT count(*) FROM keys WHERE deleted_at IS NULL") ?? 0
+        }
     }
 
     // MARK: Changing
-
-    package func revoke(_ keyID: KeyID, now: Int64) throws(StoreProblem) -> Revocation {
-        let outcome: Revocation = try write { db in
-            let select = "SELECT coalesce(revoked_at, -1) FROM keys WHERE key_id = ?"
-            let key = Data(keyID.bytes)
-            guard let before = try Int64.fetchOne(db, sql: select, arguments: [key]) else {
-                return .unknown
-            }
-            guard before < 0 else { return .alreadyRevoked(at: before) }
-            try db.execute(
-                sql: "UPDATE keys SET revoked_at = ?, revision = ? WHERE key_id = ?",
-                arguments: [max(now, 0), try Self.nextRevision(db), key]
-            )
-            return .revoked
-        }
-        // Also after an earlier revocation: it may be one that a gateway could not be told of.
-        try announce()
-        return outcome
-    }
 
     package func askRenewal(
         of keyID: KeyID,
@@ -124,7 +110,7 @@ package final class KeyAdministration: KeyArchive {
             let select = """
                 SELECT k.id, k.revoked_at, r.key, r.not_before FROM keys k
                     LEFT JOIN renewals r ON r.key = k.id
-                WHERE k.key_id = ?
+                WHERE k.key_id = ? AND k.deleted_at IS NULL
                 """
             let key = Data(keyID.bytes)
             guard let row = try Row.fetchOne(db, sql: select, arguments: [key]) else {

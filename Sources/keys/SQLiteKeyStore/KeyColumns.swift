@@ -9,7 +9,7 @@ enum KeyColumns {
     /// What the table in memory holds of a key.
     static let select = """
         SELECT id, key_id, public_key, app, environment, counter, counter_window, revoked_at,
-            context, risk_metric, metric_at
+            context, risk_metric, metric_at, deleted_at
         FROM keys LEFT JOIN renewals ON key = id
         """
 
@@ -63,6 +63,13 @@ enum KeyColumns {
         }
     }
 
+    /// A key that was revoked and then deleted is deleted.
+    static func status(_ row: Row, _ revoked: Int, _ deleted: Int) -> KeyRecord.Status {
+        let (revokedAt, deletedAt): (Int64?, Int64?) = (row[revoked], row[deleted])
+        if let deletedAt { return .deleted(at: deletedAt) }
+        return revokedAt.map { .revoked(at: $0) } ?? .active
+    }
+
     /// What the table in memory holds of a receipt.
     static func risk(_ row: Row, _ metric: Int, _ time: Int) -> KeyRisk {
         let number: Int64? = row[metric]
@@ -72,6 +79,7 @@ enum KeyColumns {
     /// Stores a key with its receipt unless its key id is there; returns whether it was not.
     static func insert(_ record: KeyRecord, revision: Int64, _ db: Database) throws -> Bool {
         let app = try appRow(record.appID, db)
+        precondition(record.status.standing != .deleted, "KeyColumns: a deleted key is stored")
         let revokedAt: Int64? = if case .revoked(let second) = record.status { second } else { nil }
         let statement = try db.cachedStatement(
             sql: """
@@ -108,14 +116,13 @@ enum KeyColumns {
     static let selectRecord = """
         SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter, k.counter_window,
             k.revoked_at, k.is_imported, k.enrolled_at, k.last_used_at, r.receipt,
-            k.context, \(ReceiptColumns.names(of: "n"))
+            k.context, k.deleted_at, \(ReceiptColumns.names(of: "n"))
         FROM keys k JOIN apps a ON a.id = k.app LEFT JOIN receipts r ON r.key = k.id
             LEFT JOIN renewals n ON n.key = k.id
         """
 
     /// - `newer`: the entries of the log of counters.
     static func record(_ row: Row, _ newer: [Int64: CounterChange]) throws -> KeyRecord {
-        let revokedAt: Int64? = row[7]
         let isImported: Bool = row[8]
         let receipt: Data? = row[11]
         var record = KeyRecord(
@@ -126,11 +133,11 @@ enum KeyColumns {
             counters: try counters(row, 5, 6),
             receipt: receipt.map { Array($0) },
             receiptState: receipt == nil
-                ? ReceiptState() : try ReceiptColumns.state(row, from: 13),
+                ? ReceiptState() : try ReceiptColumns.state(row, from: 14),
             context: try context(row, 12),
             enrolledAt: row[9],
             lastUsedAt: row[10],
-            status: revokedAt.map { .revoked(at: $0) } ?? .active,
+            status: status(row, 7, 13),
             source: isImported ? .imported : .enrolled
         )
         if let change = newer[row[0]] {

@@ -6,7 +6,7 @@ extension KeyFilter {
     /// What the database can say of it, in terms of `KeyColumns.selectRecord`: all that it admits,
     /// and some keys that were used too lately.
     var condition: (sql: String, arguments: StatementArguments) {
-        var terms: [String] = []
+        var terms = ["k.deleted_at IS NULL"]
         var arguments: StatementArguments = []
         func add(_ term: String, _ argument: some DatabaseValueConvertible) {
             terms.append(term)
@@ -19,6 +19,6 @@ extension KeyFilter {
         if let riskMin { add("n.risk_metric >= ?", Int64(riskMin)) }
         // Some of these may have been used since: the log of counters says so.
         if let unusedSince { add("coalesce(k.last_used_at, 0) < ?", unusedSince) }
-        return (terms.isEmpty ? "1" : terms.joined(separator: " AND "), arguments)
+        return (terms.joined(separator: " AND "), arguments)
     }
 }

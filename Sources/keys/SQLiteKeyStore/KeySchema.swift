@@ -5,7 +5,7 @@ enum KeySchema {
     /// "PCLS": tells our databases from others (SQLite, `PRAGMA application_id`).
     static let applicationID = 0x5043_4C53
     /// The number of migrations below.
-    static let version = 4
+    static let version = 5
 
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
@@ -104,6 +104,28 @@ enum KeySchema {
                     CREATE INDEX renewals_by_due ON renewals (due_at) WHERE due_at IS NOT NULL;
                     CREATE INDEX renewals_asked ON renewals (asked) WHERE asked = 1;
                     PRAGMA user_version = 4;
+                    """
+            )
+        }
+        migrator.registerMigration("5 standing") { db in
+            // deleted_at: what is left of a deleted key is its row, without context, receipt and
+            // times. A row that went would give its number to another key, whose counters those in
+            // the log would become. key_changes: what commands have done, by whom and why; key_id:
+            // NULL for `keys` keys at once.
+            try db.execute(
+                sql: """
+                    ALTER TABLE keys ADD COLUMN deleted_at INTEGER;
+                    CREATE TABLE key_changes (
+                        id INTEGER PRIMARY KEY,
+                        at INTEGER NOT NULL,
+                        actor TEXT NOT NULL,
+                        action TEXT NOT NULL,
+                        key_id BLOB CHECK (length(key_id) = 32),
+                        keys INTEGER NOT NULL,
+                        why TEXT
+                    ) STRICT;
+                    CREATE INDEX key_changes_by_key ON key_changes (key_id);
+                    PRAGMA user_version = 5;
                     """
             )
         }

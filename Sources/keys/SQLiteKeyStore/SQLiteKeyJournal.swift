@@ -106,7 +106,8 @@ package final class SQLiteKeyJournal: KeyJournal {
         self.apps.withLock { $0.numbers = apps }
         return try reader.read { db in
             let newer = try CounterLog.entries(db)
-            try self.fetch(db, sql: KeyColumns.select, arguments: []) { rows in
+            let sql = KeyColumns.select + " WHERE deleted_at IS NULL"
+            try self.fetch(db, sql: sql, arguments: []) { rows in
                 guard !newer.isEmpty else { return body(rows) }
                 body(rows.map { row in newer[row.row].map(row.merged) ?? row })
             }
@@ -184,7 +185,7 @@ package final class SQLiteKeyJournal: KeyJournal {
             app: try apps.withLock { try $0.number(of: app, db) },
             environment: try KeyColumns.environment(row, 4),
             counters: try KeyColumns.counters(row, 5, 6),
-            isRevoked: !row.hasNull(atIndex: 7),
+            standing: KeyColumns.status(row, 7, 11).standing,
             context: try KeyColumns.context(row, 8),
             risk: KeyColumns.risk(row, 9, 10)
         )
@@ -290,7 +291,7 @@ extension KeyRow {
             app: app,
             environment: environment,
             counters: state,
-            isRevoked: isRevoked,
+            standing: standing,
             context: context,
             risk: risk
         )

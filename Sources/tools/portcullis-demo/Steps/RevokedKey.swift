@@ -20,7 +20,7 @@ struct RevokedKey: Step {
         stage.narrator.say("   $ portcullis keys revoke --config portcullis.yaml \(lost.keyID)")
         do throws(StoreProblem) {
             let keys = try KeyAdministration(path: stage.folder.file("portcullis.db"))
-            _ = try keys.revoke(lost.key.keyID, now: Stage.now.seconds)
+            _ = try keys.revoke(lost.key.keyID, ChangeNote(now: Stage.now.seconds))
         } catch {
             throw DemoError("\(error)")
         }

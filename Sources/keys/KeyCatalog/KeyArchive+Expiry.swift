@@ -1,0 +1,19 @@
+extension KeyArchive {
+    /// Deletes all keys that were enrolled and last used before a second of Unix time, piece by
+    /// piece, so that a running gateway goes on writing.
+    ///
+    /// - Returns: how many.
+    package func expireAll(
+        unusedSince second: Int64,
+        _ note: ChangeNote
+    ) throws(StoreProblem) -> Int {
+        var count = 0
+        var row: Int64? = 0
+        while let behind = row {
+            let piece = try expire(unusedSince: second, behind: behind, note)
+            count += piece.deleted
+            row = piece.next
+        }
+        return count
+    }
+}

@@ -1,0 +1,134 @@
+package import DeviceKey
+internal import Foundation
+internal import GRDB
+package import KeyCatalog
+internal import KeyStore
+
+extension KeyAdministration {
+    /// Keys that are looked at in one transaction, so that a running gateway can write between.
+    static let expiryPiece = 2_000
+
+    package func revoke(
+        _ keyID: KeyID,
+        _ note: ChangeNote
+    ) throws(StoreProblem) -> Revocation {
+        let outcome: Revocation = try write { db in
+            switch try Self.status(of: keyID, db) {
+            case nil, .deleted: return .unknown
+            case .revoked(let second): return .alreadyRevoked(at: second)
+            case .active:
+                try Self.set("revoked_at = ?1", keyID, note, db)
+                try KeyChangeLog.add(KeyChange(.revoked, keyID, keys: 1, note), db)
+                return .revoked
+            }
+        }
+        // Also after an earlier revocation: it may be one that a gateway could not be told of.
+        try announce()
+        return outcome
+    }
+
+    package func restore(
+        _ keyID: KeyID,
+        _ note: ChangeNote
+    ) throws(StoreProblem) -> Restoration {
+        let outcome: Restoration = try write { db in
+            switch try Self.status(of: keyID, db) {
+            case nil, .deleted: return .unknown
+            case .active: return .active
+            case .revoked:
+                try Self.set("revoked_at = NULL", keyID, note, db)
+                try KeyChangeLog.add(KeyChange(.restored, keyID, keys: 1, note), db)
+                return .restored
+            }
+        }
+        try announce()
+        return outcome
+    }
+
+    package func delete(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Deletion {
+        let outcome: Deletion = try write { db in
+            switch try Self.status(of: keyID, db) {
+            case nil: return .unknown
+            case .deleted(let second): return .alreadyDeleted(at: second)
+            case .active, .revoked:
+                try Self.delete(keyID, note, db)
+                try KeyChangeLog.add(KeyChange(.deleted, keyID, keys: 1, note), db)
+                return .deleted
+            }
+        }
+        try announce()
+        return outcome
+    }
+
+    package func expire(
+        unusedSince second: Int64,
+        behind row: Int64,
+        _ note: ChangeNote
+    ) throws(StoreProblem) -> ExpiryPiece {
+        let piece: ExpiryPiece = try write { db in
+            let newer = try CounterLog.entries(db)
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT id, key_id, max(enrolled_at, coalesce(last_used_at, enrolled_at))
+                    FROM keys WHERE id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?
+                    """,
+                arguments: [row, Self.expiryPiece]
+            )
+            var deleted = 0
+            for row in rows {
+                guard !row.hasNull(atIndex: 2) else { continue }
+                let used: Int64 = max(row[2], newer[row[0]]?.usedAt ?? .min)
+                guard used < second else { continue }
+                try Self.delete(try KeyColumns.keyID(row, 1), note, db)
+                deleted += 1
+            }
+            if deleted > 0 {
+                try KeyChangeLog.add(KeyChange(.expired, nil, keys: deleted, note), db)
+            }
+            let isLast = rows.count < Self.expiryPiece
+            return ExpiryPiece(deleted: deleted, next: isLast ? nil : rows.last?[0])
+        }
+        if piece.deleted > 0 { try announce() }
+        return piece
+    }
+
+    package func changes(of keyID: KeyID?, limit: Int) throws(StoreProblem) -> [KeyChange] {
+        try read { try KeyChangeLog.last(of: keyID, limit: limit, $0) }
+    }
+
+    // MARK: Rows
+
+    private static func status(of keyID: KeyID, _ db: Database) throws -> KeyRecord.Status? {
+        let sql = "SELECT revoked_at, deleted_at FROM keys WHERE key_id = ?"
+        let row = try Row.fetchOne(db, sql: sql, arguments: [Data(keyID.bytes)])
+        return row.map { KeyColumns.status($0, 0, 1) }
+    }
+
+    /// - change: what is set; `?1` is the second.
+    private static func set(
+        _ change: String,
+        _ keyID: KeyID,
+        _ note: ChangeNote,
+        _ db: Database
+    ) throws {
+        let statement = try db.cachedStatement(
+            sql: "UPDATE keys SET \(change), revision = ?2 WHERE key_id = ?3 AND ?1 >= 0"
+        )
+        let revision = try nextRevision(db)
+        try statement.execute(arguments: [max(note.now, 0), revision, Data(keyID.bytes)])
+    }
+
+    /// Leaves the row, which keeps its number, its key id and its counter from being used anew.
+    private static func delete(_ keyID: KeyID, _ note: ChangeNote, _ db: Database) throws {
+        let change = """
+            deleted_at = ?1, context = NULL, enrolled_at = NULL, last_used_at = NULL
+            """
+        try set(change, keyID, note, db)
+        for table in ["receipts", "renewals"] {
+            try db.cachedStatement(
+                sql: "DELETE FROM \(table) WHERE key = (SELECT id FROM keys WHERE key_id = ?)"
+            ).execute(arguments: [Data(keyID.bytes)])
+        }
+    }
+}
