@@ -313,6 +313,16 @@ import Testing
         ),
         .line(
             2,
+            "origins: { shop: { servers: [{ address: \"a:1\", max_connections: -1 }] } }",
+            "p.yaml:2: origins.shop.servers[0].max_connections: found \"-1\"; use a number, 0…"
+        ),
+        .line(
+            2,
+            "origins: { shop: { servers: [\"a:1\"], queue: { max: 10001 } } }",
+            "p.yaml:2: origins.shop.queue.max: found \"10001\"; use a number, 0…10000"
+        ),
+        .line(
+            2,
             "origins: { shop: { servers: [{ weight: 2 }] } }",
             "p.yaml:2: origins.shop.servers[0].address: found no such key; use address:"
         ),

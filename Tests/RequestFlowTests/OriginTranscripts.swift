@@ -22,6 +22,16 @@ extension Transcript {
             on(.routed(whole: nil), .admitUnjudged)
             on(.connectFailed(.noneUp), .answer(.failed(.noneUp), .none, .goesOn))
         },
+        Transcript("no server has a place for a connection", .get, ends: .nothing) {
+            routing
+            on(.routed(whole: nil), .admitUnjudged)
+            on(.connectFailed(.queueFull), .answer(.failed(.queueFull), .none, .goesOn))
+        },
+        Transcript("no server has a place in time", .get, ends: .nothing) {
+            routing
+            on(.routed(whole: nil), .admitUnjudged)
+            on(.connectFailed(.queueTimeout), .answer(.failed(.queueTimeout), .none, .goesOn))
+        },
         Transcript("no descriptor is left", .get, ends: .nothing) {
             routing
             on(.routed(whole: nil), .admitUnjudged)

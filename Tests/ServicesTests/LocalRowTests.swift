@@ -119,7 +119,7 @@ import Verification
     @Test(arguments: [
         (502, ["origin-unreachable", "origin-closed", "response-malformed"]),
         (502, ["too-many-interim-responses"]), (503, ["out-of-descriptors", "origin-down"]),
-        (504, ["origin-timeout"]),
+        (503, ["origin-queue-full", "origin-queue-timeout"]), (504, ["origin-timeout"]),
     ])
     func `every failure of an origin has its status`(status: Int, reasons: [String]) throws {
         for reason in reasons {

@@ -26,6 +26,9 @@ package enum Counter: Int, CaseIterable, Sendable {
     case originTimeouts
     case originMalformed
     case retries
+    case originQueued
+    case originQueueFull
+    case originQueueTimeouts
     case tunnels
     case tunnelsClosed
     case uploadBytes
@@ -81,6 +84,9 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .originTimeouts: "origin_timeouts_total"
         case .originMalformed: "origin_malformed_responses_total"
         case .retries: "origin_retries_total"
+        case .originQueued: "origin_queued_total"
+        case .originQueueFull: "origin_queue_full_total"
+        case .originQueueTimeouts: "origin_queue_timeouts_total"
         case .tunnels: "tunnels_total"
         case .tunnelsClosed: "tunnels_closed_total"
         case .uploadBytes: "request_body_bytes_total"
@@ -138,6 +144,9 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .originTimeouts: "Origins that did not answer or went on in time."
         case .originMalformed: "Responses refused as malformed."
         case .retries: "Requests sent to an origin a second time."
+        case .originQueued: "Requests that waited for a connection to a server."
+        case .originQueueFull: "Requests that found no place in an origin's queue."
+        case .originQueueTimeouts: "Requests that waited too long in an origin's queue."
         case .tunnels: "Connections upgraded to a tunnel."
         case .tunnelsClosed: "Tunnels that have ended."
         case .uploadBytes: "Octets of request content relayed or held."
@@ -172,6 +181,7 @@ package enum Distribution: Int, CaseIterable, Sendable {
     case verification
     case commitWait
     case deviceCheck
+    case originQueue
     case firstByte
     case request
     case laneTurn
@@ -183,6 +193,7 @@ package enum Distribution: Int, CaseIterable, Sendable {
         case .verification: "verification_seconds"
         case .commitWait: "commit_wait_seconds"
         case .deviceCheck: "device_check_seconds"
+        case .originQueue: "origin_queue_seconds"
         case .firstByte: "origin_first_byte_seconds"
         case .request: "request_seconds"
         case .laneTurn: "lane_turn_seconds"
@@ -196,6 +207,7 @@ package enum Distribution: Int, CaseIterable, Sendable {
         case .verification: "Time to decode and verify an assertion."
         case .commitWait: "Time a request waited until its counter was on disk."
         case .deviceCheck: "Time a request waited for what Apple says of its device."
+        case .originQueue: "Time a request waited for a connection to a server."
         case .firstByte: "Time from the request's last head byte to the response's first."
         case .request: "Time from a request's complete head to the end of its response."
         case .laneTurn: "Time a lane worked in one go; what gets ready meanwhile waits for it."
@@ -206,7 +218,9 @@ package enum Distribution: Int, CaseIterable, Sendable {
     /// What one unit of the kept numbers is in the metric: durations are kept in nanoseconds.
     package var unit: Double {
         switch self {
-        case .verification, .commitWait, .deviceCheck, .firstByte, .request, .laneTurn: 1e-9
+        case .verification, .commitWait, .deviceCheck, .originQueue, .firstByte, .request,
+            .laneTurn:
+            1e-9
         case .laneTurnEvents: 1
         }
     }

@@ -23,6 +23,7 @@ package struct BalancingSettings: Hashable, Sendable {
     /// tries; 0s (the default) for no limit beyond those of each try.
     package var totalTimeout: Duration = .zero
     package var retries = RetrySettings()
+    package var queue = QueueSettings()
     /// `check`: default none.
     package var check: CheckSettings?
 

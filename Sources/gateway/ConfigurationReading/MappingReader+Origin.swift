@@ -3,6 +3,7 @@ extension MappingReader {
     /// The keys of an origin that say how its servers share requests.
     static let balancingKeys = [
         "balance", "slow_start", "eject", "check", "resolve_interval", "total_timeout", "retries",
+        "queue",
     ]
 
     /// `servers`: addresses, or mappings with an address.
@@ -42,7 +43,7 @@ extension MappingReader {
                 ServerAddress(text: text, allowsPortZero: false).map { ServerSettings(address: $0) }
             }
         }
-        let keys = ["address", "weight", "backup"]
+        let keys = ["address", "weight", "backup", "max_connections"]
         guard let inner = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
         inner.require("address", use: "address: 10.0.0.5:8080")
         let address = inner.value("address", use: use) { text in
@@ -52,6 +53,9 @@ extension MappingReader {
         var settings = ServerSettings(address: address.value)
         if let weight = inner.integer("weight", in: ServerSettings.weights) {
             settings.weight = weight.value
+        }
+        if let most = inner.integer("max_connections", in: ServerSettings.connections) {
+            settings.connectionsMax = most.value
         }
         if let backup = inner.flag("backup") { settings.isBackup = backup.value }
         return Located(value: settings, place: node.place, keyPath: keyPath)
@@ -73,6 +77,7 @@ extension MappingReader {
             settings.totalTimeout = time.value
         }
         settings.retries = RetrySettings(node("retries"), path("retries"), log: log)
+        settings.queue = QueueSettings(node("queue"), path("queue"), log: log)
         settings.ejection = EjectionSettings(node("eject"), path("eject"), log: log)
         settings.check = node("check").flatMap { CheckSettings($0, path("check"), log: log) }
         return settings

@@ -26,7 +26,14 @@ extension GatewayServer {
     var originFacts: [OriginFacts] {
         let now = MonotonicClock.milliseconds
         return origins.map { origin in
-            OriginFacts(name: origin.name, servers: origin.servers.map { Self.facts($0, now) })
+            var facts = OriginFacts(
+                name: origin.name,
+                servers: origin.servers.map { Self.facts($0, of: origin, now) }
+            )
+            if origin.servers.contains(where: { $0.connectionsMax != nil }) {
+                facts.waiting = origin.state.waiting
+            }
+            return facts
         }
     }
 
@@ -37,7 +44,11 @@ extension GatewayServer {
         return server.name.contains(text) ? server.name : text
     }
 
-    private static func facts(_ server: OriginServerSettings, _ now: UInt64) -> OriginFacts.Server {
+    private static func facts(
+        _ server: OriginServerSettings,
+        of origin: OriginSettings,
+        _ now: UInt64
+    ) -> OriginFacts.Server {
         let state = server.state
         let condition = state.condition(now: now)
         var facts = OriginFacts.Server(
@@ -49,6 +60,9 @@ extension GatewayServer {
         facts.weight = server.weight
         facts.isBackup = server.role == .backup
         facts.active = state.active
+        if let most = server.connectionsMax {
+            facts.connections = (origin.state.connections(of: state) ?? 0, most)
+        }
         facts.requests = state.served
         facts.failures = state.failures
         facts.ejections = state.ejections

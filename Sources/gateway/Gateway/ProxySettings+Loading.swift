@@ -60,6 +60,7 @@ extension OriginSettings {
             servers: servers,
             connectTimeout: upstream.connectTimeout.milliseconds,
             firstByteTimeout: upstream.firstByteTimeout.milliseconds,
+            queue: QueueRule(upstream.balancing.queue),
             state: book.origin(upstream.name)
         )
         let balancing = upstream.balancing
@@ -86,6 +87,15 @@ extension OriginServerSettings {
         self.init(name: server.address.text, address: address, state: state)
         weight = server.weight
         role = server.isBackup ? .backup : .primary
+        connectionsMax = server.connectionsMax == 0 ? nil : server.connectionsMax
+    }
+}
+
+extension QueueRule {
+    fileprivate init(_ settings: QueueSettings) {
+        self.init()
+        max = settings.max
+        timeout = settings.timeout.milliseconds
     }
 }
 

@@ -10,6 +10,10 @@ package enum DialFault: Equatable, Sendable {
     case timedOut
     /// The last one took it, and the TLS handshake failed.
     case handshakeFailed(TLSFailure)
+    /// All servers have as many connections as they may, and so many requests wait already.
+    case queueFull
+    /// No server had a place for a connection in time.
+    case queueTimeout
     /// There is no descriptor or memory: the gateway's own trouble, and no server's.
     case outOfDescriptors
 }

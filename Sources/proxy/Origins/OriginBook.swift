@@ -49,6 +49,6 @@ package final class OriginBook: Sendable {
             let used = Set(origins.flatMap(\.servers).map { ObjectIdentifier($0.state) })
             states.servers = states.servers.filter { used.contains(ObjectIdentifier($0.value)) }
         }
-        for origin in origins { origin.state.take(origin.servers.map(\.state)) }
+        for origin in origins { origin.take() }
     }
 }

@@ -11,16 +11,25 @@ package final class OriginDial {
     /// Connects that run at a time.
     private static let parallelMax = 3
 
-    private let pool: OriginPool
+    /// Another one after a reload, where the dial waits for a place.
+    private var pool: OriginPool
     /// `nil` when the dial has ended.
     private var owner: (any OriginStreamOwner)?
-    private let flow: Int
+    let flow: Int
     private let affinity: UInt64
     private let preface: [UInt8]
     private let end: UInt64
-    private var tried: [OriginServer] = []
+    private(set) var tried: [OriginServer] = []
     private var running: [OriginStream] = []
     private var fault = DialFault.refused
+    /// Its number among those that wait for a place; `nil` while it does not.
+    private var waitNumber: UInt64?
+    /// When it began to wait, monotonic nanoseconds.
+    private var waitBeganAt: UInt64 = 0
+    /// Nanoseconds for which it has waited.
+    package private(set) var waited: UInt64 = 0
+    /// When it stops waiting: milliseconds of ``Lane/now``.
+    private(set) var waitsUntil = UInt64.max
 
     init(
         _ pool: OriginPool,
@@ -41,8 +50,8 @@ package final class OriginDial {
     /// The server that was tried last.
     package var lastServer: OriginServer? { tried.last }
 
-    /// Connects, beginning with a server.
-    func begin(_ first: OriginServer) -> OriginPool.Connecting {
+    /// Connects, beginning with a server, or waits for one.
+    func begin(_ first: OriginPool.Choice) -> OriginPool.Connecting {
         switch tryServers(first) {
         case .connected(let stream):
             guard let owner = finish() else { return .failed(fault, lastServer) }
@@ -58,6 +67,8 @@ package final class OriginDial {
     /// Ends the dial. Its owner has no use for a connection any more.
     package func cancel() {
         owner = nil
+        if let waitNumber { pool.leave(waitNumber, flow: flow) }
+        endWait()
         abandonRunning()
     }
 
@@ -90,11 +101,10 @@ package final class OriginDial {
         let last = min(end, stream.begunAt &+ pool.settings.connectTimeout)
         guard now < last else { return failed(stream, .connectTimedOut) }
         stream.setDeadline(milliseconds: last - now)
-        guard running.count < Self.parallelMax,
-            let next = nextServer(onlyFit: true)
+        guard running.count < Self.parallelMax, case .server(let next) = choose(onlyFit: true)
         else { return }
         stream.server.health.suspected(until: last)
-        tell(tryServers(next))
+        tell(tryServers(.server(next)))
     }
 
     // MARK: Attempts
@@ -105,36 +115,65 @@ package final class OriginDial {
         case failed
     }
 
-    /// Tries servers, beginning with this one, until a connect runs or has ended well.
-    private func tryServers(_ first: OriginServer?) -> Step {
+    /// Tries servers, beginning with this one, until a connect runs or has ended well, or there is
+    /// one to wait for.
+    private func tryServers(_ first: OriginPool.Choice) -> Step {
         var next = first
-        while let server = next, pool.lane.now < end {
-            tried.append(server)
-            do throws(SocketError) {
-                let stream = try pool.open(server, for: .dial(self), preface)
-                stream.flow = flow
-                if stream.isConnected { return .connected(stream) }
-                running.append(stream)
-                let time = min(pool.settings.connectTimeout, end - pool.lane.now)
-                stream.setDeadline(milliseconds: min(time, Self.headStartMilliseconds))
-                return .waiting
-            } catch {
-                note(error, server, begunAt: pool.lane.now)
-                if fault == .outOfDescriptors { break }
+        trying: while pool.lane.now < end {
+            switch next {
+            case .nobody:
+                if tried.isEmpty { fault = .noneUp }
+                break trying
+            case .full(let servers):
+                // A connect that runs may yet end well.
+                guard running.isEmpty else { break trying }
+                switch pool.wait(self, for: servers) {
+                case .waits: return .waiting
+                case .room: break
+                case .full:
+                    pool.host.note(.queueFull)
+                    fault = .queueFull
+                    break trying
+                }
+            case .server(let server):
+                guard server.reserve() else { break }
+                switch attempt(server) {
+                case .connected(let stream): return .connected(stream)
+                case .waiting: return .waiting
+                case .failed: if fault == .outOfDescriptors { break trying }
+                }
             }
-            next = nextServer(onlyFit: !running.isEmpty)
+            next = choose(onlyFit: !running.isEmpty)
         }
         return running.isEmpty ? .failed : .waiting
     }
 
-    private func nextServer(onlyFit: Bool) -> OriginServer? {
-        pool.server(after: tried, affinity: affinity, onlyFit: onlyFit)
+    /// Connects to a server at which a place is reserved.
+    private func attempt(_ server: OriginServer) -> Step {
+        tried.append(server)
+        do throws(SocketError) {
+            let stream = try pool.open(server, for: .dial(self), preface)
+            stream.flow = flow
+            if stream.isConnected { return .connected(stream) }
+            running.append(stream)
+            let left = end > pool.lane.now ? end - pool.lane.now : 0
+            let time = min(pool.settings.connectTimeout, left)
+            stream.setDeadline(milliseconds: min(time, Self.headStartMilliseconds))
+            return .waiting
+        } catch {
+            note(error, server, begunAt: pool.lane.now)
+            return .failed
+        }
+    }
+
+    private func choose(onlyFit: Bool) -> OriginPool.Choice {
+        pool.choose(after: tried, affinity: affinity, reusesIdle: false, onlyFit: onlyFit)
     }
 
     /// One connect less runs: tries what is left.
     private func goOn() {
         guard owner != nil else { return }
-        tell(tryServers(nextServer(onlyFit: !running.isEmpty)))
+        tell(tryServers(choose(onlyFit: !running.isEmpty)))
     }
 
     private func tell(_ step: Step) {
@@ -176,5 +215,66 @@ package final class OriginDial {
             }
         }
         running = []
+    }
+}
+
+// Waiting for a place.
+extension OriginDial {
+    /// It waits under this number, in this pool.
+    func waits(as number: UInt64, in pool: OriginPool) {
+        self.pool = pool
+        waitNumber = number
+        guard waitBeganAt == 0 else { return }
+        pool.host.note(.queued)
+        waitBeganAt = MonotonicClock.nanoseconds
+        // Waiting once more does not begin the time anew.
+        guard waitsUntil == .max else { return }
+        waitsUntil = min(pool.lane.now &+ pool.settings.queue.timeout, end)
+    }
+
+    private func endWait() {
+        waitNumber = nil
+        guard waitBeganAt > 0 else { return }
+        let time = MonotonicClock.nanoseconds &- waitBeganAt
+        waitBeganAt = 0
+        waited &+= time
+        pool.host.note(.dequeued(time))
+    }
+
+    /// It has a place at a server.
+    func granted(_ server: OriginServer) {
+        endWait()
+        guard owner != nil, pool.lane.now < end else {
+            server.freed(on: pool.lane)
+            return waitedTooLong()
+        }
+        let step = attempt(server)
+        if case .failed = step, fault != .outOfDescriptors { goOn() } else { tell(step) }
+    }
+
+    /// It has a connection that another request has used.
+    func given(_ stream: OriginStream) {
+        endWait()
+        pool.host.note(.connectionReused)
+        connected(stream)
+    }
+
+    /// It is to choose anew, in this pool.
+    func wake(in pool: OriginPool) {
+        self.pool = pool
+        endWait()
+        goOn()
+    }
+
+    func displaced() {
+        endWait()
+        pool.host.note(.queueFull)
+        finish()?.originUnreachable(.queueFull, lastServer)
+    }
+
+    func waitedTooLong() {
+        endWait()
+        pool.host.note(.queueTimeout)
+        finish()?.originUnreachable(.queueTimeout, lastServer)
     }
 }

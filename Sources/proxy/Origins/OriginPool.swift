@@ -11,6 +11,8 @@ package final class OriginPool {
     private var balancer: Balancer
     /// Which servers are asked first.
     private let roles: [OriginServerSettings.Role]
+    /// Requests that wait for a place.
+    var waits = Waits()
 
     /// - before: the same origin's pool before its servers changed; the idle connections of those
     ///   that stay are kept, and those of the others are closed.
@@ -30,6 +32,7 @@ package final class OriginPool {
         for server in known where !servers.contains(where: { $0 === server }) { server.leave() }
         balancer = Balancer(settings.balance, count: servers.count)
         roles = servers.contains { $0.settings.role == .backup } ? [.primary, .backup] : [.primary]
+        listen()
     }
 
     /// What became of the wish for a connection.
@@ -61,39 +64,70 @@ package final class OriginPool {
         by end: UInt64 = .max
     ) -> Connecting {
         let preface = settings.preface.bytes(ends)
-        let other = avoided.flatMap { server(after: [$0], affinity: affinity, onlyFit: true) }
-        guard let server = other ?? server(after: [], affinity: affinity, onlyFit: false) else {
+        let other = avoided.flatMap { avoided in
+            choose(after: [avoided], affinity: affinity, reusesIdle: reusesIdle, onlyFit: true)
+        }
+        let choice: Choice
+        if case .server = other, let other {
+            choice = other
+        } else {
+            choice = choose(after: [], affinity: affinity, reusesIdle: reusesIdle, onlyFit: false)
+        }
+        switch choice {
+        case .nobody:
             guard !servers.isEmpty else { return .failed(.refused, nil) }
             tryServers()
             return .failed(.noneUp, servers.last)
-        }
-        if reusesIdle, let idle = server.takeIdle(preface, round: lane.round) {
+        case .server(let server):
+            guard reusesIdle, let idle = server.takeIdle(preface, round: lane.round) else { break }
             host.note(.connectionReused)
             idle.take(for: owner, flow: flow)
             return .connected(idle)
+        case .full: break
         }
         let dial = OriginDial(self, for: owner, flow: flow, affinity: affinity, preface, by: end)
-        return dial.begin(server)
+        return dial.begin(choice)
+    }
+
+    /// Where a request may go.
+    enum Choice {
+        case server(OriginServer)
+        /// These servers would do, and have as many connections as they may.
+        case full([OriginServer])
+        case nobody
     }
 
     /// The server that a request goes to, of those that were not tried: a primary one that is up,
-    /// or else a backup that is; one that is passed over only when no other is left.
+    /// or else a backup that is; one that is passed over only when no other is left. A request
+    /// waits for a server that is full rather than go to one that is passed over, or to a backup.
     ///
+    /// - reusesIdle: an idle connection will do.
     /// - onlyFit: none that is passed over.
-    func server(after tried: [OriginServer], affinity: UInt64, onlyFit: Bool) -> OriginServer? {
+    func choose(
+        after tried: [OriginServer],
+        affinity: UInt64,
+        reusesIdle: Bool,
+        onlyFit: Bool
+    ) -> Choice {
         // Most origins have one server, and then there is nothing to choose.
         if servers.count == 1, !onlyFit {
-            return tried.isEmpty && !servers[0].state.isClosed ? servers[0] : nil
+            guard tried.isEmpty, !servers[0].state.isClosed else { return .nobody }
+            return servers[0].hasRoom(orIdle: reusesIdle) ? .server(servers[0]) : .full(servers)
         }
         let now = lane.now
+        var full: [OriginServer] = []
         for role in roles {
-            if !onlyFit, let due = serverOnTrial(role, tried, now) { return due }
+            if !onlyFit, let due = serverOnTrial(role, tried, now) { return .server(due) }
             let place = balancer.choose(affinity: affinity) { place in
                 let server = servers[place]
                 guard server.settings.role == role, !server.state.isClosed,
                     !tried.contains(where: { $0 === server })
                 else { return nil }
                 guard case .fit = server.state.standing(now: now) else { return nil }
+                guard server.hasRoom(orIdle: reusesIdle) else {
+                    full.append(server)
+                    return nil
+                }
                 let share = server.state.share(slowStart: settings.slowStart, now: now)
                 return Balancer.Candidate(
                     weight: server.settings.weight &* share,
@@ -101,23 +135,26 @@ package final class OriginPool {
                     seed: server.settings.seed
                 )
             }
-            if let place { return servers[place] }
+            if let place { return .server(servers[place]) }
+            if !full.isEmpty { return .full(full) }
         }
-        return onlyFit ? nil : lastResort(tried)
+        return onlyFit ? .nobody : lastResort(tried, reusesIdle: reusesIdle)
     }
 
     /// A server that is passed over, where no other is left. None whose connects time out: the
     /// request would wait in vain.
-    private func lastResort(_ tried: [OriginServer]) -> OriginServer? {
+    private func lastResort(_ tried: [OriginServer], reusesIdle: Bool) -> Choice {
+        var full: [OriginServer] = []
         for role in roles {
             for server in servers where server.settings.role == role {
                 guard !server.state.isClosed, !server.health.answersNoConnect,
                     !tried.contains(where: { $0 === server })
                 else { continue }
-                return server
+                guard !server.hasRoom(orIdle: reusesIdle) else { return .server(server) }
+                full.append(server)
             }
         }
-        return nil
+        return full.isEmpty ? .nobody : .full(full)
     }
 
     /// Begins the trials that are due. A connect is tried without a request, and none waits for it;
@@ -131,7 +168,7 @@ package final class OriginPool {
     ) -> OriginServer? {
         for server in servers where server.settings.role == role {
             guard case .trialDue = server.state.standing(now: now), !server.state.isClosed,
-                !tried.contains(where: { $0 === server })
+                !tried.contains(where: { $0 === server }), server.hasRoom(orIdle: false)
             else { continue }
             switch server.health.beginTrial(now: now) {
             case .silent: return server
@@ -164,19 +201,22 @@ package final class OriginPool {
         }
     }
 
-    /// Begins to connect to a server, which is told the preface before TLS begins.
+    /// Begins to connect to a server, which is told the preface before TLS begins. For a request, a
+    /// place was reserved, which is free again if this fails.
     func open(
         _ server: OriginServer,
         for use: OriginStream.Use,
         _ preface: [UInt8]
     ) throws(SocketError) -> OriginStream {
         let tls: TLSSession?
-        do throws(TLSFailure) {
-            tls = try server.settings.tls.map { one throws(TLSFailure) in try one.session() }
+        let opened: (descriptor: Int32, isConnecting: Bool)
+        do throws(SocketError) {
+            tls = try session(for: server)
+            opened = try Connection.open(to: server.settings.address)
         } catch {
-            throw .handshakeFailed
+            if case .dial = use { server.freed(on: lane) }
+            throw error
         }
-        let opened = try Connection.open(to: server.settings.address)
         let stream = OriginStream(
             server,
             use,
@@ -200,6 +240,14 @@ package final class OriginPool {
             throw .handshakeFailed
         }
         return stream
+    }
+
+    private func session(for server: OriginServer) throws(SocketError) -> TLSSession? {
+        do throws(TLSFailure) {
+            return try server.settings.tls.map { one throws(TLSFailure) in try one.session() }
+        } catch {
+            throw .handshakeFailed
+        }
     }
 
     /// Closes what waits; connections in use are closed when their request ends.

@@ -9,6 +9,8 @@ package final class OriginServer {
     private var fresh: [OriginStream] = []
     /// The lane's round in which `fresh` became idle.
     private var freshRound: UInt64 = 0
+    /// Connections that are for a request that waited, by its number.
+    private var promised: [UInt64: OriginStream] = [:]
 
     /// Whether the server is still the origin's.
     private var isGone = false
@@ -59,12 +61,15 @@ package final class OriginServer {
     /// request (RFC 9112 §9.2). Of a connection that became idle before the lane's `round` that is
     /// known; of one that became idle in it, the kernel is asked.
     func takeIdle(_ preface: [UInt8], round: UInt64) -> OriginStream? {
+        if isLimited, !origin.lendsIdle { return nil }
         settle(round)
         while let stream = Self.takeLast(preface, of: &idle) {
+            countOut(stream)
             if stream.isFit { return stream }
             stream.close()
         }
         while let stream = Self.takeLast(preface, of: &fresh) {
+            countOut(stream)
             if stream.isFitNow() { return stream }
             stream.close()
         }
@@ -82,10 +87,21 @@ package final class OriginServer {
 
     func keep(_ stream: OriginStream, max: Int, round: UInt64) {
         settle(round)
-        guard !isGone else { return stream.close() }
+        guard !isGone, max > 0 else { return stream.close() }
+        if isLimited {
+            let lane = stream.lane.number
+            switch origin.rests(state, on: lane, isShareable: stream.preface.isEmpty) {
+            case .kept: stream.isCountedIdle = true
+            case .given(let waiter):
+                promised[waiter] = stream
+                return
+            case .closes: return stream.closeInOrder()
+            }
+        }
         if idleCount >= max {
             // One that is good for a single client alone makes room for that of another.
-            guard max > 0, !stream.preface.isEmpty, let oldest = idle.first ?? fresh.first else {
+            guard !stream.preface.isEmpty, let oldest = idle.first ?? fresh.first else {
+                countOut(stream)
                 return stream.close()
             }
             forget(oldest)
@@ -105,7 +121,10 @@ package final class OriginServer {
     package var idleCount: Int { idle.count + fresh.count }
 
     func closeIdle() {
-        for stream in idle + fresh { stream.closeInOrder() }
+        for stream in idle + fresh {
+            countOut(stream)
+            stream.closeInOrder()
+        }
         idle = []
         fresh = []
     }
@@ -117,7 +136,49 @@ package final class OriginServer {
     }
 
     func forget(_ stream: OriginStream) {
+        countOut(stream)
+        if let given = promised.first(where: { $0.value === stream }) { promised[given.key] = nil }
         if let index = idle.lastIndex(where: { $0 === stream }) { idle.remove(at: index) }
         if let index = fresh.lastIndex(where: { $0 === stream }) { fresh.remove(at: index) }
+    }
+
+    // MARK: Places
+
+    /// Whether the number of its connections is limited.
+    var isLimited: Bool { settings.connectionsMax != nil }
+
+    /// Whether a request may have a connection now.
+    ///
+    /// - orIdle: an idle one will do.
+    func hasRoom(orIdle: Bool) -> Bool {
+        guard isLimited else { return true }
+        return origin.hasRoom(state) || orIdle && idleCount > 0 && origin.lendsIdle
+    }
+
+    /// Takes a place for a connection, where that needs one.
+    func reserve() -> Bool { !isLimited || origin.reserve(state) }
+
+    /// A connection that held a place is closed, or was not made.
+    func freed(on lane: Lane) {
+        guard isLimited else { return }
+        origin.freed(state, now: lane.now)
+    }
+
+    /// The connection that is for this waiter.
+    func takePromised(_ waiter: UInt64) -> OriginStream? {
+        promised.removeValue(forKey: waiter)
+    }
+
+    /// Closes the oldest idle connection: a request of another lane waits for its place.
+    func yield() {
+        guard !origin.lendsIdle, let oldest = idle.first ?? fresh.first else { return }
+        forget(oldest)
+        oldest.closeInOrder()
+    }
+
+    private func countOut(_ stream: OriginStream) {
+        guard stream.isCountedIdle else { return }
+        stream.isCountedIdle = false
+        origin.leftIdle(state, on: stream.lane.number)
     }
 }

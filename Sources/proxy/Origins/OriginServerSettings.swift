@@ -8,6 +8,8 @@ package struct OriginServerSettings: Sendable {
     /// Its share of the requests, beside those of the other servers; 1 or more.
     package var weight = 1
     package var role = Role.primary
+    /// The most connections of all lanes, with those that are idle; `nil` for no limit.
+    package var connectionsMax: Int?
     /// `nil` for a server that is spoken to in the clear.
     package var tls: OriginTLS?
     /// Shared by the lanes.
@@ -34,7 +36,7 @@ package struct OriginServerSettings: Sendable {
         seed = Balancer.mixed(hash)
     }
 
-    /// The same server with a state of its own.
+    /// The same server with a state of its own, and without a limit of connections.
     var alone: OriginServerSettings {
         var alone = OriginServerSettings(name: name, address: address)
         alone.tls = tls
@@ -45,5 +47,6 @@ package struct OriginServerSettings: Sendable {
     /// to show.
     func suits(_ other: OriginServerSettings) -> Bool {
         state === other.state && tls?.context === other.tls?.context && tls?.name == other.tls?.name
+            && (connectionsMax == nil) == (other.connectionsMax == nil)
     }
 }

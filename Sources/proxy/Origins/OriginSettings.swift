@@ -13,6 +13,8 @@ package struct OriginSettings: Sendable {
     /// Milliseconds from a request's first connect to the head of its response, over all tries.
     package var totalTimeout: UInt64 = .max
     package var retries = RetryRule()
+    /// How requests wait while all servers have as many connections as they may.
+    package let queue: QueueRule
     /// Shared by the lanes.
     package let state: OriginState
     /// What the origin gets as Host instead of what the client sent.
@@ -31,13 +33,27 @@ package struct OriginSettings: Sendable {
         servers: [OriginServerSettings],
         connectTimeout: UInt64,
         firstByteTimeout: UInt64,
+        queue: QueueRule = QueueRule(),
         state: OriginState = OriginState()
     ) {
         self.name = name
         self.servers = servers
         self.connectTimeout = connectTimeout
         self.firstByteTimeout = firstByteTimeout
+        self.queue = queue
         self.state = state
-        state.take(servers.map(\.state))
+        take()
+    }
+
+    /// Tells the state which servers it has.
+    func take() {
+        let limits = servers.compactMap { server in
+            server.connectionsMax.map { (server.state.number, $0) }
+        }
+        state.take(
+            servers.map(\.state),
+            limits: Dictionary(limits) { first, _ in first },
+            queueMax: queue.max
+        )
     }
 }

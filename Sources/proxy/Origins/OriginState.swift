@@ -2,8 +2,19 @@ import Synchronization
 
 /// What all lanes know of an origin, also after a reload.
 package final class OriginState: Sendable {
+    /// Takes a call to a lane.
+    typealias Port = @Sendable (PlaceCall) -> Void
+
     /// Its servers now.
     private let servers = Mutex<[ServerState]>([])
+    /// Places at servers whose connections are limited. Nobody asks where none has a limit.
+    private let places = Mutex(Places())
+
+    private struct Places {
+        var book = PlaceBook()
+        /// By the number of the lane.
+        var ports: [Int: Port] = [:]
+    }
 
     /// Retries under way.
     private let retrying = Atomic<Int>(0)
@@ -21,7 +32,13 @@ package final class OriginState: Sendable {
 
     package func retryEnded() { retrying.wrappingSubtract(1, ordering: .relaxed) }
 
-    func take(_ servers: [ServerState]) { self.servers.withLock { $0 = servers } }
+    /// Takes the servers that it has now.
+    ///
+    /// - limits: how many connections a server may have, by the number of its state.
+    func take(_ servers: [ServerState], limits: [Int: Int] = [:], queueMax: Int = 0) {
+        self.servers.withLock { $0 = servers }
+        places.withLock { $0.book.limit(limits, waitersMax: queueMax) }
+    }
 
     /// Ejects a server, unless too many are: the others would get its requests.
     func eject(_ server: ServerState, _ rule: Ejection, now: UInt64) {
@@ -30,6 +47,114 @@ package final class OriginState: Sendable {
             let ejected = servers.count { $0.isEjected(now: now) }
             guard rule.allows(ejected: ejected, of: servers.count) else { return }
             server.eject(rule, now: now)
+        }
+    }
+}
+
+// Places.
+extension OriginState {
+    /// How many requests wait for a place.
+    package var waiting: Int { places.withLock { $0.book.waiting } }
+
+    /// Connections that a server has; `nil` where they are not limited.
+    package func connections(of server: ServerState) -> Int? {
+        places.withLock { $0.book.connections(of: server.number) }
+    }
+
+    func hasRoom(_ server: ServerState) -> Bool {
+        places.withLock { $0.book.hasRoom(server.number) }
+    }
+
+    func reserve(_ server: ServerState) -> Bool {
+        places.withLock { $0.book.reserve(server.number) }
+    }
+
+    var lendsIdle: Bool { places.withLock { $0.book.lendsIdle } }
+
+    /// A place is free again: it goes to the first who waits, where the server is good for that.
+    func freed(_ server: ServerState, now: UInt64) {
+        let isOffered = isOffered(server, now: now)
+        places.withLock { places in
+            guard let waiter = places.book.freed(server.number, isOffered: isOffered) else {
+                return
+            }
+            places.ports[waiter.lane]?(.granted(waiter.id, server: server.number))
+        }
+    }
+
+    /// A place that a waiter could not use is free again. The next look offers it.
+    func giveBack(_ server: Int) {
+        places.withLock { _ = $0.book.freed(server, isOffered: false) }
+    }
+
+    func rests(_ server: ServerState, on lane: Int, isShareable: Bool) -> PlaceBook.Rest {
+        places.withLock { places in
+            let rest = places.book.rests(server.number, on: lane, isShareable: isShareable)
+            if case .given(let id) = rest { places.ports[lane]?(.given(id, server: server.number)) }
+            return rest
+        }
+    }
+
+    func leftIdle(_ server: ServerState, on lane: Int) {
+        places.withLock { $0.book.leftIdle(server.number, on: lane) }
+    }
+
+    func wait(
+        for wanted: [ServerState],
+        refusing refused: [ServerState],
+        flow: Int,
+        lane: Int
+    ) -> PlaceBook.Entry {
+        places.withLock { places in
+            let entry = places.book.wait(
+                wanted: wanted.map(\.number),
+                refused: refused.map(\.number),
+                flow: flow,
+                lane: lane
+            )
+            if case .waits(_, let idle, let displaced) = entry {
+                for one in idle { places.ports[one.lane]?(.yield(server: one.server)) }
+                if let displaced { places.ports[displaced.lane]?(.displaced(displaced.id)) }
+            }
+            return entry
+        }
+    }
+
+    func leave(_ id: UInt64, flow: Int) { places.withLock { _ = $0.book.leave(id, flow: flow) } }
+
+    /// Where a lane is called; `nil` for no more.
+    func call(_ lane: Int, at port: Port?) { places.withLock { $0.ports[lane] = port } }
+
+    /// Offers what nobody was told of: places at servers that came back, and servers without a
+    /// limit. Where no server can be asked at all, the waiters are told.
+    func look(now: UInt64) {
+        guard waiting > 0 else { return }
+        let servers = servers.withLock { $0 }
+        let offered = servers.filter { isOffered($0, now: now) }
+        places.withLock { places in
+            let isOpen = offered.contains { places.book.connections(of: $0.number) == nil }
+            guard !isOpen, !offered.isEmpty else {
+                for waiter in places.book.wakeAll() {
+                    places.ports[waiter.lane]?(.again(waiter.id))
+                }
+                return
+            }
+            for server in offered {
+                while let waiter = places.book.offer(server.number) {
+                    places.ports[waiter.lane]?(.granted(waiter.id, server: server.number))
+                }
+            }
+        }
+    }
+
+    /// Whether a request may go to a server: it is well, or no other is better.
+    private func isOffered(_ server: ServerState, now: UInt64) -> Bool {
+        guard !server.isClosed else { return false }
+        if case .fit = server.standing(now: now) { return true }
+        return servers.withLock { servers in
+            !servers.contains { other in
+                if case .fit = other.standing(now: now) { !other.isClosed } else { false }
+            }
         }
     }
 }

@@ -36,6 +36,10 @@ package final class OriginStream: Connection {
     private var isActive = false
     /// Whether the request that it carries was begun.
     private var hasRequest = false
+    /// Whether it has a place at a server whose connections are limited.
+    private var holdsPlace: Bool
+    /// Whether it is counted as idle there.
+    var isCountedIdle = false
 
     // The request; see ``begin(_:asksUpgrade:framing:limits:)``.
     var method = Method.other
@@ -85,6 +89,8 @@ package final class OriginStream: Connection {
         self.host = host
         begunAt = lane.now
         isConnected = !isConnecting && tls == nil
+        // Trials are no connections for requests, as checks are none.
+        holdsPlace = if case .dial = use { server.isLimited } else { false }
         super.init(
             descriptor: descriptor,
             peer: server.settings.address,
@@ -153,6 +159,9 @@ package final class OriginStream: Connection {
     override public func close() {
         becameInactive()
         super.close()
+        guard holdsPlace else { return }
+        holdsPlace = false
+        server.freed(on: lane)
     }
 
     private func becameActive() {

@@ -107,7 +107,10 @@ package final class OriginWatch {
         let now = lane.now
         for (id, row) in rows where row.call == nil && row.dueAt <= now { begin(id, row, now) }
         tryServers()
-        for origin in origins { tell(origin, now) }
+        for origin in origins {
+            origin.state.look(now: now)
+            tell(origin, now)
+        }
         schedule(now)
     }
 

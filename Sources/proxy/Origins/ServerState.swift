@@ -3,6 +3,10 @@ import Synchronization
 /// What all lanes know of a server, also after a reload. All times are milliseconds of
 /// ``Lane/now``, but for those in notes, which are of the wall clock.
 package final class ServerState: Sendable {
+    /// Tells states apart in this process.
+    let number = ServerState.numbers.wrappingAdd(1, ordering: .relaxed).newValue
+    private static let numbers = Atomic<Int>(0)
+
     package let health = ServerHealth()
     /// Requests under way in the lower bits, and above them those that have ended: both change
     /// together when a request ends, for one write to memory that lanes share.

@@ -117,6 +117,8 @@ extension OriginFault {
         case .unreachable: .originUnreachable
         case .connectTimeout, .timeout: .originTimeout
         case .noneUp: .originDown
+        case .queueFull: .originQueueFull
+        case .queueTimeout: .originQueueTimeout
         case .handshakeFailed: .originTLSFailed
         case .outOfDescriptors: .outOfDescriptors
         case .closed: .originClosed
@@ -128,7 +130,9 @@ extension OriginFault {
     /// What is counted; a connect that fails is counted by itself.
     var counter: Counter? {
         switch self {
-        case .unreachable, .connectTimeout, .handshakeFailed, .noneUp, .outOfDescriptors: nil
+        case .unreachable, .connectTimeout, .handshakeFailed, .noneUp, .queueFull, .queueTimeout,
+            .outOfDescriptors:
+            nil
         case .closed: .originFailures
         case .timeout: .originTimeouts
         case .malformed, .tooManyInterimResponses: .originMalformed

@@ -57,6 +57,8 @@ extension Exchange {
         case .refused: return flow.connectFailed(.refused)
         case .timedOut: return flow.connectFailed(.timedOut)
         case .noneUp: return flow.connectFailed(.noneUp)
+        case .queueFull: return flow.connectFailed(.queueFull)
+        case .queueTimeout: return flow.connectFailed(.queueTimeout)
         case .handshakeFailed(let failure):
             record.originTLS = failure.reason
             return flow.connectFailed(.handshake)
@@ -227,6 +229,7 @@ extension Exchange {
         case .dialing(let dial):
             record.lastTried = dial.lastServer
             dial.cancel()
+            record.queued &+= dial.waited
         case .connected(let stream): letGo(of: stream, release)
         }
     }
@@ -248,11 +251,22 @@ extension Exchange {
     }
 }
 
+extension Exchange {
+    /// Remembers how long the request waited for a place at a server.
+    private func noteWait() {
+        if case .dialing(let dial) = side { record.queued &+= dial.waited }
+    }
+}
+
 // What the connection tells. That of a connection which the request has left comes late.
 extension Exchange: OriginStreamOwner {
-    func originConnected(_ connection: OriginStream) { perform(connected(connection)) }
+    func originConnected(_ connection: OriginStream) {
+        noteWait()
+        perform(connected(connection))
+    }
 
     func originUnreachable(_ fault: DialFault, _ server: OriginServer?) {
+        noteWait()
         perform(unreachable(fault, server))
     }
 

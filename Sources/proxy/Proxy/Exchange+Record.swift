@@ -71,6 +71,7 @@ extension Exchange {
         } else if let last = record.lastTried {
             proxy.log.member("origin", last.settings.name)
         }
+        if record.queued > 0 { proxy.log.member("queued_us", record.queued / 1000) }
         if let reason = record.originTLS { proxy.log.member("origin_tls", reason.rawValue) }
         proxy.log.end()
     }

@@ -95,6 +95,10 @@ extension ProxyLane: OriginHost {
             if failure.isAboutCertificate { tally.add(.originCertificateFailures) }
         case .connectFailed: tally.add(.originConnectFailures)
         case .connectionReused: tally.add(.originReuses)
+        case .queued: tally.add(.originQueued)
+        case .dequeued(let time): tally.add(.originQueue, nanoseconds: time)
+        case .queueFull: tally.add(.originQueueFull)
+        case .queueTimeout: tally.add(.originQueueTimeouts)
         }
     }
 }

@@ -112,8 +112,12 @@ package final class ProxyLane {
         reloadCount &+= 1
         self.judge = judge
         self.services = services
-        for pool in pools { pool.closeIdle() }
+        let replaced = pools
+        for pool in replaced { pool.closeIdle() }
         pools = settings.origins.map { OriginPool($0, on: lane, host: self) }
+        for pool in replaced {
+            pool.retire(to: pools.first { $0.settings.state === pool.settings.state })
+        }
         commitTimeChanged()
         watch?.take(settings.origins)
     }
@@ -144,6 +148,7 @@ package final class ProxyLane {
         for place in origins where pools.indices.contains(place) {
             let (origin, before) = (settings.origins[place], pools[place])
             pools[place] = OriginPool(origin, on: lane, host: self, replacing: before)
+            before.retire(to: pools[place])
         }
         watch?.take(settings.origins)
     }
@@ -342,6 +347,7 @@ package final class ProxyLane {
         lane.turnEnded = nil
         commitWatch.end()
         watch?.end()
+        for pool in pools { pool.retire(to: nil) }
         // Requests that have ended, and hold this one too.
         commitQueue = CommitQueue()
         emptied()

@@ -16,6 +16,8 @@ struct RequestRecord {
     var carried = FieldKindSet()
     /// When a server took the request; of the last attempt.
     var sentAt: UInt64 = 0
+    /// Nanoseconds for which it waited for a place at a server.
+    var queued: UInt64 = 0
     var servedBy: (server: OriginServer, isReused: Bool)?
     /// When the head of a response must have come, over all tries: milliseconds of the lane's
     /// clock; 0 before the first try.

@@ -37,6 +37,10 @@ package enum ConnectFault: Equatable, Sendable {
     case timedOut
     /// None is up, and none was asked.
     case noneUp
+    /// All have as many connections as they may, and so many requests wait already.
+    case queueFull
+    /// None had a place for a connection in time.
+    case queueTimeout
     /// The last one took the connection, and the TLS handshake failed.
     case handshake
     /// The gateway has no descriptor or memory for it: its own trouble, and no server's.

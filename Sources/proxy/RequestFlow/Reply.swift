@@ -32,6 +32,10 @@ package enum OriginFault: Equatable, Sendable {
     case connectTimeout
     /// No server is up, and none was asked.
     case noneUp
+    /// All servers have as many connections as they may, and so many requests wait already.
+    case queueFull
+    /// No server had a place for a connection in time.
+    case queueTimeout
     /// The last server took the connection, and the TLS handshake failed.
     case handshakeFailed
     /// No descriptor or memory for a connection: the gateway's own trouble, and no server's.

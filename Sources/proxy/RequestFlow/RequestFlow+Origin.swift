@@ -61,6 +61,8 @@ extension RequestFlow {
             case .refused: return answer(.failed(.unreachable))
             case .timedOut: return answer(.failed(.connectTimeout))
             case .noneUp: return answer(.failed(.noneUp))
+            case .queueFull: return answer(.failed(.queueFull))
+            case .queueTimeout: return answer(.failed(.queueTimeout))
             case .handshake: return answer(.failed(.handshakeFailed))
             case .shortage: return answer(.failed(.outOfDescriptors))
             }

@@ -7,7 +7,7 @@ extension [OriginFacts] {
     var lines: String {
         var text = ""
         for origin in self {
-            for server in origin.servers { text += server.line(of: origin.name) + "\n" }
+            for server in origin.servers { text += server.line(of: origin) + "\n" }
         }
         return text
     }
@@ -18,6 +18,7 @@ extension [OriginFacts] {
             for origin in self {
                 out.object { out in
                     out.member("name", origin.name)
+                    if let waiting = origin.waiting { out.member("requests_waiting", waiting) }
                     out.array("servers") { out in
                         for server in origin.servers { out.object { server.write(into: &$0) } }
                     }
@@ -55,30 +56,72 @@ extension [OriginFacts] {
             out.metric(metric.name, type: metric.type, help: metric.help)
             for origin in self {
                 for server in origin.servers {
-                    let labels = [
-                        ("origin", origin.name), ("server", server.name),
-                        ("address", server.address),
-                    ]
-                    out.sample(metric.name, labels, metric.value(server))
+                    out.sample(metric.name, server.labels(of: origin), metric.value(server))
                 }
             }
+        }
+        writeLimits(into: &out)
+    }
+
+    /// The metrics of servers whose connections are limited.
+    private func writeLimits(into out: inout Exposition) {
+        let limited = filter { $0.waiting != nil }
+        guard !limited.isEmpty else { return }
+        typealias Value = ((count: Int, max: Int)) -> Int
+        let metrics: [(name: String, help: String, value: Value)] = [
+            ("origin_server_connections", "Connections to the server, where limited.", \.count),
+            ("origin_server_connections_max", "The most that there may be.", \.max),
+        ]
+        for metric in metrics {
+            out.metric(metric.name, type: "gauge", help: metric.help)
+            for origin in limited {
+                for server in origin.servers {
+                    guard let connections = server.connections else { continue }
+                    out.sample(
+                        metric.name,
+                        server.labels(of: origin),
+                        UInt64(Swift.max(metric.value(connections), 0))
+                    )
+                }
+            }
+        }
+        out.metric(
+            "origin_requests_waiting",
+            type: "gauge",
+            help: "Requests that wait for a connection to a server."
+        )
+        for origin in limited {
+            let labels = [("origin", origin.name)]
+            out.sample("origin_requests_waiting", labels, UInt64(Swift.max(origin.waiting ?? 0, 0)))
         }
     }
 }
 
 extension OriginFacts.Server {
-    fileprivate func line(of origin: String) -> String {
+    fileprivate func labels(of origin: OriginFacts) -> [(String, String)] {
+        [("origin", origin.name), ("server", name), ("address", address)]
+    }
+
+    fileprivate func line(of origin: OriginFacts) -> String {
         func text(_ note: OriginFacts.Note?) -> String {
             guard let note else { return "never" }
             return "\(note.word) at \(UnixTime(seconds: note.at / 1000).iso8601)"
         }
         let place = name == address ? name : "\(name) (\(address))"
-        return [
-            origin, place, state + (isBackup ? ", backup" : ""), "weight \(weight)",
+        var limit: [String] = []
+        if let connections {
+            limit = [
+                "\(connections.count) of \(connections.max) connections",
+                "\(origin.waiting ?? 0) waiting",
+            ]
+        }
+        let columns = [
+            origin.name, place, state + (isBackup ? ", backup" : ""), "weight \(weight)",
             "\(active) active", "\(requests) served", "\(failures) failed",
             "\(ejections) ejections", "last failure: \(text(lastFailure))",
             "last check: \(text(lastCheck))",
-        ].joined(separator: "\t")
+        ]
+        return (columns + limit).joined(separator: "\t")
     }
 
     fileprivate func write(into out: inout JSONWriter) {
@@ -88,6 +131,10 @@ extension OriginFacts.Server {
         out.member("weight", weight)
         out.member("backup", isBackup)
         out.member("requests_active", active)
+        if let connections {
+            out.member("connections", connections.count)
+            out.member("max_connections", connections.max)
+        }
         out.member("requests", requests)
         out.member("failures", failures)
         out.member("ejections", ejections)

@@ -16,6 +16,8 @@ package struct OriginFacts: Sendable {
         package var weight = 1
         package var isBackup = false
         package var active = 0
+        /// Where they are limited.
+        package var connections: (count: Int, max: Int)?
         package var requests: UInt64 = 0
         package var failures: UInt64 = 0
         package var ejections: UInt64 = 0
@@ -44,6 +46,8 @@ package struct OriginFacts: Sendable {
 
     package var name: String
     package var servers: [Server]
+    /// How many requests wait for a connection; `nil` where no server has a limit.
+    package var waiting: Int?
 
     package init(name: String, servers: [Server]) {
         self.name = name

@@ -4,6 +4,10 @@ package enum OriginFailure: String, CaseIterable, Sendable {
     case originUnreachable = "origin-unreachable"
     /// No server is up, and none was asked.
     case originDown = "origin-down"
+    /// All servers have as many connections as they may, and so many requests wait already.
+    case originQueueFull = "origin-queue-full"
+    /// No server had a place for a connection in time.
+    case originQueueTimeout = "origin-queue-timeout"
     /// The TLS handshake failed; the log's `origin_tls` says why.
     case originTLSFailed = "origin-tls-failed"
     /// No descriptor or memory is left for a connection: the gateway's own trouble, not a server's.
@@ -21,6 +25,8 @@ extension LocalRow {
         case .originUnreachable:
             LocalRow(502, .origin, .unsaid, "No server of the origin can be reached.")
         case .originDown: later(503, .origin, "No server of the origin is up.")
+        case .originQueueFull: later(503, .origin, "Too many requests wait for the origin.")
+        case .originQueueTimeout: later(503, .origin, "The origin had no place in time.")
         case .originTLSFailed:
             LocalRow(502, .origin, .unsaid, "No server of the origin can be trusted or understood.")
         case .outOfDescriptors: later(503, .gateway, "The gateway can't connect now.")

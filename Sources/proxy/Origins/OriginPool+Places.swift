@@ -1,0 +1,141 @@
+import Lanes
+
+// Requests that wait for a place at a server whose connections are limited.
+extension OriginPool {
+    /// The requests of this lane that wait.
+    struct Waits {
+        var dials: [UInt64: OriginDial] = [:]
+        /// Rings when the first of them has waited too long.
+        var alarm: Alarm?
+        /// Milliseconds of ``Lane/now``; `.max` for none.
+        var rings = UInt64.max
+        /// No request comes any more.
+        var isRetired = false
+        /// Where those that waited go on. Calls that were on their way are for it.
+        var successor: OriginPool?
+    }
+
+    /// Lets other lanes call this one, where a server has a limit.
+    func listen() {
+        guard servers.contains(where: \.isLimited) else { return }
+        let bound = LaneBound(self, on: lane)
+        settings.state.call(lane.number) { [lane] call in
+            lane.perform { bound.value.heard(call) }
+        }
+    }
+
+    /// The pool serves no new requests. Those that wait go on in the pool that follows.
+    package func retire(to next: OriginPool?) {
+        for server in servers where server.isLimited {
+            if next?.servers.contains(where: { $0 === server }) != true { server.leave() }
+        }
+        waits.isRetired = true
+        let dials = waits.dials
+        waits.dials = [:]
+        waits.alarm?.rang = nil
+        waits.alarm?.close()
+        waits.alarm = nil
+        // The pool that follows listens already, where one of its servers has a limit.
+        let goesOn = next?.servers.contains(where: \.isLimited) == true
+        if !goesOn, servers.contains(where: \.isLimited) {
+            settings.state.call(lane.number, at: nil)
+        }
+        if goesOn { waits.successor = next }
+        for (id, dial) in dials {
+            if let next, goesOn {
+                next.admit(dial, as: id)
+            } else {
+                settings.state.leave(id, flow: dial.flow)
+                dial.wake(in: next ?? self)
+            }
+        }
+    }
+
+    // MARK: Waiting
+
+    /// Lets a dial wait for a place at one of these servers.
+    func wait(_ dial: OriginDial, for full: [OriginServer]) -> PlaceBook.Entry {
+        guard !waits.isRetired else { return .full }
+        let entry = settings.state.wait(
+            for: full.map(\.state),
+            refusing: dial.tried.map(\.state),
+            flow: dial.flow,
+            lane: lane.number
+        )
+        if case .waits(let id, _, _) = entry { admit(dial, as: id) }
+        return entry
+    }
+
+    private func admit(_ dial: OriginDial, as id: UInt64) {
+        waits.dials[id] = dial
+        dial.waits(as: id, in: self)
+        ring(at: dial.waitsUntil)
+    }
+
+    /// A dial waits no more.
+    func leave(_ id: UInt64, flow: Int) {
+        guard waits.dials.removeValue(forKey: id) != nil else { return }
+        settings.state.leave(id, flow: flow)
+    }
+
+    private func ring(at end: UInt64) {
+        guard end < waits.rings else { return }
+        if waits.alarm == nil {
+            // Without a descriptor for it, the waits end when a place is free.
+            waits.alarm = try? Alarm(on: lane)
+            waits.alarm?.rang = { [unowned self] in timePassed() }
+        }
+        waits.rings = end
+        let left = end > lane.now ? end - lane.now : 0
+        let nanoseconds = left.multipliedReportingOverflow(by: 1_000_000)
+        guard !nanoseconds.overflow else { return }
+        waits.alarm?.set(nanoseconds: MonotonicClock.nanoseconds &+ nanoseconds.partialValue)
+    }
+
+    private func timePassed() {
+        waits.rings = .max
+        let now = lane.now
+        for (id, dial) in waits.dials where dial.waitsUntil <= now &+ 1 {
+            leave(id, flow: dial.flow)
+            dial.waitedTooLong()
+        }
+        let next = waits.dials.values.map(\.waitsUntil).min()
+        if let next { ring(at: next) }
+    }
+
+    // MARK: Calls
+
+    private func heard(_ call: PlaceCall) {
+        if let successor = waits.successor { return successor.heard(call) }
+        switch call {
+        case .granted(let id, let number):
+            let server = server(number)
+            guard let dial = waits.dials.removeValue(forKey: id) else {
+                // The request has gone. The place is for the next one.
+                if let server { return server.freed(on: lane) }
+                return settings.state.giveBack(number)
+            }
+            guard let server, !server.state.isClosed else {
+                settings.state.giveBack(number)
+                return dial.wake(in: self)
+            }
+            dial.granted(server)
+        case .given(let id, let number):
+            let stream = server(number)?.takePromised(id)
+            guard let dial = waits.dials.removeValue(forKey: id) else {
+                stream?.closeInOrder()
+                return
+            }
+            if let stream, stream.isFitNow() { return dial.given(stream) }
+            stream?.close()
+            dial.wake(in: self)
+        case .again(let id): waits.dials.removeValue(forKey: id)?.wake(in: self)
+        case .displaced(let id): waits.dials.removeValue(forKey: id)?.displaced()
+        case .yield(let number): server(number)?.yield()
+        }
+    }
+
+    private func server(_ number: Int) -> OriginServer? {
+        servers.first { $0.state.number == number }
+    }
+}
