@@ -133,7 +133,13 @@ import Verification
         (404, ["no-such-endpoint", "page-unknown", "no-such-server", "no-such-rule"]),
         (409, ["rule-verifies-nothing"]),
         (405, ["method-not-allowed", "method-refused"]), (413, ["content-refused"]),
-        (503, ["gather-timeout", "draining", "store-degraded", "origins-down", "rollout-unsaved"]),
+        (
+            503,
+            [
+                "gather-timeout", "draining", "store-degraded", "origins-down", "rollout-unsaved",
+                "upgrade-refused",
+            ]
+        ),
     ])
     func `every fault has its status`(status: Int, reasons: [String]) throws {
         for reason in reasons {

@@ -20,6 +20,7 @@ package enum AdminCall {
         _ page: String,
         content: [UInt8] = [],
         to configuration: GatewayConfiguration,
+        waiting milliseconds: UInt64? = nil,
         ended: @escaping @Sendable (Result<HTTPResponse, Fault>) -> Void
     ) {
         do throws(Fault) {
@@ -27,7 +28,7 @@ package enum AdminCall {
             let lane = try lane()
             lane.start()
             lane.perform {
-                let client = client(name, address, on: lane)
+                let client = client(name, address, milliseconds, on: lane)
                 var request = HTTPRequest(verb, page, authority: "localhost")
                 request.content = content
                 client.send(request) { result in
@@ -63,10 +64,14 @@ package enum AdminCall {
         }
     }
 
-    private static func client(_ name: String, _ address: SocketAddress, on lane: Lane)
-        -> HTTPClient
-    {
+    private static func client(
+        _ name: String,
+        _ address: SocketAddress,
+        _ milliseconds: UInt64?,
+        on lane: Lane
+    ) -> HTTPClient {
         var settings = HTTPClient.Settings()
+        if let milliseconds { settings.totalTimeout = milliseconds }
         settings.contentMax = contentMax
         let origin = OriginSettings(
             name: "admin",

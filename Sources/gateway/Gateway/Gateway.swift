@@ -10,7 +10,10 @@
 //   StandardStreams          descriptors 0 to 2, safe to use
 //   Supervisor               tells systemd how the gateway stands; feeds its watchdog
 //   InheritedSockets         listening sockets that the process was started with
-//   SignalWatch              TERM, INT and QUIT drain, HUP reloads, USR1 opens the log again
+//   SignalWatch              TERM, INT and QUIT drain, HUP reloads, USR1 opens the log again, USR2
+//                            upgrades
+//   Upgrade                  hands over to another process
+//   Predecessor              what a process takes over from the one before
 //   AppleDesk                makes the calls to Apple's services, on a queue of its own
 //   DeviceDesk               asks Apple about devices, and has it keep their bits
 //   ReceiptRenewer           renews stored receipts through it

@@ -49,10 +49,15 @@ extension GatewayServer {
         control.asyncAfter(deadline: .now() + milliseconds, execute: body)
     }
 
-    private func drain() {
+    func drain() {
         ending = .draining(since: MonotonicClock.nanoseconds)
         log.notice("draining")
         lanesWithClients = units.count
+        // Whoever has asked for an upgrade gets the answer on a connection of the operators' lane.
+        if case .handedOver = upgrading {
+            lanesWithClients += 1
+            after(Self.answerTime) { [self] in laneEmptied() }
+        }
         for unit in units { unit.drain { [self] in control.async { self.laneEmptied() } } }
         after(configuration.timeouts.drain) { [self] in
             guard lanesWithClients > 0 else { return }

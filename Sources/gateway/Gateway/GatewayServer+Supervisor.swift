@@ -10,6 +10,8 @@ import Synchronization
 extension GatewayServer {
     /// Says how the gateway stands. Nothing, where no manager wants to know.
     func tell(_ notice: Supervisor.Notice, status: String? = nil) {
+        // The service is another process's, and the manager would not listen.
+        if case .handedOver = upgrading { return }
         surroundings.supervisor?.tell(notice, status: status)
     }
 

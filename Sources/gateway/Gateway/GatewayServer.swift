@@ -47,6 +47,8 @@ package final class GatewayServer: @unchecked Sendable {
         package var supervisor: Supervisor?
         /// Sockets that the process was started with.
         package var inherited = InheritedSockets()
+        /// The process that this one takes over from; `nil` for a start of its own.
+        package var predecessor: Predecessor?
         /// Whether the process is the gateway's own, so that it may give up its privileges.
         package var ownsProcess = true
 
@@ -86,9 +88,9 @@ package final class GatewayServer: @unchecked Sendable {
     let surroundings: Surroundings
     let sockets: [ListenerSet]
     /// What operators connect to, and its lane; `nil` when there is none.
-    private let admin: (socket: ListenerSet, lane: Lane)?
+    let admin: (socket: ListenerSet, lane: Lane)?
     /// Neither drained nor reloaded: it ends with the process. Set by ``start()``.
-    private var adminUnit: LaneUnit?
+    private(set) var adminUnit: LaneUnit?
     private var signals: SignalWatch?
     /// The keys of clients' TLS tickets.
     let tickets = TicketKeys(now: GatewayServer.monotonicSeconds)
@@ -123,6 +125,7 @@ package final class GatewayServer: @unchecked Sendable {
     var refusedReload: String?
     var refusedReloads: UInt64 = 0
     var ending = Ending.none
+    var upgrading = Upgrading.none
     var shortage = AcceptShortage()
     /// The log says that the store can't be written, and not yet that it can again.
     var toldOfWriting = false
@@ -140,6 +143,7 @@ package final class GatewayServer: @unchecked Sendable {
         let outputs = LogOutputs()
         do throws(GatewayError) {
             let server = try GatewayServer(configuration, file: file, surroundings, outputs)
+            try surroundings.predecessor?.takeTurn(server.keys, server.issuer)
             server.start()
             return server
         } catch {
@@ -182,8 +186,8 @@ package final class GatewayServer: @unchecked Sendable {
         if surroundings.ownsProcess {
             try Self.giveUpPrivileges(configuration.process, bound, file, log)
         }
-        keys = try StoreOpening.table(configuration, surroundings.openJournal)
-        issuer = try StoreOpening.issuer(configuration, keys)
+        keys = try StoreOpening.table(configuration, surroundings)
+        issuer = try StoreOpening.issuer(configuration, keys, surroundings.predecessor)
         sessions = SessionTable(configuration.sessions.limits)
         apple = AppleDesk(configuration.apple, wallClock: surroundings.wallClock)
         devices = DeviceDesk(apple, configuration.apple, log, surroundings.wallClock)
@@ -300,7 +304,7 @@ package final class GatewayServer: @unchecked Sendable {
             case .stop: stop()
             case .reload: reload()
             case .reopenLog: reopenLog()
-            case .upgrade: log.notice("signal USR2 is ignored: it is reserved for upgrades")
+            case .upgrade: upgrade { _ in }
             }
         }
     }
@@ -314,7 +318,8 @@ package final class GatewayServer: @unchecked Sendable {
             issuer: issuer,
             devices: configuration.servesAdminCalls ? devices : nil,
             origins: configuration.servesAdminCalls ? self : nil,
-            rollouts: configuration.servesAdminCalls ? self : nil
+            rollouts: configuration.servesAdminCalls ? self : nil,
+            upgrades: configuration.servesAdminCalls ? self : nil
         )
         let unit = LaneUnit(lane, proxy)
         adminUnit = unit

@@ -1,8 +1,9 @@
 import Glibc
 import Lanes
 
-/// Listening sockets that the process was started with (sd_listen_fds(3)): systemd holds them, so
-/// that clients can connect while the gateway restarts.
+/// Listening sockets that the process was started with: by systemd (sd_listen_fds(3)), which holds
+/// them, so that clients can connect while the gateway restarts; or by the process before, which
+/// hands them over.
 package struct InheritedSockets: Sendable {
     /// One of them.
     struct Entry: Sendable {
@@ -11,6 +12,12 @@ package struct InheritedSockets: Sendable {
         let name: String
         /// What it is bound to.
         let address: SocketAddress
+        /// The same address for the other lanes, where the process before had one for each.
+        var siblings: [Int32] = []
+        /// Whose they are.
+        var ownership = Listener.Ownership.lent
+        /// As the configuration of the process before had it; `nil` where systemd gave it.
+        var configured: String?
 
         var text: String {
             address.text.map { "\(name) at \($0)" } ?? name
@@ -67,19 +74,45 @@ package struct InheritedSockets: Sendable {
         return getsockopt(descriptor, SOL_SOCKET, name, &value, &size) == 0 ? value : nil
     }
 
-    /// Takes the socket that is bound to an address; `nil` when there is none.
-    mutating func take(_ address: SocketAddress) -> Int32? {
-        guard let index = entries.firstIndex(where: { $0.address.isSame(as: address) }) else {
-            return nil
+    /// Those that the process before hands over.
+    ///
+    /// - descriptors: as many as the sockets are, in their order.
+    init(_ sockets: [HandoverMessage.Socket], _ descriptors: [Int32]) {
+        precondition(sockets.reduce(0) { $0 + $1.count } == descriptors.count, "InheritedSockets")
+        var rest = descriptors[...]
+        for socket in sockets {
+            let own = Array(rest.prefix(socket.count))
+            rest = rest.dropFirst(socket.count)
+            entries.append(
+                Entry(
+                    descriptor: own[0],
+                    name: socket.address,
+                    address: Listener.boundAddress(own[0]),
+                    siblings: Array(own.dropFirst()),
+                    ownership: socket.isLent ? .lent : .own,
+                    configured: socket.address
+                )
+            )
         }
-        return entries.remove(at: index).descriptor
+    }
+
+    /// Takes the socket of an address; `nil` when there is none.
+    ///
+    /// - server: the address as the configuration has it: the port of `:0` is another each time.
+    mutating func take(_ address: SocketAddress, of server: String) -> Entry? {
+        let index = entries.firstIndex { entry in
+            entry.configured.map { $0 == server } ?? entry.address.isSame(as: address)
+        }
+        return index.map { entries.remove(at: $0) }
     }
 
     /// Closes what nobody has taken, and says what that was.
     mutating func discardRest() -> [String] {
         defer { entries = [] }
         let rest = entries.map { entry in
-            Connection.discard(entry.descriptor)
+            for descriptor in [entry.descriptor] + entry.siblings {
+                Connection.discard(descriptor)
+            }
             return "\(entry.text) is no address of `listen` or `admin`"
         }
         return problems + rest

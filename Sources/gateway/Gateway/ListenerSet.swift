@@ -36,17 +36,27 @@ struct ListenerSet {
         guard let address = server.socketAddress else {
             preconditionFailure("ListenerSet: the configuration takes no name to listen on")
         }
-        let given = inherited.take(address)
-        ownership = given == nil ? .own : .lent
+        let given = inherited.take(address, of: server.text)
+        ownership = given?.ownership ?? .own
+        let count = 1 + (given?.siblings.count ?? 0)
+        guard count <= max(lanes, 1) else {
+            // A socket that no lane accepts from would keep clients waiting for ever.
+            throw GatewayError(
+                "\(server.text) has \(count) sockets for \(lanes) lanes",
+                hint: "An upgrade can't lower `lanes`: leave it as it is, or restart."
+            )
+        }
         do throws(SocketError) {
             if case .unix(let path) = server, given == nil { ListenerSet.removeStale(path) }
-            let first = if let given { given } else { try Listener.bound(to: address) }
+            let first =
+                if let given { given.descriptor } else { try Listener.bound(to: address) }
             if given != nil, !address.isUnix { Listener.settleAccepted(first) }
             bound = Listener.boundAddress(first)
-            // A socket that is given is one: the lanes share it, as they share a Unix socket.
+            // A socket that is given is one: the lanes share it, as they share a Unix socket. The
+            // process before may give one for each lane.
             let isOne = address.isUnix || given != nil
-            var descriptors = [first]
-            for _ in 1..<max(lanes, 1) {
+            var descriptors = [first] + (given?.siblings ?? [])
+            while descriptors.count < max(lanes, 1) {
                 descriptors.append(
                     isOne ? try Listener.duplicate(first) : try Listener.sibling(of: bound)
                 )

@@ -13,7 +13,7 @@ final class SignalWatch {
         case reload
         /// USR1: open the log again.
         case reopenLog
-        /// USR2: reserved.
+        /// USR2: hand over to the program that is at the path of this one.
         case upgrade
     }
 

@@ -17,6 +17,8 @@ package struct Supervisor: Sendable {
         case stopping
         /// All lanes have answered.
         case alive
+        /// Which process is the service from now on.
+        case mainProcess(Int32)
 
         fileprivate var lines: String {
             switch self {
@@ -25,11 +27,14 @@ package struct Supervisor: Sendable {
                 "RELOADING=1\nMONOTONIC_USEC=\(nanoseconds / 1_000)"
             case .stopping: "STOPPING=1"
             case .alive: "WATCHDOG=1"
+            case .mainProcess(let number): "MAINPID=\(number)"
             }
         }
     }
 
     private let datagrams: DatagramSender
+    /// With which another process reaches the same manager.
+    let environment: [String: String]
     /// Microseconds within which it wants to hear that the gateway is alive; `nil` for never.
     let watchdogMicroseconds: UInt64?
     /// Sending may have to wait for the manager, which no other queue should.
@@ -57,6 +62,8 @@ package struct Supervisor: Sendable {
         let isMeant = environment["WATCHDOG_PID"].map { Int32($0) == process } ?? true
         let time = environment["WATCHDOG_USEC"].flatMap { UInt64($0) } ?? 0
         watchdogMicroseconds = isMeant && time > 0 ? time : nil
+        self.environment = ["NOTIFY_SOCKET": name]
+            .merging(isMeant && time > 0 ? ["WATCHDOG_USEC": String(time)] : [:]) { $1 }
     }
 
     private static func refusal(_ name: String, _ detail: String) -> GatewayError {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Dispatch
 import Gateway
 import Glibc
+import JSONText
 import Origins
 
 struct OriginsCommand: ParsableCommand {
@@ -83,10 +84,17 @@ struct AdminOptions: ParsableArguments {
         _ verb: HTTPRequest.Verb,
         _ page: String,
         _ content: String = "",
+        waiting milliseconds: UInt64? = nil,
         _ succeeded: @escaping @Sendable (HTTPResponse) -> Int32
     ) throws -> Never {
         let configuration = try LoadedFile.configuration(file)
-        AdminCall.send(verb, page, content: Array(content.utf8), to: configuration) { result in
+        AdminCall.send(
+            verb,
+            page,
+            content: Array(content.utf8),
+            to: configuration,
+            waiting: milliseconds
+        ) { result in
             switch result {
             case .success(let response) where response.status == 200:
                 Glibc.exit(succeeded(response))
@@ -96,6 +104,13 @@ struct AdminOptions: ParsableArguments {
             Glibc.exit(1)
         }
         dispatchMain()
+    }
+
+    /// The first of the problems that a problem document lists.
+    private static func problem(in response: HTTPResponse) -> String {
+        let pointer = JSONPointer(tokens: ["problems", "0"])
+        let text = pointer.string(in: response.content.span)
+        return text.map { String(decoding: $0, as: UTF8.self) } ?? "the gateway's log says why"
     }
 
     private static func text(of response: HTTPResponse) -> String {
@@ -112,6 +127,8 @@ struct AdminOptions: ParsableArguments {
             return "portcullis: nothing has changed, since the change can't be saved: "
                 + "\(String(decoding: response.content, as: UTF8.self)); next: make room on the "
                 + "store's disk, or write the mode into the configuration and reload"
+        case "upgrade-refused":
+            return "portcullis: nothing has changed: \(problem(in: response))"
         case "page-unknown":
             return "portcullis: this admin listener serves no calls; use a Unix socket for "
                 + "`admin.address`, or `calls: any`"

@@ -13,7 +13,8 @@ struct Portcullis: ParsableCommand {
         subcommands: [
             ServeCommand.self, CheckCommand.self, ExplainCommand.self, TestCommand.self,
             PlanCommand.self, KeysCommand.self, ReceiptsCommand.self,
-            OriginsCommand.self, RolloutCommand.self, VerifyCommand.self, InspectCommand.self,
+            OriginsCommand.self, RolloutCommand.self, UpgradeCommand.self, VerifyCommand.self,
+            InspectCommand.self,
         ]
     )
 

@@ -29,11 +29,13 @@ struct ServeCommand: ParsableCommand {
     func run() throws {
         // First, while the descriptors that were given are the only ones that are open.
         let environment = ProcessInfo.processInfo.environment
-        let inherited = InheritedSockets(environment)
+        var inherited = InheritedSockets(environment)
+        let predecessor = try Self.predecessor(environment)
+        if let predecessor { inherited = predecessor.sockets }
         // No program that this one may start is meant by them.
         for name in [
             "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID",
-            "LISTEN_FDNAMES",
+            "LISTEN_FDNAMES", "PORTCULLIS_HANDOVER",
         ] { unsetenv(name) }
         let loaded = ConfigurationLoader.load(file)
         // One message, since each may have to wait for a reader.
@@ -41,6 +43,8 @@ struct ServeCommand: ParsableCommand {
             Self.say(loaded.problems.map(\.text).joined(separator: "\n"))
         }
         guard let configuration = loaded.configuration else {
+            let problems = loaded.problems.map(\.text).joined(separator: "\n")
+            predecessor?.refuse(GatewayError(problems, hint: "`portcullis check` says more."))
             Self.say("\(file): refused; nothing was started")
             throw ExitCode(1)
         }
@@ -48,12 +52,24 @@ struct ServeCommand: ParsableCommand {
             var surroundings = surroundings
             surroundings.supervisor = try Supervisor(environment)
             surroundings.inherited = inherited
+            surroundings.predecessor = predecessor
             try GatewayServer.run(configuration, file: file, surroundings: surroundings)
         } catch {
+            predecessor?.refuse(error)
             Self.say("portcullis: \(error)")
             throw ExitCode(1)
         }
         dispatchMain()
+    }
+
+    /// The process to take over from; `nil` for a start of its own.
+    private static func predecessor(_ environment: [String: String]) throws -> Predecessor? {
+        do throws(GatewayError) {
+            return try Predecessor(environment)
+        } catch {
+            say("portcullis: \(error)")
+            throw ExitCode(1)
+        }
     }
 
     private var surroundings: GatewayServer.Surroundings {

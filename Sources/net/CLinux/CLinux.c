@@ -8,6 +8,7 @@
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -118,6 +119,48 @@ ptrdiff_t clinux_send(int fd, const void *a, size_t alen, const void *b, size_t 
     struct iovec pieces[2] = { { (void *)a, alen }, { (void *)b, blen } };
     struct msghdr message = { .msg_iov = pieces, .msg_iovlen = 2 };
     return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+#define DESCRIPTORS_MAX 250
+
+ptrdiff_t clinux_send_descriptors(int fd, const void *bytes, size_t length, const int *fds,
+                                  int count) {
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))] = { 0 };
+    struct iovec piece = { (void *)bytes, length };
+    struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1 };
+    if (count > DESCRIPTORS_MAX) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (count > 0) {
+        message.msg_control = control;
+        message.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
+        memcpy(CMSG_DATA(head), fds, (size_t)count * sizeof(int));
+    }
+    return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+ptrdiff_t clinux_receive_descriptors(int fd, void *bytes, size_t max, int *fds, int *count) {
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))] = { 0 };
+    struct iovec piece = { bytes, max };
+    struct msghdr message = {
+        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
+    };
+    *count = 0;
+    ptrdiff_t length = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    if (length < 0) return length;
+    for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
+        if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
+        size_t more = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        if (*count + (int)more > DESCRIPTORS_MAX) more = (size_t)(DESCRIPTORS_MAX - *count);
+        memcpy(fds + *count, CMSG_DATA(head), more * sizeof(int));
+        *count += (int)more;
+    }
+    return length;
 }
 
 int clinux_socket_error(int fd) {

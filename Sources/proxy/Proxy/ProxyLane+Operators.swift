@@ -18,6 +18,7 @@ extension ProxyLane {
     /// - devices: who makes calls about devices; `nil` where they are not served.
     /// - origins: who drains servers; `nil` where that is not served.
     /// - rollouts: who changes rollouts; `nil` where that is not served.
+    /// - upgrades: who hands over to another process; `nil` where that is not served.
     package static func operators(
         _ lane: Lane,
         _ source: any SnapshotSource,
@@ -26,6 +27,7 @@ extension ProxyLane {
         devices: (any DeviceCalling)? = nil,
         origins: (any OriginDraining)? = nil,
         rollouts: (any RolloutTaking)? = nil,
+        upgrades: (any Handing)? = nil,
         timeouts: Timeouts = .operators,
         limits: ProxyLimits = .operators
     ) -> ProxyLane {
@@ -37,7 +39,8 @@ extension ProxyLane {
                 source,
                 devices: devices,
                 origins: origins,
-                rollouts: rollouts
+                rollouts: rollouts,
+                upgrades: upgrades
             ),
             issuer: issuer,
             keys: keys,

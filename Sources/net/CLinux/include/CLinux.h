@@ -51,6 +51,12 @@ int clinux_open_unnamed(const char *folder);
 // Two pieces in one call; never raises SIGPIPE.
 ptrdiff_t clinux_send(int fd, const void *a, size_t alen, const void *b, size_t blen);
 
+// A message with descriptors, which the receiver gets as its own, closed on exec: at most 250 in
+// one (SCM_RIGHTS, unix(7)). Receiving sets `count` to those that came.
+ptrdiff_t clinux_send_descriptors(int fd, const void *bytes, size_t length, const int *fds,
+                                  int count);
+ptrdiff_t clinux_receive_descriptors(int fd, void *bytes, size_t max, int *fds, int *count);
+
 // A clock that makes its descriptor readable at a moment of the monotonic clock; 0 disarms it.
 int clinux_alarm_create(void);
 int clinux_alarm_set(int fd, uint64_t nanoseconds);

@@ -67,11 +67,13 @@ extension ServiceTable {
     /// - devices: who makes calls about devices; `nil` where they are not served.
     /// - origins: who drains servers; `nil` where that is not served.
     /// - rollouts: who changes rollouts; `nil` where that is not served.
+    /// - upgrades: who hands over to another process; `nil` where that is not served.
     package static func operators(
         _ source: any SnapshotSource,
         devices: (any DeviceCalling)? = nil,
         origins: (any OriginDraining)? = nil,
-        rollouts: (any RolloutTaking)? = nil
+        rollouts: (any RolloutTaking)? = nil,
+        upgrades: (any Handing)? = nil
     ) -> ServiceTable {
         let entries = OperatorService.Page.allCases.map { page in
             ServiceEntry(
@@ -87,7 +89,8 @@ extension ServiceTable {
             elsewhere: .unknown,
             entries + (devices.map { ServiceEntry.deviceCalls($0) } ?? [])
                 + (origins.map { ServiceEntry.draining($0) } ?? [])
-                + (rollouts.map { [ServiceEntry.rollout($0)] } ?? []),
+                + (rollouts.map { [ServiceEntry.rollout($0)] } ?? [])
+                + (upgrades.map { [ServiceEntry.upgrading($0)] } ?? []),
             unknown: .pageUnknown,
             wrongMethod: .methodRefused,
             listsPaths: true

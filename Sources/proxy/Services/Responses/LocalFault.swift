@@ -21,6 +21,7 @@ package enum LocalFault: String, CaseIterable, Sendable {
     case noSuchRule = "no-such-rule"
     case ruleVerifiesNothing = "rule-verifies-nothing"
     case rolloutUnsaved = "rollout-unsaved"
+    case upgradeRefused = "upgrade-refused"
 }
 
 extension LocalRow {
@@ -60,6 +61,7 @@ extension LocalRow {
         case .ruleVerifiesNothing:
             LocalRow(409, .client, .fixClient, "The rule's file does not say how to verify.")
         case .rolloutUnsaved: later(503, .gateway, "The change could not be saved.")
+        case .upgradeRefused: later(503, .gateway, "There was no upgrade; nothing has changed.")
         }
     }
 }

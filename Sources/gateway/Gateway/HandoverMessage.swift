@@ -1,0 +1,128 @@
+import ByteCoding
+
+/// What two processes of a gateway say to each other while one takes over from the other: see
+/// `Upgrade`. Each is one message of their socket.
+enum HandoverMessage: Equatable {
+    /// A listening socket that goes over, in the order of the configuration, the operators' last.
+    struct Socket: Equatable {
+        /// As the configuration has it.
+        let address: String
+        /// Whether it is the service manager's.
+        let isLent: Bool
+        /// One for each lane.
+        let count: Int
+    }
+
+    /// From the old one, first: what there is to take over.
+    ///
+    /// - store: the database; empty where there is none.
+    case plan(store: String, sockets: [Socket])
+    /// Descriptors of the sockets, in their order; as many messages as it takes.
+    case sockets
+    /// From the new one: it could serve.
+    case ready
+    /// From the new one: why it can't.
+    case failed(String)
+    /// From the old one: a piece of the state. The first one brings the store's descriptors.
+    case state([UInt8], isLast: Bool)
+    /// From the new one: it has everything and decides nothing yet.
+    case taken
+    /// From the old one: it decides nothing any more.
+    case go
+    /// From the old one, afterwards, and the answer.
+    case question(UInt64, [UInt8])
+    case answer(UInt64, [UInt8])
+
+    /// Of this protocol. Another version of the program may have another.
+    static let version: UInt8 = 1
+    /// Bytes of a message at most.
+    static let bytesMax = 96 << 10
+    /// Bytes of state in one message.
+    static let pieceMax = 64 << 10
+    private static let textMax = 16 << 10
+    private static let socketsMax = 1_024
+    static let lanesMax = 1_024
+
+    /// What a message begins with.
+    private enum Kind: UInt8 {
+        case plan = 1
+        case sockets, ready, failed, state, taken, go, question, answer
+    }
+
+    private var kind: Kind {
+        switch self {
+        case .plan: .plan
+        case .sockets: .sockets
+        case .ready: .ready
+        case .failed: .failed
+        case .state: .state
+        case .taken: .taken
+        case .go: .go
+        case .question: .question
+        case .answer: .answer
+        }
+    }
+
+    var bytes: [UInt8] {
+        var out = ByteWriter()
+        out.byte(kind.rawValue)
+        switch self {
+        case .plan(let store, let sockets):
+            out.byte(Self.version)
+            out.text(store)
+            out.word(UInt64(sockets.count))
+            for socket in sockets {
+                out.text(socket.address)
+                out.flag(socket.isLent)
+                out.word(UInt64(socket.count))
+            }
+        case .failed(let text): out.text(String(text.prefix(Self.textMax / 4)))
+        case .state(let piece, let isLast):
+            out.flag(isLast)
+            out.block(piece)
+        case .question(let number, let content), .answer(let number, let content):
+            out.word(number)
+            out.block(content)
+        case .sockets, .ready, .taken, .go: break
+        }
+        return out.bytes
+    }
+
+    /// Reads a message.
+    ///
+    /// - Throws: when it is none, or of another version.
+    init(_ bytes: [UInt8]) throws(ByteReader.Fault) {
+        var bytes = ByteReader(bytes)
+        guard let kind = Kind(rawValue: try bytes.byte()) else { throw ByteReader.Fault() }
+        switch kind {
+        case .plan: self = try Self.plan(&bytes)
+        case .sockets: self = .sockets
+        case .ready: self = .ready
+        case .failed: self = .failed(try bytes.text(max: Self.textMax))
+        case .state:
+            let isLast = try bytes.flag()
+            self = .state(try bytes.block(max: Self.pieceMax), isLast: isLast)
+        case .taken: self = .taken
+        case .go: self = .go
+        case .question: self = .question(try bytes.word(), try bytes.block())
+        case .answer: self = .answer(try bytes.word(), try bytes.block())
+        }
+        try bytes.end()
+    }
+
+    private static func plan(_ bytes: inout ByteReader) throws(ByteReader.Fault) -> Self {
+        guard try bytes.byte() == version else { throw ByteReader.Fault() }
+        let store = try bytes.text(max: textMax)
+        let count = try bytes.word()
+        guard count <= UInt64(socketsMax) else { throw ByteReader.Fault() }
+        var sockets: [Socket] = []
+        for _ in 0..<count {
+            let address = try bytes.text(max: textMax)
+            let isLent = try bytes.flag()
+            let lanes = try bytes.word()
+            guard lanes >= 1, lanes <= UInt64(lanesMax) else { throw ByteReader.Fault() }
+            sockets.append(Socket(address: address, isLent: isLent, count: Int(lanes)))
+        }
+        return .plan(store: store, sockets: sockets)
+    }
+}

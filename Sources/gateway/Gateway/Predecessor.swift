@@ -1,0 +1,130 @@
+import Challenges
+import ConfigurationReading
+import Dispatch
+import Glibc
+import KeyStore
+import Synchronization
+
+/// The process that this one takes over from, as the new one sees it. See `Upgrade` for the order.
+package final class Predecessor: Sendable {
+    /// What the old one hands over while it stands still.
+    struct State: Sendable {
+        let challenges: [UInt8]
+        /// `nil` where there is no store.
+        let loan: StoreLoan?
+    }
+
+    /// How long the plan may take: the old one sends it at once.
+    private static let planMilliseconds = 10_000
+    /// How long the old one may take for anything else; it is the one that gives up, before that.
+    private static let patienceMilliseconds = 120_000
+    /// Bytes of all pieces of a state together.
+    private static let stateMax = 1 << 30
+
+    private let socket: HandoverSocket
+    private let store: String
+    /// The sockets to listen on.
+    package let sockets: InheritedSockets
+    private let taken = Mutex<State?>(nil)
+
+    /// What was taken; `nil` before.
+    var state: State? { taken.withLock { $0 } }
+
+    static let garbled = GatewayError(
+        "the process before has handed over what this version can't read",
+        hint: "Restart the service instead; sessions and challenges of clients end with that."
+    )
+
+    private static let gone = GatewayError(
+        "the process before has ended, or has given the upgrade up",
+        hint: "Its log says why."
+    )
+
+    /// From the environment; `nil` for a start of its own. Called before anything is opened.
+    ///
+    /// - Throws: when the old process says nothing that can be read.
+    package init?(_ environment: [String: String]) throws(GatewayError) {
+        guard let text = environment[SuccessorProcess.variable], let number = Int32(text) else {
+            return nil
+        }
+        socket = HandoverSocket(number)
+        guard
+            case .message(.plan(let store, let sockets), _) = socket.receive(
+                within: Self.planMilliseconds
+            )
+        else { throw Self.garbled }
+        let count = sockets.reduce(0) { $0 + $1.count }
+        var descriptors: [Int32] = []
+        while descriptors.count < count {
+            guard
+                case .message(.sockets, let more) = socket.receive(within: Self.planMilliseconds),
+                !more.isEmpty
+            else { throw Self.garbled }
+            descriptors += more
+        }
+        guard descriptors.count == count else { throw Self.garbled }
+        self.store = store
+        self.sockets = InheritedSockets(sockets, descriptors)
+    }
+
+    /// Says why this process can't take over. It must end then.
+    package func refuse(_ error: GatewayError) { _ = socket.send(.failed("\(error)")) }
+
+    /// Says that all is well so far, and takes the state. From then on the old process stands still
+    /// until ``takeTurn(_:_:)``.
+    func takeState(_ configuration: GatewayConfiguration) throws(GatewayError) -> State {
+        guard configuration.storeFile ?? "" == store else {
+            throw GatewayError(
+                "the store is \(configuration.storeFile ?? "none"), and was \(store)",
+                hint: "An upgrade can't change `store.sqlite`: restart the service for it."
+            )
+        }
+        guard socket.send(.ready) else { throw Self.gone }
+        var bytes: [UInt8] = []
+        var descriptors: [Int32] = []
+        while true {
+            switch socket.receive(within: Self.patienceMilliseconds) {
+            case .message(.state(let piece, let isLast), let given):
+                bytes += piece
+                descriptors += given
+                guard bytes.count <= Self.stateMax else { throw Self.garbled }
+                guard isLast else { continue }
+                let isStored = descriptors.count == 2
+                guard isStored || (descriptors.isEmpty && store.isEmpty) else {
+                    throw Self.garbled
+                }
+                let loan = isStored ? StoreLoan(lock: descriptors[0], calls: descriptors[1]) : nil
+                let state = State(challenges: bytes, loan: loan)
+                taken.withLock { $0 = state }
+                return state
+            case .ended, .late: throw Self.gone
+            case .message, .malformed: throw Self.garbled
+            }
+        }
+    }
+
+    /// Takes the decisions over. Then this process decides, and answers what the old one asks.
+    ///
+    /// When the old one is gone, it decides nothing either: it closes its end of the socket only
+    /// when this process has ended, or with its own end.
+    func takeTurn(_ keys: KeyTable, _ issuer: ChallengeIssuer) throws(GatewayError) {
+        guard socket.send(.taken) else { return }
+        switch socket.receive(within: Self.patienceMilliseconds) {
+        case .message(.go, _): break
+        case .ended: return
+        case .late: throw Self.gone
+        case .message, .malformed: throw Self.garbled
+        }
+        let desk = DecisionDesk(keys, issuer)
+        let replies = DispatchQueue(label: "portcullis.predecessor.replies")
+        DispatchQueue(label: "portcullis.predecessor").async { [socket] in
+            while case .message(let message, _) = socket.receive(within: nil) {
+                guard case .question(let number, let question) = message else { continue }
+                desk.answer(question) { answer in
+                    // Not on the caller's thread, which may be the store's writer.
+                    replies.async { _ = socket.send(.answer(number, answer)) }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import Glibc
+
+/// The process of the next version, as long as this one may have to end it.
+final class SuccessorProcess: Sendable {
+    /// Names the descriptor of the socket to this process.
+    static let variable = "PORTCULLIS_HANDOVER"
+    /// That descriptor, in the new process.
+    private static let descriptor: Int32 = 3
+
+    let identifier: pid_t
+    let socket: HandoverSocket
+
+    /// Starts the program that is at this one's path now, with its arguments and environment.
+    ///
+    /// - environment: more variables.
+    init(_ environment: [String: String]) throws(UpgradeRefusal) {
+        guard let (own, other) = HandoverSocket.pair() else {
+            throw UpgradeRefusal("no socket for it: \(Self.lastError)")
+        }
+        let path = try Self.programPath()
+        var variables = ProcessInfo.processInfo.environment
+        variables.merge(environment) { $1 }
+        variables[Self.variable] = String(Self.descriptor)
+        var process: pid_t = 0
+        // Closed here once the new process has its own: the end of that is heard.
+        let status = withExtendedLifetime(other) {
+            Self.spawn(path, variables.map { "\($0)=\($1)" }, other.descriptor, &process)
+        }
+        guard status == 0 else {
+            throw UpgradeRefusal("\(path) can't be started: \(String(cString: strerror(status)))")
+        }
+        identifier = process
+        socket = own
+    }
+
+    /// Where this process's program was when it started; a newer one may be there now.
+    private static func programPath() throws(UpgradeRefusal) -> String {
+        var bytes = [UInt8](repeating: 0, count: Int(PATH_MAX))
+        let count = bytes.withUnsafeMutableBytes { buffer in
+            // At most the buffer's count is written.
+            buffer.withMemoryRebound(to: CChar.self) {
+                $0.baseAddress.map { readlink("/proc/self/exe", $0, buffer.count) } ?? -1
+            }
+        }
+        guard count > 0 else { throw UpgradeRefusal("/proc/self/exe: \(lastError)") }
+        let path = String(decoding: bytes.prefix(count), as: UTF8.self)
+        // proc(5): what a file is called that is not there any more.
+        let gone = " (deleted)"
+        return path.hasSuffix(gone) ? String(path.dropLast(gone.count)) : path
+    }
+
+    private static func spawn(
+        _ path: String,
+        _ environment: [String],
+        _ socket: Int32,
+        _ process: inout pid_t
+    ) -> Int32 {
+        var actions = posix_spawn_file_actions_t()
+        var attributes = posix_spawnattr_t()
+        posix_spawn_file_actions_init(&actions)
+        posix_spawnattr_init(&attributes)
+        defer {
+            posix_spawn_file_actions_destroy(&actions)
+            posix_spawnattr_destroy(&attributes)
+        }
+        posix_spawn_file_actions_adddup2(&actions, socket, descriptor)
+        // Dispatch's threads take no signals, and the new process would inherit that.
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        var arguments = CommandLine.arguments.map { strdup($0) } + [nil]
+        var variables = environment.map { strdup($0) } + [nil]
+        defer { for pointer in arguments + variables { free(pointer) } }
+        return posix_spawn(&process, path, &actions, &attributes, &arguments, &variables)
+    }
+
+    private static var lastError: String { String(cString: strerror(errno)) }
+
+    /// Ends it, and returns when it has ended. It decides nothing afterwards.
+    func kill() {
+        _ = Glibc.kill(identifier, SIGKILL)
+        var status: Int32 = 0
+        while waitpid(identifier, &status, 0) < 0, errno == EINTR {}
+    }
+}
+
+/// Why there is no upgrade; all goes on as it was.
+struct UpgradeRefusal: Error {
+    let text: String
+
+    init(_ text: String) { self.text = text }
+}

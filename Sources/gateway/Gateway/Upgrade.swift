@@ -1,0 +1,170 @@
+import ByteCoding
+import Challenges
+import ConfigurationReading
+import Dispatch
+import Glibc
+import KeyStore
+import Lanes
+
+// From one process to the next, while clients are served:
+//
+//     old                                          new
+//     starts the program at its own path
+//     PLAN: the listening sockets                  reads configuration and certificates
+//                                                  READY
+//     all lanes stand still
+//     what waits for the disk is committed
+//     STATE: challenges, the store's descriptors   opens the store, reads the keys
+//                                                  TAKEN
+//     GO: decides nothing any more                 accepts
+//     lanes go on, and drain                       answers what the old one asks
+//
+// One process decides at any moment which counter and which challenge is used. Until it has sent
+// GO that is the old one, and behind GO the new one. While the lanes stand still, neither does. The
+// old one still has requests that were not decided: uploads that are held, and what clients send on
+// connections that they have. It asks the new one about each.
+//
+// If the new one fails or is late before GO, the old one kills it, waits for its end, and goes on:
+// a process that may still decide is never left alive. If the old one dies, the new one sees the
+// end of the socket, and goes on: the old one closes it before GO only when the new one has ended.
+struct Upgrade {
+    /// What has come of it.
+    struct Done: Sendable {
+        let process: Int32
+        /// How long nothing was accepted and decided, nanoseconds.
+        let pause: UInt64
+    }
+
+    /// How long the new process may take for all that it does beside the old one.
+    static let readyMilliseconds = 60_000
+    /// How long it may take for the rest, while clients wait: it reads the keys in this time, for
+    /// which a million takes some seconds.
+    static let takenMilliseconds = 30_000
+    /// How long lanes may take to end their turns. A turn is some milliseconds.
+    private static let laneTime = DispatchTimeInterval.seconds(2)
+
+    let server: GatewayServer
+    /// The new process finds the same one.
+    let store: String
+
+    /// Makes the upgrade. Blocks; not on the control queue.
+    ///
+    /// - Throws: why there is none. The new process has ended then, and all goes on.
+    func run() throws(UpgradeRefusal) -> Done {
+        let environment = server.surroundings.supervisor?.environment ?? [:]
+        let successor = try SuccessorProcess(environment)
+        do throws(UpgradeRefusal) {
+            try sendPlan(to: successor)
+            try expect(.ready, from: successor, within: Self.readyMilliseconds)
+        } catch {
+            successor.kill()
+            throw error
+        }
+        let began = MonotonicClock.nanoseconds
+        let park = LanePark(server.units)
+        defer { park.open() }
+        guard park.wait(Self.laneTime) else {
+            successor.kill()
+            throw UpgradeRefusal("a lane did not end its turn in time")
+        }
+        let line = try handOver(to: successor)
+        let pause = MonotonicClock.nanoseconds &- began
+        server.keys.handOver(to: line)
+        server.issuer.handOver(to: line)
+        line.start()
+        for unit in server.units { unit.leaveSockets(closes: false) }
+        server.adminUnit?.leaveSockets(closes: true)
+        return Done(process: successor.identifier, pause: pause)
+    }
+
+    private func sendPlan(to successor: SuccessorProcess) throws(UpgradeRefusal) {
+        let sets = server.sockets + [server.admin?.socket].compactMap(\.self)
+        let plan = sets.map { set in
+            let isLent = if case .lent = set.ownership { true } else { false }
+            return HandoverMessage.Socket(
+                address: set.address.text,
+                isLent: isLent,
+                count: set.descriptors.count
+            )
+        }
+        var isSent = successor.socket.send(.plan(store: store, sockets: plan))
+        var left = sets.flatMap(\.descriptors)[...]
+        while isSent, !left.isEmpty {
+            let some = Array(left.prefix(HandoverSocket.descriptorsMax))
+            isSent = successor.socket.send(.sockets, descriptors: some)
+            left = left.dropFirst(some.count)
+        }
+        // One that has ended is noticed next.
+    }
+
+    private func expect(
+        _ message: HandoverMessage,
+        from successor: SuccessorProcess,
+        within milliseconds: Int
+    ) throws(UpgradeRefusal) {
+        switch successor.socket.receive(within: milliseconds) {
+        case .message(message, _): return
+        case .message(.failed(let text), _):
+            throw UpgradeRefusal("the new process can't serve: \(text)")
+        case .late: throw UpgradeRefusal("the new process was not ready in time")
+        case .ended: throw UpgradeRefusal("the new process has ended; the log has what it said")
+        case .message, .malformed:
+            throw UpgradeRefusal("the new process is of a version that can't take over")
+        }
+    }
+
+    /// Hands the state over, and then the decisions. The lanes stand still.
+    private func handOver(to successor: SuccessorProcess) throws(UpgradeRefusal) -> SuccessorLine {
+        let loan: StoreLoan?
+        do throws(JournalError) {
+            loan = try server.keys.stopWriting()
+        } catch {
+            successor.kill()
+            throw UpgradeRefusal("the store can't be written or read: \(error)")
+        }
+        do throws(UpgradeRefusal) {
+            guard send(server.issuer.state, loan, to: successor.socket) else {
+                throw UpgradeRefusal("the new process does not take the state")
+            }
+            try expect(.taken, from: successor, within: Self.takenMilliseconds)
+            // Before it says that it is ready: the manager listens to the main process alone.
+            tell(successor.identifier)
+            guard successor.socket.send(.go) else {
+                tell(getpid())
+                throw UpgradeRefusal("the new process has ended")
+            }
+            return SuccessorLine(successor.socket)
+        } catch {
+            successor.kill()
+            try takeBack(error)
+            throw error
+        }
+    }
+
+    private func takeBack(_ refusal: UpgradeRefusal) throws(UpgradeRefusal) {
+        do throws(JournalError) {
+            try server.keys.goOn()
+        } catch {
+            throw UpgradeRefusal("\(refusal.text); the store can't be used any more: \(error)")
+        }
+    }
+
+    private func send(_ state: [UInt8], _ loan: StoreLoan?, to socket: HandoverSocket) -> Bool {
+        var descriptors = loan.map { [$0.lock, $0.calls] } ?? []
+        var left = state[...]
+        repeat {
+            let piece = Array(left.prefix(HandoverMessage.pieceMax))
+            left = left.dropFirst(piece.count)
+            guard socket.send(.state(piece, isLast: left.isEmpty), descriptors: descriptors) else {
+                return false
+            }
+            descriptors = []
+        } while !left.isEmpty
+        return true
+    }
+
+    private func tell(_ process: Int32) {
+        server.surroundings.supervisor?.tell(.mainProcess(process))
+        server.surroundings.supervisor?.drain()
+    }
+}

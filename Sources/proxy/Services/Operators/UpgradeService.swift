@@ -1,0 +1,56 @@
+import HTTPWire
+import JSONText
+
+/// Who hands over to another process, on the operators' listener.
+package protocol Handing: Sendable {
+    /// Starts the program anew and hands over to it. `done` is called once, on any thread.
+    func upgrade(_ done: @escaping @Sendable (UpgradeReport) -> Void)
+}
+
+/// How an upgrade went.
+package enum UpgradeReport: Equatable, Sendable {
+    /// Another process serves. Nothing was accepted for so long.
+    case done(process: Int32, pauseMicroseconds: UInt64)
+    /// Nothing has changed, and why.
+    case refused(String)
+}
+
+/// `POST /upgrade`.
+struct UpgradeService: Service {
+    let gateway: any Handing
+
+    func answer(_ request: ServiceRequest) -> ServiceAnswer {
+        .later { [gateway] completion in
+            gateway.upgrade { completion(Self.result($0)) }
+        }
+    }
+
+    private static func result(_ report: UpgradeReport) -> ServiceResult {
+        switch report {
+        case .done(let process, let microseconds):
+            var document = JSONWriter(.compact)
+            document.object { document in
+                document.member("process", Int(process))
+                document.member("pause_microseconds", Int(clamping: microseconds))
+            }
+            return ServiceResult(LocalResponse(.served, "application/json", document.line))
+        case .refused(let why):
+            var details = LocalResponse.Details()
+            details.list = ("problems", [why])
+            return ServiceResult(LocalResponse(.fault(.upgradeRefused), details))
+        }
+    }
+}
+
+extension ServiceEntry {
+    /// The call that upgrades.
+    static func upgrading(_ gateway: any Handing) -> ServiceEntry {
+        ServiceEntry(
+            "upgrade",
+            [.post],
+            takesContent: false,
+            cost: .nothing,
+            UpgradeService(gateway: gateway)
+        )
+    }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import LoopbackKit
+import SoftwareAuthenticator
+
+/// A gateway that is upgraded, with all processes that follow each other.
+final class UpgradeStand {
+    let scenario: Scenario
+    let origin: RecordingOrigin
+    let gateway: GatewayProcess
+    private(set) var count = 0
+
+    static let rules = StockRule.list(.bare, .window, .signed)
+
+    /// - program: what is started, and started again; the one under test if `nil`.
+    init(
+        rules: String = UpgradeStand.rules,
+        more: String = "timeouts: { drain: 10m }",
+        origins: String = "",
+        keys: Int = 0,
+        program: String? = nil,
+        within outer: [String] = []
+    ) throws {
+        scenario = try Scenario()
+        origin = try scenario.origin()
+        try scenario.configure(
+            origin: "127.0.0.1:\(origin.port)",
+            rules: rules,
+            more: more,
+            origins: origins
+        )
+        let file = scenario.path("portcullis.yaml")
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        // Clients of these scenarios send on connections that the old process has.
+        let changed = text.replacing("drain_idle: 100ms", with: "drain_idle: 1m")
+            .replacing(
+                "admin: { address: 127.0.0.1:0 }",
+                with: "admin: { address: \"unix:\(scenario.path("admin"))\" }"
+            )
+        try scenario.write("portcullis.yaml", changed)
+        self.keys = try keys > 0 ? scenario.imported(keys) : []
+        if let program {
+            let words = outer + [program, "serve", file]
+            gateway = try GatewayProcess(try scenario.start(words[0], Array(words.dropFirst())))
+        } else {
+            gateway = try scenario.serve(within: outer)
+        }
+    }
+
+    /// Keys that were imported.
+    var keys: [SoftwareKey]
+
+    deinit { end() }
+
+    /// Ends all processes.
+    func end() {
+        var all = [gateway.child.identifier] + processes
+        all += all.flatMap(Self.children)
+        for process in all.dropFirst() { kill(process, SIGKILL) }
+        scenario.end()
+    }
+
+    /// Those that have taken over, in their order.
+    var processes: [Int32] {
+        gateway.child.complained.components(separatedBy: "upgrade: process ").dropFirst()
+            .compactMap { Int32($0.prefix(while: \.isNumber)) }
+    }
+
+    /// Milliseconds for which each of them has kept clients waiting.
+    var pauses: [Double] {
+        gateway.child.complained.components(separatedBy: "accepting paused for ").dropFirst()
+            .compactMap { Double($0.prefix { $0.isNumber || $0 == "." }) }
+    }
+
+    private static func children(of process: Int32) -> [Int32] {
+        let tasks = "/proc/\(process)/task"
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
+        return names.flatMap { name in
+            let text = try? String(contentsOfFile: "\(tasks)/\(name)/children", encoding: .utf8)
+            return (text ?? "").split(separator: " ").compactMap { Int32($0) }
+        }
+    }
+
+    /// Has the process that serves now hand over, and waits until the next one serves.
+    func upgrade() throws {
+        count += 1
+        kill(processes.last ?? gateway.child.identifier, SIGUSR2)
+        try awaitLog("the new process") { [count] in
+            $0.components(separatedBy: "lanes, ").count > count + 1
+                && $0.components(separatedBy: "accepting paused for ").count > count
+        }
+    }
+
+    /// Waits until the log holds this.
+    func awaitLog(_ what: String, _ isTrue: @escaping (String) -> Bool) throws {
+        try gateway.child.wait(for: what) { _, complained in isTrue(complained) ? () : nil }
+    }
+
+    /// Waits until the log says something so many times.
+    func awaitLine(_ text: String, times: Int = 1) throws {
+        try awaitLog(text) { $0.components(separatedBy: text).count > times }
+    }
+
+    /// A connection, and a request before on it, so that a process has it.
+    func connection() throws -> Wire {
+        let wire = try Wire(port: gateway.port)
+        try wire.send("GET /open HTTP/1.1\r\nHost: a\r\n\r\n")
+        let status = try wire.readResponse().status
+        guard status == 200 else { throw ChildProcess.Failure(description: "open: \(status)") }
+        return wire
+    }
+}
+
+extension Wire {
+    /// Sends a request and reads the last response to it.
+    func ask(_ request: [UInt8]) throws -> Answer {
+        try send(request)
+        return try readFinalResponse()
+    }
+}
