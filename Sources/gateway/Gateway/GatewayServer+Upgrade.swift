@@ -28,6 +28,7 @@ extension GatewayServer {
         case .handedOver: return "this process has handed over already"
         }
         guard case .none = reloading else { return "a reload is being made; try again" }
+        guard surroundings.ownsProcess else { return "the gateway is a part of another program" }
         // The first process of a container ends with it, whatever others there are.
         if getpid() == 1 { return "this is a container's first process; replace the container" }
         return nil
