@@ -199,6 +199,28 @@ extension Scenarios {
             #expect(try desk.answers(gateway) == [200])
         }
 
+        @Test func `two configurations are compared, with what was ordered`() throws {
+            let desk = try Desk()
+            defer { desk.scenario.end() }
+            let gateway = try desk.scenario.serve()
+            #expect(try desk.run("orders", "25%").status == 0)
+            #expect(try gateway.stop() == 0)
+            let text = try String(contentsOfFile: desk.config, encoding: .utf8)
+            let next = text.replacing("sign: [method, target]", with: "sign: [method]")
+            try desk.scenario.write("next.yaml", next.replacing("mode: off", with: "mode: deny"))
+            func diff(_ new: String) throws -> Scenario.Result {
+                try desk.scenario.portcullis("diff", desk.config, desk.scenario.path(new))
+            }
+            let changed = try diff("next.yaml")
+            #expect(changed.status == 0)
+            #expect(changed.printed.hasPrefix("orders\n  no longer: signs method, target\n"))
+            #expect(changed.printed.contains("  by a command it is enforce, 25% by key ("))
+            #expect(changed.printed.contains("open\n  mode: off → deny\n"))
+            #expect(try diff("portcullis.yaml").printed == "no endpoint changes\n")
+            try desk.scenario.write("next.yaml", "listen: 1\n")
+            #expect(try diff("next.yaml").status == 1)
+        }
+
         @Test func `an order of a share refuses that share of the keys`() throws {
             let desk = try Desk()
             defer { desk.scenario.end() }

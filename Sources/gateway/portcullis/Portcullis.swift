@@ -11,7 +11,8 @@ struct Portcullis: ParsableCommand {
         abstract: "A reverse proxy that lets only genuine copies of an app reach an API.",
         version: GatewayServer.version,
         subcommands: [
-            ServeCommand.self, CheckCommand.self, ExplainCommand.self, TestCommand.self,
+            ServeCommand.self, CheckCommand.self, DiffCommand.self, ExplainCommand.self,
+            TestCommand.self,
             PlanCommand.self, KeysCommand.self, ReceiptsCommand.self,
             OriginsCommand.self, RolloutCommand.self, UpgradeCommand.self, VerifyCommand.self,
             InspectCommand.self,

@@ -15,6 +15,29 @@ extension RuleSet {
         return rival
     }
 
+    /// Requests of a match, one for each method, and the rules that they meet as written.
+    package func found(by match: RouteMatch) -> [(request: String, rule: Rule)] {
+        let host = match.host.sample
+        let start = match.path.sample == "/" ? "" : match.path.sample
+        // Deeper than the pattern's own segments: a rule for those alone takes no part of the rest.
+        let path = match.path.hasRest ? "\(start)/-0-" : match.path.sample
+        return (match.methods ?? ["-"]).map { method in
+            let octets = Array(path.utf8)
+            var view = TargetView()
+            view.read(octets.span, 0..<octets.count)
+            let route = route(
+                method: Array(method.utf8).span,
+                host: Array(host.utf8).span,
+                view: &view
+            )
+            let request = [match.methods == nil ? "*" : method, host.isEmpty ? "*" : host, path]
+            switch route {
+            case .rule(let rule), .malformed(_, let rule), .disputed(let rule, _):
+                return (request.joined(separator: " "), rule)
+            }
+        }
+    }
+
     private func rival(of rule: Rule, _ method: String) -> Reading? {
         let method = Array(method.utf8)
         let host = Array(rule.match.host.sample.utf8)

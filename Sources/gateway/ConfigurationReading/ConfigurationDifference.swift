@@ -1,0 +1,137 @@
+import AppAttest
+import HTTPWire
+package import Rules
+import Verification
+
+/// What a change of a configuration means for endpoints: the report of `portcullis diff`.
+///
+/// Rules are the same when they have the same id. Modes, rollouts, what is asked, apps and origins
+/// are compared as they are in force, so a change of an app or of an origin's servers shows at each
+/// rule that it concerns.
+package struct ConfigurationDifference: Sendable {
+    /// A rule that was added, removed or changed, with a line for each change.
+    package struct Endpoint: Equatable, Sendable {
+        package let id: String
+        package var lines: [String]
+    }
+
+    /// In the order of the new rules; removed ones come last.
+    package let endpoints: [Endpoint]
+
+    /// - orders: what operators have ordered, beside the new configuration.
+    package init(
+        from old: GatewayConfiguration,
+        to new: GatewayConfiguration,
+        orders: RolloutBook = RolloutBook()
+    ) {
+        let before = Dictionary(
+            old.fileRules.rules.map { ($0.id, $0) },
+            uniquingKeysWith: { first, _ in first }
+        )
+        var endpoints = new.fileRules.rules.compactMap { rule -> Endpoint? in
+            let lines: [String]
+            if let was = before[rule.id] {
+                lines = Self.changes(was, old, rule, new) + Self.moves(rule, old, new)
+            } else {
+                lines =
+                    ["added: \(rule.match.text), \(rule.modeText)"]
+                    + ["its requests met \(Self.met(rule, in: old)) before"]
+            }
+            guard !lines.isEmpty else { return nil }
+            let order = orders.standing(of: rule).orderText
+            return Endpoint(id: rule.id, lines: lines + [order].compactMap(\.self))
+        }
+        let after = Set(new.fileRules.rules.map(\.id))
+        endpoints += old.fileRules.rules.filter { !after.contains($0.id) }.map { rule in
+            let now = "its requests meet \(Self.met(rule, in: new)) now"
+            let removed = "removed: \(rule.match.text), \(rule.modeText)"
+            return Endpoint(id: rule.id, lines: [removed, now])
+        }
+        self.endpoints = endpoints
+    }
+
+    /// The report.
+    package var text: String {
+        guard !endpoints.isEmpty else { return "no endpoint changes\n" }
+        return endpoints.map { endpoint in
+            endpoint.id + "\n" + endpoint.lines.map { "  \($0)\n" }.joined()
+        }.joined()
+    }
+
+    private static func changes(
+        _ was: Rule,
+        _ old: GatewayConfiguration,
+        _ rule: Rule,
+        _ new: GatewayConfiguration
+    ) -> [String] {
+        let rows = [
+            ("requests", was.match.text, rule.match.text),
+            ("mode", was.mode.rawValue, rule.mode.rawValue),
+            ("rollout", rollout(was), rollout(rule)),
+            ("apps", apps(was, old), apps(rule, new)),
+            ("origin", origin(was, old), origin(rule, new)),
+            ("allow_encoded", was.allowEncoded.namesText, rule.allowEncoded.namesText),
+        ]
+        var lines = rows.filter { $0.1 != $0.2 }.map { "\($0.0): \($0.1) → \($0.2)" }
+        // What is asked of no request in one of the two is no change of it.
+        guard was.mode.verifies, rule.mode.verifies else { return lines }
+        let (asked, asks) = (was.demandLines, rule.demandLines)
+        lines += asked.filter { !asks.contains($0) }.map { "no longer: \($0)" }
+        lines += asks.filter { !asked.contains($0) }.map { "now: \($0)" }
+        return lines
+    }
+
+    /// A rule's own requests that another rule answers, since the order of the rules or another
+    /// rule's match has changed.
+    private static func moves(
+        _ rule: Rule,
+        _ old: GatewayConfiguration,
+        _ new: GatewayConfiguration
+    ) -> [String] {
+        guard rule !== new.fileRules.fallback else { return [] }
+        let found = zip(old.fileRules.found(by: rule.match), new.fileRules.found(by: rule.match))
+        return found.filter { $0.rule.id != $1.rule.id }.map { was, now in
+            "requests such as \(was.request) met \(name(was.rule)), and meet \(name(now.rule)) now"
+        }
+    }
+
+    /// The rules that requests of a rule's match meet, each once.
+    private static func met(_ rule: Rule, in configuration: GatewayConfiguration) -> String {
+        var names: [String] = []
+        for found in configuration.fileRules.found(by: rule.match) {
+            let name = name(found.rule)
+            if !names.contains(name) { names.append(name) }
+        }
+        return names.joined(separator: ", ")
+    }
+
+    private static func name(_ rule: Rule) -> String { "\(rule.id) (\(rule.modeText))" }
+
+    private static func rollout(_ rule: Rule) -> String {
+        rule.mode == .enforce ? rule.rollout.text : "nobody refused by it"
+    }
+
+    /// The apps whose keys are admitted.
+    private static func apps(_ rule: Rule, _ configuration: GatewayConfiguration) -> String {
+        guard rule.mode.verifies else { return "not looked at" }
+        let ids = configuration.apps.filter(rule.apps.admits).map { app in
+            let environments =
+                app.environments.map(\.rawValue).sorted() + (app.isTest ? ["test"] : [])
+            return "\(app.id) (\(environments.joined(separator: ", ")))"
+        }
+        return ids.isEmpty ? "none" : ids.joined(separator: ", ")
+    }
+
+    private static func origin(_ rule: Rule, _ configuration: GatewayConfiguration) -> String {
+        guard let origin = configuration.origin(of: rule) else { return "none" }
+        return "\(origin.name) (\(origin.servers.map(\.text).joined(separator: ", ")))"
+    }
+}
+
+extension PathConstructs {
+    /// The names of `allow_encoded`.
+    fileprivate var namesText: String {
+        let names = Self.settingNames.filter { contains($0.construct) }.map(\.name)
+        return names.isEmpty ? "none" : names.joined(separator: ", ")
+    }
+}

@@ -1,0 +1,141 @@
+import ConfigurationReading
+import Cryptography
+import Rules
+import Testing
+
+/// What `portcullis diff` says.
+@Suite struct DifferenceTests {
+    private static let base = """
+        listen: [{ address: "127.0.0.1:0" }]
+        origins: { shop: { servers: ["s:80"] }, media: { servers: ["m:80"] } }
+        apps:
+          - { id: T.a, environments: [production] }
+          - { id: T.b, environments: [production] }
+        store: { sqlite: p.db }
+        default: { mode: deny }
+        rules:
+          - id: orders
+            match: { method: POST, path: /v1/orders }
+            origin: shop
+            mode: enforce
+            rollout: { percent: 25% }
+            sign: [method, target, body]
+            apps: [T.a]
+          - { id: get, match: { method: GET, path: /v1/** }, origin: shop, mode: observe }
+          - { id: photos, match: { path: /photos/* }, origin: media, mode: "off" }
+
+        """
+
+    private func configuration(_ text: String) throws -> GatewayConfiguration {
+        let loaded = load(text)
+        #expect(loaded.errors.map(\.text) == [])
+        return try #require(loaded.configuration)
+    }
+
+    private func difference(
+        _ changes: (String, String)...,
+        orders: RolloutBook = RolloutBook()
+    ) throws -> ConfigurationDifference {
+        var text = Self.base
+        for (old, new) in changes {
+            #expect(text.contains(old))
+            text = text.replacing(old, with: new)
+        }
+        return ConfigurationDifference(
+            from: try configuration(Self.base),
+            to: try configuration(text),
+            orders: orders
+        )
+    }
+
+    @Test func `files that mean the same have no difference`() throws {
+        let same = try difference(
+            ("percent: 25%", "percent: 25.00%"),
+            ("servers: [\"m:80\"]", "servers: [m:80]")
+        )
+        #expect(same.endpoints == [])
+        #expect(same.text == "no endpoint changes\n")
+    }
+
+    @Test(arguments: [
+        ("mode: enforce\n", "mode: observe\n", "mode: enforce → observe"),
+        ("percent: 25%", "percent: 50%", "rollout: 25% by key → 50% by key"),
+        (
+            "apps: [T.a]", "apps: [T.a, T.b]",
+            "apps: T.a (production) → T.a (production), T.b (production)"
+        ),
+        ("origin: shop\n    mode", "origin: media\n    mode", "origin: shop (s:80) → media (m:80)"),
+        (
+            "path: /v1/orders }", "path: /v2/orders }",
+            "requests: POST * /v1/orders → POST * /v2/orders"
+        ),
+    ])
+    func `each change of an endpoint is told`(_ old: String, _ new: String, _ line: String) throws {
+        let difference = try difference((old, new))
+        #expect(difference.endpoints.map(\.id) == ["orders"])
+        #expect(difference.endpoints[0].lines.contains(line))
+    }
+
+    @Test func `what is signed is told both ways`() throws {
+        let difference = try difference(("sign: [method, target, body]", "sign: [method, target]"))
+        let lines = try #require(difference.endpoints.first).lines
+        #expect(lines.contains("no longer: signs method, target, body"))
+        #expect(lines.contains("now: signs method, target"))
+    }
+
+    @Test func `a server of an origin, or an app, shows at every rule that it concerns`() throws {
+        let moved = try difference(("servers: [\"s:80\"]", "servers: [\"t:80\"]"))
+        #expect(moved.endpoints.map(\.id) == ["orders", "get"])
+        let apps = try difference(
+            ("T.a, environments: [production]", "T.a, environments: [production, development]")
+        )
+        #expect(apps.endpoints.map(\.id).contains("orders"))
+    }
+
+    @Test func `a rule that goes, or comes, says who answers its requests`() throws {
+        let photos =
+            "  - { id: photos, match: { path: /photos/* }, origin: media, mode: \"off\" }\n"
+        let gone = try difference((photos, ""))
+        #expect(
+            gone.text == """
+                photos
+                  removed: * * /photos/*, off
+                  its requests meet default (deny) now
+
+                """
+        )
+        let new = "  - { id: new, match: { path: /photos/a }, origin: media, mode: \"off\" }\n"
+        let come = try difference((photos, new + photos))
+        #expect(come.endpoints.map(\.id) == ["new"])
+        #expect(come.endpoints[0].lines[1] == "its requests met photos (off) before")
+    }
+
+    @Test func `requests that another rule answers now are told`() throws {
+        let wide = """
+            rules:
+              - { id: wide, match: { method: GET, path: /v1/* }, origin: shop, mode: "off" }
+
+            """
+        let difference = try difference(("rules:\n", wide))
+        #expect(difference.endpoints.map(\.id) == ["wide", "get"])
+        #expect(
+            difference.endpoints[1].lines == [
+                "requests such as GET * /v1/-0- met get (observe), and meet wide (off) now"
+            ]
+        )
+    }
+
+    @Test func `an order that stands in the way of a change is told with it`() throws {
+        var orders = RolloutBook()
+        let note = try #require(
+            RolloutNote(at: UnixTime(seconds: 1_797_292_800), by: "uid 0", why: "slow")
+        )
+        let rules = try configuration(Self.base).fileRules
+        _ = try orders.take(.order(.observe, rule: "orders"), note, rules)
+        let difference = try difference(("percent: 25%", "percent: 50%"), orders: orders)
+        #expect(
+            difference.endpoints[0].lines.last
+                == "by a command it is observe (2026-12-15T00:00:00Z, uid 0: slow)"
+        )
+    }
+}
