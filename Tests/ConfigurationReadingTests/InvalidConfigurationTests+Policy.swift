@@ -35,6 +35,44 @@ extension InvalidConfigurationTests {
             "apps: [{ id: T.a, environments: [production] }]\nrules: { id: a }",
             "p.yaml:4: rules: found a mapping; use a folder of rule files, or a list of rules"
         ),
+        .line(
+            1,
+            "listen: [{ address: \"1.1.1.1:80\", decides: nginx }]",
+            """
+            p.yaml:1: listen[0].decides: found "nginx"; use auth_request | forward_auth | ext_authz
+            """
+        ),
+        .line(
+            1,
+            "listen: [{ address: \"1.1.1.1:80\", decides: ext_authz }]",
+            """
+            p.yaml:1: listen[0].decides: found it without trusted_proxies, so that nobody may ask; \
+            use trusted_proxies with the addresses of the proxies that ask
+            """
+        ),
+        .line(
+            1,
+            """
+            trusted_proxies: [10.0.0.0/8]
+            listen: [{ address: "1.1.1.1:80", decides: ext_authz, proxy_protocol: true }]
+            """,
+            """
+            p.yaml:2: listen[0].proxy_protocol: found it beside decides, where the peer itself has \
+            to be a trusted proxy; use one of the two
+            """
+        ),
+        .line(
+            1,
+            """
+            trusted_proxies: [10.0.0.0/8]
+            listen: [{ address: "1.1.1.1:80", decides: forward_auth }]
+            """,
+            """
+            p.yaml:6: default.sign: found signed content, which nobody sees where \
+            listen[0].decides is set; use sign: [method, target, challenge]; or a gateway of its \
+            own for what has signed content, which it forwards itself
+            """
+        ),
     ]
 
     /// Names that the gateway removes or writes anew, one of each kind.

@@ -6,7 +6,7 @@ import Testing
 
 extension Transcript {
     static let all =
-        heads + services + verdicts + devices + holdings + uploads + connects + retries
+        heads + services + decisions + verdicts + devices + holdings + uploads + connects + retries
         + originFailures
         + responses
 }

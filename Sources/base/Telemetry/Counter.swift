@@ -9,6 +9,7 @@ package enum Counter: Int, CaseIterable, Sendable {
     case proxyStrangers
     case proxyHeadersRefused
     case requests
+    case decisions
     case malformedRequests
     case http2Connections
     case http2Requests
@@ -67,6 +68,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .proxyStrangers: "proxy_protocol_strangers_total"
         case .proxyHeadersRefused: "proxy_protocol_failures_total"
         case .requests: "requests_total"
+        case .decisions: "decisions_total"
         case .malformedRequests: "malformed_requests_total"
         case .http2Connections: "http2_connections_total"
         case .http2Requests: "http2_requests_total"
@@ -127,6 +129,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .proxyStrangers: "Connections closed since their peer may send no PROXY header."
         case .proxyHeadersRefused: "Connections closed for want of a whole PROXY header."
         case .requests: "Requests whose head was complete."
+        case .decisions: "Requests that another proxy has asked about."
         case .malformedRequests: "Requests refused as malformed."
         case .http2Connections: "Client connections that speak HTTP/2."
         case .http2Requests: "Requests over HTTP/2."

@@ -1,4 +1,5 @@
 import AppAttest
+import HTTPWire
 import Rules
 
 /// The report of `portcullis check`.
@@ -37,7 +38,8 @@ package struct Check: Sendable {
         var lines: [String] = []
         for listener in configuration.listeners {
             let tls = listener.tls.map { " TLS \($0.minimumVersion.rawValue) and later" } ?? ""
-            lines.append("listen   \(listener.address.text)\(tls)")
+            let asks = listener.decides.map { ", decides as \($0.rawValue) asks" } ?? ""
+            lines.append("listen   \(listener.address.text)\(tls)\(asks)")
         }
         if let admin = configuration.admin { lines.append("admin    \(admin.text)") }
         for origin in configuration.origins {

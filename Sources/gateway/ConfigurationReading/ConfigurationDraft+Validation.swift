@@ -29,6 +29,7 @@ extension ConfigurationDraft {
         guard let fallback, let set = ruleSet(rules, apps: apps, log: log) else { return nil }
         validateHeld(zip(rules + [fallback], set.rules))
         validateStreamed(zip(rules + [fallback], set.rules))
+        validateDecisions(zip(rules + [fallback], set.rules))
         validateDevices(zip(rules + [fallback], set.rules), apps, apple)
         validateRisk(zip(rules + [fallback], set.rules), apple)
         let spills = chosenSpillFolder(set, files: files)
@@ -178,7 +179,8 @@ extension ConfigurationDraft {
                 address: address.value,
                 tls: tls,
                 http2: draft.http2?.value ?? .off,
-                preface: preface(draft.proxyProtocol)
+                preface: preface(draft.proxyProtocol),
+                decides: decides(draft)
             )
         }
         if let admin {

@@ -17,6 +17,7 @@ struct ConfigurationDraft {
         let tls: TLSDraft?
         let http2: Located<ListenSettings.HTTP2>?
         let proxyProtocol: Located<Bool>?
+        let decides: Located<DecisionForm>?
     }
 
     struct OriginDraft {
@@ -116,7 +117,7 @@ struct ConfigurationDraft {
 
     private static func listeners(_ reader: MappingReader) -> [ListenDraft] {
         let nodes = reader.list("listen", of: "listeners: - address: 0.0.0.0:8443") ?? []
-        let keys = ["address", "tls", "http2", "proxy_protocol"]
+        let keys = ["address", "tls", "http2", "proxy_protocol", "decides"]
         return nodes.compactMap { node, keyPath in
             let inner = MappingReader(node, keyPath, keys: keys, log: reader.log)
             guard let inner else { return nil }
@@ -129,7 +130,8 @@ struct ConfigurationDraft {
                 address: inner.listenAddress(),
                 tls: tls,
                 http2: inner.word("http2"),
-                proxyProtocol: inner.flag("proxy_protocol")
+                proxyProtocol: inner.flag("proxy_protocol"),
+                decides: inner.word("decides")
             )
         }
     }

@@ -1,3 +1,5 @@
+package import HTTPWire
+
 /// One address on which clients are accepted.
 package struct ListenSettings: Hashable, Sendable {
     /// What connections begin with.
@@ -22,6 +24,9 @@ package struct ListenSettings: Hashable, Sendable {
     package var http2 = HTTP2.off
     /// `proxy_protocol: true` is a PROXY header. Default none.
     package var preface = Preface.none
+    /// `decides`: its clients are other proxies, which ask for decisions. Default: its clients'
+    /// requests go to origins.
+    package var decides: DecisionForm?
 }
 
 /// How many lanes serve connections.

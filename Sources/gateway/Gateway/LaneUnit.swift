@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Dispatch
+import HTTPWire
 import KeyStore
 import Lanes
 import Origins
@@ -39,6 +40,7 @@ final class LaneUnit: Sendable {
         /// What its connections begin with.
         let preface: ListenSettings.Preface
         let http2: ListenSettings.HTTP2
+        let decides: DecisionForm?
     }
 
     /// Begins to serve and to accept. `shortageChanged` is told on the lane when a listener begins
@@ -62,7 +64,8 @@ final class LaneUnit: Sendable {
                 listener.accepted = { [unowned residents] descriptor, peer in
                     let entrance = ProxyLane.Entrance(
                         tls: residents.certificates[index],
-                        takesHTTP2: socket.http2 == .on
+                        takesHTTP2: socket.http2 == .on,
+                        decides: socket.decides
                     )
                     switch socket.preface {
                     case .none: residents.proxy.accept(descriptor, peer, entrance)

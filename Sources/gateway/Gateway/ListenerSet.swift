@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Glibc
+import HTTPWire
 import Lanes
 import TLSSession
 
@@ -12,6 +13,7 @@ struct ListenerSet {
     let tls: TLSContext?
     let preface: ListenSettings.Preface
     let http2: ListenSettings.HTTP2
+    let decides: DecisionForm?
     let ownership: Listener.Ownership
     /// One descriptor a lane, in the lanes' order.
     let descriptors: [Int32]
@@ -26,6 +28,7 @@ struct ListenerSet {
         tls: TLSContext?,
         preface: ListenSettings.Preface = .none,
         http2: ListenSettings.HTTP2 = .off,
+        decides: DecisionForm? = nil,
         lanes: Int,
         _ inherited: inout InheritedSockets
     ) throws(GatewayError) {
@@ -33,6 +36,7 @@ struct ListenerSet {
         self.tls = tls
         self.preface = preface
         self.http2 = http2
+        self.decides = decides
         guard let address = server.socketAddress else {
             preconditionFailure("ListenerSet: the configuration takes no name to listen on")
         }
@@ -81,6 +85,7 @@ struct ListenerSet {
                 tls: certificate,
                 preface: listener.preface,
                 http2: listener.http2,
+                decides: listener.decides,
                 lanes: lanes,
                 &inherited
             )
@@ -115,7 +120,8 @@ struct ListenerSet {
             ownership: ownership,
             tls: tls,
             preface: preface,
-            http2: http2
+            http2: http2,
+            decides: decides
         )
     }
 

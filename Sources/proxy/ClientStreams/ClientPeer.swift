@@ -9,6 +9,8 @@ package struct ClientPeer {
     /// The other end is a Unix socket, which has no address.
     package let isUnix: Bool
     package let isSecure: Bool
+    /// How the peer asks for decisions; `nil` where its requests go to origins.
+    package let decides: DecisionForm?
     /// What the address has used of its limits; `nil` where it has none of its own.
     package var entry: AddressEntry?
     /// Tells origins who the client is.
@@ -20,6 +22,7 @@ package struct ClientPeer {
         address: IPAddress,
         isUnix: Bool,
         isSecure: Bool,
+        decides: DecisionForm? = nil,
         entry: AddressEntry?,
         provenance: ProvenanceWriter,
         settingsNumber: UInt32
@@ -27,6 +30,7 @@ package struct ClientPeer {
         self.address = address
         self.isUnix = isUnix
         self.isSecure = isSecure
+        self.decides = decides
         self.entry = entry
         self.provenance = provenance
         self.settingsNumber = settingsNumber

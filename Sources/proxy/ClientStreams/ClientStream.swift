@@ -32,6 +32,8 @@ package protocol ClientStream: AnyObject {
     var addressEntry: AddressEntry? { get }
     /// Tells origins who the client is.
     var provenance: ProvenanceWriter { get }
+    /// How the client asks for decisions; `nil` where its requests go to origins.
+    var decides: DecisionForm? { get }
     /// The turns of the lane that the client uses.
     var flow: Int { get }
 

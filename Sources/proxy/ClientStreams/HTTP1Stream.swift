@@ -72,6 +72,7 @@ extension HTTP1Stream: ClientStream {
     var spoken: ClientProtocol { version == .http11 ? .http11 : .http10 }
     var addressEntry: AddressEntry? { connection.client.entry }
     var provenance: ProvenanceWriter { connection.client.provenance }
+    var decides: DecisionForm? { connection.client.decides }
     var flow: Int { connection.flow }
 
     // MARK: The request's content

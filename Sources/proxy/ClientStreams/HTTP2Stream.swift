@@ -145,6 +145,7 @@ extension HTTP2Stream: ClientStream {
     var spoken: ClientProtocol { .http2 }
     var addressEntry: AddressEntry? { connection.client.entry }
     var provenance: ProvenanceWriter { connection.client.provenance }
+    var decides: DecisionForm? { connection.client.decides }
     var flow: Int { connection.flow }
 
     // MARK: The request's content

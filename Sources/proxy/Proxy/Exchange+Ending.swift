@@ -60,6 +60,7 @@ extension Exchange {
         case .contentTimeout: LocalResponse(.fault(.bodyTimeout))
         case .loopDetected: LocalResponse(.fault(.loopDetected))
         case .lastHop: LocalResponse(empty: .lastHop)
+        case .allowed: allowance()
         case .service:
             if case .answered(let response) = content {
                 response
@@ -105,6 +106,7 @@ extension Exchange {
         case .contentTimeout:
             proxy.tally.add(.clientTimeouts)
             record.note(problem: LocalFault.bodyTimeout.rawValue)
+        case .allowed: countVerdict()
         case .loopDetected, .lastHop, .service: break
         }
     }

@@ -12,13 +12,14 @@ extension Exchange {
         proxy.tally.add(.requests)
         if record.spoken == .http2 { proxy.tally.add(.http2Requests) }
         if let fault { return perform(flow.headMalformed(fault)) }
+        if let form = client?.decides { return perform(readQuestion(form, octets)) }
         perform(readHead(proxy.heads.request, octets))
     }
 
     /// Performs the actions that need the head.
     ///
     /// - Returns: the first that does not.
-    private func readHead(
+    func readHead(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>
     ) -> RequestFlow.Action {
@@ -53,6 +54,13 @@ extension Exchange {
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>
     ) -> RequestFlow.Action {
+        switch question {
+        case .none: break
+        case .asked: return flow.located(.decision)
+        case .refused:
+            record.service = "decision"
+            return flow.serviceRefused()
+        }
         switch proxy.services.find(head, octets) {
         case .none: return flow.located(.origin)
         case .loop: return flow.located(.loop)

@@ -29,9 +29,9 @@ extension Exchange {
         switch opening {
         case .ruled(let ruling):
             count(ruling, since: before)
-            switch flow.rule.goal {
-            case .origin: writeOriginHead(head, octets, framing: flow.facts.framing)
-            case .session: break
+            switch (flow.rule.goal, question) {
+            case (.origin, .none): writeOriginHead(head, octets, framing: flow.facts.framing)
+            case (.origin, .asked), (.origin, .refused), (.session, _): break
             }
             if ruling.expectedDigest != nil { content = .hashed(ContentDigest()) }
             return flow.ruled(ruling, enforcement(of: ruling))

@@ -54,6 +54,7 @@ extension Exchange {
             proxy.log.member("rule", flow.rule.id)
             proxy.log.member("mode", flow.rule.mode.rawValue)
         }
+        if case .asked(let form) = question { proxy.log.member("decides", form.rawValue) }
         recordVerdict()
         switch record.deviceUpdate {
         case .none: break

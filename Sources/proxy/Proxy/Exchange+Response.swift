@@ -85,6 +85,14 @@ extension Exchange {
         _ head: borrowing ResponseHead,
         _ octets: Span<UInt8>
     ) -> [(name: StaticString, value: String)] {
+        let notes = notesToClient
+        guard !notes.isEmpty, !head.mayBeShared(octets, answering: flow.facts.method)
+        else { return [] }
+        return notes
+    }
+
+    /// The same, whatever the response says to caches.
+    var notesToClient: [(name: StaticString, value: String)] {
         let rule = flow.rule
         guard rule.mode != .off else { return [] }
         let next = flow.judgement.refusal.flatMap { refusal in
@@ -92,9 +100,6 @@ extension Exchange {
             return rule.notice.nextStep(after: refusal, of: keyID)
         }
         let sendsChallenge = rule.sendsNextChallenge && !isProvenBySession
-        guard sendsChallenge || next != nil,
-            !head.mayBeShared(octets, answering: flow.facts.method)
-        else { return [] }
         var notes: [(name: StaticString, value: String)] = []
         if let next { notes.append(("App-Attest-Next", next)) }
         if sendsChallenge { notes.append(("App-Attest-Challenge", proxy.challenge())) }

@@ -23,6 +23,8 @@ final class Exchange {
     private(set) var client: (any ClientStream)?
     var side = OriginSide.none
     @exclusivity(unchecked) var flow: RequestFlow
+    /// Whether it was asked about by another proxy.
+    var question = Question.none
     /// The content that is here.
     var content = KeptContent.nothing
     /// The head for the origin; kept until the response begins, for a second attempt.

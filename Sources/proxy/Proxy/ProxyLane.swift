@@ -45,6 +45,8 @@ package final class ProxyLane {
 
     // Scratch, used by one event at a time.
     package let heads = HeadScratch()
+    /// Where heads are read that others ask about.
+    let askedHeads = HeadScratch()
     @exclusivity(unchecked) var address = ClientAddress()
     @exclusivity(unchecked) var view = TargetView()
 
@@ -158,10 +160,13 @@ package final class ProxyLane {
         /// `nil` in the clear.
         let tls: TLSContext?
         let takesHTTP2: Bool
+        /// How their requests ask for decisions; `nil` where they go to origins.
+        let decides: DecisionForm?
 
-        package init(tls: TLSContext?, takesHTTP2: Bool) {
+        package init(tls: TLSContext?, takesHTTP2: Bool, decides: DecisionForm? = nil) {
             self.tls = tls
             self.takesHTTP2 = takesHTTP2
+            self.decides = decides
         }
     }
 
@@ -193,6 +198,7 @@ package final class ProxyLane {
                 address: peer.ipAddress,
                 isUnix: peer.isUnix,
                 isSecure: session != nil,
+                decides: entrance.decides,
                 entry: entry,
                 provenance: provenance(of: peer.ipAddress, isSecure: session != nil),
                 settingsNumber: settingsNumber

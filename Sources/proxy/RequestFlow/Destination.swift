@@ -6,6 +6,9 @@ package enum Destination: Equatable, Sendable {
     case origin
     /// A service of the gateway.
     case service(ServiceDemands)
+    /// An origin, by the rules, and another proxy forwards to it: that proxy asks whether it may.
+    /// The question has no content.
+    case decision
     /// The gateway itself, once more.
     case loop
     /// Nobody behind the gateway: an OPTIONS request that may take no more hops.

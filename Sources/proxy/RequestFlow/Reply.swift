@@ -22,6 +22,8 @@ package enum Reply: Equatable, Sendable {
     case lastHop
     /// What a service says.
     case service
+    /// The proxy that has asked may forward the request.
+    case allowed
 }
 
 /// What went wrong on the origin's side.

@@ -60,6 +60,11 @@ extension RequestFlow {
         case .origin:
             state = .routing
             return .findRule
+        case .decision:
+            precondition(!facts.hasContent, "RequestFlow: a question for a decision has no content")
+            purpose = .decision
+            state = .routing
+            return .findRule
         case .service(let demands):
             guard demands.isCharged else { return call(demands) }
             state = .calling(demands)
@@ -133,6 +138,8 @@ extension RequestFlow {
         switch state {
         case .routing:
             rule = found
+            // The connection is the asking proxy's, and carries the questions of others.
+            if case .decision = purpose { return answer(.malformed(reason)) }
             return answerLast(.malformed(reason), .none)
         case .arriving, .locating, .calling, .collecting, .serving, .taking, .judging, .holding,
             .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
@@ -165,6 +172,7 @@ extension RequestFlow {
     private mutating func take(up content: Content) -> Action {
         switch rule.mode {
         case .off:
+            if case .decision = purpose { return answer(.allowed) }
             state = .connecting(Approach(content: content, attempt: .first, told: .anything))
             return .admitUnjudged
         case .deny:

@@ -110,6 +110,7 @@ extension RequestFlow {
             state = .serving
             return .serve
         case .origin:
+            if case .decision = purpose { return answer(.allowed) }
             let told: Told = judgement.isPass ? .pass : .anything
             state = .connecting(Approach(content: content, attempt: .first, told: told))
             return .admit

@@ -16,6 +16,8 @@ package import Rules
 ///                                                                     ▼     ▼
 ///     every state before `responding` ──→ (skipping) ──→ answered ──→  over
 ///
+/// A request that another proxy asks about is answered where it would go to `connecting`.
+///
 /// Every event is a method. It returns the action that follows, and its driver performs that and
 /// decides nothing: the proxy's `Exchange`, or a test's table. The machine knows what a request
 /// means. How it looks on a connection (framing, `100 Continue`, whether the connection goes on) is
@@ -82,9 +84,19 @@ package struct RequestFlow: ~Copyable {
     package internal(set) var rule: Rule
     /// What was found out about it.
     package internal(set) var judgement = Judgement.none
+    /// What an admitted request leads to.
+    var purpose = Purpose.relay
     /// Bytes of content that have come.
     package internal(set) var contentBytes: UInt64 = 0
     var state = State.arriving
+
+    /// What an admitted request leads to.
+    enum Purpose {
+        /// It goes to an origin, whose response goes to the client.
+        case relay
+        /// The proxy that has asked is told that it may forward the request.
+        case decision
+    }
 
     /// - fallback: the rule that stands for requests that were not routed.
     package init(_ facts: RequestFacts, fallback: Rule) {

@@ -156,6 +156,7 @@ final class Scenario {
     /// - `origin`: the origin's server.
     /// - `rules`: the list of rules, in YAML without indentation.
     /// - `origins`: more origins, in YAML that is indented.
+    /// - `listeners`: more listeners, in YAML that is indented.
     func configure(
         _ file: String = "portcullis.yaml",
         origin: String,
@@ -164,7 +165,8 @@ final class Scenario {
         more: String = "",
         store: String = "portcullis.db",
         lanes: Int = 2,
-        origins: String = ""
+        origins: String = "",
+        listeners: String = ""
     ) throws {
         let secured = originSide == .tls ? ", tls: { ca: origin.pem }" : ""
         let rules = apps == nil ? Self.naming(Self.appID, in: rules) : rules
@@ -176,6 +178,7 @@ final class Scenario {
             """
             listen:
               - address: 127.0.0.1:0
+            \(listeners)
             admin: { address: 127.0.0.1:0 }
             lanes: \(lanes)
             origins:

@@ -5,6 +5,9 @@ package enum LocalFault: String, CaseIterable, Sendable {
     case loopDetected = "loop-detected"
     case headTimeout = "head-timeout"
     case bodyTimeout = "body-timeout"
+    // Questions of other proxies.
+    case askerUntrusted = "asker-untrusted"
+    case questionUnclear = "question-unclear"
     // Services of the public listeners.
     case endpointUnknown = "no-such-endpoint"
     case methodNotAllowed = "method-not-allowed"
@@ -35,6 +38,10 @@ extension LocalRow {
             LocalRow(408, .client, .unsaid, "The request's head did not arrive in time.")
         case .bodyTimeout:
             LocalRow(408, .client, .unsaid, "The request's content did not arrive in time.")
+        case .askerUntrusted:
+            LocalRow(403, .gateway, .unsaid, "This address may not ask for decisions.")
+        case .questionUnclear:
+            LocalRow(400, .gateway, .unsaid, "The question does not name one request.")
         case .endpointUnknown:
             LocalRow(404, .client, .fixClient, "The gateway has no such endpoint.")
         case .methodNotAllowed:

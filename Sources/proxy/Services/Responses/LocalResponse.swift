@@ -32,6 +32,8 @@ package struct LocalResponse: Sendable {
     private let contentType: StaticString
     /// Fields beside those that every response has.
     package private(set) var fields: [(name: String, value: String)] = []
+    /// Field lines beside them, as they are sent.
+    private var lines: [UInt8] = []
     package private(set) var content: [UInt8]
 
     /// The answer to a request that is not served. `outcome` is none of ``LocalOutcome/done(_:)``.
@@ -70,6 +72,16 @@ package struct LocalResponse: Sendable {
 
     /// A success without content.
     package init(empty success: LocalSuccess) { self.init(.done(success), "", []) }
+
+    /// Tells the proxy that has asked that it may forward a request.
+    ///
+    /// - lines: field lines with what the origin is to be told.
+    /// - notes: what the client is to be told.
+    package init(allowing lines: [UInt8], notes: [(name: StaticString, value: String)]) {
+        self.init(empty: .allowed)
+        self.lines = lines
+        fields = notes.map { ($0.name.description, $0.value) }
+    }
 
     private init(_ outcome: LocalOutcome, _ contentType: StaticString, _ content: [UInt8]) {
         self.outcome = outcome
@@ -138,6 +150,7 @@ package struct LocalResponse: Sendable {
         for (name, value) in fields {
             HeadWriter.field(text: Array(name.utf8), Array(value.utf8), into: &out)
         }
+        out += lines
         HeadWriter.endHead(into: &out)
         if !isHead { out.append(contentsOf: content) }
     }

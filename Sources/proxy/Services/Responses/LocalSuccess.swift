@@ -8,13 +8,15 @@ package enum LocalSuccess: CaseIterable, Sendable {
     case continued
     /// OPTIONS with Max-Forwards: 0 ends here (RFC 9110 §7.6.2).
     case lastHop
+    /// The proxy that has asked may forward the request.
+    case allowed
 }
 
 extension LocalRow {
     /// The rows of success.
     static func done(_ success: LocalSuccess) -> LocalRow {
         switch success {
-        case .served, .lastHop: LocalRow(200, .nobody, .unsaid, "")
+        case .served, .lastHop, .allowed: LocalRow(200, .nobody, .unsaid, "")
         case .continued: LocalRow(100, .nobody, .unsaid, "")
         case .created: LocalRow(201, .nobody, .unsaid, "")
         }

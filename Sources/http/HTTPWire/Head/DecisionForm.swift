@@ -1,0 +1,86 @@
+/// How another proxy says which request it asks about, when it asks for a decision.
+///
+/// Its word counts in fields that it sets itself, or in the request line. A client can send the
+/// same fields; a proxy that replaces them leaves one line of each. Two lines, or none, name no
+/// request.
+package enum DecisionForm: String, CaseIterable, Sendable {
+    /// `X-Original-Method`, `X-Original-URI` and `X-Original-Host`: nginx's `auth_request`, where
+    /// the configuration names these fields, and HAProxy's script.
+    case authRequest = "auth_request"
+    /// `X-Forwarded-Method`, `X-Forwarded-Uri` and `X-Forwarded-Host`: Caddy's `forward_auth` and
+    /// Traefik's `forwardAuth`.
+    case forwardAuth = "forward_auth"
+    /// The method, target and `Host` of the question itself: Envoy's `ext_authz` over HTTP.
+    case extAuthz = "ext_authz"
+
+    /// The fields with the method, the target and the host; `nil` where the question's own count.
+    private var names: (method: StaticString, target: StaticString, host: StaticString)? {
+        switch self {
+        case .authRequest: ("x-original-method", "x-original-uri", "x-original-host")
+        case .forwardAuth: ("x-forwarded-method", "x-forwarded-uri", "x-forwarded-host")
+        case .extAuthz: nil
+        }
+    }
+
+    /// Whether the head that is asked about has to be written: it is not the question's own.
+    package var isWritten: Bool { names != nil }
+
+    /// Writes the head of the request that is asked about, for the parser that reads all heads.
+    ///
+    /// It has the fields of the question but those of the question's own hop, and no content. The
+    /// target has to be in origin-form, or `*`: proxies forward no other (RFC 9112 §3.2), so an
+    /// authority in it would be somebody else's word.
+    ///
+    /// - Returns: whether the question names one request. What is written otherwise is no head.
+    package func write(
+        _ question: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        into out: inout [UInt8]
+    ) -> Bool {
+        guard let names, let method = question.fields.only(octets, names.method),
+            let target = question.fields.only(octets, names.target),
+            let host = question.fields.only(octets, names.host)
+        else { return false }
+        let isPath = octets[target.lowerBound] == UInt8(ascii: "/")
+        guard isPath || target.count == 1 && octets[target.lowerBound] == UInt8(ascii: "*")
+        else { return false }
+        out.append(octets, method)
+        out.append(Octet.space)
+        out.append(octets, target)
+        out.append(" HTTP/1.1\r\n")
+        HeadWriter.field("Host", octets, host, into: &out)
+        for field in question.fields.fields where !Self.isOfQuestion(field) {
+            // Else the request would seem to have an override of its method.
+            guard !OctetScan.equal(octets, field.name, names.method),
+                !OctetScan.equal(octets, field.name, names.target),
+                !OctetScan.equal(octets, field.name, names.host)
+            else { continue }
+            out.append(octets, field.name)
+            out.append(": ")
+            out.append(octets, field.value)
+            out.appendLineEnd()
+        }
+        HeadWriter.endHead(into: &out)
+        return true
+    }
+
+    /// Whether a field speaks of the question's own connection or content.
+    private static func isOfQuestion(_ field: Field) -> Bool {
+        field.isNominated || dropped.contains(field.kind)
+    }
+
+    private static let dropped: FieldKindSet = [.hopByHop, FieldKindSet([.host, .expect])]
+}
+
+extension FieldSection {
+    /// The value of the field of this name, in lower case; `nil` when it has no line, several, or
+    /// an empty one.
+    fileprivate func only(_ octets: Span<UInt8>, _ name: StaticString) -> Range<Int>? {
+        var found: Range<Int>?
+        for field in fields where OctetScan.equal(octets, field.name, name) {
+            guard found == nil else { return nil }
+            found = field.value
+        }
+        return found.flatMap { $0.isEmpty ? nil : $0 }
+    }
+}

@@ -1,0 +1,319 @@
+import Foundation
+import LoopbackKit
+import RequestBinding
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// Somebody else's proxy forwards, and asks the gateway for a decision about each request.
+    @Suite(.serialized) struct Decisions {
+        private static let signing = SigningForm.lines(
+            [.method, .target, .challenge],
+            headers: []
+        )
+        private static let rules = """
+            - id: orders
+              match: { path: /orders/** }
+              mode: enforce
+              sign: [method, target, challenge]
+            - id: watched
+              match: { path: /watched/** }
+              mode: observe
+              sign: [method, target, challenge]
+            - id: site
+              match: { path: /site/** }
+              mode: enforce
+              sign: [method, target, challenge]
+              preflight: forward
+              unsupported: forward
+            - { id: closed, match: { path: /closed/** }, mode: deny }
+            """
+
+        /// A proxy, the gateway that it asks, and the application behind the proxy.
+        private struct Stand {
+            let proxy: DecidingProxy
+            let scenario: Scenario
+            let gateway: GatewayProcess
+            let application: RecordingOrigin
+            let client: HTTPClient
+            var key: SoftwareKey
+
+            /// `nil` where the proxy's program is absent.
+            init?(_ proxy: DecidingProxy, _ scenario: Scenario) throws {
+                self.proxy = proxy
+                self.scenario = scenario
+                application = try scenario.origin(fields: "App-Attest-Error: forged\r\n")
+                try scenario.configure(
+                    origin: "127.0.0.1:\(application.port)",
+                    rules: Decisions.rules,
+                    more: "trusted_proxies: [127.0.0.1/32]",
+                    listeners: "  - { address: 127.0.0.1:0, decides: \(proxy.form) }"
+                )
+                key = try scenario.imported()[0]
+                gateway = try scenario.serve()
+                let ports = DecidingProxy.Ports(
+                    decisions: try gateway.secondPort(),
+                    gateway: gateway.port,
+                    application: application.port
+                )
+                guard let front = try proxy.start(scenario, ports) else { return nil }
+                client = HTTPClient(port: front.port)
+                // HAProxy tells nothing once it listens, and Traefik listens before it has routes.
+                let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
+                while (try? client.send("GET", "/ready").status) != 200, Date() < deadline {}
+            }
+
+            /// What the application has seen beside what showed that the proxy is ready.
+            var seen: [RecordingOrigin.Seen] { application.seen.filter { $0.target != "/ready" } }
+
+            /// The application saw so many requests, of which this is the last.
+            func last(_ count: Int, _ remark: Comment? = nil) throws -> RecordingOrigin.Seen {
+                #expect(seen.count == count, remark)
+                return try #require(seen.last, remark)
+            }
+
+            mutating func signed(
+                _ method: String,
+                _ target: String,
+                _ content: [UInt8] = []
+            ) throws -> (SoftwareKey.Request, RequestProof) {
+                let challenge = try gateway.challenges("assertion", client)[0]
+                let request = SoftwareKey.Request(
+                    method: method,
+                    target: target,
+                    content: content,
+                    challenge: challenge
+                )
+                return (request, key.proof(of: request, signing: Decisions.signing))
+            }
+        }
+
+        private func play(_ proxy: DecidingProxy, _ act: (inout Stand) throws -> Void) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            guard var stand = try Stand(proxy, scenario) else { return }
+            try act(&stand)
+        }
+
+        /// Fields that a client may not say.
+        private static let forged: [(name: String, value: String)] = [
+            ("App-Attest-Verdict", "pass"), ("App-Attest-Reason", "forged"),
+            ("App-Attest-Risk", "forged"), ("App-Attest-App-Id", "forged"),
+            ("App-Attest-Environment", "forged"), ("App-Attest-Context", "forged"),
+            ("App-Attest-Device-Bits", "forged"), ("App-Attest-Proof", "forged"),
+        ]
+        /// By which proxies tell which request they ask about.
+        private static let targets: [(name: String, value: String)] = [
+            ("X-Original-Method", "GET"), ("X-Original-URI", "/open"),
+            ("X-Original-Host", "other.example"), ("X-Original-URL", "/open"),
+            ("X-Forwarded-Method", "GET"), ("X-Forwarded-Uri", "/open"),
+            ("X-Forwarded-Host", "other.example"), ("X-Forwarded-Proto", "https"),
+            ("X-Envoy-Original-Path", "/open"), ("X-Rewrite-URL", "/open"),
+        ]
+
+        @Test(arguments: DecidingProxy.allCases)
+        func `what is admitted reaches the application once, with the verdict`(
+            proxy: DecidingProxy
+        ) throws {
+            try play(proxy) { stand in
+                let (request, proof) = try stand.signed("GET", "/orders/1?x=%20a&b=c")
+                let answer = try stand.client.send(request, proof)
+                #expect(answer.status == 200, "\(answer.text)")
+                #expect(answer.head.value("App-Attest-Error") == nil)
+                // The others have no place for it in their examples.
+                let passesChallenge = [.nginx, .haproxy, .envoy].contains(proxy)
+                #expect((answer.value("App-Attest-Challenge") != nil) == passesChallenge)
+                let seen = try stand.last(1)
+                #expect(seen.target == "/orders/1?x=%20a&b=c")
+                #expect(seen.method == "GET")
+                #expect(seen.head.value("Host") == "api.example.com")
+                #expect(seen.head.value("App-Attest-Verdict") == "pass")
+                #expect(seen.head.value("App-Attest-App-Id") == Scenario.appID)
+                #expect(seen.head.value("App-Attest-Key-Id") == proof.keyID)
+                #expect(seen.head.value("App-Attest-Environment") == "test")
+                #expect(!seen.head.has("App-Attest-Assertion"))
+                let line = try stand.gateway.line(about: "/orders/1")
+                #expect(line["decides"] as? String == proxy.form)
+                #expect(line["verdict"] as? String == "pass")
+                // Envoy names the machine's own address for a client of the loopback interface.
+                let client = line["client"] as? String
+                #expect(client == "127.0.0.1" || proxy == .envoy && client != nil)
+                #expect(line["rule"] as? String == "orders")
+
+                let again = try stand.client.send(request, proof)
+                #expect(again.status == 401, "\(again.text)")
+                #expect(again.reason == "counter-replayed")
+                #expect(stand.seen.count == 1)
+
+                let content = Array("hello".utf8)
+                let (post, postProof) = try stand.signed("POST", "/orders/2", content)
+                #expect(try stand.client.send(post, postProof).status == 200)
+                #expect(try stand.last(2).count == 5)
+
+                let metrics = try Metrics(stand.gateway.adminClient())
+                #expect(metrics["decisions_total"] >= 3)
+            }
+        }
+
+        @Test(arguments: DecidingProxy.allCases)
+        func `a refusal tells the client why, and how to go on`(proxy: DecidingProxy) throws {
+            try play(proxy) { stand in
+                let answer = try stand.client.send("GET", "/orders/1")
+                #expect(answer.status == 401, "\(answer.text)")
+                #expect(answer.value("App-Attest-Error") == "assertion-missing;next=sign-again")
+                #expect(answer.value("WWW-Authenticate")?.hasPrefix("AppAttest ") == true)
+                #expect(answer.reason == "assertion-missing")
+                #expect(answer.member("next") == "sign-again")
+                let challenge = try #require(answer.value("App-Attest-Challenge"))
+                #expect(answer.member("challenge") == challenge)
+                let request = SoftwareKey.Request(
+                    method: "GET",
+                    target: "/orders/1",
+                    content: [],
+                    challenge: challenge
+                )
+                let proof = stand.key.proof(of: request, signing: Self.signing)
+                #expect(try stand.client.send(request, proof).status == 200)
+
+                // The proof was for another target.
+                let (other, otherProof) = try stand.signed("GET", "/orders/1")
+                let moved = try stand.client.send("GET", "/orders/2", otherProof.fields)
+                #expect(moved.status == 403, "\(other) \(moved.text)")
+                #expect(moved.reason == "signature-mismatch")
+                let (_, deleteProof) = try stand.signed("GET", "/orders/3")
+                #expect(
+                    try stand.client.send("DELETE", "/orders/3", deleteProof.fields).status == 403
+                )
+
+                let denied = try stand.client.send("GET", "/closed/x")
+                #expect(denied.status == 404, "\(denied.text)")
+                #expect(denied.reason == "no-rule")
+                #expect(stand.seen.count == 1)
+            }
+        }
+
+        @Test(arguments: DecidingProxy.allCases)
+        func `what a client says of target and verdict does not count`(
+            proxy: DecidingProxy
+        ) throws {
+            try play(proxy) { stand in
+                for field in Self.targets + [("x-forwarded-uri", "/open")] {
+                    let answer = try stand.client.send("GET", "/orders/1", [field])
+                    #expect(answer.status == 401, "\(field): \(answer.text)")
+                }
+                #expect(try stand.client.send("GET", "/orders/1", Self.targets).status == 401)
+                #expect(stand.seen.isEmpty)
+
+                let key: (name: String, value: String) = ("App-Attest-Key-Id", "forged")
+                for path in ["/open", "/watched/1"] {
+                    let count = stand.seen.count
+                    let fields = Self.forged + [key] + Self.targets
+                    let answer = try stand.client.send("GET", path, fields)
+                    #expect(answer.status == 200, "\(path): \(answer.text)")
+                    let seen = try stand.last(count + 1)
+                    #expect(seen.target == path)
+                    for (name, value) in Self.forged + [key] {
+                        let values = seen.head.all(name).filter { !$0.isEmpty }
+                        #expect(!values.contains(value), "\(path) \(name)")
+                    }
+                    let verdicts = seen.head.all("App-Attest-Verdict").filter { !$0.isEmpty }
+                    #expect(verdicts == (path == "/open" ? [] : ["refuse"]))
+                }
+                let count = stand.seen.count
+                for name in ["App_Attest_Verdict", "APP-ATTEST_VERDICT", "app_attest_key_id"] {
+                    _ = try stand.client.send("GET", "/open", [(name, "pass")])
+                }
+                for seen in stand.seen.dropFirst(count) {
+                    #expect(!seen.head.fields.contains { $0.name.contains("_") })
+                }
+            }
+        }
+
+        @Test(arguments: DecidingProxy.allCases)
+        func `no spelling of a path reaches an enforced one without a proof`(
+            proxy: DecidingProxy
+        ) throws {
+            try play(proxy) { stand in
+                for target in [
+                    "/orders%2f1", "//orders/1", "/open/../orders/1", "/open/%2e%2e/orders/1",
+                    "/orders;x/1", "/./orders/1", "/open/..;/orders/1", "/%6frders/1",
+                    "/ORDERS/1", "/orders//1", "/open/..%2forders/1", "/open%2f..%2forders%2f1",
+                    "http://api.example.com/orders/1", "/orders/1#x", "/orders\\1",
+                    "/.well-known/app-attest/../../orders/1",
+                    "/.well-known/app-attest/..%2f..%2forders/1",
+                    "/orders/..%2f.well-known/app-attest/../../orders/1",
+                ] {
+                    let raw = "GET \(target) HTTP/1.1\r\nHost: api.example.com\r\n\r\n"
+                    let answer = try? stand.client.send(raw: Array(raw.utf8))
+                    #expect(answer?.status != 200, "\(target)")
+                    stand.client.close()
+                }
+                #expect(stand.seen.map(\.target) == [])
+
+                // What is signed is what the application gets, or the request is refused.
+                for target in ["/orders/a%20b", "/orders/%41", "/orders/a?b=/../c", "/orders/a?"] {
+                    let count = stand.seen.count
+                    let (request, proof) = try stand.signed("GET", target)
+                    let answer = try stand.client.send(request, proof)
+                    guard answer.status == 200 else {
+                        #expect(stand.seen.count == count, "\(target)")
+                        continue
+                    }
+                    #expect(try stand.last(count + 1).target == target)
+                }
+            }
+        }
+
+        @Test(arguments: DecidingProxy.allCases)
+        func `preflights and excused clients are admitted where their rule says so`(
+            proxy: DecidingProxy
+        ) throws {
+            try play(proxy) { stand in
+                let asked = [
+                    ("Origin", "https://a.example"), ("Access-Control-Request-Method", "GET"),
+                ]
+                #expect(try stand.client.send("OPTIONS", "/site/1", asked).status == 200)
+                #expect(try stand.last(1).method == "OPTIONS")
+                #expect(try stand.last(1).head.value("App-Attest-Verdict") == "refuse")
+                let cookie = ("Cookie", "a=b")
+                #expect(try stand.client.send("OPTIONS", "/site/2", asked + [cookie]).status == 401)
+                let override = ("X-HTTP-Method-Override", "DELETE")
+                let answer = try stand.client.send("OPTIONS", "/site/3", asked + [override])
+                if answer.status == 200 {
+                    #expect(try !stand.last(2).head.has(override.0))
+                }
+                #expect(try stand.client.send("OPTIONS", "/orders/1", asked).status == 401)
+
+                let count = stand.seen.count
+                let excused = ("App-Attest-Unsupported", "1")
+                #expect(try stand.client.send("GET", "/site/4", [excused]).status == 200)
+                #expect(try stand.last(count + 1).head.value("App-Attest-Reason") == "unsupported")
+                #expect(try stand.client.send("GET", "/orders/1", [excused]).status == 403)
+            }
+        }
+
+        @Test(arguments: DecidingProxy.allCases)
+        func `while the gateway is down nothing is forwarded`(proxy: DecidingProxy) throws {
+            try play(proxy) { stand in
+                #expect(try stand.client.send("GET", "/open").status == 200)
+                let count = stand.seen.count
+                try stand.gateway.crash()
+                for path in ["/open", "/orders/1"] {
+                    #expect(try stand.client.send("GET", path).status >= 500)
+                }
+                #expect(stand.seen.count == count)
+            }
+        }
+    }
+}
+
+extension GatewayProcess {
+    /// Where its second listener is.
+    fileprivate func secondPort() throws -> UInt16 {
+        try child.wait(for: "second listener") { _, complained in
+            let parts = complained.components(separatedBy: "listening on 127.0.0.1:")
+            guard parts.count > 2 else { return nil }
+            return UInt16(parts[2].prefix { $0.isNumber })
+        }
+    }
+}

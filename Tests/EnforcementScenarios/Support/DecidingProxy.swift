@@ -1,0 +1,131 @@
+import Foundation
+import LoopbackKit
+
+/// Somebody else's proxy, which asks the gateway for decisions, with its example of
+/// `deploy/decisions` and other addresses.
+enum DecidingProxy: String, CaseIterable, Sendable {
+    case nginx, caddy, haproxy, traefik, envoy
+
+    /// How it asks.
+    var form: String {
+        switch self {
+        case .nginx, .haproxy: "auth_request"
+        case .caddy, .traefik: "forward_auth"
+        case .envoy: "ext_authz"
+        }
+    }
+
+    /// The files of the example; the first is the one that it is started with.
+    private var files: [String] {
+        switch self {
+        case .nginx: ["nginx.conf"]
+        case .caddy: ["Caddyfile"]
+        case .haproxy: ["haproxy.cfg", "haproxy.lua"]
+        case .traefik: ["traefik.yaml", "traefik-routes.yaml"]
+        case .envoy: ["envoy.yaml"]
+        }
+    }
+
+    /// Where the examples say that everybody is.
+    struct Ports {
+        let decisions: UInt16
+        let gateway: UInt16
+        let application: UInt16
+    }
+
+    /// Starts it and waits until it serves.
+    ///
+    /// - Returns: its port; `nil` where the program is absent, which was said.
+    func start(_ scenario: Scenario, _ ports: Ports) throws -> (port: UInt16, child: ChildProcess)?
+    {
+        guard let program = Scenario.tool(rawValue) else { return nil }
+        // None of them can choose a port by itself; one that was free a moment ago may be taken.
+        for _ in 0..<10 {
+            let port = try Self.freePort()
+            try write(scenario, port, ports)
+            let child = try run(program, scenario)
+            let isServing: Bool = try child.wait(for: "start of \(rawValue)") {
+                printed,
+                complained in
+                let text = printed + complained
+                if text.contains("bind() to") || text.contains("cannot bind")
+                    || text.contains("address already in use")
+                {
+                    return false
+                }
+                return text.contains(sign) ? true : nil
+            }
+            guard isServing else {
+                child.end()
+                continue
+            }
+            return (port, child)
+        }
+        throw ChildProcess.Failure(description: "\(rawValue) found no port")
+    }
+
+    private static func freePort() throws -> UInt16 {
+        let listener = try LoopbackKit.listening()
+        defer { close(listener.descriptor) }
+        return listener.port
+    }
+
+    /// Copies the example. Nothing but the addresses is changed, and what the program tells of
+    /// itself.
+    private func write(_ scenario: Scenario, _ port: UInt16, _ ports: Ports) throws {
+        let folder = try Self.examples()
+        for file in files {
+            var text = try String(contentsOf: folder.appending(path: file), encoding: .utf8)
+            for (number, real) in [
+                ("9000", ports.decisions), ("8080", ports.gateway), ("8081", ports.application),
+                ("8000", port),
+            ] {
+                text = text.replacing("127.0.0.1:\(number)", with: "127.0.0.1:\(real)")
+                text = text.replacing("http://:\(number)", with: "http://:\(real)")
+                text = text.replacing("port_value: \(number) ", with: "port_value: \(real) ")
+            }
+            if file == "traefik.yaml" { text += "log:\n  level: DEBUG\n" }
+            try scenario.write(file, text)
+        }
+    }
+
+    private static func examples() throws -> URL {
+        var folder = URL(filePath: #filePath).resolvingSymlinksInPath()
+        while folder.path != "/" {
+            folder.deleteLastPathComponent()
+            let examples = folder.appending(path: "deploy/decisions")
+            if FileManager.default.fileExists(atPath: examples.path) { return examples }
+        }
+        throw ChildProcess.Failure(description: "no deploy/decisions above \(#filePath)")
+    }
+
+    private func run(_ program: String, _ scenario: Scenario) throws -> ChildProcess {
+        switch self {
+        case .nginx:
+            let http = "    access_log off;\n    include \(scenario.path("nginx.conf"));"
+            return try scenario.startNginx(program, "deciding", http: http)
+        case .caddy:
+            // It writes into folders below the home of its user.
+            let folder = scenario.folder.path
+            let words = ["XDG_CONFIG_HOME=\(folder)", "XDG_DATA_HOME=\(folder)", program]
+            let arguments = ["run", "--config", "Caddyfile", "--adapter", "caddyfile"]
+            return try scenario.start("/usr/bin/env", words + arguments)
+        case .haproxy: return try scenario.start(program, ["-db", "-V", "-f", "haproxy.cfg"])
+        case .traefik: return try scenario.start(program, ["--configfile=traefik.yaml"])
+        case .envoy:
+            let arguments = ["--disable-hot-restart", "--concurrency", "1", "-c", "envoy.yaml"]
+            return try scenario.start(program, arguments)
+        }
+    }
+
+    /// What it prints when it serves.
+    private var sign: String {
+        switch self {
+        case .nginx: "using the"
+        case .caddy: "serving initial configuration"
+        case .haproxy: "polling mechanism"
+        case .traefik: "Configuration received"
+        case .envoy: "starting main dispatch loop"
+        }
+    }
+}

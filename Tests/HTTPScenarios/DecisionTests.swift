@@ -1,0 +1,145 @@
+import LoopbackKit
+import Testing
+
+extension Scenarios {
+    /// What a listener with `decides` answers to questions, by their bytes.
+    struct DecisionTests {
+        private static let rules = """
+            trusted_proxies: [127.0.0.1/32]
+            rules:
+              - { id: no, match: { path: /no/** }, mode: deny }
+              - { id: open, match: { method: [GET, POST], path: /open }, mode: off, origin: shop }
+            """
+
+        /// Asks a gateway whose default denies; its origin must see nothing.
+        private func ask(
+            _ form: String,
+            _ question: String,
+            more: String = Self.rules
+        ) throws -> WireResponse {
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let gateway = try TestGateway(
+                [("shop", [origin.address])],
+                listen: "address: 127.0.0.1:0, decides: \(form)",
+                fallback: "{ mode: deny }",
+                more: more
+            )
+            defer { gateway.stop() }
+            let answer = try gateway.ask(question)
+            #expect(origin.connections.isEmpty)
+            return answer
+        }
+
+        private static func question(
+            _ lines: [String],
+            line: String = "GET /question HTTP/1.1"
+        ) -> String {
+            ([line, "Host: gateway"] + lines).map { $0 + "\r\n" }.joined() + "\r\n"
+        }
+
+        private static func names(_ method: String, _ target: String) -> [String] {
+            [
+                "X-Original-Method: \(method)", "X-Original-URI: \(target)",
+                "X-Original-Host: a.example",
+            ]
+        }
+
+        @Test(arguments: ["/open", "/open?a=b"])
+        func `a question about what is forwarded unjudged gets 200`(target: String) throws {
+            let answer = try ask("auth_request", Self.question(Self.names("POST", target)))
+            #expect(answer.status == 200)
+            #expect(answer.body.isEmpty)
+            #expect(answer.head.value("cache-control") == "no-store")
+            #expect(!answer.head.has("app-attest-verdict"))
+            let forwarded = [
+                "X-Forwarded-Method: POST", "X-Forwarded-Uri: \(target)",
+                "X-Forwarded-Host: a.example",
+            ]
+            #expect(try ask("forward_auth", Self.question(forwarded)).status == 200)
+            let own = Self.question([], line: "POST \(target) HTTP/1.1")
+            let envoys = try ask("ext_authz", own)
+            #expect(envoys.status == 200)
+            let removed = envoys.head.value("x-envoy-auth-headers-to-remove") ?? ""
+            #expect(removed.contains("App-Attest-Verdict, App-Attest-Reason, App-Attest-Key-Id"))
+            // A rule that verifies nothing leaves a proof to the application.
+            #expect(!removed.contains("App-Attest-Assertion"))
+        }
+
+        @Test(arguments: [
+            ("/no/x", 404, "no-rule"), ("/elsewhere", 404, "no-rule"),
+            ("/open/../no/x", 400, "path-dot-segment"), ("/no%2fx", 400, "path-encoded-slash"),
+            ("/open#x", 400, "target-fragment"), ("/op en", 400, "version-syntax"),
+            ("http://a.example/open", 400, "question-unclear"), ("open", 400, "question-unclear"),
+        ])
+        func `what would not be forwarded gets its refusal`(
+            target: String,
+            status: Int,
+            reason: String
+        ) throws {
+            let answer = try ask("auth_request", Self.question(Self.names("GET", target)))
+            #expect(answer.status == status)
+            #expect(answer.head.value("app-attest-error")?.hasPrefix(reason) == true)
+        }
+
+        @Test func `a question that names no request, or two, gets no decision`() throws {
+            let names = Self.names("GET", "/open")
+            var questions = names.indices.map { index in
+                var some = names
+                some.remove(at: index)
+                return some
+            }
+            questions += names.map { names + [$0] }
+            questions.append(names.map { $0.replacing("-", with: "_") })
+            for lines in questions {
+                let answer = try ask("auth_request", Self.question(lines))
+                #expect(answer.status == 400, "\(lines)")
+                #expect(answer.head.value("app-attest-error") == "question-unclear", "\(lines)")
+            }
+        }
+
+        @Test func `somebody who is no trusted proxy gets no decision`() throws {
+            let rules = Self.rules.replacing("127.0.0.1/32", with: "192.0.2.0/24")
+            for form in ["auth_request", "ext_authz"] {
+                let question = Self.question(Self.names("GET", "/open"), line: "GET /open HTTP/1.1")
+                let answer = try ask(form, question, more: rules)
+                #expect(answer.status == 403)
+                #expect(answer.head.value("app-attest-error") == "asker-untrusted")
+            }
+        }
+
+        @Test func `a question with content gets no decision`() throws {
+            for form in ["auth_request", "ext_authz"] {
+                let line = "POST /open HTTP/1.1"
+                let lines = Self.names("POST", "/open") + ["Content-Length: 2"]
+                let answer = try ask(form, Self.question(lines, line: line) + "hi")
+                #expect(answer.status == 413)
+                #expect(answer.head.value("app-attest-error")?.hasPrefix("content-refused") == true)
+            }
+        }
+
+        @Test func `the gateway's own endpoints are not asked by a question`() throws {
+            let path = "/.well-known/app-attest/challenges"
+            let own = Self.question(["Content-Length: 0"], line: "POST \(path) HTTP/1.1")
+            #expect(try ask("ext_authz", own).status == 404)
+            #expect(try ask("auth_request", Self.question(Self.names("POST", path))).status == 404)
+        }
+
+        @Test func `one connection carries many questions`() throws {
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let gateway = try TestGateway(
+                [("shop", [origin.address])],
+                listen: "address: 127.0.0.1:0, decides: auth_request",
+                fallback: "{ mode: deny }",
+                more: Self.rules
+            )
+            defer { gateway.stop() }
+            let wire = try gateway.connect()
+            for (target, status) in [("/open", 200), ("/no/x", 404), ("", 400), ("/open", 200)] {
+                try wire.send(Self.question(Self.names("GET", target)))
+                #expect(try wire.readFinalResponse(to: "GET").status == status)
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import HTTPWire
+import Testing
+
+/// The head that a proxy's question is about.
+@Suite struct DecisionFormTests {
+    private static let original = [
+        "X-Original-Method: POST", "X-Original-URI: /orders/1?x=%20",
+        "X-Original-Host: api.example",
+    ]
+    private static let forwarded = [
+        "X-Forwarded-Method: POST", "X-Forwarded-Uri: /orders/1?x=%20",
+        "X-Forwarded-Host: api.example",
+    ]
+
+    /// What is written; `nil` where the question names no request.
+    private func asked(_ form: DecisionForm, _ lines: [String]) throws -> String? {
+        let text = (["GET /question HTTP/1.1", "Host: gateway"] + lines).map { $0 + "\r\n" }
+            .joined()
+        let octets = Array((text + "\r\n").utf8)
+        let head = try RequestHead.reading(text + "\r\n")
+        var out: [UInt8] = []
+        guard form.write(head, octets.span, into: &out) else { return nil }
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    @Test func `each form has names of its own`() throws {
+        let expected = "POST /orders/1?x=%20 HTTP/1.1\r\nHost: api.example\r\n"
+        let other = "X-Original-Method: POST\r\n"
+        #expect(try asked(.authRequest, Self.original) == expected + "\r\n")
+        #expect(try asked(.forwardAuth, Self.forwarded) == expected + "\r\n")
+        #expect(
+            try asked(.forwardAuth, Self.forwarded + ["X-Original-Method: POST"])
+                == expected + other + "\r\n"
+        )
+        #expect(try asked(.authRequest, Self.forwarded) == nil)
+        #expect(try asked(.forwardAuth, Self.original) == nil)
+        #expect(try asked(.extAuthz, Self.original) == nil)
+    }
+
+    @Test func `a name that is absent, empty or repeated names no request`() throws {
+        for (form, lines) in [
+            (DecisionForm.authRequest, Self.original), (.forwardAuth, Self.forwarded),
+        ] {
+            for index in lines.indices {
+                let line = lines[index]
+                var without = lines
+                without.remove(at: index)
+                #expect(try asked(form, without) == nil, "without \(line)")
+                let name = line.prefix { $0 != ":" }
+                #expect(try asked(form, without + ["\(name):"]) == nil, "\(name) empty")
+                #expect(try asked(form, lines + [line]) == nil, "\(name) twice")
+                #expect(try asked(form, lines + [line.lowercased()]) == nil, "\(name) in two cases")
+                let twin = name.replacing("-", with: "_")
+                #expect(try asked(form, without + ["\(twin): /x"]) == nil, "\(twin)")
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "http://evil.example/orders", "orders", "**", "?x", "//", "/a b", "/a\tb",
+    ])
+    func `a target in another form is no head, or names no request`(target: String) throws {
+        let lines = [Self.original[0], "X-Original-URI: \(target)", Self.original[2]]
+        guard let text = try asked(.authRequest, lines) else { return }
+        // What begins with a slash is for the parser, which is that of all heads.
+        #expect(target.hasPrefix("/"))
+        if target.dropFirst().contains(where: \.isWhitespace) {
+            #expect(throws: Malformed.self) { _ = try RequestHead.reading(text) }
+        }
+    }
+
+    @Test(arguments: ["POST /admin", "POST\t", "GET /x HTTP/1.1 GET", "(", "CONNECT"])
+    func `a method that is more than a method is no head`(method: String) throws {
+        let lines = ["X-Original-Method: \(method)"] + Self.original.dropFirst()
+        let text = try #require(try asked(.authRequest, Array(lines)))
+        guard method != "POST\t" else { return }  // White space around a value is none of it.
+        #expect(throws: Malformed.self) { _ = try RequestHead.reading(text) }
+    }
+
+    @Test func `the fields of the question's own hop stay behind`() throws {
+        let hop = [
+            "Connection: keep-alive, x-hop", "X-Hop: 1", "Keep-Alive: 5", "TE: trailers",
+            "Upgrade: websocket", "Content-Length: 0",
+        ]
+        let kept = [
+            "App-Attest-Key-Id: abc", "Content-Type: text/plain", "X-Forwarded-For: 192.0.2.1",
+        ]
+        let text = try #require(try asked(.authRequest, hop + Self.original + kept))
+        let lines = text.split(separator: "\r\n").map(String.init)
+        #expect(Array(lines.dropFirst(2)) == kept)
+        let head = try RequestHead.reading(text)
+        #expect(head.framing == .none)
+    }
+
+    @Test func `a preflight is still one`() throws {
+        let lines = [
+            "X-Original-Method: OPTIONS", "X-Original-URI: /", "X-Original-Host: a.example",
+            "Origin: https://a.example", "Access-Control-Request-Method: POST",
+        ]
+        let text = try #require(try asked(.authRequest, lines))
+        let octets = Array(text.utf8)
+        #expect(try RequestHead.reading(text).isPreflight(octets.span))
+        let forged = try #require(try asked(.authRequest, lines + ["X-HTTP-Method: DELETE"]))
+        let bytes = Array(forged.utf8)
+        #expect(try !RequestHead.reading(forged).isPreflight(bytes.span))
+    }
+}

@@ -1,0 +1,67 @@
+-- Asks Portcullis whether a request may be forwarded. See haproxy.cfg.
+
+local decisions = "http://127.0.0.1:9000/"
+local milliseconds = 10000
+
+-- Of the client's connection, or said anew below.
+local own = {
+    ["connection"] = true, ["keep-alive"] = true, ["proxy-connection"] = true, ["te"] = true,
+    ["transfer-encoding"] = true, ["upgrade"] = true, ["content-length"] = true,
+    ["expect"] = true, ["host"] = true, ["x-original-method"] = true,
+    ["x-original-uri"] = true, ["x-original-host"] = true,
+}
+
+local function refuse(txn, status, fields, document)
+    local reply = txn:reply()
+    reply:set_status(status)
+    for name, values in pairs(fields or {}) do
+        -- HAProxy frames the document itself.
+        if not own[name] then
+            for _, value in pairs(values) do reply:add_header(name, value) end
+        end
+    end
+    if document then reply:set_body(document) end
+    txn:done(reply)
+end
+
+core.register_action("portcullis_decide", { "http-req" }, function(txn)
+    local asked = {}
+    local host
+    for name, values in pairs(txn.http:req_get_headers()) do
+        name = name:lower()
+        local lines = {}
+        for _, value in pairs(values) do table.insert(lines, value) end
+        if name == "host" then host = lines end
+        if not own[name] then asked[name] = lines end
+    end
+    asked["x-original-method"] = { txn.f:method() }
+    asked["x-original-uri"] = { txn.f:url() }
+    asked["x-original-host"] = host
+
+    -- One connection for each question: it is not used again, so none is asked twice.
+    local answer = core.httpclient():get({
+        url = decisions, headers = asked, timeout = milliseconds,
+    })
+    if not answer or answer.status ~= 200 then
+        local status = answer and answer.status or 0
+        if status < 400 then return refuse(txn, 503) end
+        return refuse(txn, status, answer.headers, answer.body)
+    end
+
+    -- The client's own go, in every spelling that CGI and WSGI can't tell from ours.
+    for name in pairs(txn.http:req_get_headers()) do
+        if name:lower():match("^app[^a-z0-9]attest") then txn.http:req_del_header(name) end
+    end
+    for name, values in pairs(answer.headers) do
+        if name:match("^app%-attest%-") then
+            for _, value in pairs(values) do
+                if name == "app-attest-challenge" then
+                    txn:set_var("txn.portcullis_challenge", value)
+                else
+                    txn.http:req_add_header(name, value)
+                end
+            end
+        end
+    end
+    txn:set_var("txn.portcullis", "admitted")
+end)
