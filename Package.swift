@@ -61,8 +61,8 @@ let client: [Target.Dependency] = [
 ]
 let app: [Target.Dependency] = ["PortcullisClient", "PortcullisClientTesting"]
 let fuzzed: [Target.Dependency] = [
-    "Challenges", "ConfigurationReading", "HTTPWire", "Inspection", "KeyCatalog", "Rules",
-    "Sessions", "SoftwareAuthenticator",
+    "Challenges", "ConfigurationReading", "HTTP2Wire", "HTTPWire", "Inspection", "KeyCatalog",
+    "Rules", "Sessions", "SoftwareAuthenticator",
 ]
 let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyCatalog", "KeyStore", "SQLiteKeyStore",

@@ -8,6 +8,7 @@
 package enum FuzzTarget: String, CaseIterable, Sendable {
     // What arrives on connections.
     case requests, responses, chunks, targets, addresses
+    case http2
     case proxyHeaders = "proxy-headers"
     // Objects that devices made.
     case cbor, attestation, assertion, receipt, certificate
@@ -24,6 +25,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .chunks: Self.chunks(octets)
         case .targets: Self.targets(octets)
         case .addresses: Self.addresses(octets)
+        case .http2: Self.http2(octets)
         case .proxyHeaders: Self.proxyHeaders(octets)
         case .cbor: Self.cbor(octets)
         case .attestation: Self.attestation(octets)
