@@ -13,7 +13,8 @@ extension Scenarios {
             try scenario.write(
                 "portcullis.yaml",
                 """
-                listen: [{ address: "127.0.0.1:0" }]
+                listen:
+                \(try ClientSide.current.listeners())
                 admin: { address: "unix:\(scenario.path("admin.sock"))" }
                 lanes: 2
                 origins: { shop: { servers: ["\(server)"] } }

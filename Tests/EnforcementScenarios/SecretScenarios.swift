@@ -218,7 +218,10 @@ extension Scenarios {
             let scenario = try Scenario()
             defer { scenario.end() }
             let origin = try scenario.origin()
-            try scenario.configure(origin, rules: Self.rules, more: "log: { level: trace }")
+            // The listener is replaced below.
+            try ClientSide.$current.withValue(.http1) {
+                try scenario.configure(origin, rules: Self.rules, more: "log: { level: trace }")
+            }
             for name in ["one", "other"] {
                 let arguments = [
                     "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",

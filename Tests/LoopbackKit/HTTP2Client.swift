@@ -59,6 +59,9 @@ package final class HTTP2Client {
     package private(set) var settings: [UInt32: UInt32] = [:]
     /// Answers to pings that came.
     package private(set) var pongs = 0
+    /// Bytes of content that the gateway takes, on the connection and on streams that had some.
+    private var connectionWindow = 65_535
+    private var windows: [UInt32: Int] = [:]
     /// Whether windows open by themselves as content comes.
     package var opensWindows = true
 
@@ -175,6 +178,25 @@ package final class HTTP2Client {
         } while start < content.count
     }
 
+    /// Sends content as the gateway's windows open, unless the stream ends before.
+    package func sendInTime(_ content: [UInt8], on id: UInt32) throws {
+        var start = 0
+        repeat {
+            let window = windows[id] ?? Int(settings[4] ?? 65_535)
+            let end = min(start + min(Self.payloadMax, connectionWindow, window), content.count)
+            guard end > start || content.isEmpty else {
+                if answers[id]?.isComplete == true || answers[id]?.reset != nil { return }
+                try readFrame()
+                continue
+            }
+            connectionWindow -= end - start
+            windows[id] = window - (end - start)
+            let flags = end == content.count ? Self.endsStream : 0
+            try send(.data, flags: flags, on: id, Array(content[start..<end]))
+            start = end
+        } while start < content.count
+    }
+
     package func openWindow(_ id: UInt32, by count: UInt32) throws {
         try send(.windowUpdate, on: id, Self.bytes(count))
     }
@@ -211,12 +233,24 @@ package final class HTTP2Client {
         case .reset: answers[frame.id, default: Answer()].reset = frame.code
         case .goAway: goAways.append((Self.number(frame.payload.prefix(4)), frame.code ?? 0))
         case .settings where frame.flags & 1 == 0:
+            let before = Int(settings[4] ?? 65_535)
+            defer {
+                let change = Int(settings[4] ?? 65_535) - before
+                windows = windows.mapValues { $0 + change }
+            }
             for start in stride(from: 0, to: frame.payload.count - 5, by: 6) {
                 let id = Self.number(frame.payload[start..<start + 2])
                 settings[id] = Self.number(frame.payload[start + 2..<start + 6])
             }
             try send(.settings, flags: 1)
         case .ping where frame.flags & 1 == 1: pongs += 1
+        case .windowUpdate:
+            let step = Int(Self.number(frame.payload))
+            if frame.id == 0 {
+                connectionWindow += step
+            } else {
+                windows[frame.id] = (windows[frame.id] ?? Int(settings[4] ?? 65_535)) + step
+            }
         default: break
         }
     }
@@ -278,7 +312,7 @@ package final class HTTP2Client {
     /// One request and its answer.
     package func ask(_ fields: [(String, String)], _ content: [UInt8]? = nil) throws -> Answer {
         let id = try open(fields, ends: content == nil)
-        if let content { try send(content, on: id) }
+        if let content { try sendInTime(content, on: id) }
         return try answer(id)
     }
 

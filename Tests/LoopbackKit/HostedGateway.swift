@@ -55,6 +55,9 @@ package final class HostedGateway: Sendable {
         Self.all.withLock { [server] in $0.append((server, ending)) }
     }
 
+    /// The port of the last listener, which may be the first.
+    package var lastPort: UInt16 { Self.port(of: server.addresses.last) }
+
     /// The port of the admin listener; 0 without one.
     package var adminPort: UInt16 { Self.port(of: server.adminAddress) }
 

@@ -6,6 +6,11 @@ package struct WireHead {
     package let startLine: String
     package let fields: [Field]
 
+    package init(startLine: String, fields: [Field]) {
+        self.startLine = startLine
+        self.fields = fields
+    }
+
     /// The values of all lines of this name, case aside.
     package func all(_ name: String) -> [String] {
         fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
@@ -56,6 +61,11 @@ package struct WireResponse {
     package var trailers: [WireHead.Field] = []
     /// Whether its end was the connection's.
     package var isUntilClose = false
+
+    package init(head: WireHead, status: Int) {
+        self.head = head
+        self.status = status
+    }
 
     package var text: String { String(decoding: body, as: UTF8.self) }
 }

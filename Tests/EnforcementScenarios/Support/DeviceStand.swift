@@ -162,11 +162,12 @@ final class DeviceStand {
 
     func beginStop() { hosted.stop() }
 
-    var server: any ServedGateway { Served(port: hosted.port) }
+    var server: any ServedGateway { Served(port: hosted.port, clientPort: hosted.lastPort) }
     var port: UInt16 { hosted.port }
 
     private struct Served: ServedGateway {
         let port: UInt16
+        let clientPort: UInt16
     }
 
     /// A client of the admin listener, where that has a port.

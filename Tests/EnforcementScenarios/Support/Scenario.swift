@@ -177,7 +177,7 @@ final class Scenario {
             file,
             """
             listen:
-              - address: 127.0.0.1:0
+            \(try ClientSide.current.listeners())
             \(listeners)
             admin: { address: 127.0.0.1:0 }
             lanes: \(lanes)
@@ -272,15 +272,18 @@ final class Scenario {
 struct GatewayProcess: ServedGateway {
     let child: ChildProcess
     let port: UInt16
+    let clientPort: UInt16
 
     init(_ child: ChildProcess) throws {
         self.child = child
-        port = try child.wait(for: "listening gateway") { _, complained in
-            guard complained.contains(" lanes, "),
-                let start = complained.range(of: "listening on 127.0.0.1:")
-            else { return nil }
-            return UInt16(complained[start.upperBound...].prefix { $0.isNumber })
+        let ports = try child.wait(for: "listening gateway") { _, complained -> [UInt16]? in
+            guard complained.contains(" lanes, ") else { return nil }
+            let ports = complained.components(separatedBy: "listening on 127.0.0.1:").dropFirst()
+                .compactMap { UInt16($0.prefix { $0.isNumber }) }
+            return ports.isEmpty ? nil : ports
         }
+        port = ports[0]
+        clientPort = ports[ports.count - 1]
     }
 
     /// Ends it as an operator does, and says how it went.

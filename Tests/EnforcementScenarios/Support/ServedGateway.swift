@@ -7,11 +7,14 @@ import SoftwareAuthenticator
 
 /// A gateway that serves at a port of this machine.
 protocol ServedGateway {
+    /// In the clear.
     var port: UInt16 { get }
+    /// Where ``ClientSide/current`` says that clients connect.
+    var clientPort: UInt16 { get }
 }
 
 extension ServedGateway {
-    func client() -> HTTPClient { HTTPClient(port: port) }
+    func client() -> HTTPClient { HTTPClient(port: clientPort, .current) }
 
     /// Challenges from the gateway's endpoint.
     func challenges(_ purpose: String, _ count: Int = 1, _ client: HTTPClient) throws -> [String] {

@@ -28,6 +28,7 @@ final class SteppedGateway: ServedGateway, Sendable {
     }
 
     var port: UInt16 { hosted.port }
+    var clientPort: UInt16 { hosted.lastPort }
 
     /// A client of the admin listener.
     func adminClient() throws -> HTTPClient {
