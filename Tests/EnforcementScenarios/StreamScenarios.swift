@@ -149,8 +149,23 @@ extension Scenarios {
             where closed.contains(stream) && !(stream == ">&-" && closed == "2>&-") {
                 #expect(names[number] == "/dev/null", "\(closed): \(names)")
             }
+            try awaitHandler(of: SIGTERM, child)
             child.signal(SIGTERM)
             #expect(try child.waitForEnd() == 0)
+        }
+
+        /// It answers a moment before it hears signals, and where it would say so is closed
+        /// (proc(5), `SigCgt`: bit i is set where signal i + 1 is caught).
+        private func awaitHandler(of signal: Int32, _ child: ChildProcess) throws {
+            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
+            let file = "/proc/\(child.identifier)/status"
+            while Date() < deadline {
+                let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
+                let mask = lines.first { $0.hasPrefix("SigCgt:") }?.split(separator: "\t").last
+                let caught = mask.flatMap { UInt64($0, radix: 16) } ?? 0
+                if caught >> UInt64(signal - 1) & 1 == 1 { return }
+            }
+            Issue.record("signal \(signal) is not caught")
         }
 
         /// The status of the first answer.

@@ -30,8 +30,12 @@ enum ClientSide: String, CaseIterable, Sendable {
         return side
     }()
 
-    /// The listeners of a configuration, indented.
-    func listeners() throws -> String {
+    /// The listeners of a configuration, indented, and others behind them.
+    func listeners(and others: String = "") throws -> String {
+        try listeners() + (others.isEmpty ? "" : "\n" + others)
+    }
+
+    private func listeners() throws -> String {
         switch self {
         case .http1: return "  - address: 127.0.0.1:0"
         case .http2: return "  - { address: 127.0.0.1:0, http2: on }"

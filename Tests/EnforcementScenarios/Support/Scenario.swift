@@ -177,8 +177,7 @@ final class Scenario {
             file,
             """
             listen:
-            \(try ClientSide.current.listeners())
-            \(listeners)
+            \(try ClientSide.current.listeners(and: listeners))
             admin: { address: 127.0.0.1:0 }
             lanes: \(lanes)
             origins:
