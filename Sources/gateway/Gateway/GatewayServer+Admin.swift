@@ -13,8 +13,8 @@ extension GatewayServer: AdminSource {
     /// Asks every lane for a copy of what it has counted, then puts the facts together.
     package func gather(_ completion: @escaping @Sendable (AdminSnapshot) -> Void) {
         control.async { [self] in
-            let gathering = LaneGathering(units.count) { [self] lanes in
-                completion(snapshot(lanes))
+            let gathering = LaneGathering<LaneFacts>(units.count) { [self] lanes in
+                completion(snapshot(lanes.sorted { $0.number < $1.number }))
             }
             for unit in units {
                 unit.gather { [control] facts in control.async { gathering.add(facts) } }

@@ -319,7 +319,8 @@ package final class GatewayServer: @unchecked Sendable {
             devices: configuration.servesAdminCalls ? devices : nil,
             origins: configuration.servesAdminCalls ? self : nil,
             rollouts: configuration.servesAdminCalls ? self : nil,
-            upgrades: configuration.servesAdminCalls ? self : nil
+            upgrades: configuration.servesAdminCalls ? self : nil,
+            refusals: configuration.servesAdminCalls ? self : nil
         )
         let unit = LaneUnit(lane, proxy)
         adminUnit = unit

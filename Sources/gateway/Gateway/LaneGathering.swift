@@ -1,21 +1,19 @@
-import Services
-
 /// Collects what the lanes answer; touched on the control queue only.
 ///
-/// `@unchecked Sendable`: `add` is called on one queue, which `GatewayServer.gather` sees to.
-final class LaneGathering: @unchecked Sendable {
-    private var facts: [LaneFacts] = []
+/// `@unchecked Sendable`: `add` is called on one queue, which its owner sees to.
+final class LaneGathering<Fact>: @unchecked Sendable {
+    private var facts: [Fact] = []
     private let count: Int
-    private let completion: ([LaneFacts]) -> Void
+    private let completion: ([Fact]) -> Void
 
-    init(_ count: Int, completion: @escaping ([LaneFacts]) -> Void) {
+    init(_ count: Int, completion: @escaping ([Fact]) -> Void) {
         self.count = count
         self.completion = completion
     }
 
-    func add(_ lane: LaneFacts) {
-        facts.append(lane)
+    func add(_ fact: Fact) {
+        facts.append(fact)
         guard facts.count == count else { return }
-        completion(facts.sorted { $0.number < $1.number })
+        completion(facts)
     }
 }

@@ -166,6 +166,12 @@ final class LaneUnit: Sendable {
         }
     }
 
+    /// Hands over a copy of what is remembered of refusals.
+    func refusals(_ completion: @escaping @Sendable (RefusalMemory) -> Void) {
+        let (lane, bound) = (lane, bound)
+        lane.perform { completion(bound.value.proxy.refusals) }
+    }
+
     /// Hands over a copy of what was counted.
     func gather(_ completion: @escaping @Sendable (LaneFacts) -> Void) {
         let (lane, bound) = (lane, bound)

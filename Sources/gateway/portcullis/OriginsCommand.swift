@@ -129,6 +129,9 @@ struct AdminOptions: ParsableArguments {
                 + "store's disk, or write the mode into the configuration and reload"
         case "upgrade-refused":
             return "portcullis: nothing has changed: \(problem(in: response))"
+        case "no-such-refusal":
+            return
+                "portcullis: no refusal of this name is remembered; look for it in the access log"
         case "page-unknown":
             return "portcullis: this admin listener serves no calls; use a Unix socket for "
                 + "`admin.address`, or `calls: any`"

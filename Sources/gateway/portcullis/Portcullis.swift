@@ -14,8 +14,8 @@ struct Portcullis: ParsableCommand {
             ServeCommand.self, CheckCommand.self, DiffCommand.self, ExplainCommand.self,
             TestCommand.self,
             PlanCommand.self, KeysCommand.self, ReceiptsCommand.self,
-            OriginsCommand.self, RolloutCommand.self, UpgradeCommand.self, VerifyCommand.self,
-            InspectCommand.self,
+            OriginsCommand.self, RolloutCommand.self, UpgradeCommand.self, WhyCommand.self,
+            VerifyCommand.self, InspectCommand.self,
         ]
     )
 

@@ -21,6 +21,7 @@ extension Exchange {
         case .request: break
         case .connection: client.endAfterResponse()
         }
+        record.outcome = response.outcome
         record.status = response.status
         record.note(problem: response.outcome.reason)
         record.responseBytes = flow.facts.method == .head ? 0 : UInt64(response.content.count)
@@ -88,13 +89,11 @@ extension Exchange {
         switch reply {
         case .refused(let refusal):
             countVerdict()
-            if refusal == .addressThrottled { pauseAddress() }
-            record.note(problem: refusal.rawValue)
-        case .declined(let refusal):
-            if refusal == .addressThrottled { pauseAddress() }
-            record.note(problem: refusal.rawValue)
+            noteRefusal(refusal)
+        case .declined(let refusal): noteRefusal(refusal)
         case .malformed(let reason):
             proxy.tally.add(.malformedRequests)
+            record.outcome = .malformed(reason)
             record.note(problem: reason.rawValue)
         case .failed(let fault):
             if let counter = fault.counter { proxy.tally.add(counter) }
@@ -109,6 +108,12 @@ extension Exchange {
         case .allowed: countVerdict()
         case .loopDetected, .lastHop, .service: break
         }
+    }
+
+    private func noteRefusal(_ refusal: Refusal) {
+        if refusal == .addressThrottled { pauseAddress() }
+        record.outcome = .refused(refusal)
+        record.note(problem: refusal.rawValue)
     }
 }
 

@@ -79,9 +79,19 @@ extension Exchange {
         _ octets: Span<UInt8>
     ) -> RequestFlow.Action {
         switch settings.rules.destination(of: head, octets, view: &proxy.view) {
-        case .rule(let rule): flow.routed(to: rule, whole: wholeContent)
-        case .unroutable(let rule, let reason): flow.unroutable(rule, reason)
+        case .rule(let rule):
+            keepAsked(head, octets, rule)
+            return flow.routed(to: rule, whole: wholeContent)
+        case .unroutable(let rule, let reason):
+            keepAsked(head, octets, rule)
+            return flow.unroutable(rule, reason)
         }
+    }
+
+    /// Copies what is asked where no log did, and a refusal may be asked about.
+    private func keepAsked(_ head: borrowing RequestHead, _ octets: Span<UInt8>, _ rule: Rule) {
+        guard !settings.logsAccess, rule.mode != .off else { return }
+        record.asked = RequestRecord.Asked(head, octets)
     }
 
     /// How much content there is, where all of it is here.

@@ -15,6 +15,7 @@ extension Exchange {
     /// Counts the request and writes its line.
     func writeRecord() {
         count()
+        remember()
         writeLine(
             requestBytes: client?.contentCount ?? 0,
             responseBytes: record.responseBytes

@@ -19,6 +19,7 @@ extension ProxyLane {
     /// - origins: who drains servers; `nil` where that is not served.
     /// - rollouts: who changes rollouts; `nil` where that is not served.
     /// - upgrades: who hands over to another process; `nil` where that is not served.
+    /// - refusals: who knows refusals; `nil` where they are not told.
     package static func operators(
         _ lane: Lane,
         _ source: any SnapshotSource,
@@ -28,6 +29,7 @@ extension ProxyLane {
         origins: (any OriginDraining)? = nil,
         rollouts: (any RolloutTaking)? = nil,
         upgrades: (any Handing)? = nil,
+        refusals: (any RefusalSource)? = nil,
         timeouts: Timeouts = .operators,
         limits: ProxyLimits = .operators
     ) -> ProxyLane {
@@ -40,7 +42,8 @@ extension ProxyLane {
                 devices: devices,
                 origins: origins,
                 rollouts: rollouts,
-                upgrades: upgrades
+                upgrades: upgrades,
+                refusals: refusals
             ),
             issuer: issuer,
             keys: keys,

@@ -40,6 +40,8 @@ package final class ProxyLane {
     var log = AccessLog()
     private var writeLog: LogSink
 
+    /// The refusals that were last. A reload keeps them.
+    package internal(set) var refusals = RefusalMemory()
     /// Makes the names of requests.
     @exclusivity(unchecked) var ids: RequestIDSource
 

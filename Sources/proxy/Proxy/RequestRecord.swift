@@ -1,6 +1,7 @@
 import ClientStreams
 import HTTPWire
 import Origins
+import Services
 import TLSSession
 
 /// What is remembered of a request for the log and the metrics.
@@ -26,7 +27,9 @@ struct RequestRecord {
     var lastTried: OriginServer?
     /// Why the TLS handshake with that server failed, where it did.
     var originTLS: TLSFailure.Reason?
-    /// What was asked, where the log will say it.
+    /// Why the gateway has answered in place of the origin.
+    var outcome: LocalOutcome?
+    /// What was asked, where the log or `why` may say it.
     var asked = Asked()
     /// The service that was asked, as the log names it; also for a path that no service has.
     var service: String?

@@ -6,6 +6,7 @@
 //   LocalResponse   the message that an outcome becomes; App-Attest-Error says that it is ours
 //   ServiceTable    which paths the gateway answers itself, and by which service
 //   Service         answers a request, at once or later
+//   RefusalMemory   the refusals that were last, in bounded memory, for `portcullis why`
 //
 // The services of the public listeners are ChallengeService and KeyService, under the path that the
 // configuration names. Those of the operators' listener are OperatorService: metrics, status and

@@ -25,6 +25,7 @@ package enum LocalFault: String, CaseIterable, Sendable {
     case ruleVerifiesNothing = "rule-verifies-nothing"
     case rolloutUnsaved = "rollout-unsaved"
     case upgradeRefused = "upgrade-refused"
+    case noSuchRefusal = "no-such-refusal"
 }
 
 extension LocalRow {
@@ -69,6 +70,8 @@ extension LocalRow {
             LocalRow(409, .client, .fixClient, "The rule's file does not say how to verify.")
         case .rolloutUnsaved: later(503, .gateway, "The change could not be saved.")
         case .upgradeRefused: later(503, .gateway, "There was no upgrade; nothing has changed.")
+        case .noSuchRefusal:
+            LocalRow(404, .client, .fixClient, "No refusal of this name is remembered.")
         }
     }
 }

@@ -23,6 +23,18 @@ package struct LocalRow: Sendable {
         case retryLater = "retry-later"
         /// HTTP's own rules say it, and the answer says no more.
         case unsaid
+
+        /// What the client does next, in words for an operator.
+        package var advice: String {
+            switch self {
+            case .signAgain: "signs the request again, with the challenge of the answer"
+            case .enrol: "makes a new key, and enrols it"
+            case .fixClient: "can do nothing at run time: its code has to be changed"
+            case .none: "can do nothing: this device, build or content is not admitted"
+            case .retryLater: "tries again after the time in Retry-After"
+            case .unsaid: "does what HTTP says of the status"
+            }
+        }
     }
 
     /// The field that the status brings with it.

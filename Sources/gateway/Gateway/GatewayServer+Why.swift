@@ -1,0 +1,44 @@
+import Dispatch
+import Proxy
+package import Services
+import Synchronization
+
+/// What the lanes remember of refusals.
+extension GatewayServer: RefusalSource {
+    /// How long the lanes are waited for.
+    private static let patience = DispatchTimeInterval.seconds(2)
+
+    package func refusals(
+        named name: RefusalName,
+        _ completion: @escaping @Sendable ([RefusalNote]?) -> Void
+    ) {
+        let answer = FirstAnswer(completion)
+        control.asyncAfter(deadline: .now() + Self.patience) { answer.give(nil) }
+        control.async { [self] in
+            // Looked through here: a lane hands over a copy, and serves its clients.
+            let gathering = LaneGathering<RefusalMemory>(units.count) { memories in
+                answer.give(memories.flatMap { $0.notes(named: name) })
+            }
+            for unit in units {
+                unit.refusals { [control] memory in control.async { gathering.add(memory) } }
+            }
+        }
+    }
+}
+
+/// Gives the first answer, and no other.
+private final class FirstAnswer: Sendable {
+    private let completion: Mutex<(@Sendable ([RefusalNote]?) -> Void)?>
+
+    init(_ completion: @escaping @Sendable ([RefusalNote]?) -> Void) {
+        self.completion = Mutex(completion)
+    }
+
+    func give(_ notes: [RefusalNote]?) {
+        let completion = completion.withLock { completion in
+            defer { completion = nil }
+            return completion
+        }
+        completion?(notes)
+    }
+}
