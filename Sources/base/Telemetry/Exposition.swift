@@ -1,26 +1,56 @@
-/// Writes metrics in the text format that Prometheus reads (version 0.0.4).
+/// Writes metrics in a text format that Prometheus reads.
 package struct Exposition {
-    package private(set) var text = ""
+    package enum Format: Sendable {
+        /// Version 0.0.4 of the format, which every reader takes.
+        case prometheus
+        /// OpenMetrics 1.0, which has exemplars.
+        case openMetrics
+    }
 
-    package init() {}
+    package private(set) var text = ""
+    private let format: Format
+
+    package init(_ format: Format = .prometheus) { self.format = format }
+
+    /// Ends the page.
+    package mutating func end() {
+        switch format {
+        case .prometheus: break
+        case .openMetrics: text += "# EOF\n"
+        }
+    }
+
+    /// Names of the process are the same in all programs.
+    private static func fullName(_ name: String) -> String {
+        name.hasPrefix("process_") ? name : "portcullis_" + name
+    }
 
     /// Begins a metric: its help and type lines; the type is counter, gauge or histogram.
     package mutating func metric(_ name: String, type: String, help: String) {
-        text += "# HELP portcullis_\(name) \(help)\n# TYPE portcullis_\(name) \(type)\n"
+        var family = Self.fullName(name)
+        switch format {
+        case .prometheus: break
+        // There the family of a counter is named without its suffix.
+        case .openMetrics where type == "counter" && name.hasSuffix("_total"):
+            family.removeLast("_total".count)
+        case .openMetrics: break
+        }
+        text += "# HELP \(family) \(help)\n# TYPE \(family) \(type)\n"
     }
 
     /// One sample of the metric that was begun.
     package mutating func sample(
         _ name: String,
         _ labels: [(String, String)] = [],
-        _ value: some CustomStringConvertible
+        _ value: some CustomStringConvertible,
+        behind exemplar: String = ""
     ) {
-        text += "portcullis_\(name)"
+        text += Self.fullName(name)
         if !labels.isEmpty {
             let pairs = labels.map { "\($0.0)=\"\(Self.escaped($0.1))\"" }
             text += "{" + pairs.joined(separator: ",") + "}"
         }
-        text += " \(value)\n"
+        text += " \(value)\(exemplar)\n"
     }
 
     /// All counters of a tally.
@@ -35,25 +65,46 @@ package struct Exposition {
     package mutating func distributions(of tally: Tally) {
         for distribution in Distribution.allCases {
             metric(distribution.name, type: "histogram", help: distribution.help)
-            histogram(distribution.name, tally[distribution], unit: distribution.unit)
+            histogram(
+                distribution.name,
+                tally[distribution],
+                unit: distribution.unit,
+                exemplars: distribution == .request ? tally.requestExemplars : nil
+            )
         }
     }
 
-    /// One histogram: a bucket line for each power of two between 1 and 2^36 units.
+    /// One histogram.
+    ///
+    /// - shown: the buckets that have a line, in their order.
+    /// - exemplars: of the buckets that are shown by default.
     package mutating func histogram(
         _ name: String,
         _ histogram: Histogram,
         unit: Double,
-        labels: [(String, String)] = []
+        labels: [(String, String)] = [],
+        shown: [Int] = Histogram.shownBuckets,
+        exemplars: ExemplarSet? = nil
     ) {
-        var seen: UInt64 = 0
-        for bucket in histogram.buckets.indices {
-            seen &+= histogram.buckets[bucket]
-            guard bucket % 2 == 1, bucket < 74 else { continue }
-            let bound = Double(Histogram.upperBound(bucket)) * unit
-            sample(name + "_bucket", labels + [("le", "\(bound)")], seen)
+        func exemplar(_ place: Int) -> String {
+            switch format {
+            case .prometheus: ""
+            case .openMetrics: exemplars?[place]?.text(unit: unit) ?? ""
+            }
         }
-        sample(name + "_bucket", labels + [("le", "+Inf")], histogram.count)
+        var seen: UInt64 = 0
+        var next = 0
+        for (place, bucket) in shown.enumerated() {
+            while next <= bucket {
+                seen &+= histogram.buckets[next]
+                next += 1
+            }
+            let bound = Double(Histogram.upperBound(bucket)) * unit
+            let labels = labels + [("le", "\(bound)")]
+            sample(name + "_bucket", labels, seen, behind: exemplar(place))
+        }
+        let infinite = labels + [("le", "+Inf")]
+        sample(name + "_bucket", infinite, histogram.count, behind: exemplar(shown.count))
         sample(name + "_sum", labels, Double(histogram.sum) * unit)
         sample(name + "_count", labels, histogram.count)
     }

@@ -4,6 +4,11 @@
 package struct Histogram: Equatable, Sendable {
     /// Two buckets for each of 48 powers of two: nanoseconds up to three days.
     package static let bucketCount = 96
+    /// The buckets whose bounds a page shows: each power of two between 1 and 2^36.
+    package static let shownBuckets = Array(stride(from: 1, to: 74, by: 2))
+    /// The same where there are many histograms: each second power of two from 2^17, which is
+    /// 131 µs.
+    package static let coarseBuckets = Array(stride(from: 33, to: 74, by: 4))
 
     package private(set) var buckets = [UInt64](repeating: 0, count: bucketCount)
     package private(set) var count: UInt64 = 0

@@ -11,6 +11,9 @@ package struct Tally: Sendable {
     /// Two for each rule: bodies cut short after `pass`, and after anything else.
     private var cutShort: [UInt64]
     private var statuses = [UInt64](repeating: 0, count: 600)
+    private var rules: RuleTally
+    /// Of the time of requests.
+    package private(set) var requestExemplars = ExemplarSet()
 
     /// - Parameters:
     ///   - ruleCount: rules, the default one included.
@@ -19,6 +22,26 @@ package struct Tally: Sendable {
         self.verdictSlots = verdictSlots
         verdicts = Array(repeating: 0, count: ruleCount * verdictSlots)
         cutShort = Array(repeating: 0, count: ruleCount * 2)
+        rules = RuleTally(ruleCount: ruleCount)
+    }
+
+    /// Counts a request that has ended, with the time that it took.
+    ///
+    /// - rule: `nil` where the gateway answered by a service.
+    /// - status: 0 where it was not answered.
+    package mutating func addRequest(_ exemplar: Exemplar, rule: Int?, status: Int) {
+        add(.request, nanoseconds: exemplar.value)
+        requestExemplars.add(exemplar)
+        if status > 0 { addStatus(status) }
+        if let rule { rules.add(rule: rule, status: status, nanoseconds: exemplar.value) }
+    }
+
+    /// How long the requests of a rule took.
+    package func requestTimes(rule: Int) -> Histogram { rules.times(of: rule) }
+
+    /// Responses to requests of a rule whose status begins with a digit, 1 to 5.
+    package func responses(rule: Int, class number: Int) -> UInt64 {
+        rules.count(rule: rule, class: number)
     }
 
     package mutating func add(_ counter: Counter, _ amount: UInt64 = 1) {
@@ -77,6 +100,7 @@ package struct Tally: Sendable {
             }
         }
         verdicts = moved
+        rules.renumber(places)
         cutShort = places.flatMap { place in
             [true, false].map { isPassed in
                 place.map { self.cutShort(rule: $0, isPassed: isPassed) } ?? 0
@@ -90,6 +114,8 @@ package struct Tally: Sendable {
             distributions[index].merge(other.distributions[index])
         }
         for index in statuses.indices { statuses[index] &+= other.statuses[index] }
+        rules.merge(other.rules)
+        requestExemplars.merge(other.requestExemplars)
         let missing = other.verdicts.count - verdicts.count
         if missing > 0 { verdicts.append(contentsOf: repeatElement(0, count: missing)) }
         for index in other.verdicts.indices { verdicts[index] &+= other.verdicts[index] }

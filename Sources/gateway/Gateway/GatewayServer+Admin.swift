@@ -65,6 +65,7 @@ extension GatewayServer: AdminSource {
             droppedLogLines: outputs.accessLosses.count,
             droppedMessages: outputs.messageLosses.count
         )
+        snapshot.process = .current
         snapshot.origins = originFacts
         snapshot.unknownServers = servers.unknown(configuration)
         snapshot.serverCount = configuration.origins.reduce(0) { $0 + $1.servers.count }

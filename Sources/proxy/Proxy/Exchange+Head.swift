@@ -65,7 +65,9 @@ extension Exchange {
         case .none: return flow.located(.origin)
         case .loop: return flow.located(.loop)
         case .lastHop: return flow.located(.lastHop)
-        case .service(let service): return locate(service)
+        case .service(let service):
+            if head.fields.acceptsOpenMetrics(octets) { record.format = .openMetrics }
+            return locate(service)
         case .refused(let response, let name):
             record.service = name
             content = .answered(response)

@@ -24,8 +24,16 @@ extension Exchange {
 
     /// Counts the request.
     func count() {
-        proxy.tally.add(.request, nanoseconds: MonotonicClock.nanoseconds &- record.startedAt)
-        if record.status > 0 { proxy.tally.addStatus(record.status) }
+        let name = record.trace ?? record.id
+        let exemplar = Exemplar(
+            record.trace == nil ? .requestID : .traceID,
+            name.bytes,
+            count: name.count,
+            value: MonotonicClock.nanoseconds &- record.startedAt,
+            at: lane.wallMilliseconds
+        )
+        let rule = record.service == nil ? flow.rule.index : nil
+        proxy.tally.addRequest(exemplar, rule: rule, status: record.status)
         if case .cutShort(let told) = flow.delivery {
             let isPassed = if case .pass = told { true } else { false }
             proxy.tally.addCutShort(rule: flow.rule.index, isPassed: isPassed)

@@ -45,6 +45,7 @@ extension Exchange {
         )
         request.entry = account.entry
         if service.tellsCaller { request.caller = caller }
+        request.format = record.format
         switch service.cost {
         case .nothing, .call: break
         case .verification: request.verificationWait = verificationWait(now: now)

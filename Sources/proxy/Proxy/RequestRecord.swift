@@ -3,6 +3,7 @@ import HTTPWire
 import Origins
 import Services
 import TLSSession
+import Telemetry
 
 /// What is remembered of a request for the log and the metrics.
 struct RequestRecord {
@@ -35,6 +36,8 @@ struct RequestRecord {
     var service: String?
     /// What became of the origin's App-Attest-Device-Bits.
     var deviceUpdate = DeviceUpdateNote.none
+    /// The metrics that it asks for.
+    var format = Exposition.Format.prometheus
     /// 0 while nothing was answered.
     var status = 0
     /// Bytes of content in the response.

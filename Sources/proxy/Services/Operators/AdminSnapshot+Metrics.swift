@@ -2,10 +2,14 @@ import Telemetry
 
 // The page for Prometheus. Names are API: add, do not rename.
 extension AdminSnapshot {
-    /// All metrics in the text format, version 0.0.4.
-    var metrics: String {
-        var out = Exposition()
+    /// All metrics, in the format that every reader takes.
+    var metrics: String { metrics(.prometheus) }
+
+    /// All metrics.
+    func metrics(_ format: Exposition.Format) -> String {
+        var out = Exposition(format)
         writeProcess(into: &out)
+        process?.write(startedAtSeconds: startedAtSeconds, into: &out)
         writeConfiguration(into: &out)
         out.metric("client_connections_open", type: "gauge", help: "Open client connections.")
         for lane in lanes {
@@ -31,6 +35,7 @@ extension AdminSnapshot {
             out.sample("responses_total", [("status", String(status))], count)
         }
         writeRules(into: &out)
+        writeRuleTimes(into: &out)
         out.gauge(
             "origin_servers_unknown",
             unknownServers.count,
@@ -56,6 +61,7 @@ extension AdminSnapshot {
             droppedMessages,
             "Lines of the gateway's own log that standard error did not take, or not in time."
         )
+        out.end()
         return out.text
     }
 

@@ -25,6 +25,8 @@ package struct AdminSnapshot: Sendable {
     /// The labels of a verdict slot, each name once: verdict, reason, enforced, environment.
     package var verdictLabels: @Sendable (Int) -> [(String, String)]
     package var store: StoreFacts
+    /// What the process takes; `nil` where it is not known.
+    package var process: ProcessFacts?
     /// Content that is held now, on all lanes.
     package var held = HeldFacts()
     /// Calls to Apple's services.

@@ -1,10 +1,11 @@
 import HTTPWire
+import Telemetry
 
 /// A page of the operators' listener.
 struct OperatorService: Service {
     /// What can be asked for; the raw value is the path behind its slash.
     enum Page: String, CaseIterable {
-        /// All that is counted, in the text format that Prometheus reads (0.0.4).
+        /// All that is counted, in a text format that Prometheus reads.
         case metrics
         /// The same for people and scripts, as JSON.
         case status
@@ -25,20 +26,29 @@ struct OperatorService: Service {
         switch page {
         case .health: .now(Self.text("ok\n"))
         case .metrics, .status, .origins, .rollout, .readiness:
-            .later { [page, source] completion in
+            .later { [page, source, format = request.format] completion in
                 source.ask { snapshot in
                     let late = ServiceResult(.fault(.gatherTimeout))
-                    completion(snapshot.map { Self.result(page, $0) } ?? late)
+                    completion(snapshot.map { Self.result(page, $0, format) } ?? late)
                 }
             }
         }
     }
 
-    private static func result(_ page: Page, _ snapshot: AdminSnapshot) -> ServiceResult {
+    private static func result(
+        _ page: Page,
+        _ snapshot: AdminSnapshot,
+        _ format: Exposition.Format
+    ) -> ServiceResult {
         switch page {
         case .metrics:
-            let type: StaticString = "text/plain; version=0.0.4; charset=utf-8"
-            return ServiceResult(LocalResponse(.served, type, Array(snapshot.metrics.utf8)))
+            let type: StaticString =
+                switch format {
+                case .prometheus: "text/plain; version=0.0.4; charset=utf-8"
+                case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                }
+            let text = snapshot.metrics(format)
+            return ServiceResult(LocalResponse(.served, type, Array(text.utf8)))
         case .status:
             return ServiceResult(LocalResponse(.served, "application/json", snapshot.status))
         case .origins: return text(snapshot.origins.lines)

@@ -18,6 +18,8 @@ package struct ServiceRequest: Sendable {
     package var now: UnixTime
     /// Nanoseconds of a clock that never goes back.
     package var tick: UInt64
+    /// What the client asks for, where the answer can be metrics.
+    package var format = Exposition.Format.prometheus
     /// The client's address.
     package var address: IPAddress
     /// Who calls, where its entry says so: `uid 1000` over a Unix socket, else the address.

@@ -1,0 +1,50 @@
+import Glibc
+import Services
+
+extension ProcessFacts {
+    /// As the kernel tells; `nil` where it does not (no `/proc`).
+    static var current: ProcessFacts? {
+        var usage = rusage()
+        var limit = rlimit()
+        guard getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0,
+            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0,
+            let pages = numbers("/proc/self/statm"), pages.count > 1,
+            let descriptors = count("/proc/self/fd"), let threads = count("/proc/self/task")
+        else { return nil }
+        let page = UInt64(max(sysconf(Int32(_SC_PAGESIZE)), 1))
+        return ProcessFacts(
+            cpuSeconds: seconds(usage.ru_utime) + seconds(usage.ru_stime),
+            residentBytes: pages[1] &* page,
+            virtualBytes: pages[0] &* page,
+            openDescriptors: descriptors,
+            descriptorsMax: UInt64(limit.rlim_cur),
+            threads: threads
+        )
+    }
+
+    private static func seconds(_ time: timeval) -> Double {
+        Double(time.tv_sec) + Double(time.tv_usec) / 1_000_000
+    }
+
+    /// The numbers of a file's first line.
+    private static func numbers(_ path: String) -> [UInt64]? {
+        guard let file = fopen(path, "re") else { return nil }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 256)
+        guard fgets(&line, Int32(line.count), file) != nil else { return nil }
+        let text = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
+        return text.split { $0 == " " || $0 == "\n" }.compactMap { UInt64($0) }
+    }
+
+    /// The entries of a folder, without the descriptor by which it is read.
+    private static func count(_ path: String) -> Int? {
+        guard let folder = opendir(path) else { return nil }
+        defer { closedir(folder) }
+        var count = 0
+        while let entry = readdir(folder) {
+            // `.` and `..`
+            if entry.pointee.d_name.0 != 0x2E { count += 1 }
+        }
+        return path.hasSuffix("/fd") ? count - 1 : count
+    }
+}
