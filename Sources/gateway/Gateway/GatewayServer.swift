@@ -316,16 +316,23 @@ package final class GatewayServer: @unchecked Sendable {
             SnapshotDesk(self),
             keys: keys,
             issuer: issuer,
-            devices: configuration.servesAdminCalls ? devices : nil,
-            origins: configuration.servesAdminCalls ? self : nil,
-            rollouts: configuration.servesAdminCalls ? self : nil,
-            upgrades: configuration.servesAdminCalls ? self : nil,
-            refusals: configuration.servesAdminCalls ? self : nil
+            calls: operatorCalls
         )
         let unit = LaneUnit(lane, proxy)
         adminUnit = unit
         // Operators come in also when clients have taken all descriptors that are theirs.
         unit.start([socket.socket(ofLane: 0)], descriptorsMax: .max) { _ in }
+    }
+
+    private var operatorCalls: OperatorCalls {
+        var calls = OperatorCalls()
+        guard configuration.servesAdminCalls else { return calls }
+        calls.devices = devices
+        calls.origins = self
+        calls.rollouts = self
+        calls.upgrades = self
+        calls.refusals = self
+        return calls
     }
 
     private func announce() {

@@ -14,22 +14,12 @@ import Verification
 // request content, but for calls: about devices, servers and rollouts.
 extension ProxyLane {
     /// A lane for operators. It has no origins and no rules, and writes no access log.
-    ///
-    /// - devices: who makes calls about devices; `nil` where they are not served.
-    /// - origins: who drains servers; `nil` where that is not served.
-    /// - rollouts: who changes rollouts; `nil` where that is not served.
-    /// - upgrades: who hands over to another process; `nil` where that is not served.
-    /// - refusals: who knows refusals; `nil` where they are not told.
     package static func operators(
         _ lane: Lane,
         _ source: any SnapshotSource,
         keys: KeyTable,
         issuer: ChallengeIssuer,
-        devices: (any DeviceCalling)? = nil,
-        origins: (any OriginDraining)? = nil,
-        rollouts: (any RolloutTaking)? = nil,
-        upgrades: (any Handing)? = nil,
-        refusals: (any RefusalSource)? = nil,
+        calls: OperatorCalls = OperatorCalls(),
         timeouts: Timeouts = .operators,
         limits: ProxyLimits = .operators
     ) -> ProxyLane {
@@ -37,14 +27,7 @@ extension ProxyLane {
             lane: lane,
             settings: .operators(timeouts, limits),
             judge: Judge(apps: [], keys: keys, challenges: issuer, sessions: SessionTable()),
-            services: .operators(
-                source,
-                devices: devices,
-                origins: origins,
-                rollouts: rollouts,
-                upgrades: upgrades,
-                refusals: refusals
-            ),
+            services: .operators(source, calls),
             issuer: issuer,
             keys: keys,
             addresses: AddressTable(

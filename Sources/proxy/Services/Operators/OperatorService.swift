@@ -73,19 +73,9 @@ struct OperatorService: Service {
 
 extension ServiceTable {
     /// The services of the operators' listener, which forwards nothing.
-    ///
-    /// - devices: who makes calls about devices; `nil` where they are not served.
-    /// - origins: who drains servers; `nil` where that is not served.
-    /// - rollouts: who changes rollouts; `nil` where that is not served.
-    /// - upgrades: who hands over to another process; `nil` where that is not served.
-    /// - refusals: who knows refusals; `nil` where they are not told.
     package static func operators(
         _ source: any SnapshotSource,
-        devices: (any DeviceCalling)? = nil,
-        origins: (any OriginDraining)? = nil,
-        rollouts: (any RolloutTaking)? = nil,
-        upgrades: (any Handing)? = nil,
-        refusals: (any RefusalSource)? = nil
+        _ calls: OperatorCalls
     ) -> ServiceTable {
         let entries = OperatorService.Page.allCases.map { page in
             ServiceEntry(
@@ -99,11 +89,7 @@ extension ServiceTable {
         return ServiceTable(
             below: "",
             elsewhere: .unknown,
-            entries + (devices.map { ServiceEntry.deviceCalls($0) } ?? [])
-                + (origins.map { ServiceEntry.draining($0) } ?? [])
-                + (rollouts.map { [ServiceEntry.rollout($0)] } ?? [])
-                + (upgrades.map { [ServiceEntry.upgrading($0)] } ?? [])
-                + (refusals.map { ServiceEntry.why($0) } ?? []),
+            entries + calls.entries,
             unknown: .pageUnknown,
             wrongMethod: .methodRefused,
             listsPaths: true
