@@ -38,9 +38,7 @@ package struct RequestID: Sendable {
 
     package var text: String { String(decoding: (0..<count).map { bytes[$0] }, as: UTF8.self) }
 
-    package func append(to out: inout [UInt8]) {
-        for place in 0..<count { out.append(bytes[place]) }
-    }
+    package func append(to out: inout [UInt8]) { out.append(bytes.span, 0..<count) }
 
     /// Whether it has these bytes.
     package func equals(_ text: [UInt8]) -> Bool {
@@ -53,26 +51,30 @@ package struct RequestID: Sendable {
     }
 }
 
-/// Makes names that nobody outside can foretell: the standard library's SipHash of a number, under
-/// a key. Each lane has a source of its own.
+/// Makes names that nobody outside can foretell: 64 bits that stay, and the standard library's
+/// SipHash of a number, under a key. Each lane has a source of its own.
 package struct RequestIDSource: Sendable {
     private let key: (UInt64, UInt64)
+    /// The first half of all names: one hash a request is enough to tell them apart.
+    private let start: UInt64
     private var number: UInt64 = 0
 
     /// - key: random words.
-    package init(key: (UInt64, UInt64)) { self.key = key }
+    package init(key: (UInt64, UInt64)) {
+        self.key = key
+        start = Self.word(key, 0)
+    }
 
     package mutating func next() -> RequestID {
         number &+= 1
-        return RequestID(word(0), word(1))
+        return RequestID(start, Self.word(key, number))
     }
 
-    private func word(_ half: UInt8) -> UInt64 {
+    private static func word(_ key: (UInt64, UInt64), _ number: UInt64) -> UInt64 {
         var hasher = Hasher()
         hasher.combine(key.0)
         hasher.combine(key.1)
         hasher.combine(number)
-        hasher.combine(half)
         return UInt64(truncatingIfNeeded: hasher.finalize())
     }
 }
