@@ -12,8 +12,8 @@ extension KeyAdministration {
         _ keyID: KeyID,
         _ note: ChangeNote
     ) throws(StoreProblem) -> Revocation {
-        let outcome: Revocation = try write { db in
-            switch try Self.status(of: keyID, db) {
+        try change(keyID) { status, db in
+            switch status {
             case nil, .deleted: return .unknown
             case .revoked(let second): return .alreadyRevoked(at: second)
             case .active:
@@ -22,17 +22,14 @@ extension KeyAdministration {
                 return .revoked
             }
         }
-        // Also after an earlier revocation: it may be one that a gateway could not be told of.
-        try announce()
-        return outcome
     }
 
     package func restore(
         _ keyID: KeyID,
         _ note: ChangeNote
     ) throws(StoreProblem) -> Restoration {
-        let outcome: Restoration = try write { db in
-            switch try Self.status(of: keyID, db) {
+        try change(keyID) { status, db in
+            switch status {
             case nil, .deleted: return .unknown
             case .active: return .active
             case .revoked:
@@ -41,13 +38,11 @@ extension KeyAdministration {
                 return .restored
             }
         }
-        try announce()
-        return outcome
     }
 
     package func delete(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Deletion {
-        let outcome: Deletion = try write { db in
-            switch try Self.status(of: keyID, db) {
+        try change(keyID) { status, db in
+            switch status {
             case nil: return .unknown
             case .deleted(let second): return .alreadyDeleted(at: second)
             case .active, .revoked:
@@ -56,8 +51,6 @@ extension KeyAdministration {
                 return .deleted
             }
         }
-        try announce()
-        return outcome
     }
 
     package func expire(
@@ -66,7 +59,6 @@ extension KeyAdministration {
         _ note: ChangeNote
     ) throws(StoreProblem) -> ExpiryPiece {
         let piece: ExpiryPiece = try write { db in
-            let newer = try CounterLog.entries(db)
             let rows = try Row.fetchAll(
                 db,
                 sql: """
@@ -75,11 +67,15 @@ extension KeyAdministration {
                     """,
                 arguments: [row, Self.expiryPiece]
             )
+            let old = rows.filter { row in
+                let used: Int64? = row[2]
+                return used.map { $0 < second } ?? false
+            }
+            // Some of these were used since, as the log knows. It is long, and most pieces have
+            // none.
+            let newer = old.isEmpty ? [:] : try CounterLog.entries(db)
             var deleted = 0
-            for row in rows {
-                guard !row.hasNull(atIndex: 2) else { continue }
-                let used: Int64 = max(row[2], newer[row[0]]?.usedAt ?? .min)
-                guard used < second else { continue }
+            for row in old where newer[row[0]]?.usedAt ?? .min < second {
                 try Self.delete(try KeyColumns.keyID(row, 1), note, db)
                 deleted += 1
             }
@@ -98,6 +94,19 @@ extension KeyAdministration {
     }
 
     // MARK: Rows
+
+    /// Does something with a key as it stands, and tells a running gateway, also where nothing has
+    /// changed: an earlier change may be one that a gateway could not be told of.
+    ///
+    /// - body: its first argument is `nil` for a key that is not stored.
+    private func change<Outcome>(
+        _ keyID: KeyID,
+        _ body: (KeyRecord.Status?, Database) throws -> Outcome
+    ) throws(StoreProblem) -> Outcome {
+        let outcome = try write { db in try body(Self.status(of: keyID, db), db) }
+        try announce()
+        return outcome
+    }
 
     private static func status(of keyID: KeyID, _ db: Database) throws -> KeyRecord.Status? {
         let sql = "SELECT revoked_at, deleted_at FROM keys WHERE key_id = ?"
