@@ -30,15 +30,7 @@ extension KeyTable {
 
     /// From now on the successor decides, with each ticket. Nothing may wait for the writer, and
     /// the journal must be lent.
-    package func handOver(to successor: any Successor) {
-        self.successor.withLock { $0 = successor }
-        isHandedOver.store(true, ordering: .releasing)
-    }
-
-    var handedOver: (any Successor)? {
-        guard isHandedOver.load(ordering: .acquiring) else { return nil }
-        return successor.withLock { $0 }
-    }
+    package func handOver(to successor: any Successor) { self.successor.give(to: successor) }
 
     private static func writer(_ question: Question) -> ByteWriter {
         var out = ByteWriter()

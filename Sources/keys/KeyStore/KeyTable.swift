@@ -30,12 +30,11 @@ package final class KeyTable: Sendable {
     /// When it is said how a use went: as the journal does it, or, behind a hand-over, when the
     /// successor has answered.
     package var decides: DecisionMoment {
-        isHandedOver.load(ordering: .acquiring) ? .atCommit : journalDecides
+        successor.holder == nil ? journalDecides : .atCommit
     }
     private let journalDecides: DecisionMoment
-    /// Who decides in the place of this table, once ``isHandedOver`` says so.
-    let successor = Mutex<(any Successor)?>(nil)
-    let isHandedOver = Atomic(false)
+    /// Who decides in the place of this table.
+    let successor = SuccessorPlace()
     /// Held from the ticket of a question to its way out.
     let asking = Mutex<Void>(())
     let apps: AppNumbers
@@ -91,7 +90,7 @@ package final class KeyTable: Sendable {
 
     /// Looks a key up.
     package func find(_ keyID: KeyID) -> Finding {
-        if let successor = handedOver { return find(keyID, by: successor) }
+        if let successor = successor.holder { return find(keyID, by: successor) }
         let isCurrent = isCurrent.load(ordering: .acquiring)
         let place = Self.place(of: keyID)
         return shards[place.shard].keys.withLock { keys in
@@ -112,7 +111,7 @@ package final class KeyTable: Sendable {
         challenge: ChallengeSerial?,
         issuer: ChallengeIssuer
     ) -> ConsumeDecision {
-        if let successor = handedOver {
+        if let successor = successor.holder {
             return peek(Use(keyID, counter, rule, challenge), by: successor)
         }
         guard isCurrent.load(ordering: .acquiring) else { return .unavailable }
@@ -149,7 +148,7 @@ package final class KeyTable: Sendable {
         durability: Durability = .awaited,
         whenFailing: FailingStore = .decline
     ) -> ConsumeOutcome {
-        if let successor = handedOver {
+        if let successor = successor.holder {
             let use = Use(keyID, counter, rule, challenge)
             return consume(
                 use,
@@ -226,7 +225,7 @@ package final class KeyTable: Sendable {
         _ record: KeyRecord,
         completion: @escaping @Sendable (EnrolOutcome) -> Void
     ) {
-        if let successor = handedOver {
+        if let successor = successor.holder {
             return enrol(record, by: successor, completion: completion)
         }
         enrolling.withLock { $0[record.keyID, default: 0] += 1 }
@@ -280,7 +279,7 @@ package final class KeyTable: Sendable {
 
     /// Whether the key is being stored: ``enrol(_:completion:)`` has not answered yet.
     package func isEnrolling(_ keyID: KeyID) -> Bool {
-        if let successor = handedOver { return isEnrolling(keyID, by: successor) }
+        if let successor = successor.holder { return isEnrolling(keyID, by: successor) }
         return enrolling.withLock { $0[keyID] != nil }
     }
 

@@ -11,15 +11,7 @@ extension ChallengeIssuer {
 
     /// From now on the successor decides. It must have taken ``state``, and nothing may have been
     /// issued or spent here since.
-    package func handOver(to successor: any Successor) {
-        self.successor.withLock { $0 = successor }
-        isHandedOver.store(true, ordering: .releasing)
-    }
-
-    var handedOver: (any Successor)? {
-        guard isHandedOver.load(ordering: .acquiring) else { return nil }
-        return successor.withLock { $0 }
-    }
+    package func handOver(to successor: any Successor) { self.successor.give(to: successor) }
 
     // MARK: Asking
 

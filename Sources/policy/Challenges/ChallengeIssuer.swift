@@ -65,9 +65,8 @@ package final class ChallengeIssuer: Sendable {
     let assertion: SpentChallenges
     /// Enrolment challenges of other starts that were spent in this one.
     let earlier: RememberedChallenges
-    /// Who decides in the place of this issuer, once ``isHandedOver`` says so.
-    let successor = Mutex<(any Successor)?>(nil)
-    let isHandedOver = Atomic(false)
+    /// Who decides in the place of this issuer.
+    let successor = SuccessorPlace()
     /// Enrolment challenges that were tried.
     let tried = RememberedChallenges(capacity: rememberedBlocksMax)
 
@@ -107,7 +106,7 @@ package final class ChallengeIssuer: Sendable {
     /// - `now`: the wall clock, seconds since 1970; taken as 0…2⁶⁰.
     package func issue(_ purpose: ChallengePurpose, now: Int64) -> [UInt8] {
         let now = Self.bounded(now)
-        if let successor = handedOver { return issue(purpose, now: now, by: successor) }
+        if let successor = successor.holder { return issue(purpose, now: now, by: successor) }
         let set = set(of: purpose)
         return UnverifiedChallenge.text(
             of: purpose,
@@ -130,7 +129,9 @@ package final class ChallengeIssuer: Sendable {
         purpose: ChallengePurpose,
         now: Int64
     ) -> Examination {
-        if let successor = handedOver { return examine(text, purpose, now: now, by: successor) }
+        if let successor = successor.holder {
+            return examine(text, purpose, now: now, by: successor)
+        }
         guard let challenge = UnverifiedChallenge(text: text),
             challenge.isAuthentic(under: key(of: purpose)), challenge.purpose == purpose,
             challenge.epoch == epoch || isGoodInEveryStart(purpose)
@@ -165,7 +166,7 @@ package final class ChallengeIssuer: Sendable {
     ///
     /// Call it after a signature over the challenge was verified: it takes memory.
     package func spend(_ serial: ChallengeSerial) -> Spending {
-        if let successor = handedOver { return spend(serial, by: successor) }
+        if let successor = successor.holder { return spend(serial, by: successor) }
         guard serial.epoch == epoch else {
             switch earlier.add(serial) {
             case .added: return .spent
@@ -178,7 +179,7 @@ package final class ChallengeIssuer: Sendable {
 
     /// Makes a challenge good again whose spender could not store what it spent it for.
     package func takeBack(_ serial: ChallengeSerial) {
-        if let successor = handedOver { return takeBack(serial, by: successor) }
+        if let successor = successor.holder { return takeBack(serial, by: successor) }
         guard serial.epoch == epoch else { return earlier.remove(serial) }
         set(of: serial.purpose).takeBack(serial.number)
     }
@@ -194,7 +195,7 @@ package final class ChallengeIssuer: Sendable {
     /// Whether nobody has tried this challenge before: `true` for exactly one of all callers, and
     /// for nobody when ``rememberedBlocksMax`` is reached.
     package func isFirstTry(of serial: ChallengeSerial) -> Bool {
-        if let successor = handedOver { return isFirstTry(of: serial, by: successor) }
+        if let successor = successor.holder { return isFirstTry(of: serial, by: successor) }
         return tried.add(serial) == .added
     }
 
