@@ -61,4 +61,18 @@ package final class ClientLimits: Sendable {
         self.lingerBytesMax = lingerBytesMax
         self.keepsOldClients = keepsOldClients
     }
+
+    /// Whether it is too little that a client has taken in ``outputTime``.
+    ///
+    /// - taken: bytes.
+    func isTooLittle(taken: UInt64) -> Bool {
+        taken == 0 || taken < outputRate * outputTime / 1000
+    }
+
+    /// Whether it is too little content that a client has brought in ``contentTime``.
+    ///
+    /// - brought: bytes.
+    func isTooLittle(brought: UInt64) -> Bool {
+        brought == 0 || brought < contentRate * contentTime / 1000
+    }
 }

@@ -145,10 +145,8 @@ package final class HTTP1Connection: Connection, ClientConnection {
     }
 
     private func outputTimedOut() {
-        let limits = host.clientLimits
-        let wanted = limits.outputRate * limits.outputTime / 1000
         let taken = UInt64(max(Int(untakenAtDeadline) - untakenBytes, 0))
-        guard taken == 0 || taken < wanted else { return watchOutput() }
+        guard host.clientLimits.isTooLittle(taken: taken) else { return watchOutput() }
         host.clientWasTooSlow()
         if case .request(let stream) = phase { stream.end = .tooSlow }
         // An orderly end would make a whole response of one that ends with its connection.

@@ -49,9 +49,8 @@ final class HTTP1Stream {
     /// The client's content did not come in time.
     func contentTimedOut() {
         let limits = connection.host.clientLimits
-        let wanted = limits.contentRate * limits.contentTime / 1000
         let brought = body.contentCount - countAtDeadline
-        guard brought == 0 || brought < wanted else { return awaitContent() }
+        guard limits.isTooLittle(brought: brought) else { return awaitContent() }
         owner?.contentTimedOut()
     }
 

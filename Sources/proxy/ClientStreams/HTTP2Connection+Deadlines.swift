@@ -41,10 +41,8 @@ extension HTTP2Connection {
     }
 
     private func outputTimedOut() {
-        let limits = host.clientLimits
-        let wanted = limits.outputRate * limits.outputTime / 1000
         let taken = UInt64(max(Int(untakenAtDeadline) - untakenBytes, 0))
-        guard taken == 0 || taken < wanted else { return watchOutput() }
+        guard host.clientLimits.isTooLittle(taken: taken) else { return watchOutput() }
         host.clientWasTooSlow()
         closeStreams(.tooSlow)
         reset()

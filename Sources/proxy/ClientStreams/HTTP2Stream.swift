@@ -81,17 +81,15 @@ final class HTTP2Stream {
         deadline = nil
         let limits = connection.host.clientLimits
         if channel.isStalled {
-            let wanted = limits.outputRate * limits.outputTime / 1000
             let taken = channel.sentCount &- countAtDeadline
-            guard taken == 0 || taken < wanted else { return watchOutput() }
+            guard limits.isTooLittle(taken: taken) else { return watchOutput() }
             connection.host.clientWasTooSlow()
             return endStalled(.cancel)
         }
         if case .active(let tunnel) = tunnelling { return tunnel.failed(self) }
         guard let owner, !owner.isUploaded else { return }
-        let wanted = limits.contentRate * limits.contentTime / 1000
         let brought = contentCount &- countAtDeadline
-        guard brought == 0 || brought < wanted else { return awaitContent() }
+        guard limits.isTooLittle(brought: brought) else { return awaitContent() }
         owner.contentTimedOut()
     }
 
