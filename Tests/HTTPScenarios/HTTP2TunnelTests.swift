@@ -20,12 +20,7 @@ extension Scenarios {
                     + "Sec-WebSocket-Accept: x\r\nSec-WebSocket-Protocol: chat\r\n\r\nfirst"
             )
             do {
-                while true {
-                    if connection.wire.inbox.isEmpty { try connection.wire.receive() }
-                    let bytes = connection.wire.inbox
-                    connection.wire.inbox = []
-                    try connection.wire.send(bytes)
-                }
+                try connection.echo()
             } catch WireFault.ended {
                 connection.wire.finishSending()
             }

@@ -156,12 +156,7 @@ extension Scenarios {
                     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
                         + "Connection: upgrade\r\n\r\n"
                 )
-                while true {
-                    if connection.wire.inbox.isEmpty { try connection.wire.receive() }
-                    let octets = connection.wire.inbox
-                    connection.wire.inbox = []
-                    try connection.wire.send(octets)
-                }
+                try connection.echo()
             }
             defer { bench.stop() }
             let client = try bench.connect()

@@ -274,12 +274,7 @@ extension Scenarios {
                     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
                         + "Connection: upgrade\r\n\r\n"
                 )
-                while true {
-                    if connection.wire.inbox.isEmpty { try connection.wire.receive() }
-                    let bytes = connection.wire.inbox
-                    connection.wire.inbox = []
-                    try connection.wire.send(bytes)
-                }
+                try connection.echo()
             }
             defer { origin.stop() }
             let gateway = try Self.gateway([origin.address], try Self.trusting())

@@ -33,12 +33,7 @@ extension Scenarios {
             guard try connection.nextRequest() != nil else { return }
             try connection.wire.send(accepted)
             do {
-                while true {
-                    if connection.wire.inbox.isEmpty { try connection.wire.receive() }
-                    let octets = connection.wire.inbox
-                    connection.wire.inbox = []
-                    try connection.wire.send(octets)
-                }
+                try connection.echo()
             } catch WireFault.ended {
                 connection.wire.finishSending()
             }

@@ -13,6 +13,16 @@ package final class OriginConnection: Sendable {
         self.origin = origin
     }
 
+    /// Sends back what it gets, until that ends.
+    package func echo() throws {
+        while true {
+            if wire.inbox.isEmpty { try wire.receive() }
+            let bytes = wire.inbox
+            wire.inbox = []
+            try wire.send(bytes)
+        }
+    }
+
     /// Reads the next head; `nil` when the gateway has ended the connection before it.
     package func nextHead() throws -> WireRequest? {
         do {
