@@ -328,7 +328,7 @@ let package = Package(
         .tests("JSONText"),
         .tests("StrictCBOR", uses: ["ByteCoding"]),
         .tests("StrictDER", uses: ["ByteCoding"]),
-        .tests("Telemetry"),
+        .tests("Telemetry", uses: ["TestSupport"]),
         .tests("HTTP2Wire", uses: ["HTTPWire"]),
         .tests("HTTPWire", uses: ["ByteCoding", "FuzzTargets", "Services", "TestSupport"]),
         .tests("RequestBinding"),
