@@ -8,9 +8,7 @@ extension ConfigurationDraft {
         files: some ConfigurationFiles,
         log: ProblemLog
     ) -> GatewayConfiguration? {
-        reader.require("listen", use: "listen: [{ address: 0.0.0.0:8443 }]")
-        reader.require("origins", use: "origins: { name: { servers: [10.0.0.5:8080] } }")
-        reader.require("default", use: "default: { mode: deny }, or one with an origin")
+        requireSections()
         let listeners = validatedListeners(files: files)
         requireApps(rules)
         let apps = validatedApps(files: files)
@@ -58,6 +56,13 @@ extension ConfigurationDraft {
             rulePlaces: rules.map(\.reader.place) + [fallback.reader.place],
             places: places
         )
+    }
+
+    /// Reports the mandatory sections that are missing.
+    func requireSections() {
+        reader.require("listen", use: "listen: [{ address: 0.0.0.0:8443 }]")
+        reader.require("origins", use: "origins: { name: { servers: [10.0.0.5:8080] } }")
+        reader.require("default", use: "default: { mode: deny }, or one with an origin")
     }
 
     /// Where the settings stand that a start looks at again.

@@ -224,6 +224,7 @@ struct ConfigurationDraft {
 
     private static func rules(_ reader: MappingReader, folder: String) -> RulesDraft {
         guard let node = reader.node("rules") else { return .none }
+        reader.log.record?.text("rules", use: "a folder of rule files, or a list of rules")
         switch node.content {
         case .text(let text) where !text.isEmpty:
             let path = FilePath.joined(folder, text)

@@ -10,6 +10,8 @@
 //
 //   Check                 the report of `portcullis check`
 //   Explanation           why a request meets a rule and what is asked of it: `portcullis explain`
+//   ConfigurationSchema   the JSON Schema, by asking the readers: `portcullis schema`
+//   FirstConfiguration    the files that `portcullis init` writes
 //   RouteTest             a list of requests and what is expected of them: `portcullis test`
 //
 // A file is refused as a whole or taken as a whole. All problems are reported at once, each with

@@ -49,15 +49,14 @@ extension MappingReader {
         let address = inner.value("address", use: use) { text in
             ServerAddress(text: text, allowsPortZero: false)
         }
+        let weight = inner.integer("weight", in: ServerSettings.weights)
+        let most = inner.integer("max_connections", in: ServerSettings.connections)
+        let backup = inner.flag("backup")
         guard let address else { return nil }
         var settings = ServerSettings(address: address.value)
-        if let weight = inner.integer("weight", in: ServerSettings.weights) {
-            settings.weight = weight.value
-        }
-        if let most = inner.integer("max_connections", in: ServerSettings.connections) {
-            settings.connectionsMax = most.value
-        }
-        if let backup = inner.flag("backup") { settings.isBackup = backup.value }
+        if let weight { settings.weight = weight.value }
+        if let most { settings.connectionsMax = most.value }
+        if let backup { settings.isBackup = backup.value }
         return Located(value: settings, place: node.place, keyPath: keyPath)
     }
 

@@ -60,6 +60,7 @@ extension MappingReader {
     private func pattern(_ key: String) -> PathPattern? {
         guard let node = node(key) else { return nil }
         let example = "/v1/orders, /v1/users/* or /v1/files/**"
+        log.record?.text(path(key), use: example)
         guard case .text(let text) = node.content else {
             log.error(node.place, path(key), found: node.found, use: example)
             return nil
@@ -153,9 +154,10 @@ extension MappingReader {
             return nil
         }
         for key in dated { require(key, use: "it too: a schedule has from, to, start and end") }
-        guard let from = time("from"), let to = time("to"), let start = share("start"),
-            let end = share("end")
-        else { return nil }
+        // All four are read before one of them is missed: each may have a problem.
+        let (from, to) = (time("from"), time("to"))
+        let (start, end) = (share("start"), share("end"))
+        guard let from, let to, let start, let end else { return nil }
         guard from.value < to.value else {
             log.error(
                 to.place,

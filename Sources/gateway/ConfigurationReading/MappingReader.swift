@@ -15,6 +15,7 @@ struct MappingReader {
             log.error(node.place, keyPath, found: node.found, use: allowed)
             return nil
         }
+        log.record?.mapping(keyPath, keys)
         place = node.place
         self.keyPath = keyPath
         self.log = log
@@ -39,6 +40,7 @@ struct MappingReader {
 
     /// A mandatory key's problem, when it is missing.
     func require(_ key: String, use: String) {
+        log.record?.demand(path(key))
         guard members[key] == nil else { return }
         log.error(place, path(key), found: "no such key", use: use)
     }
@@ -48,10 +50,11 @@ struct MappingReader {
         _ key: String,
         use: String,
         words: [String] = [],
+        form: ReadingRecord.Form = .text,
         _ read: (String) -> Value?
     ) -> Located<Value>? {
         guard let node = node(key) else { return nil }
-        return value(of: node, path(key), use: use, words: words, read)
+        return value(of: node, path(key), use: use, words: words, form: form, read)
     }
 
     /// The same of a node that is not a key's value.
@@ -60,8 +63,10 @@ struct MappingReader {
         _ keyPath: String,
         use: String,
         words: [String] = [],
+        form: ReadingRecord.Form = .text,
         _ read: (String) -> Value?
     ) -> Located<Value>? {
+        log.record?.text(keyPath, use: use, words: words, form)
         guard case .text(let text) = node.content, let value = read(text) else {
             var use = use
             if case .text(let text) = node.content {
@@ -81,11 +86,12 @@ struct MappingReader {
     }
 
     func flag(_ key: String) -> Located<Bool>? {
-        value(key, use: "true | false") { ["true": true, "false": false][$0] }
+        value(key, use: "true | false", form: .flag) { ["true": true, "false": false][$0] }
     }
 
     func integer(_ key: String, in range: ClosedRange<Int>) -> Located<Int>? {
-        value(key, use: "a number, \(range.lowerBound)…\(range.upperBound)") { text in
+        let use = "a number, \(range.lowerBound)…\(range.upperBound)"
+        return value(key, use: use, form: .number(range)) { text in
             Self.digits(text).flatMap { range.contains($0) ? $0 : nil }
         }
     }
@@ -104,14 +110,15 @@ struct MappingReader {
     func bytes(_ key: String, in range: ClosedRange<ByteCount>) -> Located<ByteCount>? {
         let bounds = "\(range.lowerBound.text)…\(range.upperBound.text)"
         let use = "a size with its unit (B, KiB, MiB, GiB), \(bounds)"
-        return value(key, use: use) { text in
+        return value(key, use: use, form: .size) { text in
             ByteCount(text: text).flatMap { range.contains($0) ? $0 : nil }
         }
     }
 
     func duration(_ key: String, in range: ClosedRange<Duration>) -> Located<Duration>? {
         let bounds = "\(range.lowerBound.settingText)…\(range.upperBound.settingText)"
-        return value(key, use: "a time with its unit (ms, s, m, h, d), \(bounds)") { text in
+        let use = "a time with its unit (ms, s, m, h, d), \(bounds)"
+        return value(key, use: use, form: .duration) { text in
             Duration(setting: text).flatMap { range.contains($0) ? $0 : nil }
         }
     }

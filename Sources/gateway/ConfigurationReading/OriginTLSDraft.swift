@@ -19,6 +19,7 @@ struct OriginTLSDraft {
     init?(_ node: SourceNode, _ keyPath: String, log: ProblemLog) {
         place = node.place
         self.keyPath = keyPath
+        log.record?.text(keyPath, use: Self.word, words: [Self.word])
         if case .text(Self.word) = node.content {
             reader = nil
             (authorities, certificate, key, serverName, insecure, minimum) =

@@ -68,6 +68,8 @@ extension Problem {
 /// The problems of one load, in the order in which they are found. Local to the load.
 final class ProblemLog {
     private(set) var problems: [Problem] = []
+    /// Where the readers note what they ask for; `nil` where nobody wants to know.
+    var record: ReadingRecord?
     private var known: Set<Problem> = []
 
     func error(_ place: Problem.Place, _ keyPath: String, found: String, use: String) {

@@ -58,6 +58,12 @@ enum DescriptorLimit {
     /// Those that are kept.
     static var reserve: UInt64 { current / 8 }
 
+    /// The hard limit, which the gateway raises its own to; 0 when it can't be read.
+    static var most: UInt64 {
+        var limit = rlimit()
+        return getrlimit(resource, &limit) == 0 ? UInt64(limit.rlim_max) : 0
+    }
+
     /// The soft limit; 0 when it can't be read.
     static var current: UInt64 {
         var limit = rlimit()

@@ -17,6 +17,7 @@
 //   AppleDesk                makes the calls to Apple's services, on a queue of its own
 //   DeviceDesk               asks Apple about devices, and has it keep their bits
 //   ReceiptRenewer           renews stored receipts through it
+//   Doctor                   looks for what commonly goes wrong around a gateway
 //   PortHolder               which process has a port that is to be listened on
 //   ProcessUser              the user that a process changes to after root has started it
 //   ProcessMemory            no core files, no looks into the memory

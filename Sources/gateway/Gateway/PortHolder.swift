@@ -9,6 +9,9 @@ struct PortHolder {
     /// As a message shows it: `portcullis (process 1234)`.
     var text: String { "\(name) (process \(process))" }
 
+    /// Whether it is this program, in this process or another one.
+    var isGateway: Bool { name == "portcullis" }
+
     /// How often /proc is read: it is no snapshot, and may miss what is there while other sockets
     /// and descriptors come and go.
     private static let attempts = 5

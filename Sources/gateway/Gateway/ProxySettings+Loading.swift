@@ -38,7 +38,7 @@ extension ProxySettings {
 }
 
 extension OriginSettings {
-    fileprivate init(
+    init(
         _ upstream: UpstreamSettings,
         _ known: [ServerAddress: [SocketAddress]],
         _ context: TLSContext?,

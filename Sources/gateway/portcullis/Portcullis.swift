@@ -12,8 +12,9 @@ struct Portcullis: ParsableCommand {
         version: GatewayServer.version,
         subcommands: [
             ServeCommand.self, CheckCommand.self, DiffCommand.self, ExplainCommand.self,
-            TestCommand.self,
-            PlanCommand.self, KeysCommand.self, ReceiptsCommand.self,
+            TestCommand.self, PlanCommand.self,
+            InitCommand.self, DoctorCommand.self, SchemaCommand.self,
+            KeysCommand.self, ReceiptsCommand.self,
             OriginsCommand.self, RolloutCommand.self, UpgradeCommand.self, WhyCommand.self,
             VerifyCommand.self, InspectCommand.self,
         ]

@@ -16,7 +16,9 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/timex.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -206,6 +208,18 @@ int64_t clinux_wall_milliseconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME_COARSE, &t);
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+int clinux_clock_is_kept(void) {
+    struct timex state = { .modes = 0 };
+    int result = adjtimex(&state);
+    if (result < 0) return -1;
+    return result != TIME_ERROR && !(state.status & STA_UNSYNC);
+}
+
+uint64_t clinux_file_system(const char *path) {
+    struct statfs facts;
+    return statfs(path, &facts) == 0 ? (uint64_t)(uint32_t)facts.f_type : 0;
 }
 
 int clinux_access_as(const char *user, uint32_t uid, uint32_t gid, const char *path, int mode) {

@@ -73,5 +73,9 @@ int clinux_access_as(const char *user, uint32_t uid, uint32_t gid, const char *p
 uint64_t clinux_coarse_milliseconds(void);
 uint64_t clinux_monotonic_nanoseconds(void);
 int64_t clinux_wall_milliseconds(void);
+// Whether a program keeps the clock right (adjtimex): 1, 0, or -1 where it can't be asked.
+int clinux_clock_is_kept(void);
+// What kind of file system a path is on (statfs, f_type); 0 where it can't be asked.
+uint64_t clinux_file_system(const char *path);
 
 #endif

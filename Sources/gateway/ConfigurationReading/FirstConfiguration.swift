@@ -1,0 +1,203 @@
+import JSONText
+
+/// The files that `portcullis init` writes: a configuration that starts, with comments that say
+/// what to change next.
+package struct FirstConfiguration {
+    /// What an operator says of it.
+    package struct Wish {
+        /// The API: `host:port`, `http://host:port`, `https://host` or `unix:/path`.
+        package var origin: String
+        package var listen = "127.0.0.1:8080"
+        /// The pattern of the paths that the first rule is for.
+        package var path = "/**"
+        /// The App ID; `nil` for a gateway that forwards and verifies nothing yet.
+        package var app: String?
+        /// A PEM file of an authority that is trusted instead of Apple's: for trials.
+        package var testRoot: String?
+        /// The folder that the files are for, as an absolute path.
+        package var folder: String
+
+        package init(origin: String, folder: String) {
+            self.origin = origin
+            self.folder = folder
+        }
+    }
+
+    /// A file, by its path in the folder.
+    package struct File: Equatable {
+        package let path: String
+        package let text: String
+    }
+
+    /// The names of the files.
+    package static let main = "portcullis.yaml"
+    private static let rule = "rules/10-first.yaml"
+    private static let schema = "portcullis.schema.json"
+
+    package let files: [File]
+    private let folder: String
+
+    package init(_ wish: Wish) {
+        folder = wish.folder
+        files = [
+            File(path: Self.main, text: Self.main(wish)),
+            File(path: Self.rule, text: Self.rule(wish)),
+            File(path: Self.schema, text: ConfigurationSchema().json.pretty + "\n"),
+        ]
+    }
+
+    /// What is wrong with it, as `check` would say; nothing is written for that.
+    package func problems(_ disk: some ConfigurationFiles = DiskFiles()) -> [Problem] {
+        let files = Unwritten(files: files, folder: folder, disk: disk)
+        return ConfigurationLoader.load("\(folder)/\(Self.main)", files: files).errors
+    }
+
+    // MARK: Texts
+
+    private static func main(_ wish: Wish) -> String {
+        let isTLS = wish.origin.hasPrefix("https://")
+        let server = quoted(server(of: wish.origin))
+        return """
+            # yaml-language-server: $schema=\(schema)
+            # Written by `portcullis init`. `portcullis check` says what it means, and what is
+            # wrong with it. A gateway that runs reads it again after `kill -HUP`. Relative paths
+            # count from this folder.
+
+            # Where clients connect. For TLS, with files of your own beside this one:
+            #   - { address: 0.0.0.0:8443, tls: { certificate: fullchain.pem, key: key.pem } }
+            listen:
+              - address: \(quoted(wish.listen))
+
+            # For operators alone: probes, metrics, and commands such as `portcullis rollout`. A
+            # user who may connect to this socket may change rollouts.
+            admin: { address: \(quoted("unix:\(wish.folder)/admin.sock")) }
+
+            # The API. More servers share the requests. A name is looked up again and again.
+            origins:
+              api: { servers: [\(server)]\(isTLS ? ", tls: verify" : "") }
+
+            \(apps(wish))
+
+            # Requests that no rule matches go to the API unverified. With `mode: deny`, and no
+            # origin, they are answered 404.
+            default: { origin: api, mode: off }
+
+            # A folder: its *.yaml files are read in the order of their names.
+            rules: rules
+
+            """
+    }
+
+    private static func apps(_ wish: Wish) -> String {
+        guard let app = wish.app else {
+            return """
+                # Without an app nothing is verified yet. Remove the number signs, and write your
+                # team's prefix, a dot and the bundle identifier. Then write `mode: observe` in
+                # \(rule).
+                # apps:
+                #   - { id: ABCDE12345.com.example.app, environments: [production] }
+                # The keys of devices, in a file that only the gateway may read:
+                # store: { sqlite: portcullis.db }
+                """
+        }
+        let trust =
+            wish.testRoot.map { "environments: [test]\n    test_root: \(quoted($0))" }
+            ?? "environments: [production]   # development: apps that Xcode has installed"
+        return """
+            # Who may pass: copies of this app that Apple vouches for.
+            apps:
+              - id: \(quoted(app))
+                \(trust)
+
+            # The keys of devices, in a file that only the gateway may read.
+            store: { sqlite: portcullis.db }
+            """
+    }
+
+    private static func rule(_ wish: Wish) -> String {
+        let names = wish.testRoot == nil ? nil : wish.app
+        let apps = names.map { app in
+            "\n  apps: [\(quoted(app))]   # test apps pass only where a rule names them"
+        }
+        let mode =
+            wish.app == nil
+            ? "off       # verifies nothing; then observe"
+            : "observe   # verifies, tells the API and the log, refuses nothing"
+        return """
+            # yaml-language-server: $schema=../\(schema)
+            # The first rule that matches decides. Metrics, the log and commands name a rule by its
+            # id.
+            - id: first
+              match: { path: \(quoted(wish.path)) }   # also host and method
+              origin: api
+              mode: \(mode)\(apps ?? "")
+            # Once clients sign their requests, and `observe` has shown which it would refuse: write
+            # mode: enforce with rollout: { percent: 1% }, or run `portcullis rollout first 1%`.
+
+            """
+    }
+
+    /// The server as `servers` takes it.
+    private static func server(of origin: String) -> String {
+        for (scheme, port) in [("http://", "80"), ("https://", "443")]
+        where origin.hasPrefix(scheme) {
+            var rest = String(origin.dropFirst(scheme.count))
+            if rest.hasSuffix("/") { rest.removeLast() }
+            let hasPort = ServerAddress(text: rest, allowsPortZero: false) != nil
+            return hasPort ? rest : "\(rest):\(port)"
+        }
+        return origin
+    }
+
+    /// A text as YAML: as it is where that can't be read as anything else.
+    private static func quoted(_ text: String) -> String {
+        let isPlain = text.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
+                UInt8(ascii: "_"), UInt8(ascii: "/"), UInt8(ascii: ":"):
+                true
+            default: false
+            }
+        }
+        if isPlain, !text.hasSuffix(":"), !text.hasPrefix("-"), !text.hasPrefix(":") { return text }
+        // A string of JSON is one of YAML 1.2, too.
+        var bytes: [UInt8] = []
+        bytes.appendJSONString(text)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+/// Files that are not written yet, over those of the disk.
+private struct Unwritten<Disk: ConfigurationFiles>: ConfigurationFiles {
+    let files: [FirstConfiguration.File]
+    let folder: String
+    let disk: Disk
+
+    private func file(_ path: String) -> FirstConfiguration.File? {
+        files.first { "\(folder)/\($0.path)" == path }
+    }
+
+    func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8] {
+        guard let file = file(path) else { return try disk.contents(of: path, limit: limit) }
+        return Array(file.text.utf8)
+    }
+
+    func names(in folder: String) throws(FileFault) -> [String] {
+        let names = files.compactMap { file -> String? in
+            let path = "\(self.folder)/\(file.path)"
+            guard FilePath.folder(of: path) == folder else { return nil }
+            return String(path.dropFirst(folder.count + 1))
+        }
+        return names.isEmpty ? try disk.names(in: folder) : names
+    }
+
+    func permissions(of path: String) throws(FileFault) -> UInt16 {
+        file(path) == nil ? try disk.permissions(of: path) : 0o644
+    }
+
+    func device(of path: String) throws(FileFault) -> UInt64 {
+        // The folder may not exist yet; nothing here depends on where it will be.
+        0
+    }
+}

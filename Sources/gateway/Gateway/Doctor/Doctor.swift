@@ -1,0 +1,64 @@
+import ConfigurationReading
+import Glibc
+import TLSSession
+
+/// `portcullis doctor`: looks for what commonly goes wrong around a gateway, on the machine and as
+/// the user that it will run as.
+///
+/// `check` judges what is written; this tries it. It binds addresses for a moment, writes and
+/// deletes a file in the store's folder, and sends each server of an origin one request. A gateway
+/// that runs on the same configuration is not disturbed.
+package enum Doctor {
+    /// Looks at everything.
+    ///
+    /// - ended: called once, on a thread of the doctor's.
+    package static func examine(
+        _ file: String,
+        ended: @escaping @Sendable (DoctorReport) -> Void
+    ) {
+        let loaded = Preparation.load(file)
+        var findings = loaded.problems.map(finding)
+        guard let configuration = loaded.configuration else {
+            findings += [clock, descriptors(nil)]
+            return ended(DoctorReport(file: file, findings))
+        }
+        if findings.isEmpty { findings.append(.ok(.configuration, "\(file) can be served")) }
+        findings += [clock, descriptors(configuration)]
+        findings += addresses(configuration)
+        findings += certificates(configuration)
+        findings += disk(configuration)
+        let rest = findings
+        OriginTrial.run(configuration) { ended(DoctorReport(file: file, rest + $0)) }
+    }
+
+    private static func finding(_ problem: Problem) -> Finding {
+        let place = problem.keyPath.isEmpty ? "" : ": \(problem.keyPath)"
+        return Finding(
+            severity: problem.severity == .error ? .error : .warning,
+            subject: .configuration,
+            found: "\(problem.place.text)\(place): \(problem.found)",
+            next: "use \(problem.use)"
+        )
+    }
+
+    /// Certificates that can be loaded: their ends, and whether clients find their roots. What
+    /// can't be loaded is among the problems of the configuration.
+    private static func certificates(_ configuration: GatewayConfiguration) -> [Finding] {
+        let loaded = Preparation(configuration).certificates
+        return loaded.listeners.compactMap(\.self).flatMap(\.certificates).map { certificate in
+            let now = Int64(time(nil))
+            let days = (certificate.expiry - now) / 86_400
+            // Those that end soon have a warning of their own.
+            let end = "\(certificate.file) ends in \(days) day\(days == 1 ? "" : "s")"
+            guard days >= 0, let fault = CertificateChain.fault(of: certificate.file) else {
+                return .ok(.certificates, end)
+            }
+            return .warning(
+                .certificates,
+                "\(end); clients that trust what this machine trusts refuse it: \(fault)",
+                next: "write the intermediate certificates behind it, in their order; nothing "
+                    + "where clients trust an authority of your own"
+            )
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import ConfigurationReading
+import HTTPWire
+import Lanes
+import Origins
+import TLSSession
+
+/// One request to each server of each origin, as the gateway would send it.
+///
+/// `GET` of the path of its `check`; `HEAD /` where there is none, which asks an API for nothing.
+/// Lives on a lane of its own.
+final class OriginTrial {
+    /// The most milliseconds for a server.
+    private static let patience: UInt64 = 5_000
+
+    private struct Row {
+        let origin: UpstreamSettings
+        let server: OriginServerSettings
+        let client: HTTPClient
+    }
+
+    private let ended: @Sendable ([Finding]) -> Void
+    private var findings: [Finding] = []
+    private var rows: [Row] = []
+    private var open = 0
+
+    private init(_ ended: @escaping @Sendable ([Finding]) -> Void) { self.ended = ended }
+
+    /// Asks all servers at once, and says how each has answered.
+    static func run(
+        _ configuration: GatewayConfiguration,
+        ended: @escaping @Sendable ([Finding]) -> Void
+    ) {
+        let servers = ServerBook(configuration, Resolver())
+        let contexts = LoadedCertificates(configuration, TicketKeys(), now: 0).origins
+        let book = OriginBook()
+        let lane: Lane
+        do throws(SocketError) {
+            lane = try Lane(number: 0)
+        } catch {
+            return ended([.error(.origins, "\(error)", next: "raise the limit of descriptors")])
+        }
+        let origins = zip(configuration.origins, contexts).map { origin, context in
+            (origin, OriginSettings(origin, servers.addresses, context, book))
+        }
+        lane.start()
+        lane.perform {
+            let trial = OriginTrial(ended)
+            for (upstream, origin) in origins { trial.add(upstream, origin, on: lane) }
+            trial.begin()
+        }
+    }
+
+    private func add(_ upstream: UpstreamSettings, _ origin: OriginSettings, on lane: Lane) {
+        for server in origin.servers {
+            var alone = origin
+            alone.servers = [server]
+            alone.connectTimeout = min(origin.connectTimeout, Self.patience)
+            alone.firstByteTimeout = Self.patience
+            var settings = HTTPClient.Settings()
+            settings.totalTimeout = Self.patience
+            let client = HTTPClient(alone, settings, on: lane)
+            rows.append(Row(origin: upstream, server: server, client: client))
+        }
+    }
+
+    private func begin() {
+        // A server without an address has its warning from the configuration.
+        guard !rows.isEmpty else { return ended([]) }
+        open = rows.count
+        for row in rows {
+            let check = row.origin.balancing.check
+            let host = check?.host ?? row.origin.host ?? row.server.name
+            let verb: HTTPRequest.Verb = check == nil ? .head : .get
+            let request = HTTPRequest(verb, check?.path ?? "/", authority: host)
+            row.client.send(request) { [self] result in
+                findings.append(Self.finding(row, request, result))
+                open -= 1
+                guard open == 0 else { return }
+                ended(findings.sorted { $0.found < $1.found })
+            }
+        }
+    }
+
+    private static func finding(
+        _ row: Row,
+        _ request: HTTPRequest,
+        _ result: Result<HTTPResponse, CallFault>
+    ) -> Finding {
+        let server = "\(row.origin.name): \(row.server.name)"
+        let asked = "\(request.verb.rawValue) \(request.target)"
+        switch result {
+        case .success(let response):
+            let found = "\(server) answers \(response.status) to \(asked)"
+            guard let statuses = row.origin.balancing.check?.statuses,
+                !statuses.contains(response.status)
+            else { return .ok(.origins, found) }
+            return .error(
+                .origins,
+                "\(found), and its check wants \(statuses.lowerBound)…\(statuses.upperBound): "
+                    + "it will get no requests",
+                next: "mend the server; or correct the check's path, host or status"
+            )
+        case .failure(let fault):
+            let (what, next) = text(of: fault, row.server.tls != nil)
+            return .error(.origins, "\(server) \(what) (\(asked))", next: next)
+        }
+    }
+
+    private static func text(of fault: CallFault, _ isTLS: Bool) -> (what: String, next: String) {
+        switch fault {
+        case .unreachable(.handshakeFailed(let failure)):
+            let detail = failure.detail.isEmpty ? "" : " (\(failure.detail))"
+            let why = failure.reason.rawValue + detail
+            return (
+                "does not come to terms about TLS: \(why)",
+                "tls: { ca: FILE } for an authority of your own, server_name for another name; "
+                    + "no tls where it speaks plain HTTP"
+            )
+        case .unreachable(.timedOut):
+            return (
+                "does not take a connection in time",
+                "see whether a firewall is in between, and whether the address is right"
+            )
+        case .unreachable:
+            return (
+                "takes no connection",
+                "see whether it runs and listens on this address (from here: curl -v)"
+            )
+        case .timedOut, .firstByteTimedOut, .stalled:
+            return (
+                "takes the connection and does not answer within 5 s",
+                "look at the server; it may be overloaded, or speak another protocol"
+            )
+        case .closed, .responseMalformed, .tooManyInterimResponses, .targetMalformed:
+            return (
+                "does not answer in HTTP/1.1: \(fault)",
+                isTLS ? "see which protocol it speaks there" : "tls: verify where it speaks TLS"
+            )
+        case .contentTooLarge:
+            return ("answers with more than is read", "a check's path with a short answer")
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import ArgumentParser
+import ConfigurationReading
+import Foundation
+
+struct InitCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "init",
+        abstract: "Write a first configuration for an API, one that starts.",
+        discussion: """
+            Nothing is overwritten. Without --app the gateway forwards and verifies nothing; with \
+            it, the first rule observes.
+            """
+    )
+
+    @Argument(help: "The API: host:port, http://host:port, https://host or unix:/path.")
+    var origin: String
+
+    @Option(help: "The app that may pass, by its App ID: prefix, dot, bundle identifier.")
+    var app: String?
+
+    @Option(help: "The paths that the first rule is for, such as /v1/orders or /v1/**.")
+    var path = "/**"
+
+    @Option(help: "Where clients connect.")
+    var listen = "127.0.0.1:8080"
+
+    @Option(help: "The folder to write into; it is made if there is none.")
+    var folder = "portcullis"
+
+    @Option(help: "For trials: a PEM file of an authority that is trusted instead of Apple's.")
+    var testRoot: String?
+
+    func run() throws {
+        let folder = URL(filePath: folder).standardizedFileURL.path(percentEncoded: false)
+        let place = folder.count > 1 && folder.hasSuffix("/") ? String(folder.dropLast()) : folder
+        var wish = FirstConfiguration.Wish(origin: origin, folder: place)
+        wish.app = app
+        wish.path = path
+        wish.listen = listen
+        wish.testRoot = testRoot.map {
+            URL(filePath: $0).standardizedFileURL.path(percentEncoded: false)
+        }
+        let first = FirstConfiguration(wish)
+        let problems = first.problems()
+        guard problems.isEmpty else {
+            for problem in problems { StandardError.write(problem.text) }
+            throw refused("what was asked for can't be configured")
+        }
+        try write(first.files, into: place)
+        let file = "\(self.folder)/\(FirstConfiguration.main)"
+        let lines =
+            first.files.map { "wrote \(self.folder)/\($0.path)" }
+            + ["next: portcullis check \(file)", "next: portcullis serve \(file)"]
+        StandardOutput.write(lines.joined(separator: "\n") + "\n")
+    }
+
+    private func write(_ files: [FirstConfiguration.File], into folder: String) throws {
+        let disk = FileManager.default
+        let paths = files.map { "\(folder)/\($0.path)" }
+        for path in paths where disk.fileExists(atPath: path) {
+            throw refused("\(path) exists; choose another --folder, or move it away")
+        }
+        do {
+            for (file, path) in zip(files, paths) {
+                let url = URL(filePath: path)
+                try disk.createDirectory(
+                    at: url.deletingLastPathComponent(),
+                    withIntermediateDirectories: true
+                )
+                try Data(file.text.utf8).write(to: url, options: .withoutOverwriting)
+            }
+        } catch {
+            throw refused("\(folder) can't be written: \(error.localizedDescription)")
+        }
+    }
+
+    private func refused(_ why: String) -> ExitCode {
+        StandardError.write("portcullis: nothing was written: \(why)")
+        return ExitCode(1)
+    }
+}
