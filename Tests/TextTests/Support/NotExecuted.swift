@@ -9,6 +9,7 @@ enum NotExecuted {
         ],
         "deploy/README.md": [
             "deploy/strip .build/release/portcullis .build/stripped": "needs root and systemd",
+            "deploy/release dist": "builds for release, and installs a package",
             "docker build -f deploy/Containerfile -t portcullis .": "needs Docker",
             "deploy/benchmark --markdown": "builds for release and takes minutes",
         ],
