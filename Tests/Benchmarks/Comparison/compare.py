@@ -14,8 +14,11 @@ import sys
 import tempfile
 
 import loads
-from gauges import bare_verification_us, machine
-from gateways import Failure, Stand, find
+import signed
+from edge import DOWNLOAD, Edge
+from failure import Failure
+from gauges import bare_verification_us, cpu_seconds, machine
+from gateways import Stand, find
 from sessions import SCRIPT, Sessions
 from table import Table
 
@@ -30,6 +33,7 @@ def options():
     parser.add_argument("--root", required=True, help="folder of the project")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--sessions", action="store_true", help="compares sessions, nothing else")
+    parser.add_argument("--edge", action="store_true", help="compares the edge, nothing else")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=int)
     parser.add_argument("--json")
@@ -38,6 +42,7 @@ def options():
     chosen.rounds = chosen.rounds or (1 if chosen.quick else 5)
     chosen.seconds = chosen.seconds or (2 if chosen.quick else 6)
     chosen.idle = 2_000 if chosen.quick else 8_000
+    chosen.verified = 2_000 if chosen.quick else 20_000
     chosen.upload = (1 << 28) if chosen.quick else (1 << 30)
     return chosen
 
@@ -142,6 +147,42 @@ def verifying(chosen, stand, slice_size):
     return medians(samples)
 
 
+def at_the_edge(chosen, stand):
+    """TLS, HTTP/2, connections for one request and downloads, beside nginx."""
+    say(f"the edge: {chosen.rounds} rounds of 2 × 4 × {chosen.seconds} s and 4 downloads")
+    stand.add_large_file(DOWNLOAD)
+    running = {system: stand.start_secure(system) for system in ("portcullis", "nginx")}
+    edges = {
+        system: Edge(pid, ports, chosen.seconds, CONNECTIONS)
+        for system, (pid, ports) in running.items()
+    }
+    samples = {system: [] for system in edges}
+    for _ in range(chosen.rounds):
+        for system, edge in edges.items():
+            samples[system].append(edge.sample())
+    return {system: medians(rows) for system, rows in samples.items()}
+
+
+def by_protocol(chosen, folder, program, nginx):
+    """CPU of verified requests over HTTP/1.1 and HTTP/2, with the same requests and client."""
+    say(f"verified over HTTP/1.1 and HTTP/2: {chosen.rounds} rounds of 2 × {chosen.verified}")
+    proofs = signed.proofs(os.path.join(folder, "requests.tsv"), chosen.verified * 2)
+    warm, proofs = proofs[:chosen.verified], proofs[chosen.verified:]
+    samples = []
+    for _ in range(chosen.rounds):
+        sample = {}
+        for name, protocol in (("http1", signed.HTTP1), ("http2", signed.HTTP2)):
+            # A fresh store takes the same requests again.
+            with Stand(folder, program, nginx) as stand:
+                pid, port = stand.start("portcullis", stand.path("keys.jsonl"))
+                signed.send(protocol, port, CONNECTIONS, warm)
+                before = cpu_seconds(pid)
+                signed.send(protocol, port, CONNECTIONS, proofs)
+                sample[name] = (cpu_seconds(pid) - before) * 1e6 / len(proofs)
+        samples.append(sample)
+    return medians(samples)
+
+
 def by_session(chosen, stand):
     """Pass-through and requests by session, in turns at one gateway."""
     say(f"requests by session: {chosen.rounds} rounds of 2 × {chosen.seconds} s")
@@ -173,13 +214,19 @@ def gateways(chosen, systems, nginx):
         if chosen.sessions:
             with Stand(folder, program, nginx) as stand:
                 return {"session": by_session(chosen, stand)}
+        protocols = by_protocol(chosen, folder, program, nginx)
+        if chosen.edge:
+            with Stand(folder, program, nginx) as stand:
+                return {"edge": at_the_edge(chosen, stand), "protocols": protocols}
         steps = {
             "pass": lambda stand: passing(chosen, stand, systems),
             "idle": lambda stand: idling(chosen, stand, systems),
             "upload": lambda stand: uploading(chosen, stand),
             "verified": lambda stand: verifying(chosen, stand, slice_size),
             "session": lambda stand: by_session(chosen, stand),
+            "edge": lambda stand: at_the_edge(chosen, stand),
         }
+        results["protocols"] = protocols
         for name, step in steps.items():
             # Fresh processes each time: what one leaves behind is no part of the next.
             with Stand(folder, program, nginx) as stand:
@@ -202,7 +249,7 @@ def main():
     if facts["load"] > 0.5:
         say(f"the machine is busy (load {facts['load']}): trust the ratios, not the times")
     try:
-        results = {"machine": facts, "steps": [] if chosen.sessions else micro(chosen)}
+        results = {"machine": facts, "steps": [] if chosen.sessions or chosen.edge else micro(chosen)}
         results.update(gateways(chosen, systems, nginx))
     except Failure as failure:
         print(f"benchmark: {failure}\nbenchmark: next: {failure.next_step}", file=sys.stderr)

@@ -8,6 +8,9 @@ import subprocess
 import sys
 import time
 
+import edge
+from failure import Failure
+
 APP = "TEAM123456.com.example.bench"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -15,7 +18,7 @@ NGINX = """worker_processes 1; master_process off; daemon off;
 pid {folder}/{name}.pid; error_log {folder}/{name}.log;
 events {{ worker_connections 9000; }}
 http {{
-  access_log off; keepalive_requests 1000000000; keepalive_timeout 600s; client_max_body_size 0;
+  access_log off; sendfile on; keepalive_requests 1000000000; keepalive_timeout 600s; client_max_body_size 0;
   client_body_temp_path {folder}/{name}-1; proxy_temp_path {folder}/{name}-2;
   fastcgi_temp_path {folder}/{name}-3; uwsgi_temp_path {folder}/{name}-4;
   scgi_temp_path {folder}/{name}-5;
@@ -26,6 +29,7 @@ http {{
 NGINX_ORIGIN = """server {{
     listen 127.0.0.1:{port} backlog=4096;
     location / {{ default_type text/plain; return 200 "{content}"; }}
+    location = /large {{ root {folder}; }}
   }}"""
 
 NGINX_PROXY = """upstream small {{
@@ -36,7 +40,11 @@ NGINX_PROXY = """upstream small {{
     proxy_http_version 1.1; proxy_set_header Connection "";
     location / {{ proxy_pass http://small; }}
     location /upload {{ proxy_pass http://127.0.0.1:{sink}; proxy_request_buffering off; }}
-  }}"""
+  {tls}}}"""
+
+NGINX_TLS = """  listen 127.0.0.1:{port} ssl http2 backlog=4096; http2_max_requests 1000000000;
+    ssl_certificate {certificate}; ssl_certificate_key {key}; ssl_protocols TLSv1.2 TLSv1.3;
+  """
 
 HAPROXY = """global
   nbthread 1
@@ -55,14 +63,6 @@ backend small
 """
 
 
-class Failure(Exception):
-    """What went wrong, and what to do next."""
-
-    def __init__(self, text, next_step):
-        super().__init__(text)
-        self.next_step = next_step
-
-
 class Stand:
     """A folder and the processes that were started in it. Leaving it ends those, and no others."""
 
@@ -70,6 +70,7 @@ class Stand:
         self.folder, self.program, self.nginx = folder, program, nginx
         self.running = []
         self.origin_port = self.sink_port = 0
+        self.secure_port = None
 
     def __enter__(self):
         try:
@@ -84,7 +85,7 @@ class Stand:
 
     def _start_origins(self):
         self.origin_port, self.sink_port = free_port(), free_port()
-        body = NGINX_ORIGIN.format(port=self.origin_port, content="x" * 64)
+        body = NGINX_ORIGIN.format(port=self.origin_port, content="x" * 64, folder=self.folder)
         self._start("origin", self._nginx("origin", body), self.origin_port)
         sink = [sys.executable, "-B", os.path.join(HERE, "sink.py"), str(self.sink_port)]
         self._start("sink", sink, self.sink_port)
@@ -124,6 +125,21 @@ class Stand:
         text = NGINX.format(folder=self.folder, name=name, body=body)
         return [self.nginx, "-c", self._write(name + ".conf", text)]
 
+    def add_large_file(self, size):
+        """A file of the origin, at /large."""
+        os.chmod(self.folder, 0o755)
+        with open(self.path("large"), "w") as file:
+            file.truncate(size)
+
+    def start_secure(self, system):
+        """As start(), with TLS and HTTP/2 on a second port; gives process id and both ports."""
+        self.secure_port = free_port()
+        try:
+            pid, port = self.start(system)
+            return pid, (port, self.secure_port)
+        finally:
+            self.secure_port = None
+
     def start(self, system, keys=None):
         """Starts one gateway on one core; gives process id and port."""
         port = free_port()
@@ -135,7 +151,13 @@ class Stand:
         return self._start(system, command, port).pid, port
 
     def _nginx_proxy(self, port, _):
-        body = NGINX_PROXY.format(port=port, origin=self.origin_port, sink=self.sink_port)
+        tls = ""
+        if self.secure_port:
+            certificate, key = edge.certificate(self.folder)
+            tls = NGINX_TLS.format(port=self.secure_port, certificate=certificate, key=key)
+        body = NGINX_PROXY.format(
+            port=port, origin=self.origin_port, sink=self.sink_port, tls=tls
+        )
         return self._nginx("nginx", body)
 
     def _haproxy(self, port, _):
@@ -156,9 +178,16 @@ class Stand:
         for suffix in ("", "-wal", "-shm", ".generation"):
             if os.path.exists(self.path("portcullis.db" + suffix)):
                 os.remove(self.path("portcullis.db" + suffix))
+        listen = [{"address": f"127.0.0.1:{port}", "http2": "on"}]
+        if self.secure_port:
+            certificate, key = edge.certificate(self.folder)
+            listen.append({
+                "address": f"127.0.0.1:{self.secure_port}", "http2": "on",
+                "tls": {"certificate": certificate, "key": key},
+            })
         # JSON is YAML.
         file = self._write("portcullis.yaml", json.dumps({
-            "listen": [{"address": f"127.0.0.1:{port}"}],
+            "listen": listen,
             "lanes": 1,
             "origins": {
                 "small": {"servers": [f"127.0.0.1:{self.origin_port}"]},

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import time
 
-from gateways import Failure
+from failure import Failure
 from gauges import cpu_seconds, memory_kib
 
 # Sends the requests that were signed beforehand, each once; with none left it begins again, and

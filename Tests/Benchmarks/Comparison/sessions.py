@@ -6,7 +6,7 @@ import http.client
 import json
 import subprocess
 
-from gateways import Failure
+from failure import Failure
 
 ENDPOINTS = "/.well-known/app-attest"
 TARGET = "/session"

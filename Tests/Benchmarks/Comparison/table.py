@@ -1,5 +1,7 @@
 """Shows what was measured: as aligned text, or as Markdown for the README."""
 
+from edge import ROWS
+
 NAMES = {
     "portcullis": "Portcullis", "nginx": "nginx", "haproxy": "HAProxy", "openssl": "OpenSSL",
     "swift": "Swift",
@@ -17,6 +19,8 @@ class Table:
             [f"{step['group']}: {step['name']}", time(step["ns"]), number(step["allocations"])]
             for step in self.results["steps"]
         ]
+        if "session" not in self.results:
+            return "\n\n".join([self._machine(), self._rows([heads] + self._edge())])
         if "pass" not in self.results:
             rows = [["what", "Portcullis", ""]] + self._sessions([])
             return "\n\n".join([self._machine(), self._rows(rows)])
@@ -59,7 +63,16 @@ class Table:
             ["verified, requests a second", f"{verified['rate']:,.0f}", *blank, ""],
             ["one P-256 verification by `openssl speed`", bare, *blank, ""],
             *self._sessions(blank),
+            *self._edge(),
         ]
+
+    def _edge(self):
+        rows = [self._compared(what, "edge", name, form) for name, what, form in ROWS]
+        verified = self.results["protocols"]
+        blank = [""] * (len(self.systems) - 1)
+        ratio = f"{verified['http2'] / verified['http1']:.2f} × HTTP/1.1"
+        cost = f"{verified['http2']:.1f} µs"
+        return rows + [["verified over HTTP/2, CPU per request", cost, *blank, ratio]]
 
     def _sessions(self, blank):
         session = self.results["session"]
