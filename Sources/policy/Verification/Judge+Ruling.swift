@@ -107,6 +107,7 @@ extension Judge {
     ) -> Ruling {
         var ruling = proof.ruling(.pass)
         ruling.standing = .signed
+        ruling.appVersion = verified.extensions.bundleVersion.flatMap(AppVersion.init)
         guard let key = find(proof.keyID, rule, &ruling) else { return ruling }
         guard admits(key.stored.environment, key.app) else {
             ruling.verdict = .refuse(.environmentMismatch)
@@ -156,6 +157,7 @@ extension Judge {
         }
         guard let verified else { return (ruling, nil) }
         ruling.standing = .signed
+        ruling.appVersion = verified.extensions.bundleVersion.flatMap(AppVersion.init)
         guard admits(key.stored.environment, key.app) else {
             ruling.verdict = .refuse(.environmentMismatch)
             return (ruling, nil)

@@ -36,6 +36,8 @@ package struct Ruling: Sendable {
     package var appID = ""
     /// What the app has handed in when the key was enrolled; `nil` for nothing.
     package var context: [UInt8]?
+    /// The build that the device has signed; `nil` where nothing is proven, and before iOS 27.
+    package var appVersion: AppVersion?
     /// Who attested the key; `nil` when the key is not known.
     package var environment: KeyEnvironment?
     /// The rule forwards although the verdict is a refusal: clients that can't attest, and

@@ -26,6 +26,7 @@ extension Exchange {
             content: content.arrived.span
         )
         if flow.rule.asksDevice, opening.mayPass { device = DeviceVisit(head, octets) }
+        noteClaimedVersion(head, octets, opening)
         switch opening {
         case .ruled(let ruling):
             count(ruling, since: before)
@@ -43,6 +44,16 @@ extension Exchange {
             let provisional = proof.provisional
             return flow.contentAwaited(provisional, enforcement(of: provisional))
         }
+    }
+
+    /// Keeps what the client claims of its app, as far as no device has signed it.
+    private func noteClaimedVersion(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        _ opening: Opening
+    ) {
+        if case .ruled(let ruling) = opening, ruling.appVersion != nil { return }
+        record.claimedVersion = head.fields.appBuild(octets).flatMap { AppVersion(octets, $0) }
     }
 
     /// Judges content that is held and complete.

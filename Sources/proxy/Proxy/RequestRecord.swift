@@ -4,6 +4,7 @@ import Origins
 import Services
 import TLSSession
 import Telemetry
+import Verification
 
 /// What is remembered of a request for the log and the metrics.
 struct RequestRecord {
@@ -34,6 +35,8 @@ struct RequestRecord {
     var asked = Asked()
     /// The service that was asked, as the log names it; also for a path that no service has.
     var service: String?
+    /// The build that the client claims, where a device might not have signed it.
+    var claimedVersion: AppVersion?
     /// What became of the origin's App-Attest-Device-Bits.
     var deviceUpdate = DeviceUpdateNote.none
     /// The metrics that it asks for.
