@@ -289,7 +289,7 @@ let package = Package(
         .program(
             "portcullis",
             in: "gateway",
-            uses: policy + commands + ["Inspection", "Origins"],
+            uses: policy + commands + ["Inspection", "Origins", "Services"],
             links: [standalone]
         ),
 

@@ -70,7 +70,7 @@ package struct JSONWriter: Sendable {
     /// §6).
     package mutating func member(_ name: String, _ value: Double) {
         begin(name)
-        append(value.isFinite ? value.description : "null")
+        write(value)
     }
 
     package mutating func member(_ name: String, _ value: some BinaryInteger) {
@@ -87,6 +87,17 @@ package struct JSONWriter: Sendable {
 
     /// A text.
     package mutating func element(_ value: String) { element(.string(value)) }
+
+    package mutating func element(_ value: some BinaryInteger) {
+        begin(nil)
+        append(String(value))
+    }
+
+    /// A number, as ``member(_:_:)`` writes it.
+    package mutating func element(_ value: Double) {
+        begin(nil)
+        write(value)
+    }
 
     package mutating func element(_ value: JSONValue) {
         begin(nil)
@@ -131,6 +142,10 @@ package struct JSONWriter: Sendable {
     }
 
     // MARK: Pieces
+
+    private mutating func write(_ value: Double) {
+        append(value.isFinite ? value.description : "null")
+    }
 
     private mutating func write(_ value: JSONValue) {
         switch value {

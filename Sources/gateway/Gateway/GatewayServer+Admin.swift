@@ -22,6 +22,17 @@ extension GatewayServer: AdminSource {
         }
     }
 
+    /// How the rules stand.
+    var ruleFacts: [RuleFacts] {
+        configuration.fileRules.rules.map { rule in
+            RuleFacts(
+                rollouts.book.standing(of: rule),
+                filed: rule,
+                origin: configuration.origin(of: rule)?.name ?? ""
+            )
+        }
+    }
+
     private func snapshot(_ gathered: [LaneFacts]) -> AdminSnapshot {
         // Issuer and sessions count for all lanes, so one of them carries their numbers.
         var lanes = gathered
@@ -43,13 +54,7 @@ extension GatewayServer: AdminSource {
                 refusedReloads: refusedReloads
             ),
             lanes: lanes,
-            rules: configuration.fileRules.rules.map { rule in
-                RuleFacts(
-                    rollouts.book.standing(of: rule),
-                    filed: rule,
-                    origin: configuration.origin(of: rule)?.name ?? ""
-                )
-            },
+            rules: ruleFacts,
             verdictLabels: { VerdictSlot.labels($0) },
             store: StoreFacts(
                 keys: keys.count,

@@ -1,7 +1,6 @@
 import Dispatch
 import Proxy
 package import Services
-import Synchronization
 
 /// What the lanes remember of refusals.
 extension GatewayServer: RefusalSource {
@@ -23,22 +22,5 @@ extension GatewayServer: RefusalSource {
                 unit.refusals { [control] memory in control.async { gathering.add(memory) } }
             }
         }
-    }
-}
-
-/// Gives the first answer, and no other.
-private final class FirstAnswer: Sendable {
-    private let completion: Mutex<(@Sendable ([RefusalNote]?) -> Void)?>
-
-    init(_ completion: @escaping @Sendable ([RefusalNote]?) -> Void) {
-        self.completion = Mutex(completion)
-    }
-
-    func give(_ notes: [RefusalNote]?) {
-        let completion = completion.withLock { completion in
-            defer { completion = nil }
-            return completion
-        }
-        completion?(notes)
     }
 }

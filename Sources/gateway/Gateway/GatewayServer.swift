@@ -108,6 +108,8 @@ package final class GatewayServer: @unchecked Sendable {
     var lookUpPace: LookUpPace
     /// What operators have ordered about rollouts.
     var rollouts: Rollouts
+    /// What is counted for reports.
+    var reporting = Reporting(startedAtTick: MonotonicClock.nanoseconds)
     /// Counts the look-ups that were scheduled; an older one is not made any more.
     var lookUpNumber = 0
     var generation = 1
@@ -293,6 +295,7 @@ package final class GatewayServer: @unchecked Sendable {
         control.async {
             self.scheduleLookUp()
             self.watchCertificates()
+            self.collectReports()
         }
         startRenewing(surroundings.wallClock)
         guard surroundings.watchesSignals else { return control.async { self.announce() } }
@@ -326,6 +329,7 @@ package final class GatewayServer: @unchecked Sendable {
 
     private var operatorCalls: OperatorCalls {
         var calls = OperatorCalls()
+        calls.reports = self
         guard configuration.servesAdminCalls else { return calls }
         calls.devices = devices
         calls.origins = self

@@ -172,6 +172,12 @@ final class LaneUnit: Sendable {
         lane.perform { completion(bound.value.proxy.refusals) }
     }
 
+    /// Hands over what was counted for reports since it was asked last.
+    func takeReport(_ completion: @escaping @Sendable ([ReportCounts.Entry]) -> Void) {
+        let (lane, bound) = (lane, bound)
+        lane.perform { completion(bound.value.proxy.takeReport()) }
+    }
+
     /// Hands over a copy of what was counted.
     func gather(_ completion: @escaping @Sendable (LaneFacts) -> Void) {
         let (lane, bound) = (lane, bound)

@@ -23,11 +23,16 @@ package enum Decision: Equatable, Sendable {
     /// - `isEnforced`: whether the rollout includes this client.
     package init(_ ruling: Ruling, rule: Rule, isEnforced: Bool) {
         switch rule.mode {
-        case .deny:
-            self = .refuse(.noRule)
-            return
-        case .enforce where isEnforced && !ruling.isExcused: break
-        case .off, .observe, .enforce:
+        case .deny: self = .refuse(.noRule)
+        case .enforce where isEnforced: self.init(enforcing: rule, ruling)
+        case .off, .observe, .enforce: self = .forward
+        }
+    }
+
+    /// What `enforce` does with a request of a client that the rollout includes, whatever the
+    /// rule's mode and rollout say today.
+    package init(enforcing rule: Rule, _ ruling: Ruling) {
+        guard !ruling.isExcused else {
             self = .forward
             return
         }

@@ -24,12 +24,14 @@ extension Exchange {
 
     /// Counts the request.
     func count() {
+        let nanoseconds = MonotonicClock.nanoseconds &- record.startedAt
+        countForReports(nanoseconds: nanoseconds)
         let name = record.trace ?? record.id
         let exemplar = Exemplar(
             record.trace == nil ? .requestID : .traceID,
             name.bytes,
             count: name.count,
-            value: MonotonicClock.nanoseconds &- record.startedAt,
+            value: nanoseconds,
             at: lane.wallMilliseconds
         )
         let rule = record.service == nil ? flow.rule.index : nil

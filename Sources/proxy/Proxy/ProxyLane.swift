@@ -24,6 +24,8 @@ package final class ProxyLane {
     package var settingsNumber: UInt32 { reloadCount }
     private var reloadCount: UInt32 = 0
     @exclusivity(unchecked) var tally: Tally
+    /// What reports count.
+    @exclusivity(unchecked) var report: ReportCounts
     var judge: Judge
     /// What is answered without an origin.
     private(set) var services: ServiceTable
@@ -90,6 +92,7 @@ package final class ProxyLane {
         self.held = held
         self.writeLog = writeLog
         ids = RequestIDSource(key: (RandomOctets.word(), RandomOctets.word()))
+        report = ReportCounts(settings.rules)
         tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
         pools = []
         pools = settings.origins.map { OriginPool($0, on: lane, host: self) }
@@ -112,6 +115,7 @@ package final class ProxyLane {
             uniqueKeysWithValues: self.settings.rules.rules.map { ($0.id, $0.index) }
         )
         tally.renumber(settings.rules.rules.map { before[$0.id] })
+        report.serve(settings.rules)
         self.settings = settings
         reloadCount &+= 1
         self.judge = judge
@@ -237,6 +241,9 @@ package final class ProxyLane {
     package var counted: (clients: Int, pooled: Int, tally: Tally) {
         (connectionCount, pools.reduce(0) { $1.servers.reduce($0) { $0 + $1.idleCount } }, tally)
     }
+
+    /// Hands over what was counted for reports, and begins anew.
+    package func takeReport() -> [ReportCounts.Entry] { report.take() }
 
     /// The peer's address, where it is the client's. Behind a trusted proxy the address that counts
     /// is told with each request; the peer of a Unix socket has none.

@@ -69,11 +69,30 @@ package enum Enforcement: Equatable, Sendable {
         case .enforce: break
         }
         let includes: Bool
-        if case .key = rule.rollout.subject, let signer {
-            includes = rule.rollout.enforces(signer.digest.bytes.span, at: now)
+        if let key = Self.key(rule, signer) {
+            includes = rule.rollout.enforces(key.digest.bytes.span, at: now)
         } else {
             includes = rule.rollout.enforces(address.bytes.span, at: now)
         }
         self = includes ? .enforced : .observed
+    }
+
+    /// Where a request stands in the rollout of its rule, whatever mode and share say today.
+    ///
+    /// - signer, address: as above.
+    package static func bucket(_ rule: Rule, signer: KeyID?, address: IPAddress) -> Bucket {
+        if let key = key(rule, signer) {
+            rule.rollout.bucket(of: key.digest.bytes.span)
+        } else {
+            rule.rollout.bucket(of: address.bytes.span)
+        }
+    }
+
+    /// The key that the rollout goes by; `nil` where it goes by the address.
+    private static func key(_ rule: Rule, _ signer: KeyID?) -> KeyID? {
+        switch rule.rollout.subject {
+        case .key: signer
+        case .address: nil
+        }
     }
 }

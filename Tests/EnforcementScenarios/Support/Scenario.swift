@@ -248,9 +248,10 @@ final class Scenario {
     /// Imports keys of the test app and returns them.
     func imported(
         _ count: Int = 1,
-        as environment: SoftwareKey.ImportEnvironment = .test
+        as environment: SoftwareKey.ImportEnvironment = .test,
+        on device: SoftwareDevice = Scenario.device
     ) throws -> [SoftwareKey] {
-        let keys = (0..<count).map { _ in Self.device.makeKey() }
+        let keys = (0..<count).map { _ in device.makeKey() }
         let lines = keys.map { $0.importLine(as: environment) + "\n" }.joined()
         try write("keys.jsonl", lines)
         let result = try portcullis(

@@ -31,7 +31,8 @@ enum Held {
         "Sources/proxy/Origins/OriginStream.swift": "the same, bytes, and HTTPWire's scanner",
         "Sources/proxy/Proxy/Exchange.swift": "the machine, bytes, and the record for the log",
         "Sources/proxy/Proxy/KeptContent.swift": "a digest",
-        "Sources/proxy/Proxy/ProxyLane.swift": "Telemetry's counters, and HTTPWire's scratch",
+        "Sources/proxy/Proxy/ProxyLane.swift":
+            "counters of Telemetry and Services, and HTTPWire's scratch",
     ]
 
     /// Parts without I/O, clock or lock (Sources/README.md, "Invariants").

@@ -11,6 +11,8 @@ package struct OperatorCalls {
     package var upgrades: (any Handing)?
     /// Who knows the last refusals.
     package var refusals: (any RefusalSource)?
+    /// Who knows what was counted for reports.
+    package var reports: (any ReportSource)?
 
     /// Nothing is served.
     package init() {}
@@ -22,6 +24,7 @@ package struct OperatorCalls {
         if let rollouts { entries.append(.rollout(rollouts)) }
         if let upgrades { entries.append(.upgrading(upgrades)) }
         if let refusals { entries += ServiceEntry.why(refusals) }
+        if let reports { entries += ServiceEntry.reports(reports) }
         return entries
     }
 }

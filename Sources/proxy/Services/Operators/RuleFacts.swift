@@ -16,6 +16,9 @@ package struct RuleFacts: Sendable {
     /// Mode and rollout of the file: `enforce, 25% by key`.
     package var file: String
 
+    /// Mode and share in words: `enforce, 25% by key`.
+    var standing: String { mode == "enforce" ? "enforce, \(rollout)" : mode }
+
     package init(id: String, mode: String, rollout: String, origin: String) {
         self.id = id
         self.mode = mode
@@ -38,9 +41,9 @@ extension [RuleFacts] {
     /// One line for each rule: id, how it stands, what says so, what the file says.
     var lines: String {
         map { rule in
-            let standing = rule.mode == "enforce" ? "enforce, \(rule.rollout)" : rule.mode
             let order = rule.order.map { " (\($0))" } ?? ""
-            return "\(rule.id)\t\(standing)\t\(rule.source.rawValue)\(order)\tfile: \(rule.file)\n"
+            let source = rule.source.rawValue + order
+            return "\(rule.id)\t\(rule.standing)\t\(source)\tfile: \(rule.file)\n"
         }.joined()
     }
 }

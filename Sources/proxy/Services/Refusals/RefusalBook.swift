@@ -26,7 +26,7 @@ package struct RefusalBook: Sendable {
 
     package mutating func add(_ note: RefusalNote) {
         number &+= 1
-        let mark = Mark(owner: Self.owner(note.client), number: number)
+        let mark = Mark(owner: note.client.network, number: number)
         guard let place = placeToReplace(for: mark.owner) else {
             notes.append(note)
             marks.append(mark)
@@ -53,14 +53,6 @@ package struct RefusalBook: Sendable {
         }
         if own >= Self.ofAddressMax { return oldestOwn }
         return notes.count < Self.notesMax ? nil : oldest
-    }
-
-    /// As limits count: an IPv6 client has all addresses of a network.
-    private static func owner(_ address: IPAddress) -> UInt64 {
-        switch address {
-        case .v4(let address): UInt64(address)
-        case .v6(let high, _): high
-        }
     }
 }
 

@@ -1,0 +1,42 @@
+import ArgumentParser
+import Gateway
+import Origins
+import Services
+
+struct ReportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "report",
+        abstract: "Say what a running gateway has seen, and what `enforce` would have refused.",
+        discussion: """
+            For each rule, or for one: how many requests were verified, missing an assertion, \
+            unsupported, invalid or not judged for an error, by the app's version and the key's \
+            environment; and what 1, 5, 25 and 100 % would have refused, as requests and as \
+            installs. A reload keeps the counts, a restart begins anew.
+            """
+    )
+
+    @OptionGroup var gateway: AdminOptions
+
+    @Option(help: "How far back: 5m, 1h or 1d. The default is 1h; with --json, all three.")
+    var since: ReportWindow?
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    @Argument(help: "The rule's id; all rules without.")
+    var rule: String?
+
+    func run() throws {
+        let page =
+            switch (since, json) {
+            case (nil, true): "/report"
+            case (let window?, true): "/report/\(window.rawValue)"
+            case (let window, false): "/report/\((window ?? .hour).rawValue)/text"
+            }
+        try gateway.call(rule == nil ? .get : .post, page, rule ?? "") { response in
+            StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
+        }
+    }
+}
+
+extension ReportWindow: ExpressibleByArgument {}

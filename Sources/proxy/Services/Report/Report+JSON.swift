@@ -1,0 +1,137 @@
+import AppAttest
+import Cryptography
+import JSONText
+import KeyStore
+import Telemetry
+import Verification
+
+// Member names are API: add, do not rename.
+extension Report {
+    /// The counts.
+    package var json: [UInt8] {
+        var out = JSONWriter(.indented)
+        out.object { out in
+            writeMoments(into: &out)
+            out.member("installs_error", RuleCounts.installsError)
+            out.array("rules") { out in
+                for entry in entries {
+                    out.object { out in
+                        out.member("id", entry.id)
+                        out.member("mode", entry.facts?.mode)
+                        out.member("rollout", entry.facts?.rollout)
+                        out.member("gone", entry.facts == nil)
+                        out.array("windows") { out in
+                            for part in entry.parts { part.write(into: &out) }
+                        }
+                    }
+                }
+            }
+        }
+        return out.line
+    }
+
+    /// Few numbers for each slot of time.
+    package var seriesJSON: [UInt8] {
+        var out = JSONWriter(.compact)
+        out.object { out in
+            writeMoments(into: &out)
+            out.array("columns") { out in
+                let words = VerdictClass.allCases.map(\.rawValue)
+                for word in ["at"] + words + ["refused", "mean"] { out.element(word) }
+            }
+            out.array("rules") { out in
+                for entry in entries {
+                    out.object { out in
+                        out.member("id", entry.id)
+                        out.member("gone", entry.facts == nil)
+                        out.array("series") { out in
+                            for series in entry.series { series.write(into: &out) }
+                        }
+                    }
+                }
+            }
+        }
+        return out.line
+    }
+
+    private func writeMoments(into out: inout JSONWriter) {
+        out.member("started_at", UnixTime(seconds: startedAt).iso8601)
+        out.member("now", UnixTime(seconds: now).iso8601)
+    }
+}
+
+extension Report.Series {
+    fileprivate func write(into out: inout JSONWriter) {
+        out.object { out in
+            out.member("seconds", slotSeconds)
+            out.array("rows") { out in
+                for (at, point) in points {
+                    out.array { out in
+                        out.element(at)
+                        for count in point.counts { out.element(count) }
+                        out.element(point.refused)
+                        out.element(point.mean)
+                    }
+                }
+            }
+        }
+    }
+}
+
+extension Report.Part {
+    fileprivate func write(into out: inout JSONWriter) {
+        out.object { out in
+            out.member("window", window.rawValue)
+            out.member("seconds", seconds)
+            out.member("requests", counts.requests)
+            for kind in VerdictClass.allCases { out.member(kind.rawValue, counts[kind]) }
+            out.member("refused", counts.refused)
+            out.member("installs", counts.installCount)
+            out.reasons(counts.cells.reasons)
+            out.object("latency") { out in
+                out.member("count", counts.times.count)
+                for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+                    out.member(name, Double(counts.times.quantile(share)) * 1e-9)
+                }
+            }
+            out.array("steps") { out in
+                for (step, share) in zip(counts.steps, RuleCounts.shares) {
+                    out.object { out in
+                        out.member("percent", share.percent)
+                        out.member("requests", step.requests)
+                        out.member("installs", step.installCount)
+                        out.member("addresses", step.addressCount)
+                    }
+                }
+            }
+            out.array("versions") { out in
+                for group in counts.groups { group.write(into: &out) }
+            }
+        }
+    }
+}
+
+extension RuleCounts.Group {
+    fileprivate func write(into out: inout JSONWriter) {
+        out.object { out in
+            out.member("version", build.word)
+            out.member("source", build.source.rawValue)
+            out.member("environment", environment?.rawValue ?? "none")
+            for kind in VerdictClass.allCases { out.member(kind.rawValue, self[kind]) }
+            out.reasons(cells.reasons)
+        }
+    }
+}
+
+extension JSONWriter {
+    fileprivate mutating func reasons(_ reasons: [(reason: String, count: UInt64)]) {
+        array("reasons") { out in
+            for (reason, count) in reasons {
+                out.object { out in
+                    out.member("reason", reason)
+                    out.member("count", count)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+import AppAttest
+import KeyStore
+import Verification
+
+/// What was counted of each rule, and what `enforce` would have refused.
+package struct Report: Sendable {
+    /// One rule in one window.
+    package struct Part: Sendable {
+        let window: ReportWindow
+        /// What the window really covers.
+        let seconds: Int64
+        let counts: RuleCounts
+    }
+
+    package struct Series: Sendable {
+        let slotSeconds: Int64
+        /// By Unix time.
+        let points: [(at: Int64, point: SeriesPoint)]
+    }
+
+    package struct Entry: Sendable {
+        let id: String
+        /// How it is served; `nil` when a reload has removed it.
+        let facts: RuleFacts?
+        let parts: [Part]
+        let series: [Series]
+    }
+
+    /// Seconds since 1970.
+    let startedAt: Int64
+    let now: Int64
+    let entries: [Entry]
+
+    /// - rules: those that are served, in their order.
+    /// - now: seconds since 1970, and of the book's clock.
+    package init(
+        _ book: ReportBook,
+        _ rules: [RuleFacts],
+        _ scope: ReportScope,
+        startedAt: Int64,
+        now: (wall: Int64, tick: Int64)
+    ) {
+        self.startedAt = startedAt
+        self.now = now.wall
+        let served = rules.map { (id: $0.id, facts: RuleFacts?.some($0)) }
+        let others = book.others(than: Set(rules.map(\.id))).map { id in
+            (id: id, facts: RuleFacts?.none)
+        }
+        let all = served + others
+        entries = all.filter { scope.rule == nil || scope.rule == $0.id }.map { rule in
+            Entry(
+                id: rule.id,
+                facts: rule.facts,
+                parts: scope.windows.map { window in
+                    Part(
+                        window: window,
+                        seconds: book.coverage(window, at: now.tick),
+                        counts: book.counts(of: rule.id, window, at: now.tick)
+                    )
+                },
+                series: scope.windows.map { window in
+                    Series(
+                        slotSeconds: window.series.slotSeconds,
+                        points: book.series(of: rule.id, window, at: now.tick).map { slot in
+                            (now.wall - now.tick + slot.beganAt, slot.point)
+                        }
+                    )
+                }
+            )
+        }
+    }
+}
+
+extension RuleCounts {
+    /// Requests of one build and environment.
+    struct Group {
+        let build: AppBuild
+        let environment: KeyEnvironment?
+        let cells: [Cell]
+
+        var total: UInt64 { cells.reduce(0) { $0 &+ $1.count } }
+
+        subscript(_ kind: VerdictClass) -> UInt64 {
+            cells.reduce(0) { VerdictClass($1.verdict) == kind ? $0 &+ $1.count : $0 }
+        }
+    }
+
+    /// The requests by build and environment, the most frequent first.
+    var groups: [Group] {
+        var groups: [(build: AppBuild, environment: KeyEnvironment?, cells: [Cell])] = []
+        for cell in cells {
+            let build = build(of: cell)
+            let place = groups.firstIndex {
+                $0.build == build && $0.environment == cell.environment
+            }
+            if let place {
+                groups[place].cells.append(cell)
+            } else {
+                groups.append((build, cell.environment, [cell]))
+            }
+        }
+        return groups.map { Group(build: $0.build, environment: $0.environment, cells: $0.cells) }
+            .sorted { ($0.total, $0.build.word ?? "") > ($1.total, $1.build.word ?? "") }
+    }
+}
+
+extension [RuleCounts.Cell] {
+    /// What is not verified, by reason, the most frequent first.
+    var reasons: [(reason: String, count: UInt64)] {
+        var counts: [String: UInt64] = [:]
+        for cell in self where cell.verdict != .pass {
+            counts[cell.verdict.reason, default: 0] &+= cell.count
+        }
+        return counts.map { ($0.key, $0.value) }.sorted { ($1.1, $0.0) < ($0.1, $1.0) }
+    }
+}
+
+extension AppBuild {
+    /// The version as reports show it; `nil` where nobody says it.
+    var word: String? {
+        switch (source, version) {
+        case (.none, _): nil
+        case (_, let version?): version.text
+        case (_, nil): "other"
+        }
+    }
+}

@@ -1,0 +1,65 @@
+import HTTPWire
+
+/// The pages of the report. Content, where there is some, is the id of the one rule that is asked
+/// about.
+///
+/// They change nothing and name no client, key or address, so they are served where metrics are.
+struct ReportService: Service {
+    /// How the answer is written.
+    enum Layout {
+        case json
+        case text
+        case series
+    }
+
+    let layout: Layout
+    let windows: [ReportWindow]
+    let source: any ReportSource
+
+    func answer(_ request: ServiceRequest) -> ServiceAnswer {
+        let rule = request.content.isEmpty ? nil : String(decoding: request.content, as: UTF8.self)
+        let scope = ReportScope(rule: rule, windows: windows)
+        return .later { [layout, source] completion in
+            source.report(of: scope) { report in
+                guard let report else { return completion(ServiceResult(.fault(.gatherTimeout))) }
+                guard rule == nil || !report.entries.isEmpty else {
+                    return completion(ServiceResult(.fault(.noSuchRule)))
+                }
+                completion(ServiceResult(Self.response(report, layout)))
+            }
+        }
+    }
+
+    private static func response(_ report: Report, _ layout: Layout) -> LocalResponse {
+        switch layout {
+        case .json: LocalResponse(.served, "application/json", report.json)
+        case .series: LocalResponse(.served, "application/json", report.seriesJSON)
+        case .text:
+            LocalResponse(.served, "text/plain; charset=utf-8", Array(report.text.utf8))
+        }
+    }
+}
+
+extension ServiceEntry {
+    /// `report` and `report/series`, and for each window `report/1h` and `report/1h/text`.
+    static func reports(_ source: any ReportSource) -> [ServiceEntry] {
+        func page(
+            _ name: String,
+            _ layout: ReportService.Layout,
+            _ windows: [ReportWindow] = ReportWindow.allCases
+        ) -> ServiceEntry {
+            ServiceEntry(
+                name,
+                [.get, .head, .post],
+                takesContent: true,
+                cost: .nothing,
+                ReportService(layout: layout, windows: windows, source: source)
+            )
+        }
+        return [page("report", .json), page("report/series", .series)]
+            + ReportWindow.allCases.flatMap { window in
+                let name = "report/\(window.rawValue)"
+                return [page(name, .json, [window]), page("\(name)/text", .text, [window])]
+            }
+    }
+}

@@ -1,0 +1,172 @@
+import AppAttest
+import HTTPWire
+package import KeyStore
+package import Rules
+package import Telemetry
+package import Verification
+
+/// What the requests of one rule were found to be, in some span of time.
+///
+/// At most 16 KiB: ``cellsMax`` and ``versionsMax`` bound what clients can make it tell apart, and
+/// each of the nine sketches has 512 registers, which it gets with its first install.
+package struct RuleCounts: Sendable {
+    /// Shares of which is told what they would have refused.
+    package static let shares: [(percent: Int, share: Share)] = [1, 5, 25, 100].map { percent in
+        (percent, Share(millionths: percent * 10_000) ?? .whole)
+    }
+
+    /// Versions that are told apart, of those that devices have signed, and of those that clients
+    /// claim. So what strangers claim does not push out what was signed.
+    package static let versionsMax = 24
+    /// Combinations of version, environment and verdict. Above it, versions are no longer told
+    /// apart.
+    package static let cellsMax = 256
+    /// The error's standard deviation is 1.04 / √512: 4.6 %.
+    private static let sketchBits = 9
+    package static let installsError = 0.046
+
+    /// Requests that have all this in common.
+    package struct Cell: Sendable {
+        struct Kind: Equatable, Sendable {
+            /// The place in ``RuleCounts/builds``.
+            var build: UInt8
+            var environment: KeyEnvironment?
+            var verdict: Verdict
+        }
+
+        let kind: Kind
+        package fileprivate(set) var count: UInt64
+
+        package var environment: KeyEnvironment? { kind.environment }
+        package var verdict: Verdict { kind.verdict }
+    }
+
+    /// What a share would have refused.
+    package struct Step: Sendable {
+        package fileprivate(set) var requests: UInt64 = 0
+        /// Keys that are enrolled here.
+        fileprivate var installs: InstallSketch?
+        /// Addresses of requests that name no such key.
+        fileprivate var addresses: InstallSketch?
+
+        package var installCount: Int { installs?.count ?? 0 }
+        package var addressCount: Int { addresses?.count ?? 0 }
+    }
+
+    private(set) var builds: [AppBuild] = []
+    package private(set) var cells: [Cell] = []
+    /// Requests that were really refused.
+    package private(set) var refused: UInt64 = 0
+    /// One for each of ``shares``.
+    package private(set) var steps = [Step](repeating: Step(), count: shares.count)
+    private var installs: InstallSketch?
+    /// How long all requests of the rule took, also those without a verdict.
+    package private(set) var times = Histogram()
+
+    package init() {}
+
+    /// Different keys that are enrolled here, about.
+    package var installCount: Int { installs?.count ?? 0 }
+
+    package func build(of cell: Cell) -> AppBuild { builds[Int(cell.kind.build)] }
+
+    /// Requests that have a verdict of the class.
+    package subscript(_ kind: VerdictClass) -> UInt64 {
+        cells.reduce(0) { VerdictClass($1.verdict) == kind ? $0 &+ $1.count : $0 }
+    }
+
+    /// Requests that have a verdict.
+    package var requests: UInt64 { cells.reduce(0) { $0 &+ $1.count } }
+
+    package mutating func add(nanoseconds: UInt64) { times.add(nanoseconds) }
+
+    package mutating func add(_ request: ReportedRequest) {
+        count(1, request.build, request.environment, request.verdict)
+        if let key = request.install { Self.add(key.hashValue, to: &installs) }
+        if request.isRefused { refused &+= 1 }
+        guard case .refused(let bucket) = request.fate else { return }
+        let hash = request.install?.hashValue ?? request.address.network.hashValue
+        for place in steps.indices where bucket.isWithin(Self.shares[place].share) {
+            steps[place].requests &+= 1
+            if request.install == nil {
+                Self.add(hash, to: &steps[place].addresses)
+            } else {
+                Self.add(hash, to: &steps[place].installs)
+            }
+        }
+    }
+
+    private static func add(_ hash: Int, to sketch: inout InstallSketch?) {
+        if sketch == nil { sketch = InstallSketch(bits: sketchBits) }
+        sketch?.add(hash: hash)
+    }
+
+    private mutating func count(
+        _ count: UInt64,
+        _ build: AppBuild,
+        _ environment: KeyEnvironment?,
+        _ verdict: Verdict
+    ) {
+        var kind = Cell.Kind(build: place(of: build), environment: environment, verdict: verdict)
+        if add(count, kind) { return }
+        if cells.count >= Self.cellsMax {
+            kind.build = append(AppBuild(build.source, nil))
+            if add(count, kind) { return }
+        }
+        cells.append(Cell(kind: kind, count: count))
+    }
+
+    /// - Returns: whether there is such a cell. One that is found moves up by a place, so that
+    ///   frequent ones are found first.
+    private mutating func add(_ count: UInt64, _ kind: Cell.Kind) -> Bool {
+        for place in cells.indices where cells[place].kind == kind {
+            cells[place].count &+= count
+            if place > 0 { cells.swapAt(place, place - 1) }
+            return true
+        }
+        return false
+    }
+
+    private mutating func place(of build: AppBuild) -> UInt8 {
+        var ofSource = 0
+        for place in builds.indices {
+            if builds[place] == build { return UInt8(truncatingIfNeeded: place) }
+            if builds[place].source == build.source, builds[place].version != nil { ofSource += 1 }
+        }
+        let isKept = build.version == nil || ofSource < Self.versionsMax
+        return append(isKept ? build : AppBuild(build.source, nil))
+    }
+
+    /// Two sources with ``versionsMax`` versions, and one place of each source without: a byte is
+    /// enough.
+    private mutating func append(_ build: AppBuild) -> UInt8 {
+        if let place = builds.firstIndex(of: build) { return UInt8(truncatingIfNeeded: place) }
+        builds.append(build)
+        return UInt8(truncatingIfNeeded: builds.count - 1)
+    }
+}
+
+extension RuleCounts: Mergeable {
+    package mutating func merge(_ other: RuleCounts) {
+        for cell in other.cells {
+            count(cell.count, other.build(of: cell), cell.environment, cell.verdict)
+        }
+        refused &+= other.refused
+        for place in steps.indices {
+            steps[place].requests &+= other.steps[place].requests
+            Self.merge(other.steps[place].installs, into: &steps[place].installs)
+            Self.merge(other.steps[place].addresses, into: &steps[place].addresses)
+        }
+        Self.merge(other.installs, into: &installs)
+        times.merge(other.times)
+    }
+
+    private static func merge(_ other: InstallSketch?, into sketch: inout InstallSketch?) {
+        guard let other else { return }
+        if sketch == nil {
+            sketch = other
+        } else {
+            sketch?.merge(other)
+        }
+    }
+}

@@ -1,0 +1,60 @@
+import AppAttest
+import Cryptography
+import HTTPWire
+import KeyStore
+import Rules
+import Verification
+
+@testable import Services
+
+extension Rollout {
+    static let sample = Rollout(.fixed(.whole), salt: "orders")
+}
+
+extension ReportedRequest {
+    /// A key of its own for each number.
+    static func key(_ number: Int) -> KeyID { KeyID(SHA256.digest(of: Array("\(number)".utf8))) }
+
+    /// A request of an enrolled key, which has signed it.
+    static func signed(
+        _ number: Int,
+        _ verdict: Verdict = .pass,
+        version: String? = nil,
+        isRefused: Bool = false
+    ) -> ReportedRequest {
+        let key = key(number)
+        var ruling = Ruling(verdict, keyID: key)
+        ruling.environment = .production
+        ruling.appVersion = version.flatMap { AppVersion($0) }
+        let bucket = Rollout.sample.bucket(of: key.digest.bytes.span)
+        return ReportedRequest(
+            ruling,
+            claimed: nil,
+            address: .v4(1),
+            fate: verdict == .pass ? .forwarded : .refused(bucket),
+            isRefused: isRefused
+        )
+    }
+
+    /// A request without an assertion.
+    static func bare(_ address: UInt32, claimed: String? = nil) -> ReportedRequest {
+        let address = IPAddress.v4(address)
+        return ReportedRequest(
+            Ruling(.refuse(.assertionMissing)),
+            claimed: claimed.flatMap { AppVersion($0) },
+            address: address,
+            fate: .refused(Rollout.sample.bucket(of: address.bytes.span)),
+            isRefused: false
+        )
+    }
+}
+
+extension RuleCounts {
+    init(_ requests: [ReportedRequest]) {
+        self.init()
+        for request in requests {
+            add(request)
+            add(nanoseconds: 1_000_000)
+        }
+    }
+}
