@@ -11,6 +11,8 @@ struct PortHolder {
 
     /// Whether it is this program, in this process or another one.
     var isGateway: Bool { name == "portcullis" }
+    /// Whether it is systemd, which holds addresses for socket activation.
+    var isServiceManager: Bool { name == "systemd" }
 
     /// How often /proc is read: it is no snapshot, and may miss what is there while other sockets
     /// and descriptors come and go.

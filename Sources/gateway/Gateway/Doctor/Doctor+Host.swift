@@ -39,6 +39,7 @@ extension Doctor {
     /// - configuration: what needs them; `nil` where it is invalid.
     static func descriptors(_ configuration: GatewayConfiguration?) -> Finding {
         let most = DescriptorLimit.most
+        guard most < 1 << 30 else { return .ok(.descriptors, "there is no limit") }
         let requests = most / 8 * 7 / 2
         let found = "\(most) may be open, enough for about \(requests) requests at a time"
         guard most < descriptorsWanted else { return .ok(.descriptors, found) }
@@ -98,14 +99,18 @@ extension Doctor {
     }
 
     private static func holder(of port: UInt16, _ address: ServerAddress) -> Finding {
-        let holder = PortHolder(listeningOn: port)
-        if holder?.isGateway == true {
-            return .ok(.addresses, "\(address.text) is held by a gateway: \(holder?.text ?? "")")
+        let next = "stop that program, or choose another port (`ss -ltnp` lists them)"
+        guard let holder = PortHolder(listeningOn: port) else {
+            // It may be a gateway as well: only root can look into processes of other users.
+            return .warning(
+                .addresses,
+                "\(address.text) is held by a process of another user",
+                next: "nothing when it is a gateway; else \(next)"
+            )
         }
-        return .error(
-            .addresses,
-            "\(address.text) is held by \(holder?.text ?? "a process of another user")",
-            next: "stop that program, or choose another port (`ss -ltnp` lists them)"
-        )
+        let found = "\(address.text) is held by \(holder.text)"
+        if holder.isGateway { return .ok(.addresses, found + ", a gateway") }
+        if holder.isServiceManager { return .ok(.addresses, found + ", for portcullis.socket") }
+        return .error(.addresses, found, next: next)
     }
 }
