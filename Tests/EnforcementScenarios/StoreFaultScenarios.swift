@@ -230,7 +230,9 @@ extension Scenarios {
             #expect(older.status == 1)
             #expect(older.complained.contains("is another store"), "\(older)")
             let gateway = try scenario.serve(arguments: ["--accept-older-store"])
-            let answer = try gateway.client().send(raw: keys[0].get("/v1/bare"))
+            let client = gateway.client()
+            let challenge = try gateway.challenges("assertion", client)[0]
+            let answer = try client.send(raw: keys[0].get("/v1/signed", challenge: challenge))
             #expect(answer.status == 200)
         }
     }

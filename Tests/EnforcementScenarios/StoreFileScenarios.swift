@@ -110,7 +110,10 @@ extension Scenarios {
                 try FileManager.default.removeItem(atPath: database + suffix)
             }
             let next = try scenario.serve(arguments: ["--accept-older-store"])
-            #expect(try next.client().send(raw: keys[1].get("/v1/bare")).status == 200)
+            let client = next.client()
+            let challenge = try next.challenges("assertion", client)[0]
+            let signed = keys[1].get("/v1/signed", challenge: challenge)
+            #expect(try client.send(raw: signed).status == 200)
             #expect(try next.stop() == 0)
         }
 

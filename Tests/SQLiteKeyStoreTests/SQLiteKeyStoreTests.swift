@@ -88,7 +88,7 @@ import Testing
                 try String.fetchOne(db, sql: "PRAGMA \($0)")
             }
         }
-        #expect(values == ["2", "wal", "1346587731", "5"])
+        #expect(values == ["2", "wal", "1346587731", "6"])
     }
 
     /// A use of a key.

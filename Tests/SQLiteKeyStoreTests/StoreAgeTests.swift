@@ -185,6 +185,7 @@ import Testing
                 sql: """
                     ALTER TABLE state DROP COLUMN store;
                     ALTER TABLE state DROP COLUMN generation;
+                    ALTER TABLE state DROP COLUMN anchored_after;
                     ALTER TABLE keys DROP COLUMN context;
                     ALTER TABLE keys DROP COLUMN deleted_at;
                     DROP TABLE key_changes;

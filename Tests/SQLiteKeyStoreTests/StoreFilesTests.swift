@@ -60,7 +60,7 @@ extension KeyID {
         _ = try folder.write(String(repeating: "no database ", count: 1_000), to: "portcullis.db")
         let refused = try problem { _ = try SQLiteKeyJournal(path: folder.database) }
         #expect(refused.reason == .damaged)
-        #expect(refused.description.contains("restore a backup"))
+        #expect(refused.description.contains("store restore FILE"))
         #expect(refused.description.contains(folder.database))
     }
 

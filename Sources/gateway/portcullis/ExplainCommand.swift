@@ -80,7 +80,7 @@ struct ExplainCommand: ParsableCommand {
             throw ExitCode(1)
         }
         let archive = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-            try KeyAdministration(path: path)
+            try KeyAdministration(reading: path)
         }
         guard let keyID = try KeyStoreOptions.key(named: name, in: archive) else {
             throw ExitCode(1)
@@ -91,7 +91,7 @@ struct ExplainCommand: ParsableCommand {
     private func lookUp(_ keyID: KeyID, _ configuration: GatewayConfiguration) -> KeyFinding {
         guard let path = configuration.storeFile else { return .notAsked("\(file) names no store") }
         do throws(StoreProblem) {
-            let record = try KeyAdministration(path: path).record(keyID)
+            let record = try KeyAdministration(reading: path).record(keyID)
             return record.map(KeyFinding.stored) ?? .notStored
         } catch {
             return .notAsked("\(error.path): \(error.detail)")

@@ -14,15 +14,26 @@ struct KeyStoreOptions: ParsableArguments {
 
     /// Opens the store; prints what is wrong and exits 1 when that fails.
     func administration(creates: Bool = false) throws -> (any KeyArchive, StoreSettings) {
+        let (path, settings) = try Self.location(file)
+        let keys = try Self.attempt { () throws(StoreProblem) in
+            try KeyAdministration(path: path, creates: creates)
+        }
+        return (keys, settings)
+    }
+
+    /// The store's database.
+    func path() throws -> String { try Self.path(file) }
+
+    /// The database of the store that a configuration names.
+    static func path(_ file: String) throws -> String { try location(file).path }
+
+    private static func location(_ file: String) throws -> (path: String, StoreSettings) {
         let settings = try LoadedFile.store(file)
         guard let path = settings.storeFile else {
             StandardError.write("\(file) names no store; add `store: { sqlite: portcullis.db }`")
             throw ExitCode(1)
         }
-        let keys = try Self.attempt { () throws(StoreProblem) in
-            try KeyAdministration(path: path, creates: creates)
-        }
-        return (keys, settings)
+        return (path, settings)
     }
 
     /// Refuses what can't be the name of a key.

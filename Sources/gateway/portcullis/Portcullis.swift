@@ -14,8 +14,8 @@ struct Portcullis: ParsableCommand {
             ServeCommand.self, CheckCommand.self, DiffCommand.self, ExplainCommand.self,
             TestCommand.self, PlanCommand.self,
             InitCommand.self, DoctorCommand.self, SchemaCommand.self,
-            KeysCommand.self, ReceiptsCommand.self, OriginsCommand.self, ReportCommand.self,
-            RolloutCommand.self, UpgradeCommand.self, WhyCommand.self,
+            KeysCommand.self, ReceiptsCommand.self, StoreCommand.self, OriginsCommand.self,
+            ReportCommand.self, RolloutCommand.self, UpgradeCommand.self, WhyCommand.self,
             VerifyCommand.self, InspectCommand.self,
         ]
     )

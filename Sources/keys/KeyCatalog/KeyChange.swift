@@ -25,6 +25,8 @@ package struct KeyChange: Hashable, Sendable {
         case revoked, restored, deleted
         /// Deleted for not having been used for long.
         case expired
+        /// All keys: a backup took the place of the database.
+        case storeRestored = "store-restored"
     }
 
     package let action: Action

@@ -13,6 +13,10 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
         case foreign
         /// A newer Portcullis has changed its tables.
         case newer
+        /// Its tables are of an earlier version, and it is only read.
+        case outdated
+        /// A file is in the place of one that is to be made.
+        case occupied
         /// Files can't be made, read or written.
         case unusable
         /// Another process holds the write lock for too long.
@@ -58,10 +62,13 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
         case .locked: "stop the other gateway, or give this one a database of its own"
         case .damaged:
             "see in the kernel's log whether the disk fails; if it does not, stop what uses the "
-                + "file, move it aside with its -wal and -shm, and restore a backup: keys import "
-                + "of the last keys export, then serve --accept-older-store; devices whose key is "
-                + "not in it enrol again"
+                + "file, restore the last backup: portcullis store restore FILE, which keeps what "
+                + "is there; of a keys export: move the file aside with its -wal and -shm, keys "
+                + "import, then serve --accept-older-store; devices whose key is not in it enrol "
+                + "again"
         case .foreign: "give the path of another file"
+        case .outdated: "start the gateway once: that brings the tables up to date"
+        case .occupied: "name another file, or move that one away"
         case .newer: "use the version of portcullis that wrote it, or a later one"
         case .unusable:
             "make the folder and its files writable for this user, with room on the disk"
@@ -72,9 +79,10 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
                 + "restart the gateway and do this again"
         case .older:
             "put the newest copy back; to go on with this one, start once with "
-                + "--accept-older-store: what was stored since is lost, so assertions that were "
-                + "admitted since can be replayed where a rule asks for no challenge, keys revoked "
-                + "since pass, and devices enrolled since enrol again"
+                + "--accept-older-store: what was stored since is lost, so keys revoked since "
+                + "pass, and devices enrolled since enrol again; so that nothing is replayed, a "
+                + "key is good again only with a challenge, and a rule without one has it "
+                + "enrolled anew"
         case .mispaired:
             "move it and the -shm beside it away, or put the database back that it belongs to"
         }

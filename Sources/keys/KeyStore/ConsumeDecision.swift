@@ -25,4 +25,7 @@ package enum ConsumeRefusal: Error, CaseIterable, Hashable, Sendable {
     case challengeSpent
     /// No more spent challenges can be remembered now.
     case challengesExhausted
+    /// The key's counters come from an older copy of the store, and the use has no challenge.
+    /// Reported behind `replayed`. Last, since another version of this program may read its number.
+    case unanchored
 }

@@ -4,6 +4,14 @@ internal import DeviceKey
 
 /// One key in memory: 128 bytes with its padding.
 struct KeyEntry {
+    /// Two facts in one byte, since no other is free.
+    private struct Marks: OptionSet {
+        let rawValue: UInt8
+
+        static let hasContext = Marks(rawValue: 1)
+        static let lostAnchor = Marks(rawValue: 2)
+    }
+
     let id: KeyID
     let row: Int64
     var counters: CounterState
@@ -13,8 +21,7 @@ struct KeyEntry {
     let publicKey: P256PublicKey
     let environment: KeyEnvironment
     var standing: KeyStanding
-    /// Whether the shard has a context of this key.
-    var hasContext = false
+    private var marks: Marks
 
     init(_ row: KeyRow) {
         id = row.keyID
@@ -25,7 +32,20 @@ struct KeyEntry {
         risk = row.risk
         environment = row.environment
         standing = row.standing
+        marks = row.anchor == .lost ? .lostAnchor : []
     }
+
+    /// Whether the shard has a context of this key.
+    var hasContext: Bool {
+        get { marks.contains(.hasContext) }
+        set { if newValue { marks.insert(.hasContext) } else { marks.remove(.hasContext) } }
+    }
+
+    /// Whether the counters are known to be the last ones.
+    var anchor: CounterAnchor { marks.contains(.lostAnchor) ? .lost : .held }
+
+    /// The counters are known to be the last ones.
+    mutating func hold() { marks.remove(.lostAnchor) }
 
     func stored(context: [UInt8]?) -> StoredKey {
         StoredKey(
@@ -35,7 +55,8 @@ struct KeyEntry {
             counters: counters,
             isRevoked: standing == .revoked,
             context: context,
-            risk: risk
+            risk: risk,
+            anchor: anchor
         )
     }
 
@@ -54,7 +75,13 @@ struct KeyEntry {
         case .deleted: return .unknown
         }
         guard let counter else { return hasChallenge ? nil : .replayed }
-        return counters.admits(counter, rule) ? nil : .replayed
+        switch anchor {
+        case .held: return counters.admits(counter, rule) ? nil : .replayed
+        case .lost:
+            // What is below the highest counter that is known was signed before the copy.
+            guard counters.admits(counter, .strict) else { return .replayed }
+            return hasChallenge ? nil : .unanchored
+        }
     }
 
     /// Spends the challenge, then uses the counter, which is free: both or neither.
@@ -71,7 +98,12 @@ struct KeyEntry {
         case .spentBefore: return .failure(.challengeSpent)
         case .noRoom: return .failure(.challengesExhausted)
         }
-        if let counter { counters.use(counter) }
+        if let counter {
+            counters.use(counter)
+            // Any of those below may have been used behind the copy.
+            if anchor == .lost { counters.merge(CounterState(highest: counter, seen: .max)) }
+        }
+        hold()
         return .success(CounterChange(row: row, counters: counters, usedAt: now))
     }
 }

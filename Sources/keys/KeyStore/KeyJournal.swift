@@ -38,6 +38,10 @@ package protocol KeyJournal: AnyObject, Sendable {
     /// before. What was committed between `load` and `follow` is read by the first call.
     func follow(_ body: @escaping @Sendable () -> JournalError?)
 
+    /// Calls `body` when another process asks that all that waits is written, on the queue of
+    /// ``follow(_:)``. `body` returns why it could not.
+    func writeOnDemand(_ body: @escaping @Sendable () -> JournalError?)
+
     /// The keys that others have changed after that revision, in batches; returns the revision
     /// reached.
     ///
@@ -68,6 +72,7 @@ package protocol KeyJournal: AnyObject, Sendable {
 }
 
 extension KeyJournal {
+    package func writeOnDemand(_ body: @escaping @Sendable () -> JournalError?) {}
     package func receiptShelf() throws(JournalError) -> (any ReceiptShelf)? { nil }
     package func lend() -> StoreLoan? { nil }
     package func takeBack() throws(JournalError) {}

@@ -15,6 +15,8 @@ package struct KeyRow: Sendable {
     package let context: [UInt8]?
     /// What Apple's last receipt says of the device.
     package let risk: KeyRisk
+    /// Whether the counters are known to be the last ones.
+    package let anchor: CounterAnchor
 
     package init(
         row: Int64,
@@ -25,7 +27,8 @@ package struct KeyRow: Sendable {
         counters: CounterState,
         standing: KeyStanding,
         context: [UInt8]? = nil,
-        risk: KeyRisk = .unknown
+        risk: KeyRisk = .unknown,
+        anchor: CounterAnchor = .held
     ) {
         self.row = row
         self.keyID = keyID
@@ -36,5 +39,6 @@ package struct KeyRow: Sendable {
         self.standing = standing
         self.context = context
         self.risk = risk
+        self.anchor = anchor
     }
 }

@@ -42,7 +42,8 @@
 //    sees that its files are not those that commands use, `find` answers `outdated` or
 //    `unavailable`, and `consume` `unassured` or `unavailable`, never `admitted`. A lookup itself
 //    reads one word of the gateway's own memory. A journal that decides checks it with each use.
-// 4. A stored counter never goes down: see 1.
+// 4. A stored counter never goes down: see 1. Where an older copy of the store was put back, the
+//    key's anchor is lost (`CounterAnchor`), and a use needs a challenge.
 //
 // `renew` writes a receipt that has taken the place of an older one, or how a try to get one ended.
 // Nobody waits for it: it goes with the next batch, and what fails is renewed again. The metric is

@@ -27,6 +27,18 @@ extension KeyTable {
         changeWatcher.withLock { $0 = body }
     }
 
+    /// Writes what waits.
+    ///
+    /// - Returns: why it failed.
+    func writeNow() -> JournalError? {
+        do throws(JournalError) {
+            try committer.flush()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
     /// Reads what other processes have changed. While that fails the table admits nothing, since a
     /// key that it holds may be revoked.
     ///

@@ -69,6 +69,7 @@ package final class KeyTable: Sendable {
         revision = Mutex(loaded)
         // Weak, so that a journal that still runs does not keep the table.
         journal.follow { [weak self] in self?.refresh() }
+        journal.writeOnDemand { [weak self] in self?.writeNow() }
     }
 
     /// The number that stands for an App ID in ``StoredKey/app``.
@@ -328,6 +329,7 @@ package final class KeyTable: Sendable {
                 return
             }
             keys[number].counters.merge(row.counters)
+            if row.anchor == .held { keys[number].hold() }
             if source == .changed { keys.set(row.standing, of: number) }
             if row.risk.isNewer(than: keys[number].risk) { keys[number].risk = row.risk }
             guard let context = row.context, keys[number].standing != .deleted else { return }

@@ -122,6 +122,8 @@ extension StoredKey {
         context = try bytes.optional { (bytes) throws(ByteReader.Fault) in try bytes.block() }
         let metric = try bytes.optional { (bytes) throws(ByteReader.Fault) in try bytes.word() }
         guard let day = UInt16(exactly: try bytes.word()) else { throw ByteReader.Fault() }
+        // Not said: the process that has the store decides, and asks for the challenge.
+        anchor = .held
         risk = KeyRisk(metric: metric.map(UInt32.init(clamping:)), at: Int64(day) * Self.daySeconds)
     }
 }

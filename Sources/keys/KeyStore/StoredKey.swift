@@ -12,6 +12,8 @@ package struct StoredKey: Sendable {
     package let context: [UInt8]?
     /// What Apple's last receipt says of the device.
     package let risk: KeyRisk
+    /// Whether the counters are known to be the last ones.
+    package let anchor: CounterAnchor
 
     /// The highest counter admitted so far.
     package var counter: SignCounter { counters.highest }

@@ -2,12 +2,14 @@ internal import Glibc
 
 /// The Unix socket on which a gateway hears that a command has changed keys.
 ///
-/// A command sends ``call`` and is answered with an ``Answer``, a message each. What is said is
-/// only that there is something to read: the database holds what.
+/// A command sends ``call`` or ``writeCall`` and is answered with an ``Answer``, a message each.
+/// What is said is only that there is something to read: the database holds what.
 enum ChangeAddress {
     /// What is added to the path of a database.
     static let suffix = ".socket"
     static let call = "changed"
+    /// A command that copies the database asks that what waits is written first.
+    static let writeCall = "write"
     /// Bytes of a message at most.
     static let messageMax = 512
     /// Bytes of a path in an address at most (unix(7)); the last one ends it.
@@ -15,7 +17,7 @@ enum ChangeAddress {
 
     /// What a gateway answers.
     enum Answer: Equatable {
-        /// It has read what was changed.
+        /// It has read what was changed, or written what waited.
         case seen
         /// It could not, and refuses all keys until it can.
         case unreadable(String)

@@ -19,7 +19,17 @@ enum ChangeCall {
         case unheard(String)
     }
 
+    /// Tells that keys have changed.
     static func changed(database: String) -> Outcome {
+        make(ChangeAddress.call, database)
+    }
+
+    /// Asks that all admissions so far are written.
+    static func write(database: String) -> Outcome {
+        make(ChangeAddress.writeCall, database)
+    }
+
+    private static func make(_ call: String, _ database: String) -> Outcome {
         for _ in 0..<triesMax {
             let descriptor = ChangeAddress.socket(ofDatabase: database) {
                 ChangeAddress.bound($0, seconds: answerSeconds)
@@ -29,7 +39,7 @@ enum ChangeCall {
             let reason = StoreFile.lastError
             if let descriptor {
                 defer { Glibc.close(descriptor) }
-                return ask(descriptor)
+                return ask(call, descriptor)
             }
             guard StoreLock.holder(ofDatabase: database) != nil else { return .nobody }
             guard [ENOENT, ECONNREFUSED].contains(code) else { return .unheard(reason) }
@@ -38,8 +48,8 @@ enum ChangeCall {
         return .unheard("\(database)\(ChangeAddress.suffix) is not there, or is another's")
     }
 
-    private static func ask(_ descriptor: Int32) -> Outcome {
-        guard ChangeAddress.send(ChangeAddress.call, to: descriptor) else {
+    private static func ask(_ call: String, _ descriptor: Int32) -> Outcome {
+        guard ChangeAddress.send(call, to: descriptor) else {
             return .unheard(StoreFile.lastError)
         }
         let text = ChangeAddress.receive(from: descriptor)

@@ -26,6 +26,8 @@ final class ChangeWatch: @unchecked Sendable {
     let descriptor: Int32
     private let queue = DispatchQueue(label: "portcullis.store.changes")
     private let hasEnded = Atomic(false)
+    /// Writes what waits; told by the table behind ``start(_:)``.
+    private let writer = Mutex<(@Sendable () -> JournalError?)?>(nil)
     private var timer: (any DispatchSourceTimer)?
     private var calls: (any DispatchSourceRead)?
 
@@ -106,6 +108,11 @@ final class ChangeWatch: @unchecked Sendable {
         calls.activate()
     }
 
+    /// Calls `body` when a command asks that what waits is written.
+    func writeOnDemand(_ body: @escaping @Sendable () -> JournalError?) {
+        writer.withLock { $0 = body }
+    }
+
     /// Looks at the store soon.
     func look(_ body: @escaping @Sendable () -> JournalError?) {
         queue.async { [weak self] in self?.lookNow(body) }
@@ -150,9 +157,14 @@ final class ChangeWatch: @unchecked Sendable {
             }
             defer { Glibc.close(caller) }
             ChangeAddress.bound(caller, seconds: Self.messageSeconds)
-            guard ChangeAddress.receive(from: caller) == ChangeAddress.call else { continue }
+            let error: JournalError?
+            switch ChangeAddress.receive(from: caller) {
+            case ChangeAddress.call: error = body()
+            case ChangeAddress.writeCall: error = writer.withLock { $0 }?()
+            default: continue
+            }
             let answer: ChangeAddress.Answer =
-                switch body() {
+                switch error {
                 case nil: .seen
                 case let error? where error.reason == .replaced: .replaced(error.detail)
                 case let error?: .unreadable(error.description)

@@ -129,7 +129,7 @@ extension KeyAdministration {
     }
 
     /// Leaves the row, which keeps its number, its key id and its counter from being used anew.
-    private static func delete(_ keyID: KeyID, _ note: ChangeNote, _ db: Database) throws {
+    static func delete(_ keyID: KeyID, _ note: ChangeNote, _ db: Database) throws {
         let change = """
             deleted_at = ?1, context = NULL, enrolled_at = NULL, last_used_at = NULL
             """

@@ -14,7 +14,20 @@ package final class KeyAdministration: KeyArchive {
     /// log of transactions is this database's; then as for any database.
     ///
     /// - `creates`: make the database where it is missing, for an import.
-    package init(path: String, creates: Bool = false) throws(StoreProblem) {
+    package convenience init(path: String, creates: Bool = false) throws(StoreProblem) {
+        try Self.checkFiles(path)
+        self.init(try KeyDatabase(path: path, creates: creates))
+    }
+
+    /// Opens the store to read it: nothing in it is changed, its tables are not either.
+    package convenience init(reading path: String) throws(StoreProblem) {
+        try Self.checkFiles(path)
+        self.init(try KeyDatabase(reading: path))
+    }
+
+    init(_ database: KeyDatabase) { self.database = database }
+
+    private static func checkFiles(_ path: String) throws(StoreProblem) {
         // To open another database beside the files of a running gateway would damage both.
         let resolved = StoreFile.resolved(path)
         if let gateway = StoreLock.holder(ofDatabase: resolved),
@@ -24,7 +37,6 @@ package final class KeyAdministration: KeyArchive {
             throw StoreProblem(.replaced, file, detail + "; nothing was changed")
         }
         try StoreAge.checkPairing(resolved)
-        database = try KeyDatabase(path: path, creates: creates)
     }
 
     /// Ends the use of the database; objects that go do it too.

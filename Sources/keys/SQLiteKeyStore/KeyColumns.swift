@@ -9,7 +9,8 @@ enum KeyColumns {
     /// What the table in memory holds of a key.
     static let select = """
         SELECT id, key_id, public_key, app, environment, counter, counter_window, revoked_at,
-            context, risk_metric, metric_at, deleted_at
+            context, risk_metric, metric_at, deleted_at,
+            max(coalesce(last_used_at, enrolled_at), coalesce(enrolled_at, last_used_at))
         FROM keys LEFT JOIN renewals ON key = id
         """
 

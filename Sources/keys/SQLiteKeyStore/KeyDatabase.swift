@@ -60,6 +60,42 @@ struct KeyDatabase: Sendable {
         }
     }
 
+    /// Which versions of the tables can be read.
+    enum Tables {
+        /// Those of this program alone.
+        case current
+        /// Those of any version before it too.
+        case any
+    }
+
+    /// Opens a database to read it, and changes nothing in it: its tables stay as they are.
+    ///
+    /// SQLite makes its -wal and -shm beside it where they are missing.
+    init(reading path: String, tables: Tables = .current) throws(StoreProblem) {
+        guard StoreFile.exists(path) else {
+            throw StoreProblem(.missing, path, "there is no such file")
+        }
+        let resolved = StoreFile.resolved(path)
+        self.path = resolved
+        do {
+            var configuration = Self.configuration(cache: Self.readerCache)
+            configuration.readonly = true
+            queue = try DatabaseQueue(path: resolved, configuration: configuration)
+            let problem = try queue.read { (db) -> StoreProblem? in
+                if let problem = try Self.problem(db, resolved) { return problem }
+                let version = try Self.version(db)
+                guard version < KeySchema.version, tables == .current || version == 0 else {
+                    return nil
+                }
+                let detail = "has tables of version \(version), and this program reads "
+                return StoreProblem(.outdated, resolved, detail + "those of \(KeySchema.version)")
+            }
+            if let problem { throw problem }
+        } catch {
+            throw Self.problem(error, resolved)
+        }
+    }
+
     /// - `cache`: KiB.
     private static func configuration(cache: Int) -> Configuration {
         var configuration = Configuration()
@@ -78,7 +114,11 @@ struct KeyDatabase: Sendable {
         guard mode == "wal" else {
             return StoreProblem(.unusable, path, "the folder does not allow SQLite's WAL mode")
         }
-        return problem(
+        return try problem(db, path)
+    }
+
+    private static func problem(_ db: Database, _ path: String) throws -> StoreProblem? {
+        problem(
             application: try Int.fetchOne(db, sql: "PRAGMA application_id") ?? 0,
             tables: try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") ?? 0,
             version: try version(db),
@@ -109,15 +149,23 @@ struct KeyDatabase: Sendable {
         try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
     }
 
-    /// Reads the whole database for damage: a second or two for a million keys.
-    func check() throws(StoreProblem) {
+    /// How closely a database is looked at.
+    enum Look: String {
+        /// Each page by itself: a second or two for a million keys.
+        case quick = "quick_check"
+        /// The indexes against the tables too.
+        case whole = "integrity_check"
+    }
+
+    /// Reads the whole database for damage.
+    func check(_ look: Look = .quick) throws(StoreProblem) {
         let findings: [String]
         do {
             findings = try queue.writeWithoutTransaction { db in
                 // It reads all pages once, and would leave a full cache of them.
                 try db.execute(sql: "PRAGMA cache_size = -\(Self.readerCache)")
                 defer { try? db.execute(sql: "PRAGMA cache_size = -\(Self.writerCache)") }
-                return try String.fetchAll(db, sql: "PRAGMA quick_check(3)")
+                return try String.fetchAll(db, sql: "PRAGMA \(look.rawValue)(3)")
             }
         } catch {
             let problem = Self.problem(error, path)

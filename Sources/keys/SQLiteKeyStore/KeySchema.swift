@@ -5,7 +5,7 @@ enum KeySchema {
     /// "PCLS": tells our databases from others (SQLite, `PRAGMA application_id`).
     static let applicationID = 0x5043_4C53
     /// The number of migrations below.
-    static let version = 5
+    static let version = 6
 
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
@@ -126,6 +126,15 @@ enum KeySchema {
                     ) STRICT;
                     CREATE INDEX key_changes_by_key ON key_changes (key_id);
                     PRAGMA user_version = 5;
+                    """
+            )
+        }
+        migrator.registerMigration("6 anchors") { db in
+            // anchored_after: see CounterAnchors.
+            try db.execute(
+                sql: """
+                    ALTER TABLE state ADD COLUMN anchored_after INTEGER NOT NULL DEFAULT 0;
+                    PRAGMA user_version = 6;
                     """
             )
         }

@@ -2,6 +2,7 @@ internal import Cryptography
 internal import DeviceKey
 internal import Foundation
 internal import GRDB
+internal import Glibc
 package import KeyCatalog
 package import KeyStore
 internal import Synchronization
@@ -18,6 +19,7 @@ package final class SQLiteKeyJournal: KeyJournal {
     let writer: KeyDatabase
     private let reader: KeyDatabase
     private let store: String
+    private let anchors: CounterAnchors
     /// Whether another process has been given the store.
     let isLent = Atomic(false)
     private let apps = Mutex(AppRows())
@@ -86,9 +88,12 @@ package final class SQLiteKeyJournal: KeyJournal {
         if before.number == 0 {
             _ = try GenerationFile(database: resolved, GenerationFile.Record(generation: before))
         }
-        let now = try writer.attempt { db in
-            Generation(store: before.store, number: try Generation.advance(db))
+        let (now, anchors) = try writer.attempt { db in
+            if problem != nil { try CounterAnchors.take(now: Int64(time(nil)), db) }
+            let number = try Generation.advance(db)
+            return (Generation(store: before.store, number: number), try CounterAnchors(db))
         }
+        self.anchors = anchors
         seenGeneration = Atomic(now.number)
         files = try StoreFiles(database: resolved)
         generation = try GenerationFile(database: resolved, files.record(now))
@@ -109,7 +114,9 @@ package final class SQLiteKeyJournal: KeyJournal {
             let sql = KeyColumns.select + " WHERE deleted_at IS NULL"
             try self.fetch(db, sql: sql, arguments: []) { rows in
                 guard !newer.isEmpty else { return body(rows) }
-                body(rows.map { row in newer[row.row].map(row.merged) ?? row })
+                body(
+                    rows.map { row in newer[row.row].map { row.merged($0, self.anchors) } ?? row }
+                )
             }
             return try Self.revision(db)
         }
@@ -157,6 +164,10 @@ package final class SQLiteKeyJournal: KeyJournal {
         watch.start(body)
     }
 
+    package func writeOnDemand(_ body: @escaping @Sendable () -> JournalError?) {
+        watch.writeOnDemand(body)
+    }
+
     private func fetch(
         _ db: Database,
         sql: String,
@@ -187,7 +198,8 @@ package final class SQLiteKeyJournal: KeyJournal {
             counters: try KeyColumns.counters(row, 5, 6),
             standing: KeyColumns.status(row, 7, 11).standing,
             context: try KeyColumns.context(row, 8),
-            risk: KeyColumns.risk(row, 9, 10)
+            risk: KeyColumns.risk(row, 9, 10),
+            anchor: anchors.anchor(lastKnown: row[12])
         )
     }
 
@@ -281,7 +293,7 @@ package final class SQLiteKeyJournal: KeyJournal {
 
 extension KeyRow {
     /// The row with counters that are newer, or older.
-    fileprivate func merged(_ change: CounterChange) -> KeyRow {
+    fileprivate func merged(_ change: CounterChange, _ anchors: CounterAnchors) -> KeyRow {
         var state = counters
         state.merge(change.counters)
         return KeyRow(
@@ -293,7 +305,8 @@ extension KeyRow {
             counters: state,
             standing: standing,
             context: context,
-            risk: risk
+            risk: risk,
+            anchor: anchor == .held ? .held : anchors.anchor(lastKnown: change.usedAt)
         )
     }
 }

@@ -9,6 +9,8 @@
 //     portcullis.db.socket    on which a command tells the gateway that it has changed keys, and is
 //                             answered when the gateway has read that
 //     portcullis.db.generation  how far the database has come, to compare at the next start
+//     portcullis.db.restored    while `store restore` works
+//     portcullis.db.before-…    the database that a backup has taken the place of
 //
 // `synchronous` is FULL: a commit that returned survives a power cut, if the disk tells the truth.
 // The folder must be on a local disk: neither WAL nor the socket works over a network file system.
@@ -44,4 +46,9 @@
 // A copy of the database that is put back lowers counters and undoes revocations. So each
 // transaction raises a number, the generation, and the file beside the database has it too. An
 // older number, another store, an empty database or none at all is refused at the start unless the
-// operator accepts what that means (StoreAge).
+// operator accepts what that means (StoreAge). `store restore` puts a copy back and merges what the
+// present database knows. Where that is not possible, and where an older copy is accepted, the
+// counters of all keys may be too low: each then needs a challenge once (CounterAnchors).
+//
+// A backup (StoreBackup) is a `VACUUM INTO` beside the running gateway, which is asked over the
+// socket to write first what waits.

@@ -41,6 +41,12 @@ extension Judge {
             ruling.verdict = .refuse(.appMismatch)
             return nil
         }
+        // The counters come from an older copy of the store, and only a challenge could tell this
+        // request from one that was admitted before. The rule takes none: the app enrols again.
+        guard stored.anchor == .held || rule.challenge != .none else {
+            ruling.verdict = .refuse(.keyUnknown)
+            return nil
+        }
         return (stored, app, isOutdated)
     }
 

@@ -21,6 +21,8 @@ extension Refusal {
         case .replayed: self = .counterReplayed
         case .challengeSpent: self = .challengeSpent
         case .challengesExhausted: self = .challengesExhausted
+        // Signed again with a challenge, the same request is good.
+        case .unanchored: self = .challengeMissing
         }
     }
 }

@@ -1,0 +1,60 @@
+internal import GRDB
+internal import KeyStore
+
+/// Which keys of a store that was put back have counters that may be too low.
+///
+/// When an older copy is accepted, the second is kept in `state.anchored_after`. A key that was
+/// neither enrolled nor used behind it has the counters of the copy: its anchor is lost. Its next
+/// use needs a challenge, and is written with its second as any use, so the key is held from then
+/// on. The border is not before any second in the copy, so that no key of the copy passes for held
+/// by a clock that was fast.
+struct CounterAnchors: Equatable, Sendable {
+    /// Second of Unix time; 0 when no older copy was accepted.
+    let second: Int64
+
+    init(second: Int64) { self.second = second }
+
+    /// What is in force.
+    init(_ db: Database) throws {
+        second = try Int64.fetchOne(db, sql: "SELECT anchored_after FROM state") ?? 0
+    }
+
+    /// - lastKnown: when the key was last enrolled or used; `nil` for unknown.
+    func anchor(lastKnown: Int64?) -> CounterAnchor {
+        second == 0 || lastKnown ?? .min > second ? .held : .lost
+    }
+
+    /// Takes the anchor of all keys that are in the database.
+    ///
+    /// - now: second of Unix time. A key that is used within this second is held again.
+    static func take(now: Int64, _ db: Database) throws {
+        let logged = try CounterLog.entries(db).values.map(\.usedAt).max() ?? 0
+        try db.execute(
+            sql: """
+                UPDATE state SET anchored_after = max(anchored_after, 1, ?1, ?2, (
+                    SELECT coalesce(max(max(
+                        coalesce(last_used_at, 0), coalesce(enrolled_at, 0))), 0) FROM keys))
+                """,
+            arguments: [now - 1, logged]
+        )
+    }
+
+    /// How many keys have lost their anchor.
+    func lostCount(_ db: Database) throws -> Int {
+        guard second > 0 else { return 0 }
+        let newer = try CounterLog.entries(db)
+        let rows = try Int64.fetchCursor(
+            db,
+            sql: """
+                SELECT id FROM keys WHERE deleted_at IS NULL
+                    AND max(coalesce(last_used_at, 0), coalesce(enrolled_at, 0)) <= ?
+                """,
+            arguments: [second]
+        )
+        var count = 0
+        while let row = try rows.next() {
+            if newer[row]?.usedAt ?? .min <= second { count += 1 }
+        }
+        return count
+    }
+}

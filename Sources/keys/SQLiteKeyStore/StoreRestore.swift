@@ -1,0 +1,180 @@
+internal import Cryptography
+internal import DeviceKey
+internal import Foundation
+internal import GRDB
+internal import Glibc
+package import KeyCatalog
+internal import KeyStore
+
+/// Puts a backup in the place of a store's database, with no gateway running.
+///
+/// The database that is there is kept under another name. What it knows that the backup does not
+/// goes into the new one: keys, counters, revocations, deletions and the list of changes. Then
+/// nothing is lost, and no assertion that was admitted is good again. Where it can't be read, that
+/// is not known, and all keys lose their anchor (``CounterAnchors``).
+package struct StoreRestore {
+    /// What has become of the database that was there.
+    package enum Present: Sendable {
+        /// All that it knows is in the new one.
+        case merged
+        /// It is not there, can't be read, is an older copy itself or another store.
+        case lost(String)
+    }
+
+    package struct Report: Sendable {
+        package let keys: Int
+        package let present: Present
+        /// Where the database is that was there; `nil` when there was none.
+        package let kept: String?
+    }
+
+    private let file: String
+    private let path: String
+    private let draft: String
+    private let note: ChangeNote
+
+    /// - file: what `store backup` has made, or another copy of a database.
+    /// - path: of the store.
+    package init(of file: String, toStore path: String, _ note: ChangeNote) {
+        self.file = StoreFile.resolved(file)
+        self.path = StoreFile.resolved(path)
+        draft = self.path + ".restored"
+        self.note = note
+    }
+
+    /// Checked in this order: that no gateway uses the store; that the file is another one, can be
+    /// read, is ours and not damaged. Until the new database takes its place nothing has changed.
+    package func run() throws(StoreProblem) -> Report {
+        let lock = try StoreLock(database: path)
+        defer { lock.release() }
+        guard file != path else {
+            throw StoreProblem(.occupied, path, "is the store itself; nothing was changed")
+        }
+        removeDraft()
+        defer { removeDraft() }
+        let backup = try KeyDatabase(reading: file, tables: .any)
+        try backup.check()
+        try StoreCopy.make(of: backup, to: draft)
+        try? backup.queue.close()
+        let new = KeyAdministration(try KeyDatabase(path: draft, creates: false))
+        let last = GenerationFile.record(ofDatabase: path)?.generation
+        let present = merge(into: new, last)
+        let generation = try finish(new, present, last)
+        let count = try new.count()
+        try new.close()
+        try StoreCopy.synchronise(draft)
+        let report = Report(keys: count, present: present, kept: try keepPresent())
+        guard rename(draft, path) == 0 else {
+            throw StoreProblem(.unusable, path, "can't be replaced: \(StoreFile.lastError)")
+        }
+        StoreFile.synchroniseFolder(of: path)
+        _ = try GenerationFile(database: path, GenerationFile.Record(generation: generation))
+        return report
+    }
+
+    private func removeDraft() {
+        for suffix in ["", "-wal", "-shm", GenerationFile.suffix] { unlink(draft + suffix) }
+    }
+
+    // MARK: What the present database knows
+
+    private func merge(into new: KeyAdministration, _ last: Generation?) -> Present {
+        do {
+            if let problem = StoreAge.problemBeforeOpening(path) { return .lost(problem.detail) }
+            guard FileIdentity(path: path)?.length ?? 0 > 0 else { return .lost("is not there") }
+            try StoreAge.checkPairing(path)
+            let present = KeyAdministration(try KeyDatabase(path: path, creates: false))
+            try present.database.check()
+            let now = try present.read { try Generation.current($0) }
+            let isSame = try new.read { try Generation.current($0) }.store == now.store
+            try add(present, to: new, isSame: isSame)
+            try present.close()
+            if let problem = StoreAge.problem(now, path) { return .lost(problem.detail) }
+            return isSame ? .merged : .lost("is another store than the backup")
+        } catch let problem as StoreProblem {
+            return .lost(problem.detail)
+        } catch {
+            return .lost("\(error)")
+        }
+    }
+
+    /// Raises and adds; nothing goes down. Done in part it does no harm.
+    ///
+    /// - isSame: the backup was made of this store, so its list of changes begins this one's.
+    private func add(
+        _ present: KeyAdministration,
+        to new: KeyAdministration,
+        isSame: Bool
+    ) throws {
+        var page: [KeyRecord] = []
+        try present.forEach { record in
+            page.append(record)
+            guard page.count == Self.pageCount else { return }
+            _ = try new.store(page)
+            page.removeAll(keepingCapacity: true)
+        }
+        if !page.isEmpty { _ = try new.store(page) }
+        let (deleted, changes, second) = try present.read { db in
+            let sql = "SELECT key_id FROM keys WHERE deleted_at IS NOT NULL"
+            let deleted = try Data.fetchAll(db, sql: sql)
+            let changes = try KeyChangeLog.last(of: nil, limit: KeyChangeLog.countMax, db)
+            return (deleted, changes, try CounterAnchors(db).second)
+        }
+        try new.write { db in
+            for bytes in deleted {
+                guard let keyID = KeyID(bytes: bytes) else { continue }
+                let sql = "SELECT 1 FROM keys WHERE key_id = ? AND deleted_at IS NULL"
+                guard try Int.fetchOne(db, sql: sql, arguments: [bytes]) != nil else { continue }
+                try KeyAdministration.delete(keyID, note, db)
+            }
+            if isSame { try db.execute(sql: "DELETE FROM key_changes") }
+            for change in changes.reversed() { try KeyChangeLog.add(change, db) }
+            let sql = "UPDATE state SET anchored_after = max(anchored_after, ?)"
+            try db.execute(sql: sql, arguments: [second])
+        }
+    }
+
+    private static let pageCount = 4_096
+
+    /// Makes the new database the newest one.
+    private func finish(
+        _ new: KeyAdministration,
+        _ present: Present,
+        _ last: Generation?
+    ) throws(StoreProblem) -> Generation {
+        try new.write { db in
+            if case .lost = present { try CounterAnchors.take(now: note.now, db) }
+            // Enrolment challenges from before are good no more: with one of them, an attestation
+            // could be stored again that was deleted since.
+            try db.execute(sql: "DELETE FROM secrets WHERE name = 'enrolment'")
+            let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM keys") ?? 0
+            try KeyChangeLog.add(KeyChange(.storeRestored, nil, keys: count, note), db)
+            try Generation.keep(last?.number ?? 0, db)
+            _ = try Generation.advance(db)
+            return try Generation.current(db)
+        }
+    }
+
+    // MARK: Files
+
+    /// Gives the present database a second name, and its log of transactions another one.
+    private func keepPresent() throws(StoreProblem) -> String? {
+        guard StoreFile.exists(path) else { return nil }
+        let stamp = UnixTime(seconds: note.now).iso8601.filter { $0 != "-" && $0 != ":" }
+        let kept = "\(path).before-\(stamp)"
+        guard link(path, kept) == 0 else {
+            throw StoreProblem(.unusable, kept, "can't be made: \(StoreFile.lastError)")
+        }
+        // Where it could be read there is none. To the new database it would be another's.
+        for suffix in ["-wal", "-shm"] where StoreFile.exists(path + suffix) {
+            guard rename(path + suffix, kept + suffix) == 0 else {
+                throw StoreProblem(
+                    .unusable,
+                    kept + suffix,
+                    "can't be made: \(StoreFile.lastError)"
+                )
+            }
+        }
+        return kept
+    }
+}

@@ -1,0 +1,283 @@
+import AppAttest
+import Challenges
+import Foundation
+import GRDB
+import KeyCatalog
+import KeyStore
+import TestSupport
+import Testing
+
+@testable import SQLiteKeyStore
+
+/// Copies of a store, and what holds when one is put back.
+@Suite struct StoreBackupTests {
+    private let folder: TemporaryFolder
+    private let issuer = ChallengeIssuer(capacity: 1_024, epoch: 1)
+    private let key = KeyRecord.sample(1)
+    private let enrolled: Int64 = 1_700_000_000
+    private let restored: Int64 = 1_700_000_500
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private var copy: String { folder.path + "/backup.db" }
+
+    private func table(age: StoreAge.Demand = .newest) throws -> KeyTable {
+        try KeyTable(journal: try SQLiteKeyJournal(path: folder.database, age: age))
+    }
+
+    private func challenge() throws -> ChallengeSerial {
+        let text = issuer.issue(.assertion, now: 0)
+        guard case .valid(let serial) = issuer.examine(text.span, purpose: .assertion, now: 0)
+        else { throw JournalError(.unusable, "a fresh challenge is not valid") }
+        return serial
+    }
+
+    private func use(
+        _ table: KeyTable,
+        _ counter: UInt32,
+        _ challenge: ChallengeSerial? = nil,
+        of keyID: KeyID? = nil,
+        rule: StoreCounterRule = .strict,
+        at second: Int64
+    ) -> ConsumeDecision? {
+        let outcome = table.consume(
+            keyID ?? key.keyID,
+            counter: SignCounter(rawValue: counter),
+            rule: rule,
+            challenge: challenge,
+            issuer: issuer,
+            now: second,
+            durability: .behind
+        )
+        if case .decided(let decision) = outcome { return decision }
+        return nil
+    }
+
+    private func enrol(_ record: KeyRecord, _ table: KeyTable) throws {
+        table.enrol(record) { _ in }
+        try table.committer.flush()
+    }
+
+    private func restore() throws(StoreProblem) -> StoreRestore.Report {
+        let note = ChangeNote(now: restored, by: "test")
+        return try StoreRestore(of: copy, toStore: folder.database, note).run()
+    }
+
+    private func removeStore() throws {
+        for suffix in ["", "-wal", "-shm"] {
+            let file = folder.database + suffix
+            if StoreFile.exists(file) { try FileManager.default.removeItem(atPath: file) }
+        }
+    }
+
+    private func texts(_ role: StoreExamination.Role, _ path: String) -> [String] {
+        StoreExamination(of: path, as: role).findings.map { "\($0.weight.rawValue): \($0.text)" }
+    }
+
+    @Test func `a backup beside a gateway has what was admitted before, for its owner alone`()
+        throws
+    {
+        let table = try table()
+        try enrol(key, table)
+        // Written behind: the gateway is asked to write it.
+        #expect(use(table, 7, at: enrolled + 1) == .admitted)
+        let report = try StoreBackup.make(ofStore: folder.database, to: copy)
+        #expect(report.keys == 1)
+        #expect(report.bytes > 0)
+        #expect(try TemporaryFolder.mode(copy) == 0o600)
+        let stored = try KeyAdministration(reading: copy).record(key.keyID)
+        #expect(stored?.counters.highest == SignCounter(rawValue: 7))
+        #expect(StoreExamination(of: copy, as: .copy).isGood)
+        let bytes = try Data(contentsOf: URL(filePath: copy))
+        #expect(throws: StoreProblem(.occupied, copy, "")) {
+            do throws(StoreProblem) {
+                _ = try StoreBackup.make(ofStore: folder.database, to: copy)
+            } catch {
+                throw StoreProblem(error.reason, error.path, "")
+            }
+        }
+        #expect(try Data(contentsOf: URL(filePath: copy)) == bytes)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(!names.contains { $0.hasSuffix(".part") })
+        try table.close()
+    }
+
+    @Test func `a restore goes not over a running gateway, nor takes what is no backup`() throws {
+        let table = try table()
+        try enrol(key, table)
+        _ = try StoreBackup.make(ofStore: folder.database, to: copy)
+        func reason() -> StoreProblem.Reason? {
+            do throws(StoreProblem) {
+                _ = try restore()
+                return nil
+            } catch {
+                return error.reason
+            }
+        }
+        #expect(reason() == .locked)
+        try table.close()
+        let before = try Data(contentsOf: URL(filePath: folder.database))
+        try Data("no database, but long enough to be taken for one".utf8)
+            .write(to: URL(filePath: copy))
+        #expect(reason() == .damaged)
+        try FileManager.default.removeItem(atPath: copy)
+        #expect(reason() == .missing)
+        #expect(try Data(contentsOf: URL(filePath: folder.database)) == before)
+        #expect(try self.table().count == 1)
+    }
+
+    @Test func `a restore merges what the present database knows, and keeps that file`() throws {
+        let (second, third) = (KeyRecord.sample(2), KeyRecord.sample(3))
+        var table = try table()
+        for record in [key, second] { try enrol(record, table) }
+        #expect(use(table, 5, at: enrolled + 1) == .admitted)
+        _ = try StoreBackup.make(ofStore: folder.database, to: copy)
+        #expect(use(table, 9, at: enrolled + 2) == .admitted)
+        try enrol(third, table)
+        try table.close()
+        let keys = try KeyAdministration(path: folder.database)
+        let note = ChangeNote(now: enrolled + 3, by: "test")
+        #expect(try keys.revoke(third.keyID, note) == .revoked)
+        #expect(try keys.delete(second.keyID, note) == .deleted)
+        try keys.close()
+
+        let report = try restore()
+        guard case .merged = report.present else {
+            Issue.record("\(report)")
+            return
+        }
+        #expect(report.keys == 2)
+        let kept = try #require(report.kept)
+        #expect(kept == folder.database + ".before-20231114T222140Z")
+        #expect(try KeyAdministration(reading: kept).record(third.keyID) != nil)
+        // It is the newest, and needs no option.
+        table = try self.table()
+        #expect(use(table, 9, at: restored) == .refused(.replayed))
+        #expect(use(table, 10, at: restored) == .admitted)
+        #expect(use(table, 1, of: third.keyID, at: restored) == .refused(.revoked))
+        #expect(use(table, 1, of: second.keyID, at: restored) == .refused(.unknown))
+        try table.close()
+        let history = try KeyAdministration(reading: folder.database).changes(of: nil, limit: 9)
+        #expect(history.map(\.action) == [.storeRestored, .deleted, .revoked])
+    }
+
+    /// How an older copy comes to be the store.
+    enum Way: String, CaseIterable, Sendable { case restored, accepted }
+
+    @Test(arguments: Way.allCases)
+    func `what was admitted behind a copy is not admitted again, and a challenge heals the key`(
+        way: Way
+    ) throws {
+        var table = try table()
+        try enrol(key, table)
+        #expect(use(table, 5, at: enrolled + 1) == .admitted)
+        _ = try StoreBackup.make(ofStore: folder.database, to: copy)
+        #expect(use(table, 8, at: enrolled + 2) == .admitted)
+        try table.close()
+        try removeStore()
+        switch way {
+        case .restored:
+            let report = try restore()
+            guard case .lost = report.present else {
+                Issue.record("\(report)")
+                return
+            }
+            table = try self.table()
+        case .accepted:
+            try FileManager.default.moveItem(atPath: copy, toPath: folder.database)
+            table = try self.table(age: .any)
+        }
+        // Further than any clock of this test, so that it does not matter when it runs.
+        let late = Int64.max / 2
+        let window = StoreCounterRule.window(64)
+        #expect(use(table, 8, at: late) == .refused(.unanchored))
+        #expect(use(table, 9, rule: window, at: late) == .refused(.unanchored))
+        #expect(use(table, 5, try challenge(), at: late) == .refused(.replayed))
+        let peeked = table.peek(
+            key.keyID,
+            counter: SignCounter(rawValue: 8),
+            rule: .strict,
+            challenge: nil,
+            issuer: issuer
+        )
+        #expect(peeked == .refused(.unanchored))
+        #expect(use(table, 12, try challenge(), at: late) == .admitted)
+        for counter in [8, 9, 11] as [UInt32] {
+            #expect(use(table, counter, rule: window, at: late) == .refused(.replayed))
+        }
+        #expect(use(table, 13, at: late) == .admitted)
+        try table.close()
+        // Also behind the next start.
+        table = try self.table()
+        #expect(use(table, 11, rule: window, at: late) == .refused(.replayed))
+        #expect(use(table, 14, at: late) == .admitted)
+        try table.close()
+    }
+
+    @Test func `a key that was enrolled behind a copy was put back needs no challenge`() throws {
+        var table = try table()
+        try enrol(key, table)
+        try table.close()
+        let file = folder.database + GenerationFile.suffix
+        try FileManager.default.removeItem(atPath: file)
+        table = try self.table(age: .any)
+        var late = KeyRecord.sample(2)
+        late.enrolledAt = Int64(Date.now.timeIntervalSince1970) + 10
+        try enrol(late, table)
+        #expect(use(table, 1, of: late.keyID, at: late.enrolledAt ?? 0) == .admitted)
+        #expect(use(table, 1, at: late.enrolledAt ?? 0) == .refused(.unanchored))
+        try table.close()
+        let found = texts(.store, folder.database)
+        #expect(
+            found.contains { $0.hasPrefix("warning: keys with the counters of an older copy: 1;") }
+        )
+    }
+
+    @Test func `a check says what is wrong, and what to do`() throws {
+        let table = try table()
+        try enrol(key, table)
+        #expect(use(table, 5, at: enrolled + 1) == .admitted)
+        try table.committer.flush()
+        let running = texts(.store, folder.database)
+        #expect(running.allSatisfy { $0.hasPrefix("ok: ") }, "\(running)")
+        #expect(running.contains { $0.contains("used by process \(getpid())") })
+        try table.close()
+        #expect(texts(.store, folder.database).allSatisfy { $0.hasPrefix("ok: ") })
+        #expect(chmod(folder.database, 0o644) == 0)
+        #expect(texts(.store, folder.database).contains { $0.contains("chmod 600") })
+        // An older copy.
+        let file = folder.database + GenerationFile.suffix
+        let record = try #require(GenerationFile.record(ofDatabase: folder.database))
+        let ahead = Generation(store: record.generation.store, number: 1_000)
+        _ = try GenerationFile(database: folder.database, GenerationFile.Record(generation: ahead))
+        let older = texts(.store, folder.database)
+        #expect(older.contains { $0.contains("problem: ") && $0.contains("is an older copy") })
+        try FileManager.default.removeItem(atPath: file)
+        // A counter of no key.
+        let raw = try DatabaseQueue(path: folder.database)
+        try raw.write { try $0.execute(sql: "DELETE FROM renewals; DELETE FROM receipts") }
+        try raw.write { try $0.execute(sql: "DELETE FROM keys") }
+        try raw.close()
+        let stray = texts(.copy, folder.database)
+        #expect(stray.contains { $0.contains("counters without a key: 1,") }, "\(stray)")
+        try removeStore()
+        #expect(texts(.store, folder.database).contains { $0.contains("there is no such file") })
+    }
+
+    @Test func `to read a store of an earlier version leaves its tables as they are`() throws {
+        try table().close()
+        let old = try DatabaseQueue(path: folder.database)
+        try old.write { try $0.execute(sql: "PRAGMA user_version = 4") }
+        try old.close()
+        var problem: StoreProblem?
+        do throws(StoreProblem) {
+            _ = try KeyAdministration(reading: folder.database)
+        } catch {
+            problem = error
+        }
+        #expect(problem?.reason == .outdated)
+        #expect(problem?.hint.contains("start the gateway once") == true)
+        let after = try DatabaseQueue(path: folder.database)
+        #expect(try after.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } == 4)
+    }
+}
