@@ -58,6 +58,39 @@ extension Scenarios {
             #expect(try send(try scenario.serve().client(), &key).reason == "key-unknown")
         }
 
+        @Test func `keys that were not used for long are deleted by the gateway, and audited`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            // The text goes between quotation marks.
+            let store = #"portcullis.db", expire_unused: "30d"#
+            try scenario.configure(
+                origin: "127.0.0.1:\(origin.port)",
+                rules: Self.rules,
+                store: store
+            )
+            var keys = (0..<2).map { _ in Scenario.device.makeKey() }
+            let times = #","enrolled_at":"2020-01-02T03:04:05Z"}"#
+            let old = keys[0].importLine(as: .test).dropLast() + times
+            try scenario.write("keys.jsonl", old + "\n" + keys[1].importLine(as: .test) + "\n")
+            let config = scenario.path("portcullis.yaml")
+            let imported = try scenario.portcullis(
+                ["keys", "import", "--config", config, scenario.path("keys.jsonl")]
+            )
+            #expect(imported.status == 0, "\(imported)")
+            let gateway = try scenario.serve()
+            let (admin, client) = (try gateway.adminClient(), gateway.client())
+            try gateway.waitUntil("an expiry", admin) { $0["keys_expired_total"] == 1 }
+            #expect(try send(client, &keys[0]).reason == "key-unknown")
+            #expect(try send(client, &keys[1]).status == 200)
+            let history = try scenario.portcullis("keys", "history", "--config", config).printed
+            #expect(history.contains("expired"))
+            #expect(history.contains("store.expire_unused"))
+            #expect(try gateway.complaints(of: "not used for 30 days: 1") == 1)
+        }
+
         @Test func `a key is refused from the moment in which revoke has returned`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

@@ -41,6 +41,15 @@ import Testing
         #expect(try keys.count() == 50)
     }
 
+    @Test func `a bounded expiry ends with the piece that reaches its bound`() throws {
+        try load(KeyRecord.many(5_000))
+        let note = ChangeNote(now: 5, by: "test")
+        #expect(try keys.expireAll(unusedSince: .max, atMost: 1, note) == 2_000)
+        #expect(try keys.count() == 3_000)
+        #expect(try keys.expireAll(unusedSince: .max, note) == 3_000)
+        #expect(try keys.count() == 0)
+    }
+
     @Test func `filters choose by app, environment, status, source and last use`() throws {
         var one = KeyRecord.sample(1)
         one.lastUsedAt = 500

@@ -39,6 +39,7 @@ extension ConfigurationDraft {
             origins: origins.map { validated($0, files) },
             apps: apps,
             storeFile: storeFile?.value,
+            expireUnused: expireUnused,
             challenges: challenges,
             sessions: sessions,
             enrolment: enrolment,

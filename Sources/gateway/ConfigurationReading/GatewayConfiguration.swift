@@ -19,6 +19,8 @@ package struct GatewayConfiguration: Sendable {
     package let apps: [AppPolicy]
     /// `store.sqlite`: the database file; mandatory when there is an app.
     package let storeFile: String?
+    /// `store.expire_unused`: keys that were not used for so long are deleted. Default off.
+    package let expireUnused: KeyAge?
     package let challenges: ChallengeSettings
     package let sessions: SessionSettings
     package let enrolment: EnrolmentSettings

@@ -63,6 +63,7 @@ extension GatewayServer: AdminSource {
                 isDegraded: statistics.isDegraded || readFault != nil,
                 lastError: (readFault ?? statistics.lastError)?.description,
                 failedCommits: statistics.failures,
+                expiredKeys: expiry.deletedCount,
                 commitSizes: statistics.sizes,
                 commitDurations: statistics.durations
             ),

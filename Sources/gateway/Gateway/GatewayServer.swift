@@ -76,6 +76,8 @@ package final class GatewayServer: @unchecked Sendable {
     let apple: AppleDesk
     /// Asks Apple about devices.
     let devices: DeviceDesk
+    /// Deletes keys that were not used for long.
+    let expiry = KeyExpiry()
     /// How the origins' servers stand.
     let book = OriginBook()
     /// Content that is held, on all lanes.
@@ -298,6 +300,7 @@ package final class GatewayServer: @unchecked Sendable {
             self.collectReports()
         }
         startRenewing(surroundings.wallClock)
+        startExpiring()
         guard surroundings.watchesSignals else { return control.async { self.announce() } }
         // Signals are watched before the gateway says that it serves: they may follow at once.
         signals = SignalWatch(on: control) { [self] in

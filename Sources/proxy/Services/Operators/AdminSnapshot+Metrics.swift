@@ -131,6 +131,11 @@ extension AdminSnapshot {
     private func writeStore(into out: inout Exposition) {
         out.gauge("keys", store.keys, "Keys that are known, the revoked ones included.")
         out.gauge("keys_revoked", store.revokedKeys, "Keys that were revoked.")
+        out.counter(
+            "keys_expired_total",
+            store.expiredKeys,
+            "Keys that were deleted since nobody had used them for long."
+        )
         out.gauge("store_degraded", store.isDegraded ? 1 : 0, "Whether it can't be used.")
         out.gauge("commits_pending", store.pendingCommits, "Changes that are not on disk yet.")
         out.counter("commit_failures_total", store.failedCommits, "Transactions that failed.")

@@ -14,6 +14,8 @@ package struct StoreFacts: Sendable {
     package var lastError: String?
     /// Transactions that failed since the start.
     package var failedCommits: UInt64
+    /// Keys that were deleted for not having been used for long, since the start.
+    package var expiredKeys: UInt64
     /// Changes in a transaction.
     package var commitSizes: Histogram
     /// Time in a transaction, in nanoseconds.
@@ -26,6 +28,7 @@ package struct StoreFacts: Sendable {
         isDegraded: Bool = false,
         lastError: String? = nil,
         failedCommits: UInt64 = 0,
+        expiredKeys: UInt64 = 0,
         commitSizes: Histogram = Histogram(),
         commitDurations: Histogram = Histogram()
     ) {
@@ -35,6 +38,7 @@ package struct StoreFacts: Sendable {
         self.isDegraded = isDegraded
         self.lastError = lastError
         self.failedCommits = failedCommits
+        self.expiredKeys = expiredKeys
         self.commitSizes = commitSizes
         self.commitDurations = commitDurations
     }
