@@ -1,3 +1,4 @@
+import Rules
 import Telemetry
 import Testing
 
@@ -37,6 +38,18 @@ import Testing
     ])
     func `a sample is shown`(line: String) {
         #expect(lines(.sample()).contains(line))
+    }
+
+    @Test func `an order about a rule is shown, and a rule that obeys its file has none`() {
+        var snapshot = AdminSnapshot.sample()
+        func orders() -> [String] {
+            lines(snapshot).filter { $0.hasPrefix("portcullis_rollout_orders") }
+        }
+        #expect(orders() == [])
+        snapshot.rules[0].source = .command
+        #expect(orders() == [#"portcullis_rollout_orders{rule="orders",source="command"} 1"#])
+        snapshot.rules[1].source = .emergency
+        #expect(orders().last == #"portcullis_rollout_orders{rule="default",source="emergency"} 1"#)
     }
 
     @Test func `verdicts that did not occur are left out`() {

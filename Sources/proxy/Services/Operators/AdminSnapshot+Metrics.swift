@@ -1,3 +1,4 @@
+import Rules
 import Telemetry
 
 // The page for Prometheus. Names are API: add, do not rename.
@@ -106,6 +107,15 @@ extension AdminSnapshot {
                 ("origin", rule.origin),
             ]
             out.sample("rule_info", labels, 1)
+        }
+        out.metric(
+            "rollout_orders",
+            type: "gauge",
+            help: "Always 1; rules whose mode or rollout operators have ordered."
+        )
+        for rule in rules where rule.source != .file {
+            let labels = [("rule", rule.id), ("source", rule.source.rawValue)]
+            out.sample("rollout_orders", labels, 1)
         }
         out.metric("verdicts_total", type: "counter", help: "Requests by rule and verdict.")
         for (number, rule) in rules.enumerated() {
