@@ -55,6 +55,64 @@ extension Scenarios {
             #expect(lines.last?.contains(#""path":"/plain""#) == true)
         }
 
+        @Test func `of admitted requests a sample has lines, of refused ones all have`() throws {
+            let stand = try Stand(
+                rules: "- { id: r, match: { path: /v1/r }, mode: enforce }",
+                more: "log: { access: ./access.log, sample: 25% }",
+                lanes: 1
+            )
+            defer { stand.end() }
+            let client = stand.gateway.client()
+            for _ in 0..<8 {
+                #expect(try client.send("GET", "/plain").status == 200)
+                #expect(try client.send("GET", "/v1/r").status == 401)
+            }
+            try stand.stop()
+            let text = try String(
+                contentsOfFile: stand.scenario.path("access.log"),
+                encoding: .utf8
+            )
+            let lines = text.split(separator: "\n")
+            let plain = lines.filter { $0.contains(#""path":"/plain""#) }
+            #expect(plain.count == 2)
+            #expect(plain.allSatisfy { $0.contains(#""sample_ppm":250000"#) })
+            #expect(!lines.contains { $0.contains("/v1/r") && $0.contains("sample_ppm") })
+            #expect(lines.filter { $0.contains(#""path":"/v1/r""#) }.count == 8)
+        }
+
+        @Test func `the combined format is written, and a reload changes it`() throws {
+            let log = "log: { access: ./access.log, format: combined, time: iso8601 }"
+            let stand = try Stand(more: log, lanes: 1)
+            defer { stand.end() }
+            let client = stand.gateway.client()
+            let fields = [
+                (name: "User-Agent", value: "Shop \"1\""), (name: "Referer", value: "/a?b"),
+            ]
+            #expect(try client.send("GET", "/plain?q=1", fields).status == 200)
+            let config = stand.scenario.path("portcullis.yaml")
+            let text = try String(contentsOfFile: config, encoding: .utf8)
+            let json = text.replacing("format: combined", with: "format: json")
+            try stand.scenario.write("portcullis.yaml", json)
+            stand.gateway.child.signal(SIGHUP)
+            _ = try stand.gateway.child.wait(for: "reload") { _, complained in
+                complained.contains("generation 2") ? true : nil
+            }
+            #expect(try client.send("GET", "/plain").status == 200)
+            try stand.stop()
+            let file = stand.scenario.path("access.log")
+            let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
+            #expect(lines.count == 2)
+            #expect(lines[0].hasPrefix("127.0.0.1 - - ["))
+            // The client may speak HTTP/2.
+            let end = #"] "GET /plain HTTP/"#
+            #expect(lines[0].contains(end) && lines[0].hasSuffix(#" "/a" "Shop \"1\"""#))
+            let members = try JSONSerialization.jsonObject(with: Data(lines[1].utf8))
+            let line = try #require(members as? [String: Any])
+            let time = try #require(line["time"] as? String)
+            #expect(line["time_ms"] == nil)
+            #expect(time.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) != nil)
+        }
+
         @Test func `a reload moves the access log, stops it and begins it`() throws {
             let stand = try Stand(more: "log: { access: off }")
             defer { stand.end() }

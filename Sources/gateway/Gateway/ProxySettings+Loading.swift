@@ -31,6 +31,7 @@ extension ProxySettings {
             writesForwarded: configuration.addressSource == .forwarded,
             traces: configuration.traces,
             logsAccess: configuration.log.access != .off,
+            logRule: AccessLogRule(configuration.log),
             spillFolder: configuration.spillFolder,
             devices: devices
         )
@@ -203,5 +204,21 @@ extension Duration {
         let (whole, overflow) = UInt64(max(seconds, 0)).multipliedReportingOverflow(by: 1000)
         guard !overflow else { return .max }
         return max(whole &+ UInt64(max(attoseconds, 0) / 1_000_000_000_000_000), 1)
+    }
+}
+
+extension AccessLogRule {
+    fileprivate init(_ settings: LogSettings) {
+        let form: Form =
+            switch settings.format {
+            case .json: .json
+            case .combined: .combined
+            }
+        let time: Time =
+            switch settings.time {
+            case .milliseconds: .milliseconds
+            case .iso8601: .iso8601
+            }
+        self.init(form, time: time, admittedShare: settings.sample.millionths)
     }
 }

@@ -1,7 +1,8 @@
+import Cryptography
 import HTTPWire
 import JSONText
 
-/// Writes one JSON object a line for each request, into memory; the owner takes what has gathered.
+/// Writes a line for each request, into memory; the owner takes what has gathered.
 ///
 /// Nothing secret is written: of a key only its short hash, of a target no query.
 struct AccessLog {
@@ -13,9 +14,13 @@ struct AccessLog {
     private(set) var dropped: UInt64 = 0
     private var json = JSONWriter()
     private var lineStart = 0
+    /// Lines of the combined format.
+    private var combined: [UInt8] = []
+    /// The second of the last line, `2026-11-22T19:30:12`.
+    private var stamp: (second: Int64, text: String) = (.min, "")
 
-    /// What has gathered.
-    var pending: [UInt8] { json.bytes }
+    /// Whether nothing has gathered.
+    var isEmpty: Bool { json.bytes.isEmpty && combined.isEmpty }
 
     /// Begins a line. The other members follow, then ``end()``.
     mutating func begin() { json.beginObject() }
@@ -31,13 +36,37 @@ struct AccessLog {
         lineStart = json.bytes.count
     }
 
+    /// Writes a line of the combined format; forgets it when too much is pending already.
+    mutating func write(_ line: CombinedLine) {
+        guard combined.count < Self.pendingMax else {
+            dropped &+= 1
+            return
+        }
+        line.append(to: &combined)
+    }
+
+    /// When the request ended.
+    mutating func time(_ milliseconds: Int64, as time: AccessLogRule.Time) {
+        switch time {
+        case .milliseconds: member("time_ms", milliseconds)
+        case .iso8601:
+            let second = milliseconds / 1000
+            if second != stamp.second {
+                stamp = (second, String(UnixTime(seconds: second).iso8601.dropLast()))
+            }
+            let fraction = String(milliseconds % 1000 + 1000).dropFirst()
+            member("time", "\(stamp.text).\(fraction)Z")
+        }
+    }
+
     /// Hands over what has gathered, and how many lines were dropped.
     mutating func take() -> (lines: [UInt8], dropped: UInt64) {
         defer {
             dropped = 0
             lineStart = 0
+            combined = []
         }
-        return (json.take(), dropped)
+        return (combined.isEmpty ? json.take() : json.take() + combined, dropped)
     }
 
     mutating func member(_ name: StaticString, _ value: String) {

@@ -24,7 +24,10 @@ extension Exchange {
         _ octets: Span<UInt8>
     ) -> RequestFlow.Action {
         identify(head, octets)
-        if settings.logsAccess { record.asked = RequestRecord.Asked(head, octets) }
+        if settings.logsAccess {
+            record.asked = RequestRecord.Asked(head, octets)
+            if settings.logRule.form == .combined { record.asked.addCaller(head, octets) }
+        }
         if !settings.trustedProxies.isEmpty { findClient(head, octets) }
         var action = flow.headRead()
         while true {

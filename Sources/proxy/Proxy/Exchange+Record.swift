@@ -45,9 +45,39 @@ extension Exchange {
     /// Writes the line of the log. That of a tunnel comes when it ends, with the bytes that passed.
     func writeLine(requestBytes: UInt64, responseBytes: UInt64) {
         guard settings.logsAccess else { return }
+        let rule = settings.logRule
+        let isSampled = !rule.isWhole && isFine
+        guard !isSampled || proxy.logSampler.takes(share: rule.admittedShare) else { return }
+        switch rule.form {
+        case .json: writeJSON(requestBytes, responseBytes, isSampled: isSampled)
+        case .combined:
+            proxy.log.write(
+                CombinedLine(
+                    client: account.address.text,
+                    at: lane.wallMilliseconds,
+                    spoken: record.spoken,
+                    method: record.asked.method,
+                    path: record.asked.path,
+                    status: record.status,
+                    bytes: responseBytes,
+                    referer: record.asked.referer,
+                    agent: record.asked.agent
+                )
+            )
+        }
+    }
+
+    /// Whether nothing speaks against the request, enforced or not, and nothing went wrong.
+    private var isFine: Bool {
+        guard record.problem.isEmpty, record.status < 500 else { return false }
+        if case .cutShort = flow.delivery { return false }
+        return flow.judgement.verdict.map { $0.ruling.verdict == .pass } ?? true
+    }
+
+    private func writeJSON(_ requestBytes: UInt64, _ responseBytes: UInt64, isSampled: Bool) {
         let duration = MonotonicClock.nanoseconds &- record.startedAt
         proxy.log.begin()
-        proxy.log.member("time_ms", lane.wallMilliseconds)
+        proxy.log.time(lane.wallMilliseconds, as: settings.logRule.time)
         proxy.log.member("request_id", record.id)
         if let trace = record.trace { proxy.log.member("trace_id", trace) }
         proxy.log.member("client", account.address.text)
@@ -85,6 +115,7 @@ extension Exchange {
         }
         if record.queued > 0 { proxy.log.member("queued_us", record.queued / 1000) }
         if let reason = record.originTLS { proxy.log.member("origin_tls", reason.rawValue) }
+        if isSampled { proxy.log.member("sample_ppm", settings.logRule.admittedShare) }
         proxy.log.end()
     }
 

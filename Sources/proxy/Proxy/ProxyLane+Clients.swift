@@ -72,9 +72,9 @@ extension ProxyLane: ClientHost {
         case .stalled: tally.add(.http2Stalls)
         case .exceeded(let excess, let address):
             tally.add(.http2Excesses)
-            guard settings.logsAccess else { return }
+            guard settings.logsAccess, settings.logRule.form == .json else { return }
             log.begin()
-            log.member("time_ms", lane.wallMilliseconds)
+            log.time(lane.wallMilliseconds, as: settings.logRule.time)
             log.member("client", address.text)
             log.member("protocol", ClientProtocol.http2.rawValue)
             log.member("problem", excess.rawValue)

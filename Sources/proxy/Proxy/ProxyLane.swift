@@ -40,6 +40,7 @@ package final class ProxyLane {
     var commitQueue = CommitQueue()
     var commitWatch = CommitWatch.none
     var log = AccessLog()
+    var logSampler = LogSampler()
     private var writeLog: LogSink
 
     /// The refusals that were last. A reload keeps them.
@@ -339,7 +340,7 @@ package final class ProxyLane {
     }
 
     private func passLog() {
-        guard !log.pending.isEmpty || log.dropped > 0 else { return }
+        guard !log.isEmpty || log.dropped > 0 else { return }
         let (lines, dropped) = log.take()
         writeLog(lines, dropped)
     }

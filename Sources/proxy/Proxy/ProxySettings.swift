@@ -19,8 +19,10 @@ package final class ProxySettings: Sendable {
     /// The same bounds as client connections and origins' streams take them.
     let clientLimits: ClientLimits
     let responseLimits: ResponseLimits
-    /// Whether every request leaves a line in the access log.
+    /// Whether requests leave lines in the access log.
     package let logsAccess: Bool
+    /// How, and which requests.
+    let logRule: AccessLogRule
     /// Who asks Apple about devices; `nil` where no rule does.
     let devices: (any DeviceChecking)?
     /// Where held content goes that is too large for memory.
@@ -37,6 +39,7 @@ package final class ProxySettings: Sendable {
         traces: TraceRule = .carry,
         keepsOldClients: Bool = false,
         logsAccess: Bool,
+        logRule: AccessLogRule = AccessLogRule(),
         spillFolder: String,
         devices: (any DeviceChecking)? = nil
     ) {
@@ -49,6 +52,7 @@ package final class ProxySettings: Sendable {
         self.writesForwarded = writesForwarded
         self.traces = traces
         self.logsAccess = logsAccess
+        self.logRule = logRule
         self.spillFolder = spillFolder
         self.devices = devices
         clientLimits = ClientLimits(timeouts, limits, keepsOldClients: keepsOldClients)

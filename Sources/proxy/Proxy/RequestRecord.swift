@@ -73,6 +73,9 @@ struct RequestRecord {
         var method: [UInt8] = []
         var host: [UInt8] = []
         var path: [UInt8] = []
+        /// For the combined format alone.
+        var referer: [UInt8] = []
+        var agent: [UInt8] = []
 
         init() {}
 
@@ -83,6 +86,16 @@ struct RequestRecord {
             method = copy(head.methodRange)
             host = copy(head.authority)
             path = copy(head.path)
+        }
+
+        /// Copies what the combined format has besides.
+        mutating func addCaller(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
+            func copy(_ name: StaticString) -> [UInt8] {
+                guard let value = head.fields.value(of: name, octets) else { return [] }
+                return octets.extracting(value).withUnsafeBufferPointer { Array($0) }
+            }
+            referer = copy("referer")
+            agent = copy("user-agent")
         }
     }
 }

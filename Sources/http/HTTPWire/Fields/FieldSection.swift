@@ -36,6 +36,13 @@ package struct FieldSection: Sendable {
         repeatedKinds.contains(kind) ? nil : first(kind)
     }
 
+    /// The value of the first field of a name, given in lower case. For names that the gateway does
+    /// not know; ``first(_:)`` is quicker for the others.
+    package func value(of name: StaticString, _ octets: Span<UInt8>) -> Range<Int>? {
+        for field in fields where OctetScan.equal(octets, field.name, name) { return field.value }
+        return nil
+    }
+
     /// Whether trailers may follow. Connection's options name trailer fields too (RFC 9110
     /// §7.6.1), which come when the head is gone; where it names any, all trailers end here.
     package var mayHaveTrailers: Bool { connection.nominations == 0 }
