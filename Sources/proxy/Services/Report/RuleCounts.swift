@@ -7,8 +7,9 @@ package import Verification
 
 /// What the requests of one rule were found to be, in some span of time.
 ///
-/// At most 16 KiB: ``cellsMax`` and ``versionsMax`` bound what clients can make it tell apart, and
-/// each of the nine sketches has 512 registers, which it gets with its first install.
+/// About 16 KiB where clients do their worst: ``cellsMax`` and ``versionsMax`` bound what they can
+/// make it tell apart, and each of the nine sketches has 512 registers, which it gets with its
+/// first install.
 package struct RuleCounts: Sendable {
     /// Shares of which is told what they would have refused.
     package static let shares: [(percent: Int, share: Share)] = [1, 5, 25, 100].map { percent in
