@@ -70,15 +70,19 @@ package final class Predecessor: Sendable {
     /// Says why this process can't take over. It must end then.
     package func refuse(_ error: GatewayError) { _ = socket.send(.failed("\(error)")) }
 
-    /// Says that all is well so far, and takes the state. From then on the old process stands still
-    /// until ``takeTurn(_:_:)``.
-    func takeState(_ configuration: GatewayConfiguration) throws(GatewayError) -> State {
+    /// - Throws: when the configuration names another store.
+    func check(_ configuration: GatewayConfiguration) throws(GatewayError) {
         guard configuration.storeFile ?? "" == store else {
             throw GatewayError(
                 "the store is \(configuration.storeFile ?? "none"), and was \(store)",
                 hint: "An upgrade can't change `store.sqlite`: restart the service for it."
             )
         }
+    }
+
+    /// Says that all is well so far, and takes the state. From then on the old process stands still
+    /// until ``takeTurn(_:_:)``.
+    func takeState() throws(GatewayError) -> State {
         guard socket.send(.ready) else { throw Self.gone }
         var bytes: [UInt8] = []
         var descriptors: [Int32] = []

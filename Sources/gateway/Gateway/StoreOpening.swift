@@ -13,12 +13,13 @@ enum StoreOpening {
         _ surroundings: GatewayServer.Surroundings
     ) throws(GatewayError) -> KeyTable {
         let journal: any KeyJournal
+        let ahead = try readAhead(configuration, surroundings.predecessor)
         // From here on the process before waits, and decides nothing.
-        let loan = try surroundings.predecessor?.takeState(configuration).loan
+        let loan = try surroundings.predecessor?.takeState().loan
         func open(_ file: String) -> Result<any KeyJournal, StoreProblem> {
             guard let loan else { return surroundings.openJournal(file) }
             return Result { () throws(StoreProblem) in
-                try SQLiteKeyJournal(path: file, loan: loan)
+                try SQLiteKeyJournal(path: file, loan: loan, ahead: ahead?.reader)
             }
         }
         do throws(StoreProblem) {
@@ -29,11 +30,35 @@ enum StoreOpening {
                 journal = MemoryJournal()
             }
         } catch {
-            throw GatewayError("the store \(error.path): \(error.detail)", hint: error.hint)
+            throw unusable(error)
         }
         return try attempt(configuration) { () throws(JournalError) in
-            try KeyTable(journal: journal)
+            try KeyTable(journal: journal, ahead: ahead?.keys)
         }
+    }
+
+    private static func unusable(_ error: StoreProblem) -> GatewayError {
+        GatewayError("the store \(error.path): \(error.detail)", hint: error.hint)
+    }
+
+    /// Reads the keys while the process before still serves; `nil` without one, and for a store
+    /// that only its next writer can read.
+    private static func readAhead(
+        _ configuration: GatewayConfiguration,
+        _ predecessor: Predecessor?
+    ) throws(GatewayError) -> (reader: SQLiteKeyReader, keys: KeysAhead)? {
+        guard let predecessor else { return nil }
+        try predecessor.check(configuration)
+        guard let file = configuration.storeFile else { return nil }
+        let reader: SQLiteKeyReader?
+        do throws(StoreProblem) {
+            reader = try SQLiteKeyReader(ahead: file)
+        } catch {
+            throw unusable(error)
+        }
+        guard let reader else { return nil }
+        let keys = try attempt(configuration) { () throws(JournalError) in try KeysAhead(reader) }
+        return (reader, keys)
     }
 
     /// What issues challenges: those for enrolment with the store's secret.

@@ -10,11 +10,11 @@ import Lanes
 //
 //     old                                          new
 //     starts the program at its own path
-//     PLAN: the listening sockets                  reads configuration and certificates
+//     PLAN: the listening sockets                  reads configuration, certificates and keys
 //                                                  READY
 //     all lanes stand still
 //     what waits for the disk is committed
-//     STATE: challenges, the store's descriptors   opens the store, reads the keys
+//     STATE: challenges, the store's descriptors   opens the store, reads what is new in it
 //                                                  TAKEN
 //     GO: decides nothing any more                 accepts
 //     lanes go on, and drain                       answers what the old one asks
@@ -37,8 +37,9 @@ struct Upgrade {
 
     /// How long the new process may take for all that it does beside the old one.
     static let readyMilliseconds = 60_000
-    /// How long it may take for the rest, while clients wait: it reads the keys in this time, for
-    /// which a million takes some seconds.
+    /// How long it may take for the rest, while clients wait. It has read the keys before, but of a
+    /// store whose tables it must bring up to date it reads them in this time: a million takes some
+    /// seconds.
     static let takenMilliseconds = 30_000
     /// How long lanes may take to end their turns. A turn is some milliseconds.
     private static let laneTime = DispatchTimeInterval.seconds(2)
@@ -51,6 +52,16 @@ struct Upgrade {
     ///
     /// - Throws: why there is none. The new process has ended then, and all goes on.
     func run() throws(UpgradeRefusal) -> Done {
+        server.keys.beginTrail()
+        do throws(UpgradeRefusal) {
+            return try handOver()
+        } catch {
+            server.keys.endTrail()
+            throw error
+        }
+    }
+
+    private func handOver() throws(UpgradeRefusal) -> Done {
         let environment = server.surroundings.supervisor?.environment ?? [:]
         let successor = try SuccessorProcess(environment)
         do throws(UpgradeRefusal) {

@@ -1,16 +1,21 @@
-/// Where keys and counters are durable.
-///
-/// `load` is called first and once, then `follow`, once. Then `commit` and `settle` are called on
-/// the writer's queue only, and `changes` by the body of `follow`, never twice at once.
-package protocol KeyJournal: AnyObject, Sendable {
-    /// Who decides whether a counter and a challenge are free: the table, or ``commit(_:)``.
-    var decides: DecisionMoment { get }
-
-    /// Gives all keys in batches, and returns the revision that they are of.
+/// What keys are read from.
+package protocol KeySource: AnyObject, Sendable {
+    /// Gives all keys in batches, and returns the revision that they are of. A source that is read
+    /// ahead gives later what another process has written since, as long as that leaves a trail:
+    /// ``KeyJournal/beginTrail()``.
     func load(
         apps: AppNumbers,
         into body: ([KeyRow]) -> Void
     ) throws(JournalError) -> JournalRevision
+}
+
+/// Where keys and counters are durable.
+///
+/// `load` is called first and once, then `follow`, once. Then `commit` and `settle` are called on
+/// the writer's queue only, and `changes` by the body of `follow`, never twice at once.
+package protocol KeyJournal: KeySource {
+    /// Who decides whether a counter and a challenge are free: the table, or ``commit(_:)``.
+    var decides: DecisionMoment { get }
 
     /// The secret of the enrolment challenges, 32 bytes, which outlasts the process and is the same
     /// for all gateways that share the store; `nil` where nothing outlasts the process. It is drawn
@@ -55,6 +60,13 @@ package protocol KeyJournal: AnyObject, Sendable {
     /// `load`.
     func receiptShelf() throws(JournalError) -> (any ReceiptShelf)?
 
+    /// From now on another process may read the store ahead, and then what is written since.
+    /// Returns when nothing is written any more that such a reader could miss.
+    func beginTrail()
+
+    /// No other process reads ahead any more.
+    func endTrail()
+
     /// Stops using the store for another process of this gateway, until ``takeBack()`` or
     /// ``leave()``: commits fail, and commands wait. Nothing may wait for the writer.
     ///
@@ -74,6 +86,8 @@ package protocol KeyJournal: AnyObject, Sendable {
 extension KeyJournal {
     package func writeOnDemand(_ body: @escaping @Sendable () -> JournalError?) {}
     package func receiptShelf() throws(JournalError) -> (any ReceiptShelf)? { nil }
+    package func beginTrail() {}
+    package func endTrail() {}
     package func lend() -> StoreLoan? { nil }
     package func takeBack() throws(JournalError) {}
     package func leave() {}

@@ -49,7 +49,7 @@ extension KeyTable {
             do throws(JournalError) {
                 let before = revision
                 revision = try journal.changes(since: revision) { rows in
-                    for row in rows { apply(row, .changed) }
+                    for row in rows { apply(row, .journal) }
                 }
                 isCurrent.store(true, ordering: .releasing)
                 hasChanged = revision > before

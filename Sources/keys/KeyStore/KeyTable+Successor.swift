@@ -11,6 +11,12 @@ extension KeyTable {
         case peek, consume, enrol, isEnrolling
     }
 
+    /// From now on the next process may read the store ahead, until ``endTrail()`` or a hand-over.
+    package func beginTrail() { journal.beginTrail() }
+
+    /// No other process reads ahead any more.
+    package func endTrail() { journal.endTrail() }
+
     /// Stops writing: for the state of a hand-over, which ``handOver(to:)`` or ``goOn()`` ends.
     /// Blocks until all that waits is durable. Nobody may use the table meanwhile.
     ///

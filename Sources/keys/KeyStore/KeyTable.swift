@@ -51,26 +51,32 @@ package final class KeyTable: Sendable {
 
     /// Reads all keys.
     ///
+    /// - `ahead`: the keys that were read ahead from this journal, which gives those that were
+    ///   written since.
     /// - Throws: when the journal can't be read.
     package init(
         journal: any KeyJournal,
         limits: Committer.Limits = Committer.Limits(),
-        apps: AppNumbers = AppNumbers()
+        apps: AppNumbers = AppNumbers(),
+        ahead: KeysAhead? = nil
     ) throws(JournalError) {
         self.journal = journal
         journalDecides = journal.decides
+        let apps = ahead?.apps ?? apps
         self.apps = apps
         committer = Committer(journal: journal, limits: limits)
-        let shards = (0..<Self.shardCount).map { _ in Shard() }
+        let shards = ahead?.shards ?? Self.emptyShards()
         self.shards = shards
         let loaded = try journal.load(apps: apps) { rows in
-            for row in rows { Self.apply(row, .loaded, to: shards) }
+            for row in rows { Self.apply(row, .journal, to: shards) }
         }
         revision = Mutex(loaded)
         // Weak, so that a journal that still runs does not keep the table.
         journal.follow { [weak self] in self?.refresh() }
         journal.writeOnDemand { [weak self] in self?.writeNow() }
     }
+
+    static func emptyShards() -> [Shard] { (0..<shardCount).map { _ in Shard() } }
 
     /// The number that stands for an App ID in ``StoredKey/app``.
     package func number(ofApp appID: String) -> AppNumber { apps.number(of: appID) }
@@ -308,9 +314,9 @@ package final class KeyTable: Sendable {
 
     /// Where a row comes from.
     enum RowSource {
-        case loaded, enrolled
-        /// By a command. Such rows are read one after the other, so the last one is right.
-        case changed
+        case enrolled
+        /// Read from the journal. Such rows are read one after the other, so the last one is right.
+        case journal
     }
 
     func apply(_ row: KeyRow, _ source: RowSource) { Self.apply(row, source, to: shards) }
@@ -318,7 +324,7 @@ package final class KeyTable: Sendable {
     /// Takes over what the journal says of a key. Counters only go one way, so that a row that was
     /// read before a change here undoes nothing. For the same reason what an enrolment has read
     /// says nothing about the standing of a key that is here.
-    private static func apply(_ row: KeyRow, _ source: RowSource, to shards: [Shard]) {
+    static func apply(_ row: KeyRow, _ source: RowSource, to shards: [Shard]) {
         let place = place(of: row.keyID)
         shards[place.shard].keys.withLock { keys in
             guard let number = keys.find(row.keyID, hash: place.hash) else {
@@ -330,7 +336,7 @@ package final class KeyTable: Sendable {
             }
             keys[number].counters.merge(row.counters)
             if row.anchor == .held { keys[number].hold() }
-            if source == .changed { keys.set(row.standing, of: number) }
+            if source == .journal { keys.set(row.standing, of: number) }
             if row.risk.isNewer(than: keys[number].risk) { keys[number].risk = row.risk }
             guard let context = row.context, keys[number].standing != .deleted else { return }
             keys.keep(context, for: number)

@@ -57,14 +57,15 @@ enum CounterLog {
         try db.execute(sql: "DELETE FROM counter_log WHERE id <= ?", arguments: [last])
     }
 
-    /// All entries up to a blob, one for each key, by row.
+    /// All entries behind one blob and up to another, one for each key, by row.
     static func entries(
+        after first: Int64 = 0,
         through last: Int64 = .max,
         _ db: Database
     ) throws -> [Int64: CounterChange] {
         var merged: [Int64: CounterChange] = [:]
-        let sql = "SELECT entries FROM counter_log WHERE id <= ?"
-        let rows = try Row.fetchCursor(db, sql: sql, arguments: [last])
+        let sql = "SELECT entries FROM counter_log WHERE id > ? AND id <= ?"
+        let rows = try Row.fetchCursor(db, sql: sql, arguments: [first, last])
         while let row = try rows.next() {
             try row.withUnsafeData(atIndex: 0) { data in
                 guard let data, data.count % entryOctets == 0 else {

@@ -9,20 +9,18 @@ internal import Synchronization
 
 /// The gateway's journal in SQLite.
 package final class SQLiteKeyJournal: KeyJournal {
-    /// Rows of one batch of `load` and `changes`.
-    private static let batchCount = 4_096
-
     let lock: StoreLock
     let watch: ChangeWatch
     let files: StoreFiles
     private let generation: GenerationFile
     let writer: KeyDatabase
-    private let reader: KeyDatabase
+    private let reader: SQLiteKeyReader
     private let store: String
     private let anchors: CounterAnchors
     /// Whether another process has been given the store.
     let isLent = Atomic(false)
-    private let apps = Mutex(AppRows())
+    /// Whether another process reads ahead: see ``beginTrail()``.
+    private let isTrailed = Atomic(false)
     /// Only the writer's queue comes here.
     private let work: Mutex<WriterWork>
     private let shelf = Mutex<SQLiteReceiptShelf?>(nil)
@@ -42,7 +40,7 @@ package final class SQLiteKeyJournal: KeyJournal {
         path: String,
         age: StoreAge.Demand = .newest
     ) throws(StoreProblem) {
-        try self.init(path: path, age: age, loan: nil)
+        try self.init(path: path, age: age, loan: nil, ahead: nil)
     }
 
     package convenience init(
@@ -50,16 +48,19 @@ package final class SQLiteKeyJournal: KeyJournal {
         foldedAt entriesMax: Int,
         age: StoreAge.Demand = .newest
     ) throws(StoreProblem) {
-        try self.init(path: path, foldedAt: entriesMax, age: age, loan: nil)
+        try self.init(path: path, foldedAt: entriesMax, age: age, loan: nil, ahead: nil)
     }
 
     /// - `entriesMax`: how many entries of the log of counters are folded.
     /// - `loan`: what the process before has lent; `nil` where there is none.
+    /// - `ahead`: what has read the database ahead, and found no damage; ``load(apps:into:)`` gives
+    ///   what was written since.
     package init(
         path: String,
         foldedAt entriesMax: Int = CounterFold.entriesMax,
         age: StoreAge.Demand = .newest,
-        loan: StoreLoan?
+        loan: StoreLoan?,
+        ahead: SQLiteKeyReader?
     ) throws(StoreProblem) {
         let resolved = StoreFile.resolved(path)
         if let loan {
@@ -77,8 +78,13 @@ package final class SQLiteKeyJournal: KeyJournal {
             watch = try ChangeWatch(database: resolved)
         }
         writer = try KeyDatabase(path: resolved, creates: false)
-        try writer.check()
-        reader = try KeyDatabase(beside: writer)
+        if let ahead {
+            try ahead.checkIdentity()
+            reader = ahead
+        } else {
+            try writer.check()
+            reader = SQLiteKeyReader(try KeyDatabase(beside: writer))
+        }
         let before = try writer.attempt { db in try Generation.current(db) }
         problem = problem ?? StoreAge.problem(before, resolved)
         if let problem, age == .newest { throw problem }
@@ -108,18 +114,7 @@ package final class SQLiteKeyJournal: KeyJournal {
         apps: AppNumbers,
         into body: ([KeyRow]) -> Void
     ) throws(JournalError) -> JournalRevision {
-        self.apps.withLock { $0.numbers = apps }
-        return try reader.read { db in
-            let newer = try CounterLog.entries(db)
-            let sql = KeyColumns.select + " WHERE deleted_at IS NULL"
-            try self.fetch(db, sql: sql, arguments: []) { rows in
-                guard !newer.isEmpty else { return body(rows) }
-                body(
-                    rows.map { row in newer[row.row].map { row.merged($0, self.anchors) } ?? row }
-                )
-            }
-            return try Self.revision(db)
-        }
+        try reader.load(apps: apps, into: body)
     }
 
     package func enrolmentSecret() throws(JournalError) -> [UInt8]? {
@@ -138,25 +133,15 @@ package final class SQLiteKeyJournal: KeyJournal {
         try files.check()
         // Read before the database, which then is at least there.
         let seen = seenGeneration.load(ordering: .acquiring)
-        let (reached, now) = try reader.read { db in
-            // The second condition is what lets SQLite use the index, which is of such rows only.
-            let sql = KeyColumns.select + " WHERE revision > ? AND revision > 0"
-            try self.fetch(db, sql: sql, arguments: [revision.number], into: body)
-            return (try Self.revision(db), try Generation.current(db))
-        }
+        let (reached, now) = try reader.changes(since: revision, into: body)
         guard now.store == store, now.number >= seen else {
-            throw JournalError(.replaced, "\(reader.path) was put back to an older state")
+            throw JournalError(.replaced, "\(writer.path) was put back to an older state")
         }
         seenGeneration.max(now.number, ordering: .acquiringAndReleasing)
         // The command that has made a change leaves this to us. Should it fail, the next commit
         // tries it again and tells of it.
         try? generation.raise(to: now.number)
         return reached
-    }
-
-    private static func revision(_ db: Database) throws -> JournalRevision {
-        let statement = try db.cachedStatement(sql: "SELECT revision FROM state")
-        return JournalRevision(try Int64.fetchOne(statement) ?? 0)
     }
 
     package func follow(_ body: @escaping @Sendable () -> JournalError?) {
@@ -166,41 +151,6 @@ package final class SQLiteKeyJournal: KeyJournal {
 
     package func writeOnDemand(_ body: @escaping @Sendable () -> JournalError?) {
         watch.writeOnDemand(body)
-    }
-
-    private func fetch(
-        _ db: Database,
-        sql: String,
-        arguments: StatementArguments,
-        into body: ([KeyRow]) -> Void
-    ) throws {
-        var rows: [KeyRow] = []
-        rows.reserveCapacity(Self.batchCount)
-        let cursor = try Row.fetchCursor(db, sql: sql, arguments: arguments)
-        while let row = try cursor.next() {
-            rows.append(try key(row, db))
-            if rows.count == Self.batchCount {
-                body(rows)
-                rows.removeAll(keepingCapacity: true)
-            }
-        }
-        if !rows.isEmpty { body(rows) }
-    }
-
-    private func key(_ row: Row, _ db: Database) throws -> KeyRow {
-        let app: Int64 = row[3]
-        return KeyRow(
-            row: row[0],
-            keyID: try KeyColumns.keyID(row, 1),
-            publicKey: try KeyColumns.publicKey(row, 2),
-            app: try apps.withLock { try $0.number(of: app, db) },
-            environment: try KeyColumns.environment(row, 4),
-            counters: try KeyColumns.counters(row, 5, 6),
-            standing: KeyColumns.status(row, 7, 11).standing,
-            context: try KeyColumns.context(row, 8),
-            risk: KeyColumns.risk(row, 9, 10),
-            anchor: anchors.anchor(lastKnown: row[12])
-        )
     }
 
     // MARK: Writing
@@ -220,7 +170,10 @@ package final class SQLiteKeyJournal: KeyJournal {
             let isOfCounters = !batch.changes.isEmpty
             let logged = isOfCounters ? try CounterLog.append(batch.changes, db) : nil
             let rows = try batch.enrolments.map { try self.enrol($0, db) }
-            for change in batch.receipts { try ReceiptColumns.apply(change, db) }
+            for change in batch.receipts {
+                try ReceiptColumns.apply(change, db)
+                try self.leaveTrail(ofRow: change.row, db)
+            }
             let isLogAlone = rows.isEmpty && batch.receipts.isEmpty
             return (rows, try isLogAlone ? logged : logged ?? Generation.advance(db))
         }
@@ -249,7 +202,7 @@ package final class SQLiteKeyJournal: KeyJournal {
             throw JournalError(.unusable, "\(error.path) \(error.detail)")
         }
         try work.withLock { (work) throws(JournalError) in
-            guard work.fold.isDue else { return }
+            guard work.fold.isDue, !isTrailed.load(ordering: .acquiring) else { return }
             try work.fold.fold(writer, added: work.lastCount)
         }
     }
@@ -259,7 +212,26 @@ package final class SQLiteKeyJournal: KeyJournal {
         let sql = KeyColumns.select + " WHERE key_id = ?"
         guard let row = try Row.fetchOne(db, sql: sql, arguments: [Data(record.keyID.bytes)])
         else { throw JournalError(.damaged, "a key that was inserted is not there") }
-        return EnrolledRow(key: try key(row, db), isNew: isNew)
+        let key = try reader.key(row, db, anchors)
+        if isNew { try leaveTrail(ofRow: key.row, db) }
+        return EnrolledRow(key: key, isNew: isNew)
+    }
+
+    package func beginTrail() {
+        // A piece of a fold is finished before, and a transaction too.
+        work.withLock { _ in
+            writer.queue.inDatabase { _ in isTrailed.store(true, ordering: .releasing) }
+        }
+    }
+
+    package func endTrail() { isTrailed.store(false, ordering: .releasing) }
+
+    /// Lets the process that reads ahead find what was written of a key, as what a command has
+    /// changed.
+    private func leaveTrail(ofRow row: Int64, _ db: Database) throws {
+        guard isTrailed.load(ordering: .acquiring) else { return }
+        let statement = try db.cachedStatement(sql: "UPDATE keys SET revision = ? WHERE id = ?")
+        try statement.execute(arguments: [try KeyAdministration.nextRevision(db), row])
     }
 
     package func close() {
@@ -277,7 +249,7 @@ package final class SQLiteKeyJournal: KeyJournal {
     func closeConnections() {
         shelf.withLock { $0 }?.close()
         // What is open when this fails is closed by the system; nothing is lost with WAL.
-        try? reader.queue.close()
+        try? reader.database.queue.close()
         try? writer.queue.close()
     }
 
@@ -291,46 +263,9 @@ package final class SQLiteKeyJournal: KeyJournal {
     }
 }
 
-extension KeyRow {
-    /// The row with counters that are newer, or older.
-    fileprivate func merged(_ change: CounterChange, _ anchors: CounterAnchors) -> KeyRow {
-        var state = counters
-        state.merge(change.counters)
-        return KeyRow(
-            row: row,
-            keyID: keyID,
-            publicKey: publicKey,
-            app: app,
-            environment: environment,
-            counters: state,
-            standing: standing,
-            context: context,
-            risk: risk,
-            anchor: anchor == .held ? .held : anchors.anchor(lastKnown: change.usedAt)
-        )
-    }
-}
-
 /// What the writer keeps between commits.
 private struct WriterWork {
     var fold: CounterFold
     /// Changes of the last commit.
     var lastCount = 0
-}
-
-/// The numbers of App IDs in the database, as those of the table.
-private struct AppRows {
-    var numbers = AppNumbers()
-    private var known: [Int64: AppNumber] = [:]
-
-    mutating func number(of row: Int64, _ db: Database) throws -> AppNumber {
-        if let number = known[row] { return number }
-        let sql = "SELECT app_id FROM apps WHERE id = ?"
-        guard let appID = try String.fetchOne(db, sql: sql, arguments: [row]) else {
-            throw JournalError(.damaged, "a key is of an app that is not there")
-        }
-        let number = numbers.number(of: appID)
-        known[row] = number
-        return number
-    }
 }

@@ -1,0 +1,200 @@
+internal import DeviceKey
+internal import Foundation
+internal import GRDB
+package import KeyCatalog
+package import KeyStore
+internal import Synchronization
+
+/// Reads the rows of keys on a connection of its own.
+///
+/// The next process of a gateway reads a store ahead with it, while the process before still
+/// writes there.
+package final class SQLiteKeyReader: KeySource {
+    /// How far the rows were read.
+    private struct Mark {
+        /// Of what commands have changed, and what was written of single keys: see
+        /// ``KeyJournal/beginTrail()``.
+        let revision: JournalRevision
+        /// Of the log of counters, whose entries have higher numbers afterwards.
+        let generation: Int64
+    }
+
+    /// Rows of one batch.
+    private static let batchCount = 4_096
+
+    let database: KeyDatabase
+    private let identity: FileIdentity?
+    private let apps = Mutex(AppRows())
+    private let mark = Mutex<Mark?>(nil)
+    /// Whether another process writes: then each ``load(apps:into:)`` goes on where the last ended.
+    private let isAhead: Bool
+
+    init(_ database: KeyDatabase, isAhead: Bool = false) {
+        self.database = database
+        self.isAhead = isAhead
+        identity = FileIdentity(path: database.path)
+    }
+
+    /// Opens a database that another process keeps, and looks for damage. `nil` when there is none
+    /// at the path, or its tables are of an older version: a writer has to open it first.
+    package convenience init?(ahead path: String) throws(StoreProblem) {
+        guard let database = try KeyDatabase(keptByAnother: path) else { return nil }
+        self.init(database, isAhead: true)
+        try database.check()
+    }
+
+    /// - Throws: `replaced` when another file is at the path now.
+    func checkIdentity() throws(StoreProblem) {
+        guard let identity, FileIdentity(path: database.path) == identity else {
+            throw StoreProblem(.replaced, database.path, "was replaced while it was opened")
+        }
+    }
+
+    package func load(
+        apps: AppNumbers,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision {
+        self.apps.withLock { $0 = AppRows(numbers: apps) }
+        return try mark.withLock { (mark) throws(JournalError) in
+            let before = isAhead ? mark : nil
+            let reached = try database.read { db in
+                let newer = try CounterLog.entries(after: before?.generation ?? 0, db)
+                let anchors = try CounterAnchors(db)
+                if let before {
+                    try self.fetchChanged(db, anchors, since: before.revision, into: body)
+                    try self.fetch(newer, db, anchors, into: body)
+                } else {
+                    let sql = KeyColumns.select + " WHERE deleted_at IS NULL"
+                    try self.fetch(db, anchors, sql: sql, arguments: []) { rows in
+                        guard !newer.isEmpty else { return body(rows) }
+                        body(rows.map { row in newer[row.row].map { row.merged($0, anchors) } ?? row })
+                    }
+                }
+                return Mark(
+                    revision: try Self.revision(db),
+                    generation: try Generation.current(db).number
+                )
+            }
+            mark = reached
+            return reached.revision
+        }
+    }
+
+    /// The rows that were changed after that revision; returns the revision reached, and how far
+    /// the database has come.
+    func changes(
+        since revision: JournalRevision,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> (JournalRevision, Generation) {
+        try database.read { db in
+            try self.fetchChanged(db, try CounterAnchors(db), since: revision, into: body)
+            return (try Self.revision(db), try Generation.current(db))
+        }
+    }
+
+    private static func revision(_ db: Database) throws -> JournalRevision {
+        let statement = try db.cachedStatement(sql: "SELECT revision FROM state")
+        return JournalRevision(try Int64.fetchOne(statement) ?? 0)
+    }
+
+    private func fetchChanged(
+        _ db: Database,
+        _ anchors: CounterAnchors,
+        since revision: JournalRevision,
+        into body: ([KeyRow]) -> Void
+    ) throws {
+        // The second condition is what lets SQLite use the index, which is of such rows only.
+        let sql = KeyColumns.select + " WHERE revision > ? AND revision > 0"
+        try fetch(db, anchors, sql: sql, arguments: [revision.number], into: body)
+    }
+
+    /// The rows that entries of the log are about, with these counters.
+    private func fetch(
+        _ entries: [Int64: CounterChange],
+        _ db: Database,
+        _ anchors: CounterAnchors,
+        into body: ([KeyRow]) -> Void
+    ) throws {
+        let statement = try db.cachedStatement(sql: KeyColumns.select + " WHERE id = ?")
+        for entry in entries.values {
+            guard let row = try Row.fetchOne(statement, arguments: [entry.row]) else { continue }
+            body([try key(row, db, anchors).merged(entry, anchors)])
+        }
+    }
+
+    private func fetch(
+        _ db: Database,
+        _ anchors: CounterAnchors,
+        sql: String,
+        arguments: StatementArguments,
+        into body: ([KeyRow]) -> Void
+    ) throws {
+        var rows: [KeyRow] = []
+        rows.reserveCapacity(Self.batchCount)
+        let cursor = try Row.fetchCursor(db, sql: sql, arguments: arguments)
+        while let row = try cursor.next() {
+            rows.append(try key(row, db, anchors))
+            if rows.count == Self.batchCount {
+                body(rows)
+                rows.removeAll(keepingCapacity: true)
+            }
+        }
+        if !rows.isEmpty { body(rows) }
+    }
+
+    /// Reads a row of ``KeyColumns/select``.
+    func key(_ row: Row, _ db: Database, _ anchors: CounterAnchors) throws -> KeyRow {
+        let app: Int64 = row[3]
+        return KeyRow(
+            row: row[0],
+            keyID: try KeyColumns.keyID(row, 1),
+            publicKey: try KeyColumns.publicKey(row, 2),
+            app: try apps.withLock { try $0.number(of: app, db) },
+            environment: try KeyColumns.environment(row, 4),
+            counters: try KeyColumns.counters(row, 5, 6),
+            standing: KeyColumns.status(row, 7, 11).standing,
+            context: try KeyColumns.context(row, 8),
+            risk: KeyColumns.risk(row, 9, 10),
+            anchor: anchors.anchor(lastKnown: row[12])
+        )
+    }
+}
+
+extension KeyRow {
+    /// The row with counters that are newer, or older.
+    fileprivate func merged(_ change: CounterChange, _ anchors: CounterAnchors) -> KeyRow {
+        var state = counters
+        state.merge(change.counters)
+        return KeyRow(
+            row: row,
+            keyID: keyID,
+            publicKey: publicKey,
+            app: app,
+            environment: environment,
+            counters: state,
+            standing: standing,
+            context: context,
+            risk: risk,
+            anchor: anchor == .held ? .held : anchors.anchor(lastKnown: change.usedAt)
+        )
+    }
+}
+
+/// The numbers of App IDs in the database, as those of the table.
+private struct AppRows {
+    let numbers: AppNumbers
+    private var known: [Int64: AppNumber] = [:]
+
+    init(numbers: AppNumbers = AppNumbers()) { self.numbers = numbers }
+
+    mutating func number(of row: Int64, _ db: Database) throws -> AppNumber {
+        if let number = known[row] { return number }
+        let sql = "SELECT app_id FROM apps WHERE id = ?"
+        guard let appID = try String.fetchOne(db, sql: sql, arguments: [row]) else {
+            throw JournalError(.damaged, "a key is of an app that is not there")
+        }
+        let number = numbers.number(of: appID)
+        known[row] = number
+        return number
+    }
+}
