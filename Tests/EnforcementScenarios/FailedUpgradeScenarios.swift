@@ -130,6 +130,25 @@ extension Scenarios {
             #expect(try stand.gateway.client().send(raw: raw).status == 401)
         }
 
+        @Test func `where there is no program any more, the command says so and nothing changes`()
+            throws
+        {
+            let program = NSTemporaryDirectory() + "portcullis-\(UUID().uuidString)"
+            defer { unlink(program) }
+            guard let stand = try stand(program) else { return }
+            defer { stand.end() }
+            let client = stand.gateway.client()
+            let challenge = try stand.gateway.challenges("assertion", client)[0]
+            let raw = stand.keys[0].get("/v1/signed", challenge: challenge)
+            #expect(try client.send(raw: raw).status == 200)
+            unlink(program)
+            let file = stand.scenario.path("portcullis.yaml")
+            let refused = try stand.scenario.portcullis("upgrade", "--config", file)
+            #expect(refused.status == 1)
+            #expect(refused.complained.contains("\(program) can't be started"), "\(refused)")
+            try expectServing(stand, replaying: raw)
+        }
+
         @Test func `while one upgrade is made, another is refused, and clients are served`() throws
         {
             let program = NSTemporaryDirectory() + "portcullis-\(UUID().uuidString)"
