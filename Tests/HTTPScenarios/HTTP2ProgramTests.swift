@@ -7,6 +7,11 @@ extension Scenarios {
     struct HTTP2ProgramTests {
         private static func has(_ tool: String) -> Bool { ChildProcess.tool(tool) != nil }
 
+        /// Why a test is skipped.
+        private static func missing(_ tool: String) -> Comment {
+            "no \(tool): deploy/install-packages test installs it"
+        }
+
         private func run(_ tool: String, _ arguments: [String]) throws -> String {
             let path = try #require(ChildProcess.tool(tool))
             let outcome = try ChildProcess.run(path, arguments)
@@ -14,7 +19,7 @@ extension Scenarios {
             return String(decoding: outcome.output, as: UTF8.self)
         }
 
-        @Test(.enabled(if: has("curl")), arguments: [false, true])
+        @Test(.enabled(if: has("curl"), missing("curl")), arguments: [false, true])
         func `curl gets and posts over HTTP/2`(_ isSecure: Bool) throws {
             let bench = try Bench(isSecure: isSecure, http2: true)
             defer { bench.stop() }
@@ -28,7 +33,7 @@ extension Scenarios {
             #expect(bench.origin.requests.last?.body.count == content.utf8.count)
         }
 
-        @Test(.enabled(if: has("nghttp")))
+        @Test(.enabled(if: has("nghttp"), missing("nghttp")))
         func `nghttp gets many at once`() throws {
             let bench = try Bench(http2: true)
             defer { bench.stop() }
@@ -37,7 +42,7 @@ extension Scenarios {
             #expect(bench.origin.requests.count == 50)
         }
 
-        @Test(.enabled(if: has("h2load")), arguments: [false, true])
+        @Test(.enabled(if: has("h2load"), missing("h2load")), arguments: [false, true])
         func `all requests of h2load succeed`(_ isSecure: Bool) throws {
             let bench = try Bench(isSecure: isSecure, http2: true)
             defer { bench.stop() }

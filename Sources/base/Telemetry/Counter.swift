@@ -122,7 +122,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         switch self {
         case .connectionsAccepted: "Client connections accepted."
         case .connectionsClosed: "Client connections closed."
-        case .connectionsRefused: "Client connections closed at once, over the limit."
+        case .connectionsRefused: "Client connections and HTTP/2 requests over the limit."
         case .acceptPauses: "Times accepting paused for want of descriptors or memory."
         case .lanePolls: "Times a lane asked the system which sockets are ready."
         case .tlsFailures: "TLS connections that failed in the handshake or by a bad record."
@@ -171,7 +171,8 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .sessionsEvicted: "Sessions that ended early to make room for another."
         case .sessionPasses: "Requests that passed by a session."
         case .riskMarks: "Requests that passed although a rule's risk limit speaks against them."
-        case .addressConnectionsRefused: "Connections over the limit of their address, closed."
+        case .addressConnectionsRefused:
+            "Connections and HTTP/2 requests over the limit of their address."
         case .addressRequestsRefused: "Requests over the rate of their address."
         case .addressVerificationsRefused: "Proofs not looked at after failures of their address."
         case .addressTableFull: "Connections and requests of addresses that found no room."

@@ -12,8 +12,12 @@ package struct HTTP2Settings: Hashable, Sendable {
     /// 64KiB…64MiB.
     package var connectionWindow = ByteCount.kibibytes(512)
     /// `unsent`: bytes of responses that wait on a connection until their client takes them.
-    /// Default 4MiB, 256KiB…1GiB; beyond it the request with the most is reset.
+    /// Default 4MiB, 256KiB…1GiB; beyond it the requests with the most are reset.
     package var unsent = ByteCount.mebibytes(4)
+    /// `unsent_total`: the same for all connections together. Default 256MiB, 1MiB…64GiB. Each
+    /// lane has an equal share; beyond it, its connection with the most loses the requests that
+    /// wait.
+    package var unsentTotal = ByteCount.mebibytes(256)
     /// `continuations`: CONTINUATION frames of one head. Default 8, 0…1000.
     package var continuations = 8
     /// `resets`: requests a minute that the client gives up. Default 600/m, as all below
@@ -42,6 +46,7 @@ package struct HTTP2Settings: Hashable, Sendable {
         ("stream_window", \.streamWindow, .kibibytes(64)...ByteCount.mebibytes(16)),
         ("connection_window", \.connectionWindow, .kibibytes(64)...ByteCount.mebibytes(64)),
         ("unsent", \.unsent, .kibibytes(256)...ByteCount.gibibytes(1)),
+        ("unsent_total", \.unsentTotal, .mebibytes(1)...ByteCount.gibibytes(64)),
     ]
 
     private static let rates: [(key: String, path: any WritableKeyPath<Self, Int?> & Sendable)] = [

@@ -26,7 +26,9 @@ package struct LimitSettings: Hashable, Sendable {
     package var endpointBody = ByteCount.kibibytes(16)
     /// `fields`: field lines of a head. Default 100, 10…1000; more is answered 431.
     package var fields = 100
-    /// `connections`: client connections of a lane. Default 100000, 1…10000000.
+    /// `connections`: client connections of a lane. Default 100000, 1…10000000. Of the requests
+    /// that are under way at once on an HTTP/2 connection, each but the first counts as one, here
+    /// and in `address_connections`.
     package var connections = 100_000
     /// `pooled`: idle connections of a lane to one server. Default 256, 0…100000.
     package var pooled = 256

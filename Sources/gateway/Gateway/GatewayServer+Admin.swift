@@ -80,7 +80,11 @@ extension GatewayServer: AdminSource {
         snapshot.tls = certificateFacts
         snapshot.devices = DeviceFacts(devices.standing)
         snapshot.receipts = renewer?.facts
-        snapshot.held = HeldFacts(memoryBytes: held.memoryBytes, diskBytes: held.diskBytes)
+        snapshot.held = HeldFacts(
+            memoryBytes: held.memoryBytes,
+            diskBytes: held.diskBytes,
+            unsentBytes: held.unsentBytes
+        )
         return snapshot
     }
 }

@@ -187,6 +187,7 @@ extension HTTP2Limits {
         streamWindow = settings.streamWindow.rawValue
         connectionWindow = settings.connectionWindow.rawValue
         unsentBytesMax = settings.unsent.rawValue
+        unsentTotalMax = settings.unsentTotal.rawValue
         continuationsMax = settings.continuations
         resets = settings.resets
         provokedResets = settings.provokedResets

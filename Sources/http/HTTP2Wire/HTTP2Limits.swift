@@ -10,9 +10,12 @@ package struct HTTP2Limits: Sendable, Equatable {
     package var streamWindow = 128 << 10
     /// The same for all streams of a connection.
     package var connectionWindow = 512 << 10
-    /// Bytes of responses that wait on a connection for their streams' windows. Beyond it, the
-    /// stream with the most is reset.
+    /// Bytes of responses that wait on a connection for their streams' windows. From a half of it,
+    /// each stream adds little; beyond it, the streams with the most are reset.
     package var unsentBytesMax = 4 << 20
+    /// The same for all connections of all lanes together. Each lane has an equal share; beyond it,
+    /// its connection with the most loses the streams that wait.
+    package var unsentTotalMax = 256 << 20
     /// CONTINUATION frames of one head.
     package var continuationsMax = 8
     /// Streams a minute that the client resets; `nil` for no bound, as below.

@@ -75,7 +75,9 @@ extension HTTP2Session {
 
     /// Adds content to a response.
     package func append(_ content: Span<UInt8>, to channel: HTTP2Channel) {
-        guard !channel.isClosed, !channel.isOutputComplete, !content.isEmpty else { return }
+        guard !channel.isClosed, !channel.isResetByUs, !channel.isOutputComplete,
+            !content.isEmpty
+        else { return }
         // The pointer lives for the call, and the copy is made inside it.
         content.withUnsafeBufferPointer { channel.outgoing.append(contentsOf: $0) }
         queued(content.count)

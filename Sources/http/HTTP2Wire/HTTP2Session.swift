@@ -39,7 +39,7 @@ package final class HTTP2Session {
     /// Streams that ended by an error of the client's, or were refused, since the driver asked.
     private var errorsCount = 0
     /// Bytes of all channels that are still to be sent.
-    private(set) var unsentBytes = 0
+    package private(set) var unsentBytes = 0
     /// Whether the client was told that no more of its streams are taken.
     package private(set) var hasSaidGoAway = false
 
@@ -135,10 +135,15 @@ package final class HTTP2Session {
         channel.closeCode = code
         // Requests that are given up at once must not pile up their heads.
         if let head = channel.head.take() { builder.forget(head) }
+        forgetOutput(of: channel)
+        note(channel)
+    }
+
+    /// Drops what waits to be sent.
+    private func forgetOutput(of channel: HTTP2Channel) {
         unsentBytes -= channel.outgoingCount
         channel.outgoing = []
         channel.outgoingStart = 0
-        note(channel)
     }
 
     func sent(_ count: Int, of channel: HTTP2Channel) {
@@ -201,6 +206,27 @@ extension HTTP2Session {
     /// Whether more waits for the client's windows than may.
     package var unsentBytesExceed: Bool { unsentBytes > limits.unsentBytesMax }
 
+    /// How much more content the windows of a stream and the connection let out, beside what waits
+    /// on all streams; no more than a half of what may wait. 0 when they are closed.
+    package func room(for channel: HTTP2Channel) -> Int {
+        let windows = min(window(of: channel), openWindow)
+        return max(min(windows, limits.unsentBytesMax / 2) - unsentBytes, 0)
+    }
+
+    /// Whether the windows of a stream and the connection let out all that waits on the stream.
+    package func isOpen(for channel: HTTP2Channel) -> Bool {
+        channel.outgoingCount <= min(window(of: channel), openWindow)
+    }
+
+    /// Content that the client takes on a stream; below 0 after it has made all windows smaller
+    /// (RFC 9113 §6.9.2).
+    private func window(of channel: HTTP2Channel) -> Int {
+        Int(nghttp2_session_get_stream_remote_window_size(pointer, channel.id))
+    }
+
+    /// Content that the client takes on all streams together.
+    private var openWindow: Int { Int(nghttp2_session_get_remote_window_size(pointer)) }
+
     /// How many streams are open.
     package var openCount: Int { channels.count }
 
@@ -237,10 +263,22 @@ extension HTTP2Session {
         nghttp2_session_terminate_session(pointer, code.rawValue)
     }
 
-    /// Ends a stream.
+    /// Ends a stream. What waits on it goes now: the frame may wait for the socket.
     package func reset(_ channel: HTTP2Channel, _ code: HTTP2Code) {
         guard !channel.isClosed else { return }
         channel.isResetByUs = true
+        forgetOutput(of: channel)
+        submitReset(of: channel, code)
+    }
+
+    /// Refuses a stream that was not begun; its client may repeat it (RFC 9113 §8.7). It counts as
+    /// provoked by the client.
+    package func refuse(_ channel: HTTP2Channel) {
+        guard !channel.isClosed else { return }
+        submitReset(of: channel, .refusedStream)
+    }
+
+    private func submitReset(of channel: HTTP2Channel, _ code: HTTP2Code) {
         let none = UInt8(NGHTTP2_FLAG_NONE.rawValue)
         nghttp2_submit_rst_stream(pointer, none, channel.id, code.rawValue)
     }
@@ -250,6 +288,7 @@ extension HTTP2Session {
 package enum HTTP2Code: UInt32, Sendable {
     case noError = 0x0
     case internalError = 0x2
+    case refusedStream = 0x7
     case cancel = 0x8
     case enhanceYourCalm = 0xB
     case http11Required = 0xD

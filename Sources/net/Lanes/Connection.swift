@@ -96,6 +96,10 @@ open class Connection: Endpoint {
         return user < 0 ? nil : UInt32(truncatingIfNeeded: user)
     }
 
+    /// The most bytes that ``read()`` hands over at once; its user may take less than the lane has
+    /// room for.
+    package final var inputMax = Lane.inputBytes
+
     /// How many bytes wait in memory to be sent.
     package final var unsentBytes: Int { unsent.count - unsentStart }
 
@@ -233,32 +237,13 @@ extension Connection {
     /// Reads once into the lane's input buffer.
     package final func read() -> ReadOutcome {
         guard isReadable, !isClosed else { return .wouldBlock }
-        guard let tls else { return receive(lane.input) }
+        guard let tls else { return receive(input) }
         return read(through: tls)
     }
 
-    /// Looks at the first bytes that have come, so many at most, and leaves them to be read.
-    /// ``inputReady()`` follows when more have come. For a plain connection.
-    package final func peek(_ max: Int) -> ReadOutcome {
-        let buffer = UnsafeMutableRawBufferPointer(rebasing: lane.input.prefix(max))
-        var count = -1
-        repeat {
-            count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_PEEK))
-        } while count < 0 && errno == EINTR
-        socketIsReadable = false
-        guard count > 0 else {
-            if count == 0 { return .ended }
-            return errno == EAGAIN ? .wouldBlock : .failed(.socket(SocketError("recv")))
-        }
-        let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-        return .octets(bytes.assumingMemoryBound(to: UInt8.self))
-    }
-
-    /// Reads away so many bytes that ``peek(_:)`` has shown.
-    package final func skip(_ byteCount: Int) {
-        // They are there, so that one call takes them all.
-        let buffer = lane.input.prefix(byteCount)
-        while recv(descriptor, buffer.base.baseAddress, buffer.count, 0) < 0, errno == EINTR {}
+    /// The lane's memory for input, so much of it as this connection may use.
+    private var input: UnsafeMutableRawBufferPointer {
+        UnsafeMutableRawBufferPointer(rebasing: lane.input.prefix(inputMax))
     }
 
     final func receive(_ buffer: UnsafeMutableRawBufferPointer) -> ReadOutcome {
@@ -284,12 +269,12 @@ extension Connection {
     /// Decrypted bytes that are there already come first; then one read from the socket.
     private func read(through tls: TLSSession) -> ReadOutcome {
         let isEmpty = tls.isEstablished && !mayHoldPlaintext
-        var outcome = isEmpty ? TLSSession.ReadOutcome.needsInput : tls.read(into: lane.input)
+        var outcome = isEmpty ? TLSSession.ReadOutcome.needsInput : tls.read(into: input)
         while true {
             switch outcome {
             case .octets(let count):
                 mayHoldPlaintext = tls.mayHoldPlaintext
-                let octets = UnsafeRawBufferPointer(rebasing: lane.input[..<count])
+                let octets = UnsafeRawBufferPointer(rebasing: input[..<count])
                 return .octets(octets.assumingMemoryBound(to: UInt8.self))
             case .needsInput: mayHoldPlaintext = false
             case .closed:
@@ -303,7 +288,7 @@ extension Connection {
                 return .failed(error)
             }
             switch receive(lane.ciphertextInput) {
-            case .octets(let octets): outcome = tls.read(into: lane.input, feeding: octets.span)
+            case .octets(let octets): outcome = tls.read(into: input, feeding: octets.span)
             case .wouldBlock: return .wouldBlock
             case .ended: return .failed(.truncated)
             case .failed(let error): return .failed(error)

@@ -56,6 +56,11 @@ package struct AddressEntry: Sendable {
         row.slots[way].held.wrappingSubtract(count, ordering: .relaxed)
     }
 
+    /// Holds the entry once more; `false` when it has as many holders as it may.
+    ///
+    /// - max: at least 1; `nil` for no limit.
+    package func holdAgain(max: Int?) -> Bool { row.holdAgain(way, max: max) }
+
     /// Holds the entry no longer.
     package func release(now: UInt64) {
         row.slots[way].usedAt.store(now, ordering: .relaxed)

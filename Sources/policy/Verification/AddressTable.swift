@@ -79,7 +79,7 @@ package final class AddressTable: Sendable {
         let row = rows[Int(truncatingIfNeeded: hash) & (rows.count - 1)]
         // Neither that of an empty slot nor that of a changing one.
         let tag = Swift.max(1, min(hash >> 24, (1 << 40) - 2))
-        let most = min(UInt64(Swift.max(max ?? .max, 1)), Self.holdersMask - 1)
+        let most = Self.mostHolders(max)
         for _ in 0..<Self.attemptsMax {
             if let holding = row.find(tag, now: now, most: most) { return holding }
             guard let (way, word) = row.leastRecentlyUsed() else { return .noRoom }
@@ -100,6 +100,11 @@ package final class AddressTable: Sendable {
             return .held(AddressEntry(row: row, way: way))
         }
         return .noRoom
+    }
+
+    /// The most holders of a slot, which has room for so many.
+    fileprivate static func mostHolders(_ max: Int?) -> UInt64 {
+        min(UInt64(Swift.max(max ?? .max, 1)), holdersMask - 1)
     }
 
     /// The standard library's SipHash, under a key of our own as well: nobody outside can tell
@@ -136,6 +141,22 @@ extension AddressTable.Row {
             }
         }
         return nil
+    }
+
+    /// Holds a slot once more that the caller holds; `false` when it has as many holders as it may.
+    func holdAgain(_ way: Int, max: Int?) -> Bool {
+        let most = AddressTable.mostHolders(max)
+        var word = slots[way].holder.load(ordering: .relaxed)
+        while word & AddressTable.holdersMask < most {
+            let slot = slots[way].holder.compareExchange(
+                expected: word,
+                desired: word &+ 1,
+                ordering: .acquiring
+            )
+            if slot.exchanged { return true }
+            word = slot.original
+        }
+        return false
     }
 
     /// The slot that nobody holds and that was used longest ago, with its word.

@@ -1,4 +1,5 @@
 package import HTTPWire
+package import Verification
 
 /// Whose client connections they are: what serves their requests.
 package protocol ClientHost: AnyObject {
@@ -25,6 +26,16 @@ package protocol ClientHost: AnyObject {
     func answer(_ fault: HeadFault, into out: inout [UInt8])
     /// A client was too slow in taking its response.
     func clientWasTooSlow()
+    /// Counts a request beside another one on its connection as a connection of its address;
+    /// `false` when that has as many as it may. Give it back with ``giveBackPlace(of:)``.
+    func takePlace(of entry: AddressEntry?) -> Bool
+    /// The same for a request that is under way already: no limit counts.
+    func keepPlace(of entry: AddressEntry?)
+    /// Such a request is over.
+    func giveBackPlace(of entry: AddressEntry?)
+    /// So many more bytes of responses wait on HTTP/2 connections, or fewer. The host may ask any
+    /// connection to drop what waits.
+    func countUnsent(_ change: Int)
     /// TLS failed with a client.
     func clientTLSFailed()
     /// Something happened on an HTTP/2 connection.

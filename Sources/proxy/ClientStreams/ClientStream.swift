@@ -72,6 +72,8 @@ package protocol ClientStream: AnyObject {
 
     /// Bytes that wait in memory to be sent. While there are any, the owner stops the origin.
     var unsentBytes: Int { get }
+    /// How much of its response the owner reads from the origin at once.
+    var readMax: Int { get }
     /// Passes an interim response on, if the client can take it.
     ///
     /// - octets: those that `head` was read from.
@@ -184,4 +186,5 @@ package protocol ClientStreamOwner: AnyObject {
 
 extension ClientStream {
     package var peerUser: UInt32? { nil }
+    package var readMax: Int { Lane.inputBytes }
 }

@@ -36,7 +36,7 @@ package final class HTTP2Connection: Connection, ClientConnection {
 
     let host: any ClientHost
     let session: HTTP2Session
-    private(set) var client: ClientPeer
+    var client: ClientPeer
     var phase = Phase.serving
     var awaited = Awaited.firstRequest
     var deadline: UInt64?
@@ -49,6 +49,12 @@ package final class HTTP2Connection: Connection, ClientConnection {
     var isDrainAnnounced = false
     /// Streams that had something to send since the last write.
     private var unsettled: [HTTP2Stream] = []
+    /// Requests under way. Each but the first counts as a connection of the client's address.
+    var countedStreams = 0
+    /// What the host was told of bytes that wait.
+    var countedUnsent = 0
+    /// Too much waits on all connections, and the most on this one.
+    var mustDrop = false
     /// Bytes that one write takes at most.
     private static let writeMax = 64 << 10
     static let pauseMilliseconds: UInt64 = 1_000
@@ -87,6 +93,8 @@ package final class HTTP2Connection: Connection, ClientConnection {
         // What requests hold is counted with the address, which is let go behind them.
         defer { host.connectionClosed(self) }
         closeStreams()
+        host.countUnsent(-countedUnsent)
+        countedUnsent = 0
     }
 
     func closeStreams(_ end: ClientEnd? = nil) {
@@ -207,11 +215,8 @@ package final class HTTP2Connection: Connection, ClientConnection {
     }
 
     private func begin(_ channel: HTTP2Channel, _ built: RequestHeadBuilder.Built) {
-        if client.settingsNumber != host.settingsNumber {
-            var settled = client
-            host.settle(&settled)
-            client = settled
-        }
+        settleClient()
+        guard takePlace() else { return session.refuse(channel) }
         client.noteCertificate(of: self)
         let bytes = session.heads
         let head = bytes.span.extracting(built.range)
@@ -230,6 +235,7 @@ package final class HTTP2Connection: Connection, ClientConnection {
             }
         }
         let stream = HTTP2Stream(self, channel, heads.request, isMalformed: fault != nil)
+        stream.isCounted = true
         channel.owner = stream
         let owner = host.owner(for: stream, head, fault: fault)
         stream.owner = owner
@@ -250,7 +256,8 @@ package final class HTTP2Connection: Connection, ClientConnection {
     /// Sends, and sees to what comes next.
     private func goOn() {
         guard case .serving = phase, !isClosed else { return }
-        if !session.hasNews { send() }
+        // What waits is bounded in each turn, also while many heads that came at once are served.
+        if session.hasNews { bound() } else { send() }
         guard case .serving = phase, !isClosed else { return }
         let errors = session.takeErrorsCount()
         if errors > 0 { host.noted(.streamsFailed(errors)) }
@@ -311,16 +318,9 @@ package final class HTTP2Connection: Connection, ClientConnection {
         }
     }
 
-    /// Notes which responses wait for the client, and bounds them.
-    private func settle() {
-        let streams = unsettled
-        unsettled.removeAll(keepingCapacity: true)
-        for stream in streams { stream.sent() }
-        guard !isClosed, session.unsentBytesExceed else { return }
-        guard
-            let stream = session.openChannels.max(by: { $0.outgoingCount < $1.outgoingCount })
-                .flatMap({ $0.owner as? HTTP2Stream })
-        else { return }
-        stream.endStalled(.enhanceYourCalm)
+    /// The streams that had something to send since the last call.
+    func takeUnsettled() -> [HTTP2Stream] {
+        defer { unsettled.removeAll(keepingCapacity: true) }
+        return unsettled
     }
 }

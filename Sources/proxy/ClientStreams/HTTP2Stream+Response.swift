@@ -4,7 +4,29 @@ import Lanes
 import Services
 
 extension HTTP2Stream {
+    /// What a stream reads of its origin in one turn when its windows are closed. A stream waits
+    /// with so much at most, and the default of `limits.http2.streams` with a half of `unsent`.
+    private static let closedReadMax = 16 << 10
+    /// Content that may wait for the connection's turn, however far the windows are open.
+    private static let waitingMax = 128 << 10
+
     var unsentBytes: Int { channel.isStalled ? channel.outgoingCount : 0 }
+
+    var readMax: Int { max(session.room(for: channel), Self.closedReadMax) }
+
+    /// Content was added. What can't go out in the connection's next turn stops its source now, and
+    /// not after that turn: others may come before it.
+    func queued() -> Bool {
+        let count = channel.outgoingCount
+        if !channel.isStalled, count > 0,
+            count > Self.waitingMax || !session.isOpen(for: channel)
+        {
+            sent()
+        }
+        connection.countUnsent()
+        connection.flushed(self)
+        return channel.isStalled
+    }
 
     func sendContinue() {
         guard awaitsContinue, owner != nil else { return }
@@ -73,8 +95,7 @@ extension HTTP2Stream {
             close()
             return .closed
         }
-        connection.flushed(self)
-        return channel.isStalled ? .queued : .sent
+        return queued() ? .queued : .sent
     }
 
     @discardableResult

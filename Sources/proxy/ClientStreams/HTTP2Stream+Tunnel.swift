@@ -62,8 +62,7 @@ extension HTTP2Stream: ByteStream {
     func write(_ bytes: Span<UInt8>) -> Connection.WriteOutcome {
         guard !channel.isClosed, !connection.isClosed else { return .failed(.truncated) }
         append(bytes)
-        connection.flushed(self)
-        return channel.isStalled ? .queued : .sent
+        return queued() ? .queued : .sent
     }
 
     func shutDownOutput() {

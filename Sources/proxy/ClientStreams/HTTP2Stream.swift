@@ -30,6 +30,8 @@ final class HTTP2Stream {
     var awaitsContinue: Bool
     /// The response's head could not be handed over, for want of memory.
     var isUnsendable = false
+    /// It counts among the requests that the connection has under way.
+    var isCounted = false
     /// When what is awaited of the client must be there, in milliseconds of the lane's clock.
     private(set) var deadline: UInt64?
     /// What had come or was taken when the deadline was set.
@@ -60,6 +62,7 @@ final class HTTP2Stream {
     /// The stream or the connection was closed.
     func closed() {
         deadline = nil
+        connection.giveBackPlace(of: self)
         leave()?.clientClosed(end)
         if case .active(let tunnel) = tunnelling {
             tunnelling = .over
@@ -100,7 +103,7 @@ final class HTTP2Stream {
         )
     }
 
-    /// The connection has sent what it could: what is left waits for the client.
+    /// What is left waits for the client.
     func sent() {
         guard !channel.isClosed, !channel.isStalled, channel.outgoingCount > 0 else { return }
         channel.isStalled = true

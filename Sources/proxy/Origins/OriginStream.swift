@@ -118,6 +118,7 @@ package final class OriginStream: Connection {
     func take(for owner: any OriginStreamOwner, flow: Int) {
         use = .busy(owner)
         self.flow = flow
+        inputMax = Lane.inputBytes
         becameActive()
     }
 
@@ -146,6 +147,7 @@ package final class OriginStream: Connection {
     /// The connection is a tunnel from now on.
     package func becomeTunnel(of owner: any ByteStreamOwner) -> any ByteStream {
         use = .tunnel(owner)
+        inputMax = Lane.inputBytes
         return self
     }
 

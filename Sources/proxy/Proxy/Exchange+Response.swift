@@ -19,6 +19,7 @@ extension Exchange {
             if hasRead { return connection.resumeReading() }
             hasRead = true
             let before = record.responseBytes
+            connection.inputMax = client.readMax
             let read = connection.receive(for: self)
             proxy.tally.add(.downloadBytes, record.responseBytes - before)
             switch read {

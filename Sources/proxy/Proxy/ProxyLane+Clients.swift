@@ -7,7 +7,7 @@ import RequestFlow
 import Services
 import TLSSession
 import Telemetry
-import Verification
+package import Verification
 
 // What client connections ask of the lane.
 extension ProxyLane: ClientHost {
@@ -38,6 +38,40 @@ extension ProxyLane: ClientHost {
             if case .held(let entry) = hold(address, max: nil) { peer.entry = entry }
         case (nil, nil), (_?, _?): break
         }
+    }
+
+    package func takePlace(of entry: AddressEntry?) -> Bool {
+        guard hasPlace else {
+            tally.add(.connectionsRefused)
+            return false
+        }
+        let max = settings.limits.addressConnectionsMax
+        guard entry?.holdAgain(max: max) ?? true else {
+            tally.add(.addressConnectionsRefused)
+            return false
+        }
+        placeCount += 1
+        return true
+    }
+
+    package func keepPlace(of entry: AddressEntry?) {
+        _ = entry?.holdAgain(max: nil)
+        placeCount += 1
+    }
+
+    package func giveBackPlace(of entry: AddressEntry?) {
+        entry?.release(now: MonotonicClock.nanoseconds)
+        placeCount -= 1
+    }
+
+    package func countUnsent(_ change: Int) {
+        held.countUnsent(change)
+        unsentBytes += change
+        let max = held.share(of: settings.limits.http2.unsentTotalMax)
+        // Once a millisecond at most, since all connections are looked at.
+        guard change > 0, unsentBytes > max, droppedAt != lane.now else { return }
+        droppedAt = lane.now
+        clients.values.max { $0.waitingBytes < $1.waitingBytes }?.dropWaiting()
     }
 
     func provenance(of peer: IPAddress, isSecure: Bool) -> ProvenanceWriter {

@@ -57,6 +57,12 @@ package final class ProxyLane {
 
     /// Client connections that are open.
     private(set) var clientCount = 0
+    /// HTTP/2 requests that count as connections.
+    var placeCount = 0
+    /// Bytes of responses that wait for HTTP/2 clients.
+    var unsentBytes = 0
+    /// When one of those clients' connections was last told to drop what waits.
+    var droppedAt: UInt64 = 0
     /// The gateway ends: connections close after their request.
     package var isDraining: Bool { hasBegunToEnd }
     private var hasBegunToEnd = false
@@ -65,7 +71,7 @@ package final class ProxyLane {
     var proxied = ProxiedSet()
     /// Told, not too often, of connections without a PROXY header that counts.
     package var proxiedFailed: ((ProxiedFault) -> Void)?
-    private var clients: [ObjectIdentifier: any ClientConnection] = [:]
+    private(set) var clients: [ObjectIdentifier: any ClientConnection] = [:]
     private var dateSecond: Int64 = -1
     private var dateOctets: [UInt8] = []
     /// Empty arrays for the heads that go to origins: their memory is used again.
@@ -91,6 +97,7 @@ package final class ProxyLane {
         self.keys = keys
         self.addresses = addresses
         self.held = held
+        held.addLane()
         self.writeLog = writeLog
         ids = RequestIDSource(key: (RandomOctets.word(), RandomOctets.word()))
         report = ReportCounts(settings.rules)
@@ -185,7 +192,7 @@ package final class ProxyLane {
     ) {
         lane.preconditionOnQueue()
         tally.add(.connectionsAccepted)
-        guard connectionCount < settings.limits.connectionsMax else {
+        guard hasPlace else {
             tally.add(.connectionsRefused)
             return Connection.discard(descriptor)
         }
@@ -230,6 +237,9 @@ package final class ProxyLane {
         clients[ObjectIdentifier(client)] = client
         client.begin()
     }
+
+    /// Whether one more connection may be there, or one more request beside another one.
+    var hasPlace: Bool { connectionCount + placeCount < settings.limits.connectionsMax }
 
     /// Connections of clients, and those that are about to be.
     var connectionCount: Int { clientCount + proxied.connections.count }

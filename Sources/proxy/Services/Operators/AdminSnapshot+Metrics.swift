@@ -45,6 +45,11 @@ extension AdminSnapshot {
         origins.write(into: &out)
         out.gauge("held_memory_bytes", held.memoryBytes, "Bytes of held content in memory.")
         out.gauge("held_disk_bytes", held.diskBytes, "Bytes of held content in files.")
+        out.gauge(
+            "http2_unsent_bytes",
+            held.unsentBytes,
+            "Bytes of responses that wait for HTTP/2 clients."
+        )
         out.gauge("sessions", openSessions, "Open sessions.")
         out.distributions(of: tally)
         writeStore(into: &out)

@@ -1,0 +1,116 @@
+import Foundation
+import LoopbackKit
+import Testing
+
+extension Scenarios {
+    /// Clients of HTTP/2 that ask for much at once and take nothing.
+    struct HTTP2StallTests {
+        private static let calm: UInt32 = 0xB
+        private static let metrics = "admin: { address: 127.0.0.1:0 }"
+
+        /// Bytes of responses that wait for clients.
+        private static func unsent(_ bench: Bench) throws -> Int {
+            let lines = try bench.gateway.askOperators("/metrics").text.split(separator: "\n")
+            let line = lines.first { $0.hasPrefix("portcullis_http2_unsent_bytes ") }
+            return try #require(line?.split(separator: " ").last.flatMap { Int($0) })
+        }
+
+        /// Answers with a mebibyte.
+        private static let large: TestOrigin.Script = { connection in
+            while let request = try connection.nextRequest() {
+                let body = String(repeating: "x", count: 1 << 20)
+                try connection.answer(200, body: body, to: request)
+            }
+        }
+
+        /// Opens streams whose windows are closed, and reads until each has its response's head or
+        /// was reset.
+        private static func stall(_ client: HTTP2Client, streams: Int) throws -> [UInt32] {
+            let ids = try (0..<streams).map { _ in try client.open(HTTP2Client.get()) }
+            try client.readUntil {
+                ids.allSatisfy { client.soFar($0).status == 200 || client.soFar($0).reset != nil }
+            }
+            return ids
+        }
+
+        @Test func `streams with closed windows stop their origins before they take much memory`()
+            throws
+        {
+            let bench = try Bench(http2: true, more: Self.metrics, script: Self.large)
+            defer { bench.stop() }
+            let (connections, streams) = (5, 40)
+            let clients = try (0..<connections).map { _ in
+                let client = try bench.connectHTTP2(settings: [(4, 0)])
+                let ids = try Self.stall(client, streams: streams)
+                #expect(ids.allSatisfy { client.soFar($0).reset == nil })
+                return client
+            }
+            let unsent = try Self.unsent(bench)
+            #expect((1...connections * streams * 16 << 10).contains(unsent))
+            // What waited is given back with its connection.
+            for client in clients { client.wire.finishSending() }
+            for client in clients { client.wire.close() }
+            let deadline = Wire.deadline()
+            var left = unsent
+            while left > 0, .now < deadline { left = try Self.unsent(bench) }
+            #expect(left == 0)
+        }
+
+        @Test func `what waits for all clients together is bounded, and others are served`() throws
+        {
+            let bench = try Bench(
+                http2: true,
+                more: "limits: { http2: { unsent_total: 1MiB } }\n" + Self.metrics,
+                script: Self.large
+            )
+            defer { bench.stop() }
+            let stalled = try (0..<3).map { _ in
+                let client = try bench.connectHTTP2(settings: [(4, 0)])
+                return (client, try Self.stall(client, streams: 40))
+            }
+            let good = try bench.connectHTTP2(settings: [(4, 2 << 20)])
+            try good.openWindow(0, by: 2 << 20)
+            #expect(try good.ask(HTTP2Client.get()).content.count == 1 << 20)
+            #expect(try Self.unsent(bench) <= 1 << 20)
+            for (client, _) in stalled {
+                try client.send(.ping, [UInt8](repeating: 0, count: 8))
+                try client.readUntil { client.pongs == 1 }
+            }
+            let reset = stalled.flatMap { client, ids in ids.map { client.soFar($0).reset } }
+            #expect(reset.contains(Self.calm))
+            #expect(reset.contains(nil))
+        }
+
+        @Test func `a large response comes whole through small windows`() throws {
+            let bench = try Bench(http2: true, script: Self.large)
+            defer { bench.stop() }
+            let client = try bench.connectHTTP2(settings: [(4, 1000)])
+            let ids = try (0..<3).map { _ in try client.open(HTTP2Client.get()) }
+            for id in ids { try client.openWindow(id, by: 2 << 20) }
+            try client.openWindow(0, by: 4 << 20)
+            for id in ids { #expect(try client.answer(id).content.count == 1 << 20) }
+        }
+
+        @Test func `requests at once on a connection count as connections of its address`() throws {
+            let gate = Gate()
+            let bench = try Bench(
+                http2: true,
+                more: "limits: { address_connections: 3 }\n" + Self.metrics,
+                script: TestOrigin.slow(until: gate)
+            )
+            defer { bench.stop() }
+            let client = try bench.connectHTTP2()
+            let ids = try (0..<4).map { _ in try client.open(HTTP2Client.get("/slow")) }
+            // REFUSED_STREAM (RFC 9113 §8.7).
+            #expect(try client.answer(ids[3]).reset == 7)
+            // Nor does the address get another connection.
+            #expect(try bench.gateway.connect().endsSilently())
+            for _ in ids { gate.open() }
+            for id in ids[..<3] { #expect(try client.answer(id).status == 200) }
+            // Those that have ended count no longer.
+            for _ in 0..<8 { #expect(try client.ask(HTTP2Client.get()).status == 200) }
+            let text = try bench.gateway.askOperators("/metrics").text
+            #expect(text.contains("portcullis_address_connections_refused_total 2\n"))
+        }
+    }
+}
