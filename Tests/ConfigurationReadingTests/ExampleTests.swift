@@ -32,13 +32,13 @@ import Testing
             if inner != line { count += 1 }
             return String(inner).replacing("rules: ..", with: "rules: []")
         }
-        #expect(count == 28)
+        #expect(count == 29)
         let loaded = load(
             lines.joined(separator: "\n"),
             files: [
                 "tls/fullchain.pem": "-", "tls/key.pem": "-",
                 "tls/other.pem": "-", "tls/other.key": "-", "tls/origins.pem": "-",
-                "tls/clients.pem": "-",
+                "tls/clients.pem": "-", "tls/ocsp.der": "-", "tls/other.der": "-",
                 "test-ca.pem": X509Certificate.testAuthority().pem,
             ]
         )

@@ -13,6 +13,8 @@ extension ListenSettings {
             package let certificateFile: String
             /// PEM: the private key, without a passphrase.
             package let keyFile: String
+            /// DER: the authority's OCSP response; `nil` for no stapling.
+            package let stapleFile: String?
             /// Names for which it is shown, in lower case; none for those in the certificate.
             package let names: [String]
             /// Where it stands, as `listen[0].tls.certificates[1]`.
@@ -41,8 +43,8 @@ extension ListenSettings {
 
         /// The files that are loaded.
         package var files: [String] {
-            certificates.flatMap { [$0.certificateFile, $0.keyFile] }
-                + [client?.authoritiesFile].compactMap(\.self)
+            certificates.flatMap { [$0.certificateFile, $0.keyFile, $0.stapleFile] }
+                .compactMap(\.self) + [client?.authoritiesFile].compactMap(\.self)
         }
     }
 

@@ -6,6 +6,7 @@ struct TLSDraft {
         let keyPath: String
         let certificate: Located<String>?
         let key: Located<String>?
+        let staple: Located<String>?
         let names: [Located<String>]
         let namesPlace: Problem.Place
 
@@ -16,6 +17,7 @@ struct TLSDraft {
             reader.require("key", use: "key: a PEM file")
             certificate = reader.filePath("certificate", use: "a PEM file's path")
             key = reader.filePath("key", use: "a PEM file's path")
+            staple = reader.filePath("ocsp", use: "the path of an OCSP response in DER")
             let use = "host names, as api.example.com or *.example.com"
             names = takesNames ? reader.list("names", of: use, TLSDraft.name) ?? [] : []
         }
@@ -28,7 +30,7 @@ struct TLSDraft {
     private let clientPath: String
 
     init?(_ node: SourceNode, _ keyPath: String, log: ProblemLog) {
-        let keys = ["certificate", "key", "certificates", "minimum", "client"]
+        let keys = ["certificate", "key", "ocsp", "certificates", "minimum", "client"]
         guard let reader = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
         minimum = reader.word("minimum")
         clientPath = reader.path("client")
@@ -43,14 +45,14 @@ struct TLSDraft {
             certificates = [Certificate(reader, takesNames: false)]
             return
         }
-        for key in ["certificate", "key"] where reader.has(key) {
+        for key in ["certificate", "key", "ocsp"] where reader.has(key) {
             let found = "it beside certificates"
             let use = "it in the list of certificates"
             log.error(reader.place(of: key), reader.path(key), found: found, use: use)
         }
         let nodes = reader.list("certificates", of: "- { certificate: …, key: … }") ?? []
         certificates = nodes.compactMap { node, keyPath in
-            MappingReader(node, keyPath, keys: ["certificate", "key", "names"], log: log)
+            MappingReader(node, keyPath, keys: ["certificate", "key", "ocsp", "names"], log: log)
                 .map { Certificate($0, takesNames: true) }
         }
     }
@@ -64,8 +66,10 @@ struct TLSDraft {
 
     /// Where the files stand, by key path.
     var places: [(String, Problem.Place)] {
-        (certificates.flatMap { [$0.certificate, $0.key] } + [authorities]).compactMap(\.self)
-            .map { ($0.keyPath, $0.place) }
+        (certificates.flatMap { [$0.certificate, $0.key, $0.staple] } + [authorities]).compactMap(
+            \.self
+        )
+        .map { ($0.keyPath, $0.place) }
             + certificates.map { ("\($0.keyPath).names", $0.namesPlace) }
     }
 
@@ -94,9 +98,13 @@ struct TLSDraft {
             if let mode = log.require(file: key, in: folder, files) {
                 log.check(key: key, at: keyFile, mode)
             }
+            if let staple = draft.staple {
+                _ = log.require(file: staple, in: folder, files, "file with an OCSP response")
+            }
             return ListenSettings.TLS.Certificate(
                 certificateFile: FilePath.joined(folder, certificate.value),
                 keyFile: keyFile,
+                stapleFile: draft.staple.map { FilePath.joined(folder, $0.value) },
                 names: draft.names.map(\.value),
                 keyPath: draft.keyPath
             )
@@ -127,11 +135,12 @@ extension MappingReader {
 }
 
 extension ProblemLog {
-    /// The mode of a PEM file; `nil`, and a problem, when it can't be read.
+    /// The mode of a file; `nil`, and a problem, when it can't be read.
     func require(
         file: Located<String>,
         in folder: String,
-        _ files: some ConfigurationFiles
+        _ files: some ConfigurationFiles,
+        _ kind: String = "PEM file"
     ) -> FileMode? {
         let path = FilePath.joined(folder, file.value)
         do throws(FileFault) {
@@ -141,7 +150,7 @@ extension ProblemLog {
                 file.place,
                 file.keyPath,
                 found: "\(error.found) (\(path))",
-                use: "a readable PEM file; relative paths count from the configuration's folder"
+                use: "a readable \(kind); relative paths count from the configuration's folder"
             )
             return nil
         }

@@ -23,6 +23,24 @@ extension GatewayServer {
         }
     }
 
+    /// What a start makes of a configuration.
+    static func prepared(
+        _ configuration: GatewayConfiguration,
+        _ tickets: TicketKeys,
+        _ surroundings: Surroundings,
+        _ file: String
+    ) throws(GatewayError) -> Preparation {
+        let tls = TLSSurroundings(tickets, surroundings)
+        return try Preparation.complete(configuration, tls: tls, file: file)
+    }
+
+    /// What certificates are loaded with while the gateway serves.
+    var tlsSurroundings: TLSSurroundings {
+        var tls = TLSSurroundings(tickets, surroundings)
+        tls.keepStaples(of: certificates)
+        return tls
+    }
+
     static var monotonicSeconds: Int64 {
         Int64(clamping: MonotonicClock.nanoseconds / 1_000_000_000)
     }
@@ -39,9 +57,9 @@ extension GatewayServer {
         // A reload that came meanwhile has loaded them.
         guard number == watchNumber, !isDraining else { return }
         guard certificateWatch.saw(stamps) else { return watchCertificates() }
-        let (configuration, tickets, now) = (configuration, tickets, wallSeconds)
+        let (configuration, tls) = (configuration, tlsSurroundings)
         loading.async { [self] in
-            let loaded = LoadedCertificates(configuration, tickets, now: now)
+            let loaded = LoadedCertificates(configuration, tls)
             control.async { self.loaded(loaded, number) }
         }
     }
@@ -82,8 +100,12 @@ extension GatewayServer {
         certificateWatch.warnedAt = now
         let contexts = certificates + originCertificates
         for certificate in Set(contexts.compactMap(\.self).flatMap(\.certificates)) {
-            guard let found = LoadedCertificates.ending(certificate, now) else { continue }
-            log.warning("\(certificate.file): \(found); next: look at what renews it")
+            if let found = LoadedCertificates.ending(certificate, now) {
+                log.warning("\(certificate.file): \(found); next: look at what renews it")
+            }
+            if let staple = LoadedCertificates.staple(of: certificate, now) {
+                log.warning("\(certificate.file): found \(staple.found); use \(staple.use)")
+            }
         }
     }
 
@@ -98,11 +120,32 @@ extension GatewayServer {
                         listener: place,
                         file: certificate.file,
                         names: certificate.names,
-                        expiresAtSeconds: certificate.expiry
+                        expiresAtSeconds: certificate.expiry,
+                        staple: TLSFacts.Staple(certificate),
+                        stapleProblem: certificate.stapleProblem?.rawValue
                     )
                 )
             }
         }
         return facts
+    }
+}
+
+extension TLSSurroundings {
+    init(_ tickets: TicketKeys, _ surroundings: GatewayServer.Surroundings) {
+        let wallClock = surroundings.wallClock
+        self.init(tickets: tickets, wallSeconds: { wallClock() / 1_000 })
+    }
+}
+
+extension TLSFacts.Staple {
+    fileprivate init(_ certificate: TLSCertificate) {
+        if certificate.stapleFile == nil {
+            self = .notConfigured
+        } else if let staple = certificate.staple {
+            self = .until(seconds: staple.validUntil)
+        } else {
+            self = .none
+        }
     }
 }

@@ -34,7 +34,7 @@ extension GatewayServer {
         reloading = .running
         tell(.reloading(at: MonotonicClock.nanoseconds))
         let (file, current, known) = (file, configuration, servers)
-        let (tickets, resolver, outputs) = (tickets, resolver, outputs)
+        let (tls, resolver, outputs) = (tlsSurroundings, resolver, outputs)
         let (devices, book, orders) = (devices, book, rollouts.book)
         loading.async { [self] in
             let read = ConfigurationLoader.load(file)
@@ -50,7 +50,7 @@ extension GatewayServer {
                     replacing: current,
                     file,
                     known,
-                    tickets,
+                    tls,
                     resolver,
                     devices,
                     book,

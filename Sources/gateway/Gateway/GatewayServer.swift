@@ -172,7 +172,7 @@ package final class GatewayServer: @unchecked Sendable {
         let count = Self.count(configuration.lanes)
         try DescriptorLimit.raise(lanes: count, listeners: configuration.listeners.count)
         certificateWatch = CertificateWatch(LoadedCertificates.stamps(of: configuration), startedAt)
-        let preparation = try Preparation.complete(configuration, tickets: tickets, file: file)
+        let preparation = try Self.prepared(configuration, tickets, surroundings, file)
         let configuration = configuration.ordered(by: preparation.orders)
         self.configuration = configuration
         rollouts = Rollouts(preparation.orders, configuration)

@@ -21,15 +21,15 @@ struct LoadedCertificates: Sendable {
     static let expiryWarningSeconds: Int64 = 7 * 86_400
 
     private let configuration: GatewayConfiguration
+    private let surroundings: TLSSurroundings
     private let now: Int64
 
-    /// - tickets: the keys of clients' tickets, which outlive what is loaded.
-    /// - now: seconds since 1970.
-    init(_ configuration: GatewayConfiguration, _ tickets: TicketKeys, now: Int64) {
+    init(_ configuration: GatewayConfiguration, _ surroundings: TLSSurroundings) {
         self.configuration = configuration
-        self.now = now
+        self.surroundings = surroundings
+        now = surroundings.wallSeconds()
         for listener in configuration.listeners {
-            listeners.append(listener.tls.flatMap { load($0, listener.http2, tickets) })
+            listeners.append(listener.tls.flatMap { load($0, listener.http2) })
         }
         for origin in configuration.origins {
             origins.append(origin.tls.flatMap { load($0, "origins.\(origin.name).tls") })
@@ -51,16 +51,16 @@ struct LoadedCertificates: Sendable {
 
     private mutating func load(
         _ tls: ListenSettings.TLS,
-        _ http2: ListenSettings.HTTP2,
-        _ tickets: TicketKeys
+        _ http2: ListenSettings.HTTP2
     ) -> TLSContext? {
         do throws(TLSContextError) {
             let context = try TLSContext(
-                showing: tls.certificates.map(ServerCertificate.init),
+                showing: tls.certificates.map { ServerCertificate($0, surroundings.staples) },
                 minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12,
                 protocols: http2 == .on ? TLSContext.http2First : [TLSContext.http11],
-                tickets: tickets,
-                clients: tls.client.map(ClientTrust.init)
+                tickets: surroundings.tickets,
+                clients: tls.client.map(ClientTrust.init),
+                wallSeconds: surroundings.wallSeconds
             )
             for (settings, loaded) in zip(tls.certificates, context.certificates) {
                 examine(settings, loaded)
@@ -81,7 +81,7 @@ struct LoadedCertificates: Sendable {
         }
         for settings in tls.certificates {
             do throws(TLSContextError) {
-                _ = try TLSContext(showing: [ServerCertificate(settings)])
+                _ = try TLSContext(showing: [ServerCertificate(settings, [:])])
             } catch {
                 refuse(settings, error)
             }
@@ -107,6 +107,9 @@ struct LoadedCertificates: Sendable {
         if let found = Self.ending(loaded, now) {
             add(.warning, keyPath, "\(found) (\(loaded.file))", "a renewed one, then reload")
         }
+        if let staple = Self.staple(of: loaded, now) {
+            add(.warning, "\(settings.keyPath).\(staple.key)", staple.found, staple.use)
+        }
         for name in settings.names where !loaded.covers(name) {
             add(
                 .warning,
@@ -126,7 +129,7 @@ struct LoadedCertificates: Sendable {
             : "a certificate that ends in \(text(end - now))"
     }
 
-    private static func text(_ seconds: Int64) -> String {
+    static func text(_ seconds: Int64) -> String {
         seconds >= 86_400 ? "\(seconds / 86_400)d" : "\(seconds / 3600)h"
     }
 
@@ -222,11 +225,17 @@ extension ClientTrust {
 }
 
 extension ServerCertificate {
-    init(_ settings: ListenSettings.TLS.Certificate) {
+    /// - staples: those that are kept while their files have none that can be used.
+    fileprivate init(
+        _ settings: ListenSettings.TLS.Certificate,
+        _ staples: [String: StapledResponse]
+    ) {
         self.init(
             chain: settings.certificateFile,
             key: settings.keyFile,
-            names: settings.names
+            names: settings.names,
+            ocsp: settings.stapleFile,
+            previousStaple: settings.stapleFile.flatMap { staples[$0] }
         )
     }
 }

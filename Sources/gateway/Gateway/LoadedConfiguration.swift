@@ -27,7 +27,7 @@ struct LoadedConfiguration: Sendable {
         replacing current: GatewayConfiguration,
         _ file: String,
         _ known: ServerBook,
-        _ tickets: TicketKeys,
+        _ tls: TLSSurroundings,
         _ resolver: Resolver,
         _ devices: any DeviceChecking,
         _ book: OriginBook,
@@ -44,7 +44,7 @@ struct LoadedConfiguration: Sendable {
         let preparation = try Preparation.complete(
             next,
             store: .open,
-            tickets: tickets,
+            tls: tls,
             file: file
         )
         servers = ServerBook(next, resolver, knowing: known.addresses)

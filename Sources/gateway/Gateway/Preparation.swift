@@ -2,7 +2,6 @@ package import ConfigurationReading
 import Glibc
 import Rules
 package import SQLiteKeyStore
-package import TLSSession
 
 /// What a configuration needs of this machine: certificates, folders, a user.
 ///
@@ -27,23 +26,12 @@ package struct Preparation: Sendable {
 
     /// Looks at everything.
     ///
-    /// - tickets: the keys of clients' tickets.
-    /// - now: seconds since 1970.
-    package init(
-        _ configuration: GatewayConfiguration,
-        tickets: TicketKeys = TicketKeys(),
-        now: Int64 = Int64(time(nil))
-    ) {
-        self.init(configuration, store: .notYet, tickets: tickets, now: now)
-    }
-
     private init(
         _ configuration: GatewayConfiguration,
         store: StoreUse,
-        tickets: TicketKeys,
-        now: Int64 = Int64(time(nil))
+        tls: TLSSurroundings
     ) {
-        certificates = LoadedCertificates(configuration, tickets, now: now)
+        certificates = LoadedCertificates(configuration, tls)
         problems = certificates.problems
         let user = userToBecome(configuration)
         examineStore(configuration, store, user)
@@ -81,10 +69,10 @@ package struct Preparation: Sendable {
     static func complete(
         _ configuration: GatewayConfiguration,
         store: StoreUse = .notYet,
-        tickets: TicketKeys = TicketKeys(),
+        tls: TLSSurroundings = TLSSurroundings(),
         file: String
     ) throws(GatewayError) -> Preparation {
-        let preparation = Preparation(configuration, store: store, tickets: tickets)
+        let preparation = Preparation(configuration, store: store, tls: tls)
         guard preparation.errors.isEmpty else { throw GatewayError(preparation.errors, file: file) }
         return preparation
     }
@@ -93,7 +81,7 @@ package struct Preparation: Sendable {
     static func readable(_ file: String) -> ConfigurationReading.LoadedConfiguration {
         let loaded = ConfigurationLoader.load(file)
         guard let configuration = loaded.configuration else { return loaded }
-        let preparation = Preparation(configuration)
+        let preparation = Preparation(configuration, store: .notYet, tls: TLSSurroundings())
         var ready = loaded.adding(preparation.problems)
         ready.orders = preparation.orders
         return ready

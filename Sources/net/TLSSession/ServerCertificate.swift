@@ -6,11 +6,23 @@ package struct ServerCertificate: Hashable, Sendable {
     package var key: String
     /// Names for which it is shown, `*.` for one label; none for those in the certificate.
     package var names: [String]
+    /// Path of a file with the authority's OCSP response, in DER; `nil` for no stapling.
+    package var ocsp: String?
+    /// What is stapled until its end if the file has no response that can be used.
+    package var previousStaple: StapledResponse?
 
-    package init(chain: String, key: String, names: [String] = []) {
+    package init(
+        chain: String,
+        key: String,
+        names: [String] = [],
+        ocsp: String? = nil,
+        previousStaple: StapledResponse? = nil
+    ) {
         self.chain = chain
         self.key = key
         self.names = names
+        self.ocsp = ocsp
+        self.previousStaple = previousStaple
     }
 }
 
@@ -24,6 +36,14 @@ package struct TLSCertificate: Hashable, Sendable {
     package let names: [String]
     /// The end of its validity, in seconds of Unix time.
     package let expiry: Int64
+    /// Whether it demands a stapled response ("Must-Staple", RFC 7633).
+    package let demandsStaple: Bool
+    /// The file with the OCSP response; `nil` for no stapling.
+    package let stapleFile: String?
+    /// What is stapled, until its end.
+    package let staple: StapledResponse?
+    /// Why what the file has is not stapled; `nil` when it is.
+    package let stapleProblem: StapleProblem?
 
     /// Whether clients that ask for a name take it for the name's.
     package func covers(_ name: String) -> Bool {

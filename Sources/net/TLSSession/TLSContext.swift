@@ -1,4 +1,5 @@
 internal import COpenSSL
+import Glibc
 
 /// Certificates, keys, trust and settings that many sessions share.
 ///
@@ -47,6 +48,10 @@ package final class TLSContext: @unchecked Sendable {
     private let names: ServerNames
     /// Whether clients are asked for a certificate.
     let asksClients: Bool
+    /// What is stapled to each certificate, by its `SSL_CTX`.
+    let staples: [OpaquePointer: StapledResponse]
+    /// Seconds of Unix time, for the end of what is stapled.
+    let wallSeconds: @Sendable () -> Int64
 
     /// Loads what a listener shows to its clients.
     ///
@@ -57,26 +62,35 @@ package final class TLSContext: @unchecked Sendable {
     ///   - protocols: the application protocols that are spoken (RFC 7301), the best first.
     ///   - tickets: shared by listeners, and kept by a reload.
     ///   - clients: what clients are asked to show; `nil` for nothing.
+    ///   - wallSeconds: the clock for stapled responses, in seconds of Unix time.
     /// - Throws: the first problem of a certificate or key, or that the two don't belong together.
     package init(
         showing shown: [ServerCertificate],
         minimumVersion: MinimumVersion = .tls12,
         protocols: [String] = [TLSContext.http11],
         tickets: TicketKeys = TicketKeys(),
-        clients: ClientTrust? = nil
+        clients: ClientTrust? = nil,
+        wallSeconds: @escaping @Sendable () -> Int64 = TLSContext.systemSeconds
     ) throws(TLSContextError) {
         precondition(!shown.isEmpty, "TLSContext: a certificate")
         role = .server
         self.protocols = protocols
         self.tickets = tickets
         asksClients = clients != nil
+        self.wallSeconds = wallSeconds
+        let now = wallSeconds()
+        var staples: [OpaquePointer: StapledResponse] = [:]
         var all: [Handles] = []
         var certificates: [TLSCertificate] = []
         var names = ServerNames()
         for (index, one) in shown.enumerated() {
             let handles = try Handles(TLS_server_method(), minimumVersion)
-            let certificate = try Self.load(one, into: handles)
+            let certificate = try Self.load(one, into: handles, now: now)
             Self.configureServer(handles.context)
+            if let staple = certificate.staple {
+                staples[handles.context] = staple
+                StapledResponse.install(in: handles.context)
+            }
             try clients?.install(in: handles.context)
             for name in certificate.names { names.add(name, index) }
             certificates.append(certificate)
@@ -86,6 +100,7 @@ package final class TLSContext: @unchecked Sendable {
         others = Array(all.dropFirst())
         self.certificates = certificates
         self.names = names
+        self.staples = staples
         guard !others.isEmpty else { return }
         _ = copenssl_ssl_ctx_set_servername_callback(handles.context, Self.chooseCertificate)
     }
@@ -120,8 +135,10 @@ package final class TLSContext: @unchecked Sendable {
         self.protocols = protocols
         tickets = nil
         asksClients = false
+        staples = [:]
+        wallSeconds = Self.systemSeconds
         if let shown {
-            certificates = [try Self.load(shown, into: handles)]
+            certificates = [try Self.load(shown, into: handles, now: Self.systemSeconds())]
         } else {
             certificates = []
         }
@@ -140,6 +157,8 @@ extension TLSContext {
     package static let http2 = "h2"
     /// What a listener offers that takes both: a client that offers both is quicker with HTTP/2.
     package static let http2First = [http2, http11]
+    /// The machine's clock, in seconds of Unix time.
+    package static let systemSeconds: @Sendable () -> Int64 = { Int64(time(nil)) }
     /// What tells our sessions from those of other servers (SSL_CTX_set_session_id_context(3)).
     private static let sessionContext = Array("portcullis".utf8)
 
@@ -227,7 +246,8 @@ extension TLSContext {
 extension TLSContext {
     private static func load(
         _ shown: ServerCertificate,
-        into handles: Handles
+        into handles: Handles,
+        now: Int64
     ) throws(TLSContextError) -> TLSCertificate {
         let context = handles.context
         guard SSL_CTX_use_certificate_chain_file(context, shown.chain) == 1 else {
@@ -245,11 +265,16 @@ extension TLSContext {
             throw TLSContextError(.certificateUnreadable, path: shown.chain)
         }
         let own = dnsNames(of: certificate)
+        let (staple, problem) = StapledResponse.load(shown, for: context, now: now)
         return TLSCertificate(
             file: shown.chain,
             ownNames: own,
             names: shown.names.isEmpty ? own : shown.names,
-            expiry: end
+            expiry: end,
+            demandsStaple: copenssl_demands_staple(certificate) == 1,
+            stapleFile: shown.ocsp,
+            staple: staple,
+            stapleProblem: problem
         )
     }
 
@@ -265,7 +290,7 @@ extension TLSContext {
         }
     }
 
-    private static func secondsOfUnixTime(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
+    static func secondsOfUnixTime(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
         var days: Int32 = 0
         var seconds: Int32 = 0
         guard let epoch = ASN1_TIME_set(nil, 0) else { return nil }

@@ -21,8 +21,14 @@ struct TestCertificate: Sendable {
     let certificate: String
     let key: String
 
-    /// Makes one in a folder; `names` as `subjectAltName` takes them.
-    init(_ name: String, names: String, days: Int = 20, in folder: String) throws {
+    /// Makes one in a folder; `names` as `subjectAltName` takes them, `more` as `openssl req` does.
+    init(
+        _ name: String,
+        names: String,
+        days: Int = 20,
+        in folder: String,
+        more: [String] = []
+    ) throws {
         certificate = "\(folder)/\(name).pem"
         key = "\(folder)/\(name).key"
         try Self.openssl(
@@ -30,7 +36,7 @@ struct TestCertificate: Sendable {
                 "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                 "-days", String(days), "-subj", "/CN=\(name)",
                 "-addext", "subjectAltName=\(names)", "-keyout", key, "-out", certificate,
-            ]
+            ] + more
         )
     }
 

@@ -25,7 +25,8 @@ final class TestGateway: Sendable {
         lookUpPace: LookUpPace = LookUpPace(),
         certificatePace: Duration = .seconds(5),
         supervisor: Supervisor? = nil,
-        lookUp: (@Sendable (String, UInt16) -> [SocketAddress])? = nil
+        lookUp: (@Sendable (String, UInt16) -> [SocketAddress])? = nil,
+        wallClock: (@Sendable () -> Int64)? = nil
     ) throws {
         let folder = try TemporaryFolder.make()
         self.folder = folder
@@ -45,6 +46,7 @@ final class TestGateway: Sendable {
             surroundings.lookUpPace = lookUpPace
             surroundings.certificatePace = certificatePace
             surroundings.supervisor = supervisor
+            if let wallClock { surroundings.wallClock = wallClock }
             if let lookUp { surroundings.lookUp = lookUp }
         }
         hosted = try HostedGateway(file: file, change) { TemporaryFolder.remove(folder) }

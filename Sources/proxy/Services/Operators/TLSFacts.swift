@@ -4,6 +4,16 @@ import Telemetry
 
 /// How the certificates of the listeners stand.
 package struct TLSFacts: Sendable {
+    /// What is stapled to a certificate.
+    package enum Staple: Sendable {
+        /// No file is named.
+        case notConfigured
+        /// The file has no response that can be sent.
+        case none
+        /// A response, sent until then.
+        case until(seconds: Int64)
+    }
+
     /// One that a listener shows.
     package struct Certificate: Sendable {
         package var listener: String
@@ -11,12 +21,24 @@ package struct TLSFacts: Sendable {
         /// Those for which it is shown.
         package var names: [String]
         package var expiresAtSeconds: Int64
+        package var staple: Staple
+        /// Why what the file has is not stapled; `nil` when it is.
+        package var stapleProblem: String?
 
-        package init(listener: String, file: String, names: [String], expiresAtSeconds: Int64) {
+        package init(
+            listener: String,
+            file: String,
+            names: [String],
+            expiresAtSeconds: Int64,
+            staple: Staple,
+            stapleProblem: String?
+        ) {
             self.listener = listener
             self.file = file
             self.names = names
             self.expiresAtSeconds = expiresAtSeconds
+            self.staple = staple
+            self.stapleProblem = stapleProblem
         }
     }
 
@@ -36,8 +58,20 @@ package struct TLSFacts: Sendable {
         let expiry = "certificate_expiry_timestamp_seconds"
         out.metric(expiry, type: "gauge", help: "When a certificate ends, Unix time.")
         for certificate in certificates {
-            let labels = [("listener", certificate.listener), ("certificate", certificate.file)]
-            out.sample(expiry, labels, certificate.expiresAtSeconds)
+            out.sample(expiry, certificate.labels, certificate.expiresAtSeconds)
+        }
+        let staple = "certificate_ocsp_expiry_timestamp_seconds"
+        out.metric(
+            staple,
+            type: "gauge",
+            help: "When the OCSP response of a certificate ends, Unix time; 0 when there is none."
+        )
+        for certificate in certificates {
+            switch certificate.staple {
+            case .notConfigured: break
+            case .none: out.sample(staple, certificate.labels, 0)
+            case .until(let end): out.sample(staple, certificate.labels, end)
+            }
         }
         let success = "certificates_last_load_success"
         out.metric(
@@ -69,9 +103,18 @@ package struct TLSFacts: Sendable {
                         }
                         let end = UnixTime(seconds: certificate.expiresAtSeconds)
                         out.member("ends_at", end.iso8601)
+                        out.member("ocsp_problem", certificate.stapleProblem)
+                        guard case .until(let seconds) = certificate.staple else { return }
+                        out.member("ocsp_ends_at", UnixTime(seconds: seconds).iso8601)
                     }
                 }
             }
         }
+    }
+}
+
+extension TLSFacts.Certificate {
+    fileprivate var labels: [(String, String)] {
+        [("listener", listener), ("certificate", file)]
     }
 }
