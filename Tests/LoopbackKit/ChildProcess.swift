@@ -108,8 +108,8 @@ package final class ChildProcess: @unchecked Sendable {
     ///
     /// - Returns: the exit status; a signal's number, negative, when one has ended it.
     @discardableResult
-    package func waitForEnd() throws -> Int32 {
-        let deadline = Date(timeIntervalSinceNow: Self.patience)
+    package func waitForEnd(patience: TimeInterval = ChildProcess.patience) throws -> Int32 {
+        let deadline = Date(timeIntervalSinceNow: patience)
         try condition.withLock {
             while !hasEnded || openStreams > 0 {
                 guard condition.wait(until: deadline) else {
@@ -159,7 +159,8 @@ extension ChildProcess {
         _ program: String,
         _ arguments: [String],
         input: String = "",
-        folder: URL? = nil
+        folder: URL? = nil,
+        patience: TimeInterval = ChildProcess.patience
     ) throws -> Outcome {
         let child = try ChildProcess(
             program,
@@ -168,7 +169,7 @@ extension ChildProcess {
             folder: folder
         )
         defer { child.end() }
-        let status = try child.waitForEnd()
+        let status = try child.waitForEnd(patience: patience)
         return Outcome(status: status, output: child.output, complained: child.complained)
     }
 

@@ -1,0 +1,82 @@
+import Foundation
+import Gateway
+import LoopbackKit
+import Testing
+
+extension Scenarios {
+    /// What testssl.sh, a scanner of TLS servers, says of a listener.
+    struct ScanTests {
+        /// Findings that are not the gateway's to mend.
+        private static let exceptions = [
+            "DNS_CAArecord": "localhost has no zone, so nobody can write a CAA record for it",
+            "security_headers": "what a page may do is for the application to say",
+            "HSTS": "whether a host is HTTPS alone is for the application to say (RFC 6797)",
+        ]
+
+        /// A certificate as an authority makes it: with the address of its OCSP responder, and
+        /// with more than the 60 days left below which testssl.sh warns.
+        private static func show(in folder: String) throws -> (authority: String, tls: String) {
+            let names = "DNS:localhost,IP:127.0.0.1"
+            let authority = try TestCertificate("authority", names: names, days: 95, in: folder)
+            let leaf = try TestCertificate(
+                "leaf",
+                names: names,
+                days: 90,
+                in: folder,
+                more: ["-CA", authority.certificate, "-CAkey", authority.key]
+                    + ["-addext", "basicConstraints=critical,CA:FALSE"]
+                    + ["-addext", "keyUsage=critical,digitalSignature"]
+                    + ["-addext", "extendedKeyUsage=serverAuth"]
+                    + ["-addext", "authorityInfoAccess=OCSP;URI:http://127.0.0.1:9/"]
+            )
+            let texts = try [leaf, authority].map {
+                try String(contentsOfFile: $0.certificate, encoding: .utf8)
+            }
+            try texts.joined().write(toFile: leaf.certificate, atomically: true, encoding: .utf8)
+            let response = folder + "/leaf.der"
+            try leaf.respond(issuer: authority, to: response)
+            let files =
+                "certificate: '\(leaf.certificate)', key: '\(leaf.key)', ocsp: '\(response)'"
+            return (authority.certificate, "tls: { \(files) }")
+        }
+
+        /// `PORTCULLIS_SCAN=all` has every check made: some minutes. By default those of
+        /// protocols, certificate and HTTP.
+        @Test func `a scanner of TLS servers finds nothing to mend`() throws {
+            guard let testssl = ChildProcess.tool("testssl") else { return }
+            let folder = try TemporaryFolder.make()
+            defer { TemporaryFolder.remove(folder) }
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let (authority, tls) = try Self.show(in: folder)
+            let gateway = try TestGateway(
+                [("shop", [origin.address])],
+                listen: "address: 127.0.0.1:0, http2: on, \(tls)"
+            )
+            defer { gateway.stop() }
+            let isWhole = ProcessInfo.processInfo.environment["PORTCULLIS_SCAN"] == "all"
+            let file = folder + "/findings.csv"
+            let outcome = try ChildProcess.run(
+                testssl,
+                ["--quiet", "--color", "0", "--warnings", "batch", "--add-ca", authority]
+                    + ["--csvfile", file, "--openssl-timeout", "20"]
+                    + (isWhole ? [] : ["--protocols", "--server-defaults", "--headers"])
+                    + ["https://localhost:\(gateway.port)/"],
+                patience: 900
+            )
+            // "id","fqdn/ip","port","severity","finding","cve","cwe"
+            let rows = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
+                .map { $0.dropFirst().components(separatedBy: "\",\"") }
+                .filter { $0.count > 4 }
+            #expect(rows.count > (isWhole ? 100 : 40), "\(outcome.printed)")
+            let bad = rows.dropFirst().filter {
+                !["OK", "INFO"].contains($0[3]) && Self.exceptions[$0[0]] == nil
+            }
+            #expect(bad == [], "\(outcome.printed)")
+            let found = Dictionary(rows.map { ($0[0], $0[4]) }, uniquingKeysWith: { $1 })
+            #expect(found["OCSP_stapling"] == "offered", "\(outcome.printed)")
+            #expect(found["cert_ocspRevoked"] ?? "not revoked" == "not revoked")
+            if isWhole { print("testssl.sh: \(rows.count - 1) findings, none to mend") }
+        }
+    }
+}
