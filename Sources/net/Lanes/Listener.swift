@@ -179,13 +179,24 @@ package final class Listener: Endpoint {
         setDeadline(milliseconds: Self.closingMilliseconds)
     }
 
-    override func ready(_ events: UInt32) { acceptWaiting(max: Self.acceptsPerEventMax) }
+    override func ready(_ events: UInt32) {
+        // Behind a shortage it is of interest that nobody waits any more.
+        if isShort {
+            acceptWaiting(max: Self.acceptsPerEventMax)
+        } else {
+            pace.took(acceptWaiting(max: pace.count))
+        }
+    }
 
-    private func acceptWaiting(max: Int) {
+    /// - Returns: how many were accepted.
+    @discardableResult
+    private func acceptWaiting(max: Int) -> Int {
+        var count = 0
         for _ in 0..<max where !isClosed {
             // Only behind one that was too high; as a rule this costs nothing.
             guard lastAccepted < descriptorsMax || hasDescriptors() else {
-                return pause(SocketError("accept4", code: EMFILE))
+                pause(SocketError("accept4", code: EMFILE))
+                return count
             }
             var peer = SocketAddress()
             var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -193,15 +204,21 @@ package final class Listener: Endpoint {
             guard connection < 0 else {
                 peer.length = length
                 lastAccepted = connection
+                count += 1
                 accepted?(connection, peer)
                 continue
             }
             switch errno {
-            case EMFILE, ENFILE, ENOBUFS, ENOMEM: return pause(SocketError("accept4"))
+            case EMFILE, ENFILE, ENOBUFS, ENOMEM:
+                pause(SocketError("accept4"))
+                return count
             case EINTR, ECONNABORTED, EPROTO: continue
-            default: return shortageIsOver()
+            default:
+                shortageIsOver()
+                return count
             }
         }
+        return count
     }
 
     /// Whether a descriptor is free that is not kept for others.
@@ -235,6 +252,7 @@ package final class Listener: Endpoint {
     }
 
     private var pausedToken: UInt64?
+    private var pace = AcceptPace(max: Listener.acceptsPerEventMax)
 
     /// The pause is over, or the time to end.
     override public func deadlinePassed() {

@@ -15,6 +15,8 @@ final class HTTP1Stream {
     let isHead: Bool
     /// Whether the connection takes another request after this one.
     var isPersistent: Bool
+    /// The client has said that this request without content is its last: nothing follows it.
+    private let isLast: Bool
     var awaitsContinue: Bool
     @exclusivity(unchecked) var body: BodyReader
     /// What had come when the time for content began, over which the client's rate is measured.
@@ -40,6 +42,7 @@ final class HTTP1Stream {
         isPersistent = !isMalformed && mayPersist && head.isPersistent
         awaitsContinue = !isMalformed && head.expectsContinue
         let framing = isMalformed ? BodyFraming.none : head.framing
+        isLast = !isMalformed && !head.isPersistent && framing == .none
         body = BodyReader(framing, limits: limits.head)
     }
 
@@ -177,7 +180,25 @@ extension HTTP1Stream: ClientStream {
 
     func finish() {
         guard leave() != nil else { return }
-        if body.isFinished, isPersistent { connection.takeNext() } else { connection.linger() }
+        if body.isFinished, isPersistent {
+            connection.takeNext()
+        } else if isLast {
+            endBehindLast()
+        } else {
+            connection.linger()
+        }
+    }
+
+    /// Ends behind the response to a client that sends nothing more (RFC 9112 §9.6: behind `close`
+    /// it must not). A close keeps what the kernel has still to send. A reset only answers what
+    /// comes later, or was not read, so that waiting for the client's end would be two system calls
+    /// for nothing.
+    private func endBehindLast() {
+        guard connection.unsentBytes == 0, connection.inbox.isEmpty, !connection.isReadable,
+            !isSecure
+        else { return connection.linger() }
+        connection.resetsOnClose = false
+        connection.close()
     }
 
     func pause() { connection.pause() }

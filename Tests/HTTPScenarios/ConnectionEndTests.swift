@@ -1,0 +1,73 @@
+import Gateway
+import LoopbackKit
+import Services
+import Testing
+
+extension Scenarios {
+    /// How a connection to a client ends behind its last response.
+    struct ConnectionEndTests {
+        /// So long that a connection which waits for the client's end is still there.
+        private static let lingering = "timeouts: { linger: 1h }"
+
+        private static func open(_ snapshot: AdminSnapshot) -> Int {
+            snapshot.lanes.reduce(0) { $0 + $1.openConnections }
+        }
+
+        @Test(arguments: [
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+            "GET / HTTP/1.0\r\nHost: a\r\n\r\n",
+        ])
+        func `a client that has said that its request is the last is let go of at once`(
+            request: String
+        ) throws {
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let gateway = try TestGateway(origin, more: Self.lingering)
+            defer { gateway.stop() }
+            let client = try Wire(port: gateway.port)
+            defer { client.close() }
+            try client.send(request)
+            #expect(try client.readFinalResponse().status == 200)
+            #expect(try client.endsSilently())
+            // The client has not closed its side.
+            try gateway.server.wait { Self.open($0) == 0 }
+        }
+
+        @Test func `the whole of a large last response arrives, however late it is read`() throws {
+            let content = String(repeating: "0123456789abcdef", count: 1 << 18)
+            let origin = try TestOrigin { connection in
+                guard let head = try connection.nextHead() else { return }
+                try connection.answer(200, body: content, to: head)
+            }
+            defer { origin.stop() }
+            let gateway = try TestGateway(origin, more: Self.lingering)
+            defer { gateway.stop() }
+            for _ in 0..<3 {
+                let client = try Wire(port: gateway.port)
+                defer { client.close() }
+                try client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                #expect(client.isReadable(within: Wire.patienceMilliseconds))
+                #expect(try client.readFinalResponse().text == content)
+                #expect(try client.endsSilently())
+            }
+        }
+
+        /// Older clients send CR LF behind content (RFC 9112 §2.2), and a reset would destroy the
+        /// response that they have not read yet.
+        @Test func `a connection whose last request had content waits for the client`() throws {
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let gateway = try TestGateway(origin, more: Self.lingering)
+            defer { gateway.stop() }
+            let client = try Wire(port: gateway.port)
+            defer { client.close() }
+            let fields = "Host: a\r\nConnection: close\r\nContent-Length: 2\r\n"
+            try client.send("POST / HTTP/1.1\r\n\(fields)\r\nab")
+            #expect(client.isReadable(within: Wire.patienceMilliseconds))
+            try client.send("\r\n")
+            #expect(try client.readFinalResponse().status == 200)
+            #expect(try client.endsSilently())
+            #expect(Self.open(try gateway.server.snapshot()) == 1)
+        }
+    }
+}
