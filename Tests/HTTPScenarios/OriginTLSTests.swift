@@ -170,6 +170,38 @@ extension Scenarios {
             #expect(origin.requests.count == 1)
         }
 
+        /// With TLS 1.3 the handshake is over for the gateway when the origin refuses.
+        @Test(arguments: [true, false])
+        func `the log says that an origin refuses the gateway's certificate`(isShown: Bool) throws {
+            let folder = try TemporaryFolder.make()
+            defer { TemporaryFolder.remove(folder) }
+            let made = try Self.made()
+            let trusted = try TestCertificate("trusted", names: "DNS:x", in: folder)
+            let other = try TestCertificate("other", names: "DNS:x", in: folder)
+            let context = try TLSContext(
+                showing: [ServerCertificate(chain: made.certificate, key: made.key)],
+                minimumVersion: .tls13,
+                clients: ClientTrust(authorities: trusted.certificate, demand: .required)
+            )
+            let origin = try TestOrigin(tls: context)
+            defer { origin.stop() }
+            let pair = ", certificate: '\(other.certificate)', key: '\(other.key)'"
+            let file = folder + "/access.log"
+            let gateway = try Self.gateway(
+                [origin.address],
+                try Self.trusting() + (isShown ? pair : ""),
+                log: "{ access: '\(file)', level: error }"
+            )
+            defer { gateway.stop() }
+            #expect(try gateway.ask(Self.get).text.contains("origin-closed"))
+            try gateway.server.wait { _ in
+                let line = (try? String(contentsOfFile: file, encoding: .utf8)) ?? ""
+                guard line.hasSuffix("\n") else { return false }
+                #expect(line.contains("\"origin_tls\":\"certificate-refused-by-peer\""), "\(line)")
+                return true
+            }
+        }
+
         @Test(arguments: [true, false])
         func `checks go over TLS, and trust as requests do`(isTrusted: Bool) throws {
             let origin = try Self.origin()

@@ -78,7 +78,8 @@ extension TLSFailure {
     private init(alert: Int32, _ text: String) {
         switch alert {
         case SSL_AD_BAD_CERTIFICATE, SSL_AD_UNSUPPORTED_CERTIFICATE, SSL_AD_CERTIFICATE_REVOKED,
-            SSL_AD_CERTIFICATE_EXPIRED, SSL_AD_CERTIFICATE_UNKNOWN, SSL_AD_UNKNOWN_CA:
+            SSL_AD_CERTIFICATE_EXPIRED, SSL_AD_CERTIFICATE_UNKNOWN, SSL_AD_UNKNOWN_CA,
+            SSL_AD_CERTIFICATE_REQUIRED:
             self.init(.certificateRefusedByPeer, text)
         case SSL_AD_PROTOCOL_VERSION:
             self.init(.versionUnsupported, text)

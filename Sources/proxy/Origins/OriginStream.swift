@@ -1,6 +1,6 @@
 import HTTPWire
 package import Lanes
-import TLSSession
+package import TLSSession
 
 /// A connection to a server of an origin: sends one request after the other, reads the responses.
 package final class OriginStream: Connection {
@@ -29,6 +29,8 @@ package final class OriginStream: Connection {
     private(set) var isConnected: Bool
     /// Why the handshake failed, or has not ended; `nil` while it has not begun.
     private(set) var handshakeFault: TLSFailure?
+    /// Why TLS has failed behind the handshake; `nil` while it has not.
+    package internal(set) var tlsFault: TLSFailure?
     /// Whether a request before this one used it.
     package var isReused: Bool { wasPooled }
     private var wasPooled = false

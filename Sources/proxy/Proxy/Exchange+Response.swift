@@ -6,6 +6,7 @@ import Origins
 import RequestFlow
 import Rules
 import Services
+import TLSSession
 import Telemetry
 import Verification
 
@@ -34,6 +35,7 @@ extension Exchange {
                 return perform(flow.responseEnded())
             case .none, .stopped: return
             case .broke:
+                if let failure = connection.tlsFault { record.originTLS = failure.reason }
                 if flow.hasResponse { client.flush() }
                 return perform(flow.originBroke(heard(on: connection), retryBudget))
             case .malformed(let reason):
