@@ -36,7 +36,9 @@ struct CombinedLine {
             Self.append(path.isEmpty ? [UInt8(ascii: "/")] : path, to: &out)
             out += Array(" \(version)".utf8)
         }
-        out += Array("\" \(status) \(bytes == 0 ? "-" : String(bytes)) \"".utf8)
+        // Three digits also where nothing was answered: readers of this format take no fewer.
+        let code = status == 0 ? "000" : String(status)
+        out += Array("\" \(code) \(bytes == 0 ? "-" : String(bytes)) \"".utf8)
         // A query may hold what is not for logs.
         let shown = referer.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
         Self.append(shown.isEmpty ? [UInt8(ascii: "-")] : Array(shown), to: &out)
