@@ -106,6 +106,24 @@ import Testing
         #expect(shown.contains("portcullis_draining 1"))
     }
 
+    @Test func `a guard shows how near it is to falling, and that it has fallen`() {
+        var snapshot = AdminSnapshot.sample()
+        #expect(!lines(snapshot).contains { $0.hasPrefix("portcullis_guard_") })
+        snapshot.rules[0].fallback = GuardFacts(
+            text: "falls at 2%",
+            installs: 700,
+            refused: 20,
+            falls: 3,
+            hasFallen: true
+        )
+        let shown = lines(snapshot)
+        #expect(shown.contains(#"portcullis_guard_falls_total{rule="orders"} 3"#))
+        #expect(shown.contains(#"portcullis_guard_fallen{rule="orders"} 1"#))
+        #expect(shown.contains(#"portcullis_guard_installs{rule="orders"} 700"#))
+        #expect(shown.contains(#"portcullis_guard_installs_refused{rule="orders"} 20"#))
+        #expect(!shown.contains { $0.hasPrefix("portcullis_guard_") && $0.contains("default") })
+    }
+
     @Test func `without a reload its time is left out`() {
         var snapshot = AdminSnapshot.sample()
         snapshot.configuration = ConfigurationFacts(generation: 1)

@@ -51,6 +51,7 @@ extension ConfigurationDraft {
             limits: limits,
             log: self.log,
             process: process,
+            hooks: hooks,
             endpointsPath: endpoints?.value ?? "/.well-known/app-attest",
             spillFolder: spills,
             fileRules: set,

@@ -36,7 +36,7 @@ struct ConfigurationDraft {
     static let keys = [
         "listen", "admin", "lanes", "origins", "apps", "store", "challenges", "sessions",
         "enrolment", "apple", "trusted_proxies", "client_address", "traces", "timeouts",
-        "limits", "log", "process", "endpoints", "spill_folder", "default", "rules",
+        "limits", "log", "process", "endpoints", "spill_folder", "hooks", "default", "rules",
     ]
 
     let folder: String
@@ -60,6 +60,7 @@ struct ConfigurationDraft {
     let limits: LimitSettings
     let log: LogSettings
     let process: ProcessSettings
+    let hooks: HookSettings
     let endpoints: Located<String>?
     let spillFolder: Located<String>?
     let fallback: RuleDraft?
@@ -102,6 +103,7 @@ struct ConfigurationDraft {
         limits = LimitSettings(reader.node("limits"), log: log)
         self.log = LogSettings(reader.node("log"), folder: folder, log: log)
         process = ProcessSettings(reader.node("process"), log: log)
+        hooks = HookSettings(reader.node("hooks"), log: log)
         endpoints = reader.value(
             "endpoints",
             use: "a path of plain segments without a slash at its end",

@@ -22,7 +22,7 @@ extension Duration {
     }
 
     /// The duration with the largest unit that divides it.
-    var settingText: String {
+    package var settingText: String {
         let count = settingMilliseconds
         let unit = Self.units.last { count > 0 && count % $0.milliseconds == 0 } ?? Self.units[1]
         return "\(count / unit.milliseconds)\(unit.name)"

@@ -35,6 +35,7 @@ package struct GatewayConfiguration: Sendable {
     package let limits: LimitSettings
     package let log: LogSettings
     package let process: ProcessSettings
+    package let hooks: HookSettings
     /// `endpoints`: under which path the gateway answers itself. Default /.well-known/app-attest.
     package let endpointsPath: String
     /// `spill_folder`: where held content goes that is too large for memory. Default: the first of

@@ -41,12 +41,12 @@ struct RuleDraft {
     static let keys = [
         "id", "match", "origin", "mode", "rollout", "apps", "sign", "headers", "challenge",
         "counter", "accept", "body", "on_error", "unsupported", "preflight", "risk", "device",
-        "fields", "next_challenge", "allow_encoded",
+        "fields", "next_challenge", "allow_encoded", "guard",
     ]
     /// Keys that say how to verify, and say nothing where nothing is verified.
     static let verifyingKeys = [
         "rollout", "apps", "sign", "headers", "challenge", "counter", "accept", "body", "on_error",
-        "unsupported", "preflight", "risk", "device", "fields", "next_challenge",
+        "unsupported", "preflight", "risk", "device", "fields", "next_challenge", "guard",
     ]
 
     let reader: MappingReader
@@ -68,6 +68,7 @@ struct RuleDraft {
     let preflight: Located<PreflightRule>?
     let device: Located<DeviceDraft>?
     let risk: RiskDraft?
+    let fallback: GuardRule?
     let fields: Located<FieldNames>?
     let nextChallenge: Located<Bool>?
     let allowEncoded: [Located<PathConstructs.RawValue>]?
@@ -94,6 +95,7 @@ struct RuleDraft {
         preflight = reader.word("preflight")
         device = reader.device("device")
         risk = RiskDraft(reader, "risk")
+        fallback = GuardRule(reader, "guard")
         fields = reader.fields("fields")
         nextChallenge = reader.flag("next_challenge")
         let names = PathConstructs.settingNames.map(\.name)

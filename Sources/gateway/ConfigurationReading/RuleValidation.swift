@@ -167,6 +167,7 @@ struct RuleValidation {
         demands.preflight = preflight(of: draft)
         demands.device = device(of: draft)
         demands.risk = draft.risk?.rule(ofRule: id)
+        demands.fallback = draft.fallback
         demands.fields = draft.fields?.value ?? .standard
         if demands.challenge == .none, draft.nextChallenge?.value == true {
             useless(

@@ -25,11 +25,13 @@ extension GatewayServer: AdminSource {
     /// How the rules stand.
     var ruleFacts: [RuleFacts] {
         configuration.fileRules.rules.map { rule in
-            RuleFacts(
+            var facts = RuleFacts(
                 rollouts.book.standing(of: rule),
                 filed: rule,
                 origin: configuration.origin(of: rule)?.name ?? ""
             )
+            facts.fallback = guardFacts(of: rule)
+            return facts
         }
     }
 

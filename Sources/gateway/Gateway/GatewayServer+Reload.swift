@@ -79,6 +79,7 @@ extension GatewayServer {
             // Operators have changed a rollout while files were read.
             if orders != rollouts.book { serveOrderedRules() }
             warnOfOrders()
+            startGuards()
         case .failure(let error): refuse(error)
         }
         tell(.ready, status: servingStatus)

@@ -46,7 +46,7 @@ extension GatewayServer {
         }
     }
 
-    private func saveNext() {
+    func saveNext() {
         guard !rollouts.isSaving, !rollouts.waiting.isEmpty else { return }
         let next = rollouts.waiting.removeFirst()
         let now = UnixTime(seconds: wallSeconds)
@@ -71,6 +71,10 @@ extension GatewayServer {
                 rollouts.isSaving = false
                 switch result {
                 case .success: takeEffect(book, change, next.done)
+                case .failure(let fault) where note.isGuards:
+                    // A full disk must not keep an app from working.
+                    log.error("the guard's order holds until the next start: \(fault.text)")
+                    takeEffect(book, change, next.done)
                 case .failure(let fault):
                     log.error("a change of rollouts has no effect: \(fault.text)")
                     next.done(.unsaved(fault.text))
@@ -89,6 +93,7 @@ extension GatewayServer {
         let rule = change.rule ?? "all rules"
         let why = change.note.why.isEmpty ? "" : ": \(change.note.why)"
         log.notice("rollout of \(rule): \(change.from) → \(change.to), \(change.note.by)\(why)")
+        forgetGuardCounts(of: change.rule)
         rollouts.lastNumber += 1
         let number = rollouts.lastNumber
         rollouts.untold[number] = Rollouts.Untold(left: units.count) {

@@ -112,6 +112,8 @@ package final class GatewayServer: @unchecked Sendable {
     var rollouts: Rollouts
     /// What is counted for reports.
     var reporting = Reporting(startedAtTick: MonotonicClock.nanoseconds)
+    /// Rules that fall back by themselves.
+    var guards = Guards()
     /// Counts the look-ups that were scheduled; an older one is not made any more.
     var lookUpNumber = 0
     var generation = 1
@@ -298,6 +300,7 @@ package final class GatewayServer: @unchecked Sendable {
             self.scheduleLookUp()
             self.watchCertificates()
             self.collectReports()
+            self.startGuards()
         }
         startRenewing(surroundings.wallClock)
         startExpiring()

@@ -128,6 +128,12 @@ final class LaneUnit: Sendable {
         }
     }
 
+    /// Hands over what was seen at rules with a guard.
+    func takeGuardCounts(_ completion: @escaping @Sendable ([GuardCounts.Entry]) -> Void) {
+        let (lane, bound) = (lane, bound)
+        lane.perform { completion(bound.value.proxy.takeGuardCounts()) }
+    }
+
     /// Takes other addresses of the servers of some origins; all else is as it was.
     func replaceServers(_ settings: ProxySettings, of origins: Set<Int>) {
         let (lane, bound) = (lane, bound)

@@ -8,6 +8,7 @@
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <spawn.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -185,6 +186,20 @@ int clinux_alarm_set(int fd, uint64_t nanoseconds) {
 int clinux_unacknowledged(int fd) {
     int count = 0;
     return ioctl(fd, SIOCOUTQ, &count) == 0 ? count : 0;
+}
+
+int clinux_spawn_closes_from(void *actions, int fd) {
+    return posix_spawn_file_actions_addclosefrom_np(actions, fd);
+}
+
+int clinux_process_handle(int process) {
+#ifdef SYS_pidfd_open
+    return (int)syscall(SYS_pidfd_open, process, 0);
+#else
+    (void)process;
+    errno = ENOSYS;
+    return -1;
+#endif
 }
 
 int clinux_forbid_new_privileges(void) { return prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L); }

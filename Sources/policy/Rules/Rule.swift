@@ -30,6 +30,8 @@ package final class Rule: Sendable {
         package var device: DeviceRule?
         /// What is done about Apple's risk metric; `nil` where it is not looked at.
         package var risk: RiskRule?
+        /// When the rule falls back to `observe` by itself; `nil` where it does not.
+        package var fallback: GuardRule?
         package var fields = FieldNames.standard
         /// Keys of which apps are admitted.
         package var apps = AppScope.production

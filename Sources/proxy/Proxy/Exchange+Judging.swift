@@ -154,6 +154,9 @@ extension Exchange {
         if ruling.risk?.mark != nil, ruling.verdict == .pass { proxy.tally.add(.riskMarks) }
         if ruling.proof == .session, ruling.verdict == .pass { proxy.tally.add(.sessionPasses) }
         let isEnforced = if case .enforced = enforcement { true } else { false }
+        if isEnforced, !proxy.guards.areNone {
+            proxy.guards.count(flow.rule, ruling) { proxy.judge.isInstall(ruling) }
+        }
         proxy.tally.addVerdict(
             rule: flow.rule.index,
             slot: VerdictSlot.index(

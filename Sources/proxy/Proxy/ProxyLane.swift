@@ -27,6 +27,8 @@ package final class ProxyLane {
     /// What reports count.
     @exclusivity(unchecked) var report: ReportCounts
     var judge: Judge
+    /// What the guards of rules are told.
+    var guards: GuardCounts
     /// What is answered without an origin.
     private(set) var services: ServiceTable
     private let issuer: ChallengeIssuer
@@ -101,6 +103,7 @@ package final class ProxyLane {
         self.writeLog = writeLog
         ids = RequestIDSource(key: (RandomOctets.word(), RandomOctets.word()))
         report = ReportCounts(settings.rules)
+        guards = GuardCounts(settings.rules)
         tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
         pools = []
         pools = settings.origins.map { OriginPool($0, on: lane, host: self) }
@@ -125,6 +128,7 @@ package final class ProxyLane {
         tally.renumber(settings.rules.rules.map { before[$0.id] })
         report.serve(settings.rules)
         self.settings = settings
+        guards = GuardCounts(settings.rules)
         reloadCount &+= 1
         self.judge = judge
         self.services = services
@@ -141,9 +145,13 @@ package final class ProxyLane {
     /// Takes other modes and rollouts of the same rules. Requests under way keep theirs.
     package func replaceRules(_ settings: ProxySettings, judge: Judge) {
         self.settings = settings
+        guards = GuardCounts(settings.rules)
         reloadCount &+= 1
         self.judge = judge
     }
+
+    /// Hands over what was seen at rules with a guard, and begins anew.
+    package func takeGuardCounts() -> [GuardCounts.Entry] { guards.take() }
 
     /// Looks after the origins' servers for all lanes, once the lane was started.
     package func watchOrigins(_ tell: @escaping @Sendable (OriginWatch.Notice) -> Void) {

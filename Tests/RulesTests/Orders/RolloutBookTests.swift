@@ -46,6 +46,27 @@ import Testing
         book.rules(try rules()).rules.map(\.modeText)
     }
 
+    @Test func `an order of a guard is told from an operator's, and ends like one`() throws {
+        var book = RolloutBook()
+        let rules = try Self.rules()
+        let note = try #require(
+            RolloutNote(at: Self.now, by: RolloutNote.guardName, why: "20 of 90 installs refused")
+        )
+        let change = try book.take(.order(.observe, rule: "orders"), note, rules)
+        #expect(change.to == "observe (guard)")
+        book = try RolloutBook(json: book.json.span)
+        let standing = book.standing(of: rules.rules[0])
+        #expect(standing.source == .guarded)
+        #expect(standing.rule.mode == .observe)
+        #expect(standing.orderText?.contains("its guard has fallen, it is observe (") == true)
+        #expect(book.standing(of: rules.rules[1]).source == .file)
+        _ = try book.take(.order(try Self.share("1%"), rule: "orders"), try Self.note(), rules)
+        #expect(book.standing(of: rules.rules[0]).source == .command)
+        _ = try book.take(.order(.observe, rule: "orders"), note, rules)
+        _ = try book.take(.file(rule: "orders"), try Self.note(), rules)
+        #expect(book.isEmpty)
+    }
+
     @Test func `an order changes mode and share of its rule, and nothing else`() throws {
         var book = RolloutBook()
         let rules = try Self.rules()

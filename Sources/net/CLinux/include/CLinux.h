@@ -60,6 +60,11 @@ ptrdiff_t clinux_receive_descriptors(int fd, void *bytes, size_t max, int *fds, 
 // A clock that makes its descriptor readable at a moment of the monotonic clock; 0 disarms it.
 int clinux_alarm_create(void);
 int clinux_alarm_set(int fd, uint64_t nanoseconds);
+// A descriptor that is readable once the process has ended (pidfd_open).
+int clinux_process_handle(int process);
+// A process that is spawned gets no descriptor from this one on. `actions` is a
+// posix_spawn_file_actions_t.
+int clinux_spawn_closes_from(void *actions, int fd);
 // Nothing the process executes gains privileges. Of the calling thread and those it starts later.
 int clinux_forbid_new_privileges(void);
 // Whether there may be a core file, and other processes of the same user look into the memory.

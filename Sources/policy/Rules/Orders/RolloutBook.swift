@@ -83,7 +83,8 @@ package struct RolloutBook: Equatable, Sendable {
         guard rule.mode.verifies else { return RolloutStanding(rule, .file, nil) }
         var standing = RolloutStanding(rule, .file, nil)
         if let entry = entries[rule.id] {
-            standing = RolloutStanding(rule.ordered(entry.order), .command, entry.note)
+            let source: RolloutStanding.Source = entry.note.isGuards ? .guarded : .command
+            standing = RolloutStanding(rule.ordered(entry.order), source, entry.note)
         }
         guard let emergency, standing.rule.mode == .enforce else { return standing }
         return RolloutStanding(rule.ordered(.observe), .emergency, emergency)
@@ -107,6 +108,8 @@ package struct RolloutStanding: Sendable {
         case file
         /// An operator's order for the rule.
         case command
+        /// The rule's guard has fallen, and nobody has ordered anything since.
+        case guarded = "guard"
         /// An operator's order for all rules.
         case emergency
     }
@@ -126,6 +129,7 @@ package struct RolloutStanding: Sendable {
         switch source {
         case .file: nil
         case .command: "by a command it is \(rule.modeText) (\(note?.text ?? ""))"
+        case .guarded: "its guard has fallen, it is \(rule.modeText) (\(note?.text ?? ""))"
         case .emergency: "by `rollout --all observe` it observes (\(note?.text ?? ""))"
         }
     }

@@ -7,6 +7,9 @@ package struct RolloutNote: Hashable, Sendable {
     /// The most bytes of a name.
     package static let nameMax = 64
 
+    /// Who orders where a guard has fallen. Operators are `uid N` or an address.
+    package static let guardName = "guard"
+
     package let at: UnixTime
     /// As in `uid 1000`.
     package let by: String
@@ -20,6 +23,9 @@ package struct RolloutNote: Hashable, Sendable {
         }
         (self.at, self.by, self.why) = (at, by, why)
     }
+
+    /// Whether a guard has ordered it, and no operator.
+    package var isGuards: Bool { by == Self.guardName }
 
     package static func isPlain(_ text: String, max: Int) -> Bool {
         text.utf8.count <= max

@@ -37,6 +37,7 @@ extension AdminSnapshot {
         }
         writeRules(into: &out)
         writeRuleTimes(into: &out)
+        rules.writeGuards(into: &out)
         out.gauge(
             "origin_servers_unknown",
             unknownServers.count,

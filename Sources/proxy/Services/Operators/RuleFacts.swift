@@ -15,6 +15,8 @@ package struct RuleFacts: Sendable {
     package var order: String?
     /// Mode and rollout of the file: `enforce, 25% by key`.
     package var file: String
+    /// How its guard stands; `nil` where it has none.
+    package var fallback: GuardFacts?
 
     /// Mode and share in words: `enforce, 25% by key`.
     var standing: String { mode == "enforce" ? "enforce, \(rollout)" : mode }

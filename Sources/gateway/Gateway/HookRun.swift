@@ -1,0 +1,88 @@
+import CLinux
+import ConfigurationReading
+import Glibc
+
+/// One run of a command that the configuration names.
+///
+/// No shell reads it, and its environment is only what it is given and a PATH. It has a process
+/// group of its own, so that what it has started is killed with it.
+struct HookRun: Sendable {
+    private static let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+    private let words: [String]
+    private let environment: [String: String]
+    private let timeout: Duration
+
+    /// - words: the program's path and its arguments.
+    init(_ words: [String], _ environment: [String: String], timeout: Duration) {
+        self.words = words
+        self.environment = environment.merging(["PATH": Self.path]) { given, _ in given }
+        self.timeout = timeout
+    }
+
+    /// Runs it, and waits for its end, or kills it when its time is over.
+    ///
+    /// - Returns: what went wrong, for the log; `nil` for status 0.
+    func run() -> String? {
+        var process: pid_t = 0
+        let error = spawn(&process)
+        guard error == 0 else {
+            return "it can't be started: \(String(cString: strerror(error)))"
+        }
+        let hasEnded = waits(for: process)
+        // The group is that of the process, which is not waited for yet, so nobody else has its id.
+        if !hasEnded { kill(-process, SIGKILL) }
+        var status: Int32 = 0
+        while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        if !hasEnded { return "it took longer than \(timeout.settingText), and was killed" }
+        // wait(2): the low seven bits are the signal, the next byte is the status.
+        let signal = status & 0x7F
+        guard signal == 0 else { return "it was ended by signal \(signal)" }
+        let code = status >> 8 & 0xFF
+        return code == 0 ? nil : "it ended with status \(code)"
+    }
+
+    /// Whether it ends in time. A system without pidfd_open(2) has no timeout.
+    private func waits(for process: pid_t) -> Bool {
+        let handle = clinux_process_handle(process)
+        guard handle >= 0 else { return errno == ENOSYS }
+        defer { close(handle) }
+        let end = ContinuousClock.now + timeout
+        while true {
+            let left = (end - .now) / .milliseconds(1)
+            guard left > 0 else { return false }
+            var wish = pollfd(fd: handle, events: Int16(POLLIN), revents: 0)
+            if poll(&wish, 1, Int32(min(left.rounded(.up), 1e9))) > 0 { return true }
+        }
+    }
+
+    private func spawn(_ process: inout pid_t) -> Int32 {
+        guard let program = words.first else { return ENOENT }
+        var actions = posix_spawn_file_actions_t()
+        var attributes = posix_spawnattr_t()
+        posix_spawn_file_actions_init(&actions)
+        posix_spawnattr_init(&attributes)
+        defer {
+            posix_spawn_file_actions_destroy(&actions)
+            posix_spawnattr_destroy(&attributes)
+        }
+        // What it says of itself goes to the gateway's standard error.
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
+        clinux_spawn_closes_from(&actions, 3)
+        // Dispatch's threads take no signals, and the gateway ignores some: it would inherit both.
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        var all = sigset_t()
+        sigfillset(&all)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        posix_spawnattr_setpgroup(&attributes, 0)
+        let flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP
+        posix_spawnattr_setflags(&attributes, Int16(flags))
+        var arguments = words.map { strdup($0) } + [nil]
+        var variables = environment.map { strdup("\($0)=\($1)") } + [nil]
+        defer { for pointer in arguments + variables { free(pointer) } }
+        return posix_spawn(&process, program, &actions, &attributes, &arguments, &variables)
+    }
+}

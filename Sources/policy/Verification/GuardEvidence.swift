@@ -1,0 +1,54 @@
+import KeyStore
+
+/// What a refusal tells the guard of a rule about the install that was refused.
+package enum GuardEvidence: Sendable {
+    /// The app does something wrong, and does it again when it tries again.
+    case broken
+    /// An app that works gets it now and then, and its next try passes. It counts against the rule
+    /// when nothing of the install passes.
+    case retried
+    /// It says nothing of the app: nobody knows whose request it is, the device is meant to be
+    /// refused, or the fault is the gateway's. A guard that fell for them could be made to fall by
+    /// those that are to be kept out.
+    case none
+}
+
+extension Refusal {
+    package var guardEvidence: GuardEvidence {
+        switch self {
+        case .assertionMalformed, .signedFieldRepeated, .digestMissing, .digestMismatch,
+            .clientDataAmbiguous, .signatureMismatch, .appMismatch, .environmentMismatch,
+            .categoryRefused, .versionRefused, .contentTooLarge, .deviceTokenMissing,
+            .deviceTokenMalformed:
+            .broken
+        case .assertionMissing, .challengeMissing, .challengeUnknown, .challengeExpired,
+            .challengeSpent, .counterReplayed, .deviceTokenUsed, .sessionUnknown, .sessionExpired,
+            .sessionReplayed, .sessionMismatch, .sessionRefused:
+            .retried
+        case .keyUnknown, .keyRevoked, .riskExceeded, .riskUnknown, .deviceFlagged,
+            .deviceThrottled, .deviceCheckUnavailable, .unsupported, .preflight,
+            .addressThrottled, .addressHeld, .storeUnavailable, .challengesExhausted, .heldFull,
+            .spillFailed, .noRule:
+            .none
+        // About attestations, and calls of the gateway's own.
+        case .attestationMalformed, .requestMalformed, .certificateUntrusted, .certificateExpired,
+            .nonceMismatch, .keyIDMismatch, .accessControlMismatch, .counterNotZero,
+            .receiptRefused, .enrolmentThrottled, .enrolmentNotYet:
+            .none
+        }
+    }
+}
+
+extension Judge {
+    /// Whether the key that a ruling names is enrolled here, and not revoked.
+    ///
+    /// What is refused before the key is looked up names it all the same.
+    package func isInstall(_ ruling: Ruling) -> Bool {
+        guard let keyID = ruling.keyID else { return false }
+        guard ruling.environment == nil else { return true }
+        switch keys.find(keyID) {
+        case .known(let key), .outdated(let key): return !key.isRevoked
+        case .unknown, .unavailable: return false
+        }
+    }
+}

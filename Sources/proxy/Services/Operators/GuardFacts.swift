@@ -1,0 +1,69 @@
+import JSONText
+import Telemetry
+
+/// How the guard of a rule stands.
+package struct GuardFacts: Sendable {
+    /// When it falls, in words.
+    let text: String
+    /// Different installs to which the rule was enforced in the window.
+    let installs: Int
+    /// Those of them that are refused.
+    let refused: Int
+    /// How often it has fallen since the start.
+    let falls: UInt64
+    /// The rule observes since it has fallen.
+    let hasFallen: Bool
+
+    package init(text: String, installs: Int, refused: Int, falls: UInt64, hasFallen: Bool) {
+        self.text = text
+        self.installs = installs
+        self.refused = refused
+        self.falls = falls
+        self.hasFallen = hasFallen
+    }
+
+    func write(into out: inout JSONWriter) {
+        out.object("guard") { out in
+            out.member("rule", text)
+            out.member("installs", installs)
+            out.member("refused", refused)
+            out.member("falls", falls)
+            out.member("fallen", hasFallen)
+        }
+    }
+}
+
+extension [RuleFacts] {
+    /// The guards of the rules that have one.
+    func writeGuards(into out: inout Exposition) {
+        let guarded = compactMap { rule in rule.fallback.map { (rule.id, $0) } }
+        out.metric(
+            "guard_falls_total",
+            type: "counter",
+            help: "Times a rule fell back to observe by its guard."
+        )
+        for (id, facts) in guarded { out.sample("guard_falls_total", [("rule", id)], facts.falls) }
+        out.metric(
+            "guard_fallen",
+            type: "gauge",
+            help: "1 while a rule observes since its guard has fallen."
+        )
+        for (id, facts) in guarded {
+            out.sample("guard_fallen", [("rule", id)], facts.hasFallen ? 1 : 0)
+        }
+        out.metric(
+            "guard_installs",
+            type: "gauge",
+            help: "Installs to which a rule was enforced in its guard's window, estimated."
+        )
+        for (id, facts) in guarded { out.sample("guard_installs", [("rule", id)], facts.installs) }
+        out.metric(
+            "guard_installs_refused",
+            type: "gauge",
+            help: "Those of them that are refused."
+        )
+        for (id, facts) in guarded {
+            out.sample("guard_installs_refused", [("rule", id)], facts.refused)
+        }
+    }
+}

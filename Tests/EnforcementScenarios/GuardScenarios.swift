@@ -1,0 +1,214 @@
+import Foundation
+import LoopbackKit
+import RequestBinding
+import SoftwareAuthenticator
+import Testing
+
+@testable import Gateway
+
+extension Scenarios {
+    /// A rule that falls back to `observe` by itself, and what does not make it.
+    @Suite struct Guards {
+        fileprivate static let form = SigningForm.lines([.method, .target], headers: [])
+
+        /// A gateway with two lanes, a guarded rule, and a hook.
+        private final class Desk {
+            let scenario: Scenario
+            let origin: RecordingOrigin
+            var config: String { scenario.path("portcullis.yaml") }
+            var hookNotes: String { scenario.path("hook.txt") }
+
+            /// - hook: the script that is run when the guard has fallen.
+            init(hook: String? = nil) throws {
+                scenario = try Scenario()
+                origin = try scenario.origin()
+                let script = #"echo "$PORTCULLIS_HOOK $PORTCULLIS_RULE $1: $PORTCULLIS_REASON""#
+                let notes = hookNotes
+                try scenario.write(
+                    "hook.sh",
+                    hook ?? "\(script) > '\(notes).new' && mv '\(notes).new' '\(notes)'\n"
+                )
+                try scenario.configure(
+                    origin,
+                    rules: """
+                        - id: orders
+                          match: { path: /v1/orders }
+                          mode: enforce
+                          rollout: { from: 2020-01-01, to: 2020-02-01, start: 1%, end: 100% }
+                          sign: [method, target]
+                          challenge: none
+                          guard: { refused: 10%, of: installs, window: 1h, minimum: 20 }
+                        """,
+                    more: """
+                        limits: { address_failures: off }
+                        hooks: { guard: [/bin/sh, "\(scenario.path("hook.sh"))", it's] }
+                        """
+                )
+                let text = try String(contentsOfFile: config, encoding: .utf8)
+                let admin = "admin: { address: \"unix:\(scenario.path("admin.sock"))\" }"
+                try scenario.write(
+                    "portcullis.yaml",
+                    text.replacing("admin: { address: 127.0.0.1:0 }", with: admin)
+                )
+            }
+
+            var admin: HTTPClient { HTTPClient(path: scenario.path("admin.sock")) }
+
+            func rollout(_ words: String...) throws -> Scenario.Result {
+                try scenario.portcullis(["rollout", "--config", config] + words)
+            }
+
+            /// How the rule stands.
+            func rule() throws -> [String: Any] {
+                let rules = try admin.send("GET", "/status").object?["rules"] as? [[String: Any]]
+                return try #require(rules?.first { $0["id"] as? String == "orders" })
+            }
+
+            /// What each key's request is answered.
+            func answers(
+                _ keys: inout ArraySlice<SoftwareKey>,
+                _ gateway: GatewayProcess,
+                damage: AssertionDamage? = nil
+            ) throws -> Set<Int> {
+                let clients = (0..<8).map { _ in gateway.client() }
+                var statuses: Set<Int> = []
+                for index in keys.indices {
+                    let request = SoftwareKey.Request(method: "GET", target: "/v1/orders")
+                    let proof = keys[index].proof(of: request, signing: Guards.form, damage: damage)
+                    statuses.insert(try clients[index % 8].send(request, proof).status)
+                }
+                return statuses
+            }
+
+            /// What a request without a proof is answered, on both lanes.
+            func unproven(_ gateway: GatewayProcess) throws -> Set<Int> {
+                Set(try (0..<16).map { _ in try gateway.client().send("GET", "/v1/orders").status })
+            }
+        }
+
+        @Test func `a bad release of the app makes its rule observe, until it is told`() throws {
+            let desk = try Desk()
+            defer { desk.scenario.end() }
+            let keys = try desk.scenario.imported(60)
+            let first = try desk.scenario.serve()
+            var (good, bad) = (keys[..<40], keys[40...])
+            #expect(try desk.answers(&good, first) == [200])
+            #expect(try desk.unproven(first) == [401])
+            #expect(try desk.answers(&bad, first, damage: .otherClientData) == [403])
+            #expect(try first.complaints(of: "the guard of rule orders has fallen: ") == 1)
+            try first.waitUntil("the fall", desk.admin) { $0["guard_falls_total"] == 1 }
+            #expect(try desk.answers(&bad, first, damage: .otherClientData) == [200])
+            #expect(try desk.unproven(first) == [200])
+            #expect(try Metrics(desk.admin)["guard_fallen"] == 1)
+            let rule = try desk.rule()
+            #expect(rule["mode"] as? String == "observe")
+            #expect(rule["source"] as? String == "guard")
+            let order = try #require(rule["order"] as? String)
+            #expect(order.contains(" installs refused at 100%"))
+            #expect(try desk.rollout().printed.contains("orders\tobserve\tguard ("))
+            let audit = desk.scenario.path("portcullis.db.rollout.log")
+            let line = try String(contentsOfFile: audit, encoding: .utf8)
+            #expect(line.contains(#""to":"observe (guard)""#))
+            #expect(line.contains(#""by":"guard""#))
+            try expectHook(desk)
+            // The dates of the ramp say 100 %, and don't count.
+            first.child.signal(SIGHUP)
+            #expect(try first.complaints(of: "generation 2") == 1)
+            #expect(try desk.unproven(first) == [200])
+            try first.crash()
+            #expect(
+                try desk.scenario.portcullis("check", desk.config).printed.contains(
+                    "its guard has fallen, it is observe ("
+                )
+            )
+            let second = try desk.scenario.serve()
+            #expect(try desk.unproven(second) == [200])
+            #expect(try Metrics(desk.admin)["guard_fallen"] == 1)
+            #expect(try desk.rollout("orders", "file").status == 0)
+            #expect(try desk.unproven(second) == [401])
+            #expect(try Metrics(desk.admin)["guard_fallen"] == 0)
+            #expect(try desk.answers(&good, second) == [200])
+            #expect(try second.stop() == 0)
+        }
+
+        /// The hook has got what happened, and its argument as it stands in the file.
+        private func expectHook(_ desk: Desk) throws {
+            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
+            var text: String?
+            while text == nil, Date() < deadline {
+                _ = try desk.admin.send("GET", "/healthz")
+                text = try? String(contentsOfFile: desk.hookNotes, encoding: .utf8)
+            }
+            #expect(text?.hasPrefix("guard orders it's: ") == true, "\(text ?? "no file")")
+            #expect(text?.hasSuffix(" installs refused at 100%\n") == true)
+        }
+
+        @Test func `an attacker without many enrolled keys does not make a rule observe`() throws {
+            let desk = try Desk()
+            defer { desk.scenario.end() }
+            var known = try desk.scenario.imported(60)[...]
+            var strangers = (0..<60).map { _ in Scenario.device.makeKey() }[...]
+            let gateway = try desk.scenario.serve()
+            // Ways to be refused that anybody has, and a few keys of one's own.
+            for _ in 0..<3 {
+                #expect(try desk.answers(&strangers, gateway, damage: .otherClientData) == [401])
+                #expect(try desk.answers(&strangers, gateway, damage: .truncated) == [400])
+                #expect(try desk.unproven(gateway) == [401])
+                var own = known.prefix(6)
+                #expect(try desk.answers(&own, gateway, damage: .signature) == [403])
+                #expect(try desk.answers(&own, gateway, damage: .truncated) == [400])
+            }
+            known = known.dropFirst(6)
+            #expect(try desk.answers(&known, gateway) == [200])
+            // What was refused came first, so it has been looked at once this holds.
+            try gateway.waitUntil("the counts", desk.admin) { $0["guard_installs"] >= 50 }
+            #expect((4..<10).contains(try Metrics(desk.admin)["guard_installs_refused"]))
+            #expect(try Metrics(desk.admin)["guard_falls_total"] == 0)
+            #expect(try desk.rule()["mode"] as? String == "enforce")
+            #expect(try desk.unproven(gateway) == [401])
+            #expect(try gateway.stop() == 0)
+        }
+
+        @Test func `a guard whose order can't be saved falls all the same, and says so`() throws {
+            let desk = try Desk(hook: "exit 3\n")
+            defer { desk.scenario.end() }
+            var keys = try desk.scenario.imported(40)[...]
+            let gateway = try desk.scenario.serve()
+            // A folder in the place of the new file: no write succeeds, also for root.
+            try FileManager.default.createDirectory(
+                atPath: desk.scenario.path("portcullis.db.rollout.new/x"),
+                withIntermediateDirectories: true
+            )
+            #expect(try desk.answers(&keys, gateway, damage: .otherClientData) == [403])
+            #expect(try gateway.complaints(of: "the guard's order holds until the next start") == 1)
+            #expect(try gateway.complaints(of: "/bin/sh: it ended with status 3") == 1)
+            #expect(try desk.unproven(gateway) == [200])
+            #expect(try gateway.stop() == 0)
+        }
+    }
+
+    /// Commands that the configuration names.
+    @Suite struct Hooks {
+        private func run(_ words: [String], _ timeout: Duration = .seconds(60)) -> String? {
+            HookRun(words, ["A": "b"], timeout: timeout).run()
+        }
+
+        @Test func `a hook gets its words and its variables, and nothing else`() {
+            let script = #"test "$1$2" = "x y" -a "$A" = b -a -z "$HOME" -a ! -e /proc/self/fd/3"#
+            #expect(run(["/bin/sh", "-c", script, "it", "x", " y"]) == nil)
+        }
+
+        @Test func `how a hook fails is told`() {
+            #expect(run(["/bin/sh", "-c", "exit 7"]) == "it ended with status 7")
+            #expect(run(["/bin/sh", "-c", "kill -9 $$"]) == "it was ended by signal 9")
+            let absent = run(["/absent/program"])
+            #expect(absent == "it can't be started: No such file or directory")
+        }
+
+        @Test func `a hook that goes on for too long is killed with what it has started`() {
+            let script = "tail -f /dev/null & wait"
+            let fault = run(["/bin/sh", "-c", script], .milliseconds(300))
+            #expect(fault == "it took longer than 300ms, and was killed")
+        }
+    }
+}

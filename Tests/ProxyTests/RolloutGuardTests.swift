@@ -1,0 +1,236 @@
+import AppAttest
+import Rules
+import Telemetry
+import Testing
+import Verification
+
+@testable import Proxy
+
+/// What makes a rule fall back to `observe`. Transcripts of the counts of a lane and of the machine
+/// that gathers them. The numbers are estimates, and hash values differ in each run: what is
+/// allowed is four standard deviations at least.
+@Suite struct RolloutGuardTests {
+    private static let rules: RuleSet? = {
+        var guarded = Rule.Demands(salt: "orders")
+        guarded.fallback = GuardRule(refused: .none)
+        let orders = Rule(
+            id: "orders",
+            index: 0,
+            match: .all,
+            origin: OriginIndex(0),
+            mode: .enforce,
+            demands: guarded
+        )
+        let plain = Rule(id: "p", index: 1, match: .all, origin: OriginIndex(0), mode: .enforce)
+        return RuleSet(
+            [orders, plain],
+            default: Rule(id: "default", index: 2, match: .all, origin: nil, mode: .deny)
+        )
+    }()
+
+    /// A lane that sees installs by their number.
+    private struct Sight {
+        let rules: RuleSet
+        var counts: GuardCounts
+
+        init() throws {
+            rules = try #require(RolloutGuardTests.rules)
+            counts = GuardCounts(rules)
+        }
+
+        /// - known: whether the keys are enrolled.
+        mutating func see(
+            _ installs: Range<Int>,
+            _ verdict: Verdict,
+            known: Bool = true,
+            rule: Int = 0,
+            isExcused: Bool = false
+        ) throws {
+            for install in installs {
+                let bytes = (0..<32).map { UInt8(truncatingIfNeeded: install >> ($0 % 4 * 8)) }
+                var ruling = Ruling(verdict, keyID: KeyID(bytes: bytes))
+                ruling.isExcused = isExcused
+                counts.count(rules.rules[rule], ruling) { known }
+            }
+        }
+    }
+
+    private func watch(_ percent: String, minimum: Int = 100) throws -> RolloutGuard {
+        var rule = GuardRule(refused: try #require(Share(percent: percent)))
+        rule.minimum = minimum
+        return RolloutGuard(rule)
+    }
+
+    /// The machine after what a lane has seen.
+    private func watch(
+        _ percent: String,
+        minimum: Int = 100,
+        _ play: (inout Sight) throws -> Void
+    ) throws -> RolloutGuard {
+        var (watch, sight) = (try watch(percent, minimum: minimum), try Sight())
+        try play(&sight)
+        for entry in sight.counts.take() { watch.add(entry, now: 1000) }
+        return watch
+    }
+
+    @Test func `a release that signs other bytes makes the rule fall`() throws {
+        let watch = try watch("2%") { sight in
+            try sight.see(0..<400, .pass)
+            try sight.see(400..<440, .refuse(.signatureMismatch))
+        }
+        let found = try #require(watch.fall(now: 1000))
+        #expect((385...495).contains(found.installs))
+        #expect((22...62).contains(found.refused))
+    }
+
+    @Test func `a release that gets some of its requests right makes the rule fall too`() throws {
+        let watch = try watch("2%") { sight in
+            try sight.see(0..<400, .pass)
+            try sight.see(0..<40, .refuse(.digestMismatch))
+        }
+        #expect(watch.fall(now: 1000) != nil)
+    }
+
+    @Test func `what another try heals counts only where nothing passes`() throws {
+        let healed = try watch("2%") { sight in
+            try sight.see(0..<400, .refuse(.challengeExpired))
+            try sight.see(0..<400, .pass)
+        }
+        #expect(healed.finding(now: 1000).refused == 0)
+        #expect(healed.fall(now: 1000) == nil)
+        let stuck = try watch("2%") { sight in
+            try sight.see(0..<400, .pass)
+            try sight.see(400..<440, .refuse(.challengeUnknown))
+        }
+        let found = try #require(stuck.fall(now: 1000))
+        #expect((20...64).contains(found.refused))
+    }
+
+    @Test func `requests without an enrolled key never make it fall, however many`() throws {
+        let watch = try watch("2%") { sight in
+            try sight.see(0..<200, .pass)
+            try sight.see(1000..<9000, .refuse(.signatureMismatch), known: false)
+            try sight.see(1000..<9000, .refuse(.keyUnknown), known: false)
+            for _ in 0..<9000 {
+                sight.counts.count(sight.rules.rules[0], Ruling(.refuse(.assertionMissing))) {
+                    true
+                }
+            }
+        }
+        #expect(watch.finding(now: 1000).refused == 0)
+        #expect(watch.fall(now: 1000) == nil)
+    }
+
+    @Test func `one enrolled key counts once, however often it is refused`() throws {
+        let watch = try watch("2%", minimum: 10) { sight in
+            try sight.see(0..<200, .pass)
+            for _ in 0..<5000 { try sight.see(500..<501, .refuse(.signatureMismatch)) }
+        }
+        #expect((1...2).contains(watch.finding(now: 1000).refused))
+        #expect(watch.fall(now: 1000) == nil)
+    }
+
+    @Test(
+        arguments: [
+            .refuse(.keyRevoked), .refuse(.riskExceeded), .refuse(.deviceFlagged),
+            .refuse(.addressThrottled), .refuse(.challengesExhausted), .failure(.store),
+        ] as [Verdict]
+    )
+    func `who is meant to be refused, or is refused by our own fault, is not counted`(
+        verdict: Verdict
+    ) throws {
+        let watch = try watch("2%") { sight in
+            try sight.see(0..<200, .pass)
+            try sight.see(200..<400, verdict)
+        }
+        #expect((180...220).contains(watch.finding(now: 1000).installs))
+        #expect(watch.finding(now: 1000).refused == 0)
+    }
+
+    @Test func `a refusal that was excused, or of a rule without a guard, is not counted`() throws {
+        var sight = try Sight()
+        try sight.see(0..<100, .refuse(.appMismatch), isExcused: true)
+        try sight.see(0..<100, .refuse(.appMismatch), rule: 1)
+        try sight.see(0..<100, .refuse(.appMismatch), rule: 2)
+        #expect(sight.counts.take().isEmpty)
+    }
+
+    @Test func `a request of the rules before a reload is not counted for another rule`() throws {
+        var sight = try Sight()
+        let gone = Rule(
+            id: "gone",
+            index: 0,
+            match: .all,
+            origin: OriginIndex(0),
+            mode: .enforce
+        )
+        let beyond = Rule(id: "x", index: 77, match: .all, origin: nil, mode: .enforce)
+        let key = KeyID(bytes: [UInt8](repeating: 7, count: 32))
+        for rule in [gone, beyond] {
+            sight.counts.count(rule, Ruling(.refuse(.appMismatch), keyID: key)) { true }
+        }
+        #expect(sight.counts.take().isEmpty)
+    }
+
+    @Test func `too few installs, or a handful of refused ones, conclude nothing`() throws {
+        let few = try watch("2%", minimum: 100) { sight in
+            try sight.see(0..<60, .refuse(.versionRefused))
+        }
+        #expect(few.fall(now: 1000) == nil)
+        let handful = try watch("2%", minimum: 10) { sight in
+            try sight.see(0..<40, .pass)
+            try sight.see(40..<48, .refuse(.versionRefused))
+        }
+        #expect((6...9).contains(handful.finding(now: 1000).refused))
+        #expect(handful.fall(now: 1000) == nil)
+    }
+
+    @Test func `a share of refused installs below that of the rule is borne`() throws {
+        func fall(_ percent: String) throws -> Bool {
+            try watch(percent) { sight in
+                try sight.see(0..<900, .pass)
+                try sight.see(900..<1000, .refuse(.signatureMismatch))
+            }.fall(now: 1000) != nil
+        }
+        #expect(try fall("5%"))
+        #expect(try !fall("20%"))
+    }
+
+    @Test func `what is older than the window is forgotten, slot by slot`() throws {
+        var (watch, sight) = (try watch("2%"), try Sight())
+        try sight.see(0..<200, .refuse(.versionRefused))
+        for entry in sight.counts.take() { watch.add(entry, now: 1000) }
+        try sight.see(200..<400, .pass)
+        for entry in sight.counts.take() { watch.add(entry, now: 1150) }
+        #expect(watch.fall(now: 1270) != nil)
+        #expect(watch.finding(now: 1310).refused == 0)
+        #expect((180...220).contains(watch.finding(now: 1310).installs))
+        #expect(watch.finding(now: 1460).installs == 0)
+        // The slot of long ago is used anew.
+        try sight.see(0..<20, .pass)
+        for entry in sight.counts.take() { watch.add(entry, now: 1600) }
+        #expect((16...24).contains(watch.finding(now: 1600).installs))
+    }
+
+    @Test func `the counts of lanes add up, and an install of both counts once`() throws {
+        var watch = try watch("2%")
+        for _ in 0..<3 {
+            var sight = try Sight()
+            try sight.see(0..<150, .pass)
+            try sight.see(150..<200, .refuse(.versionRefused))
+            for entry in sight.counts.take() { watch.add(entry, now: 1000) }
+            #expect(sight.counts.take().isEmpty)
+        }
+        #expect((180...220).contains(watch.finding(now: 1000).installs))
+        watch.forget()
+        #expect(watch.finding(now: 1000).installs == 0)
+    }
+
+    @Test(arguments: [0, -5, 1, .max, .max - 1] as [Int64])
+    func `no reading of the clock stops it`(now: Int64) throws {
+        var (watch, sight) = (try watch("2%"), try Sight())
+        try sight.see(0..<200, .refuse(.versionRefused))
+        for entry in sight.counts.take() { watch.add(entry, now: now) }
+        #expect(watch.fall(now: now) != nil)
+    }
+}
