@@ -104,14 +104,15 @@ extension Target {
         _ name: String,
         in group: String,
         uses: [Target.Dependency] = [],
-        ships report: [String] = []
+        ships report: [String] = [],
+        embeds pages: [String] = []
     ) -> Target {
         .target(
             name: name,
             dependencies: uses,
             path: "Sources/\(group)/\(name)",
             exclude: isApple ? [] : report,
-            resources: isApple ? report.map { .copy($0) } : [],
+            resources: (isApple ? report.map { .copy($0) } : []) + pages.map { .embedInCode($0) },
             swiftSettings: settings
         )
     }
@@ -261,7 +262,7 @@ let package = Package(
         .part("Lanes", in: "net", uses: ["CLinux", "TLSSession"]),
 
         // Sources/proxy: requests between clients and origins.
-        .part("Services", in: "proxy", uses: policy + verdict + ["Telemetry"]),
+        .part("Services", in: "proxy", uses: policy + verdict + ["Telemetry"], embeds: ["Page"]),
         .part("ClientStreams", in: "proxy", uses: sockets + served + ["HTTP2Wire"]),
         .part("Origins", in: "proxy", uses: ["HTTPWire", "Lanes", "TLSSession"]),
         .part("RequestFlow", in: "proxy", uses: policy + ["KeyStore", "Verification"]),

@@ -39,6 +39,7 @@ import Testing
                 "tls/fullchain.pem": "-", "tls/key.pem": "-",
                 "tls/other.pem": "-", "tls/other.key": "-", "tls/origins.pem": "-",
                 "tls/clients.pem": "-", "tls/ocsp.der": "-", "tls/other.der": "-",
+                "operators.token": String(repeating: "0", count: 64),
                 "test-ca.pem": X509Certificate.testAuthority().pem,
             ]
         )

@@ -131,7 +131,8 @@ import Verification
     @Test(arguments: [
         (508, ["loop-detected"]), (408, ["head-timeout", "body-timeout"]),
         (404, ["no-such-endpoint", "page-unknown", "no-such-server", "no-such-rule"]),
-        (409, ["rule-verifies-nothing"]),
+        (409, ["rule-verifies-nothing"]), (401, ["token-missing", "token-wrong"]),
+        (403, ["host-refused", "cross-site"]),
         (405, ["method-not-allowed", "method-refused"]), (413, ["content-refused"]),
         (
             503,
@@ -161,6 +162,9 @@ import Verification
         for outcome in Self.all {
             let row = outcome.row
             switch row.status {
+            // Operators show a token; everybody else signs.
+            case 401 where [.fault(.tokenMissing), .fault(.tokenWrong)].contains(outcome):
+                #expect(row.companion == .bearer)
             case 401: #expect(row.companion == .authenticate)
             case 405: #expect(row.companion == .allow)
             case 429, 503: #expect(row.companion == .retryAfter && row.nextStep == .retryLater)

@@ -77,6 +77,7 @@ struct RefusalBookTests {
         }
         #expect(memory.answered.count == 1 && memory.forwarded.count == RefusalBook.notesMax)
         #expect(try memory.notes(named: name(RequestID(0, 1).text)).count == 1)
+        #expect(memory.notes(named: nil).count == memory.answered.count + memory.forwarded.count)
     }
 
     @Test func `a key is found by its short name, and by nothing shorter than 4 digits`() throws {
@@ -103,7 +104,7 @@ struct RefusalBookTests {
         #expect(text.utf8.count < 20 * 1200)
         // The latest comes first.
         #expect(text.hasPrefix("1970-01-01T00:00:30Z assertion-missing: The request carries no"))
-        let json = String(decoding: found.json, as: UTF8.self)
+        let json = String(decoding: found.json(), as: UTF8.self)
         for told in [text, json] {
             #expect(told.contains(Self.keyID.logName) && !told.contains(Self.keyID.base64))
         }

@@ -32,11 +32,16 @@ import Testing
         let verification = try #require(distributions["verification_seconds"])
         #expect(verification["count"] == 2)
         #expect(try #require(verification["p50"]) >= 60e-6)
+        let buckets = try #require(status["request_seconds_buckets"] as? [[String: Double]])
+        #expect(buckets.count == Histogram.shownBuckets.count)
+        #expect(buckets.allSatisfy { $0.keys.sorted() == ["count", "seconds"] })
     }
 
     @Test func `a rule shows its verdicts`() throws {
         let rules = try #require(try document(.sample())["rules"] as? [[String: Any]])
         #expect(rules.map { $0["id"] as? String } == ["orders", "default"])
+        #expect(rules[0]["responses"] as? [String: Int] == [:])
+        #expect((rules[0]["request_seconds"] as? [String: Double])?["count"] == 0)
         let verdicts = try #require(rules[1]["verdicts"] as? [[String: Any]])
         #expect(verdicts.count == 1)
         #expect(verdicts[0]["reason"] as? String == "key-unknown")

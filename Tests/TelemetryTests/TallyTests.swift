@@ -44,6 +44,19 @@ import Testing
         #expect(tally.verdicts(rule: 1, slot: 1) == 1)
     }
 
+    @Test func `cumulative counts say how many values are at or below each bound`() {
+        var histogram = Histogram()
+        for value in [1, 3, 1000, 1000, UInt64.max] as [UInt64] { histogram.add(value) }
+        let counts = histogram.cumulative
+        #expect(counts.count == Histogram.shownBuckets.count)
+        #expect(counts.first.map { $0.bound == 1 && $0.count == 1 } == true)
+        #expect(counts.first { $0.bound >= 1000 }?.count == 4)
+        // Above the last bound there is what is in none.
+        #expect(counts.last?.count == 4)
+        #expect(zip(counts, counts.dropFirst()).allSatisfy { $0.bound < $1.bound })
+        #expect(zip(counts, counts.dropFirst()).allSatisfy { $0.count <= $1.count })
+    }
+
     @Test func `a quantile is at most half above the value`() {
         for value in [UInt64(1), 2, 3, 5, 100, 61_000, 1 << 40] {
             var histogram = Histogram()

@@ -44,6 +44,19 @@ package struct Histogram: Equatable, Sendable {
         return (1 << high) + (bucket % 2 == 0 ? width : 2 * width) - 1
     }
 
+    /// How many values do not exceed each bound that a page shows.
+    package var cumulative: [(bound: UInt64, count: UInt64)] {
+        var seen: UInt64 = 0
+        var next = 0
+        return Self.shownBuckets.map { bucket in
+            while next <= bucket {
+                seen &+= buckets[next]
+                next += 1
+            }
+            return (Self.upperBound(bucket), seen)
+        }
+    }
+
     /// A value that at least this share of what was added does not exceed; 0 when empty.
     package func quantile(_ share: Double) -> UInt64 {
         let rank = UInt64((Double(count) * min(max(share, 0), 1)).rounded(.up))

@@ -22,6 +22,7 @@ extension ConfigurationDraft {
                 use: "trusted_proxies beside it"
             )
         }
+        let operatorToken = admin.token(folder: folder, files: files, log: reader.log)
         if let spillFolder { require(folder: spillFolder, files: files) }
 
         guard let fallback, let set = ruleSet(rules, apps: apps, log: log) else { return nil }
@@ -33,8 +34,9 @@ extension ConfigurationDraft {
         let spills = chosenSpillFolder(set, files: files)
         return GatewayConfiguration(
             listeners: listeners,
-            admin: admin?.value,
-            adminCalls: adminCalls,
+            admin: admin.address?.value,
+            adminCalls: admin.calls?.value ?? .unix,
+            operatorToken: operatorToken,
             lanes: lanes,
             origins: origins.map { validated($0, files) },
             apps: apps,
@@ -81,7 +83,7 @@ extension ConfigurationDraft {
             places[keyPath] = place
         }
         for server in origins.flatMap(\.servers) { places[server.keyPath] = server.place }
-        for address in listeners.compactMap(\.address) + [admin].compactMap(\.self) {
+        for address in listeners.compactMap(\.address) + [admin.address].compactMap(\.self) {
             places[address.keyPath] = address.place
         }
         return places
@@ -190,7 +192,7 @@ extension ConfigurationDraft {
                 decides: decides(draft)
             )
         }
-        if let admin {
+        if let admin = admin.address {
             claim(admin)
             if !admin.value.isLocal {
                 reader.log.warning(

@@ -42,8 +42,7 @@ struct ConfigurationDraft {
     let folder: String
     let reader: MappingReader
     let listeners: [ListenDraft]
-    let admin: Located<ServerAddress>?
-    let adminCalls: AdminCalls
+    let admin: AdminDraft
     let lanes: LaneCount
     let origins: [OriginDraft]
     let apps: [AppDraft]
@@ -71,7 +70,7 @@ struct ConfigurationDraft {
         self.folder = folder
         self.reader = reader
         listeners = Self.listeners(reader)
-        (admin, adminCalls) = Self.admin(reader)
+        admin = AdminDraft(reader)
         let lanes = reader.value("lanes", use: "auto | 1…256", words: ["auto"]) {
             text -> LaneCount? in
             if text == "auto" { return .perCore }
@@ -137,15 +136,6 @@ struct ConfigurationDraft {
                 decides: inner.word("decides")
             )
         }
-    }
-
-    private static func admin(_ reader: MappingReader) -> (Located<ServerAddress>?, AdminCalls) {
-        let keys = ["address", "calls"]
-        guard let node = reader.node("admin"),
-            let inner = MappingReader(node, "admin", keys: keys, log: reader.log)
-        else { return (nil, .unix) }
-        inner.require("address", use: "address: 127.0.0.1:9901 or unix:/path")
-        return (inner.listenAddress(), inner.word("calls")?.value ?? .unix)
     }
 
     private static func store(
@@ -256,7 +246,7 @@ struct ConfigurationDraft {
 }
 
 extension MappingReader {
-    fileprivate func listenAddress() -> Located<ServerAddress>? {
+    func listenAddress() -> Located<ServerAddress>? {
         value("address", use: "IP:port, [v6]:port or unix:/absolute/path") { text in
             let address = ServerAddress(text: text, allowsPortZero: true)
             if case .name = address { return nil }

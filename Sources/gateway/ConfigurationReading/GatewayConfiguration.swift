@@ -1,5 +1,6 @@
 package import HTTPWire
 package import Rules
+package import Services
 
 /// All that the gateway is told: complete and consistent.
 ///
@@ -11,6 +12,8 @@ package struct GatewayConfiguration: Sendable {
     package let admin: ServerAddress?
     /// `admin.calls`: default `unix`.
     package let adminCalls: AdminCalls
+    /// `admin.token_file`: what callers show; `nil` where they need not.
+    package let operatorToken: OperatorToken?
     /// `lanes`: default `auto`.
     package let lanes: LaneCount
     /// `origins`, mandatory, in the order of the file; rules refer to them by index.
@@ -69,7 +72,7 @@ package struct GatewayConfiguration: Sendable {
     /// Whether the admin listener serves calls that change something.
     package var servesAdminCalls: Bool {
         switch adminCalls {
-        case .unix: admin?.isUnix ?? false
+        case .unix: admin?.isUnix ?? false || operatorToken != nil
         case .any: admin != nil
         }
     }

@@ -2,6 +2,7 @@ package import ConfigurationReading
 import Dispatch
 import Lanes
 package import Origins
+import Services
 
 /// A call of a running gateway's admin listener, by a command.
 package enum AdminCall {
@@ -31,6 +32,9 @@ package enum AdminCall {
                 let client = client(name, address, milliseconds, on: lane)
                 var request = HTTPRequest(verb, page, authority: "localhost")
                 request.content = content
+                if let token = configuration.operatorToken {
+                    request.fields.append(("Authorization", token.authorization))
+                }
                 client.send(request) { result in
                     withExtendedLifetime(client) {}
                     ended(result.mapError { Fault(text: text(of: $0, name)) })

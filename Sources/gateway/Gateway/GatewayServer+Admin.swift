@@ -35,6 +35,20 @@ extension GatewayServer: AdminSource {
         }
     }
 
+    /// What operators may do beside reading pages.
+    var operatorCalls: OperatorCalls {
+        var calls = OperatorCalls()
+        calls.reports = self
+        guard configuration.servesAdminCalls else { return calls }
+        calls.devices = devices
+        calls.origins = self
+        calls.rollouts = self
+        calls.upgrades = self
+        calls.refusals = self
+        if configuration.operatorToken != nil { calls.gate = OperatorGate(tokens: operatorTokens) }
+        return calls
+    }
+
     private func snapshot(_ gathered: [LaneFacts]) -> AdminSnapshot {
         // Issuer and sessions count for all lanes, so one of them carries their numbers.
         var lanes = gathered

@@ -96,6 +96,7 @@ extension GatewayServer {
             unit.reload(next, services) { Judge(read, keys, issuer, sessions) }
         }
         Self.warn(next.warnings, log)
+        operatorTokens.replace(by: read.operatorToken)
         apple.reload(read.apple)
         devices.reload(DeviceDesk.Terms(read.apple))
         renewer?.reload(ReceiptRenewer.Settings(read))

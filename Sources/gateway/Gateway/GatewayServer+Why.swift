@@ -8,7 +8,7 @@ extension GatewayServer: RefusalSource {
     private static let patience = DispatchTimeInterval.seconds(2)
 
     package func refusals(
-        named name: RefusalName,
+        named name: RefusalName?,
         _ completion: @escaping @Sendable ([RefusalNote]?) -> Void
     ) {
         let answer = FirstAnswer(completion)

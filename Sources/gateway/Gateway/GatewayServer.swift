@@ -94,6 +94,8 @@ package final class GatewayServer: @unchecked Sendable {
     /// Neither drained nor reloaded: it ends with the process. Set by ``start()``.
     private(set) var adminUnit: LaneUnit?
     private var signals: SignalWatch?
+    /// What operators show where the address does not say who may call.
+    let operatorTokens = OperatorTokenBox()
     /// The keys of clients' TLS tickets.
     let tickets = TicketKeys(now: GatewayServer.monotonicSeconds)
 
@@ -320,6 +322,7 @@ package final class GatewayServer: @unchecked Sendable {
 
     private func startAdmin() {
         guard let (socket, lane) = admin else { return }
+        operatorTokens.replace(by: configuration.operatorToken)
         let proxy = ProxyLane.operators(
             lane,
             SnapshotDesk(self),
@@ -331,18 +334,6 @@ package final class GatewayServer: @unchecked Sendable {
         adminUnit = unit
         // Operators come in also when clients have taken all descriptors that are theirs.
         unit.start([socket.socket(ofLane: 0)], descriptorsMax: .max) { _ in }
-    }
-
-    private var operatorCalls: OperatorCalls {
-        var calls = OperatorCalls()
-        calls.reports = self
-        guard configuration.servesAdminCalls else { return calls }
-        calls.devices = devices
-        calls.origins = self
-        calls.rollouts = self
-        calls.upgrades = self
-        calls.refusals = self
-        return calls
     }
 
     private func announce() {

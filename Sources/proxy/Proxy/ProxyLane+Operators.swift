@@ -9,8 +9,8 @@ import Sessions
 import Verification
 
 // The operators' listener: metrics, status and probes, on a lane that serves no clients, so that
-// operators see how those lanes stand when they are stuck. Who may connect is decided by the
-// address that is listened on; there is neither TLS nor a password. GET and HEAD only, and no
+// operators see how those lanes stand when they are stuck. The address that is listened on decides
+// who may connect, without TLS; OperatorGate decides who may call. GET and HEAD only, and no
 // request content, but for calls: about devices, servers and rollouts.
 extension ProxyLane {
     /// A lane for operators. It has no origins and no rules, and writes no access log.

@@ -6,6 +6,8 @@
 //   LocalResponse   the message that an outcome becomes; App-Attest-Error says that it is ours
 //   ServiceTable    which paths the gateway answers itself, and by which service
 //   Service         answers a request, at once or later
+//   OperatorGate    who may ask for what on the operators' listener
+//   DashboardPage   what that listener shows in a browser; its files are in Page
 //   ReportCounts    what a lane has counted for `portcullis report`; ReportBook has the sums of all
 //                   lanes, and Report is what an operator is told of them
 //   RefusalMemory   the refusals that were last, in bounded memory, for `portcullis why`

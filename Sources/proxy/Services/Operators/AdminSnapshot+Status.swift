@@ -99,6 +99,7 @@ extension AdminSnapshot {
                         "bodies_cut_short_after_pass",
                         tally.cutShort(rule: number, isPassed: true)
                     )
+                    writeTimes(of: number, into: &out)
                     out.array("verdicts") { out in
                         for (labels, count) in verdicts(of: number) {
                             out.object { out in
@@ -112,6 +113,17 @@ extension AdminSnapshot {
         }
     }
 
+    /// How the requests of a rule ended, and how long they took.
+    private func writeTimes(of rule: Int, into out: inout JSONWriter) {
+        out.object("responses") { out in
+            for digit in 1...5 {
+                let count = tally.responses(rule: rule, class: digit)
+                if count > 0 { out.member("\(digit)xx", count) }
+            }
+        }
+        out.summary("request_seconds", tally.requestTimes(rule: rule), unit: 1e-9)
+    }
+
     private func writeCounts(into out: inout JSONWriter) {
         out.object("responses") { out in
             for (status, count) in tally.statusCounts { out.member(String(status), count) }
@@ -122,6 +134,15 @@ extension AdminSnapshot {
         out.object("distributions") { out in
             for distribution in Distribution.allCases {
                 out.summary(distribution.name, tally[distribution], unit: distribution.unit)
+            }
+        }
+        // So that a page can tell how long requests took since its last look.
+        out.array("request_seconds_buckets") { out in
+            for (bound, count) in tally[Distribution.request].cumulative {
+                out.object { out in
+                    out.member("seconds", Double(bound) * 1e-9)
+                    out.member("count", count)
+                }
             }
         }
     }

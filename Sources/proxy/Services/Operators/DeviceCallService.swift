@@ -65,6 +65,7 @@ extension ServiceEntry {
                 [.post],
                 takesContent: true,
                 cost: .nothing,
+                access: .call,
                 DeviceCallService(task: task, devices: devices)
             )
         }

@@ -14,6 +14,9 @@ package struct OperatorCalls {
     /// Who knows what was counted for reports.
     package var reports: (any ReportSource)?
 
+    /// Who may call.
+    package var gate = OperatorGate()
+
     /// Nothing is served.
     package init() {}
 
@@ -23,8 +26,10 @@ package struct OperatorCalls {
         if let origins { entries += ServiceEntry.draining(origins) }
         if let rollouts { entries.append(.rollout(rollouts)) }
         if let upgrades { entries.append(.upgrading(upgrades)) }
-        if let refusals { entries += ServiceEntry.why(refusals) }
+        if let refusals { entries += ServiceEntry.why(refusals) + [.refusals(refusals)] }
+        let calls: DashboardPage.Calls =
+            if entries.isEmpty { .none } else { gate.asksForToken ? .token : .open }
         if let reports { entries += ServiceEntry.reports(reports) }
-        return entries
+        return entries + ServiceEntry.dashboard(calls)
     }
 }

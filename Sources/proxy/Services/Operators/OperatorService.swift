@@ -92,7 +92,8 @@ extension ServiceTable {
             entries + calls.entries,
             unknown: .pageUnknown,
             wrongMethod: .methodRefused,
-            listsPaths: true
+            listsPaths: true,
+            gate: calls.gate
         )
     }
 }

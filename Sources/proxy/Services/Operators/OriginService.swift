@@ -42,6 +42,7 @@ extension ServiceEntry {
                 [.post],
                 takesContent: true,
                 cost: .nothing,
+                access: .call,
                 OriginService(wish: wish, origins: origins)
             )
         }

@@ -80,6 +80,7 @@ extension ServiceEntry {
             takesContent: true,
             cost: .nothing,
             tellsCaller: true,
+            access: .call,
             RolloutService(rollouts: rollouts)
         )
     }

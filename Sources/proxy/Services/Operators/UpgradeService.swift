@@ -50,6 +50,7 @@ extension ServiceEntry {
             [.post],
             takesContent: false,
             cost: .nothing,
+            access: .call,
             UpgradeService(gateway: gateway)
         )
     }

@@ -2,10 +2,10 @@ import HTTPWire
 
 /// Knows the refusals that were last.
 package protocol RefusalSource: Sendable {
-    /// Hands over those that a name stands for, once, on any thread; `nil` when that takes too
-    /// long.
+    /// Hands over those that a name stands for, or all, once, on any thread; `nil` when that takes
+    /// too long.
     func refusals(
-        named name: RefusalName,
+        named name: RefusalName?,
         _ completion: @escaping @Sendable ([RefusalNote]?) -> Void
     )
 }
@@ -42,7 +42,7 @@ struct WhyService: Service {
         switch layout {
         case .text:
             LocalResponse(.served, "text/plain; charset=utf-8", Array(notes.text.utf8))
-        case .json: LocalResponse(.served, "application/json", notes.json)
+        case .json: LocalResponse(.served, "application/json", notes.json())
         }
     }
 }
@@ -55,6 +55,7 @@ extension ServiceEntry {
                 [.post],
                 takesContent: true,
                 cost: .nothing,
+                access: .call,
                 WhyService(layout: layout, source: source)
             )
         }

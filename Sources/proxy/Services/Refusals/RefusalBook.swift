@@ -36,8 +36,10 @@ package struct RefusalBook: Sendable {
         marks[place] = mark
     }
 
-    /// The refusals that a name stands for, in no order.
-    package func notes(named name: RefusalName) -> [RefusalNote] { notes.filter(name.names) }
+    /// The refusals that a name stands for, or all, in no order.
+    package func notes(named name: RefusalName?) -> [RefusalNote] {
+        name.map { notes.filter($0.names) } ?? notes
+    }
 
     /// The oldest note of an address that has its share, or of all when the book is full; `nil`
     /// where there is room.
@@ -71,8 +73,8 @@ package struct RefusalMemory: Sendable {
         }
     }
 
-    /// The refusals that a name stands for, in no order.
-    package func notes(named name: RefusalName) -> [RefusalNote] {
+    /// The refusals that a name stands for, or all, in no order.
+    package func notes(named name: RefusalName?) -> [RefusalNote] {
         answered.notes(named: name) + forwarded.notes(named: name)
     }
 }

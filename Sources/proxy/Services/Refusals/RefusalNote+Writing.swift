@@ -7,21 +7,22 @@ import Rules
 import Verification
 
 extension [RefusalNote] {
-    /// The most refusals that one answer tells of, the latest ones.
+    /// The most refusals that one answer about a name tells of, the latest ones.
     private static let toldMax = 20
 
-    private var latest: ArraySlice<RefusalNote> {
-        sorted { $0.at > $1.at }.prefix(Self.toldMax)
+    private func latest(_ count: Int) -> ArraySlice<RefusalNote> {
+        sorted { $0.at > $1.at }.prefix(count)
     }
 
     /// A block of lines for each, the latest first.
-    var text: String { latest.map(\.text).joined(separator: "\n") }
+    var text: String { latest(Self.toldMax).map(\.text).joined(separator: "\n") }
 
-    var json: [UInt8] {
+    /// The latest of them as a document.
+    func json(atMost count: Int = toldMax) -> [UInt8] {
         var json = JSONWriter(.compact)
         json.object { json in
             json.array("refusals") { json in
-                for note in latest { json.object { note.write(into: &$0) } }
+                for note in latest(count) { json.object { note.write(into: &$0) } }
             }
         }
         return json.line

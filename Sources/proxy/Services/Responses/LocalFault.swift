@@ -15,6 +15,10 @@ package enum LocalFault: String, CaseIterable, Sendable {
     case pageUnknown = "page-unknown"
     case methodRefused = "method-refused"
     case contentRefused = "content-refused"
+    case hostRefused = "host-refused"
+    case crossSite = "cross-site"
+    case tokenMissing = "token-missing"
+    case tokenWrong = "token-wrong"
     case gatherTimeout = "gather-timeout"
     case draining = "draining"
     case storeDegraded = "store-degraded"
@@ -58,6 +62,14 @@ extension LocalRow {
                 "Requests with content are not served.",
                 ending: .connection
             )
+        case .hostRefused:
+            LocalRow(403, .client, .fixClient, "Ask by an IP address, or by localhost.")
+        case .crossSite:
+            LocalRow(403, .client, .fixClient, "A page of another site has sent the request.")
+        case .tokenMissing:
+            LocalRow(401, .client, .fixClient, "This call needs the operators' token.", .bearer)
+        case .tokenWrong:
+            LocalRow(401, .client, .fixClient, "This is not the operators' token.", .bearer)
         case .gatherTimeout: later(503, .gateway, "The lanes did not answer in time.")
         case .draining: later(503, .gateway, "The gateway ends.")
         case .storeDegraded: later(503, .gateway, "The key store can't be used.")

@@ -114,6 +114,7 @@ package struct LocalResponse: Sendable {
             }
             if !details.signing.isEmpty { value += ", " + details.signing }
             fields.append(("WWW-Authenticate", value))
+        case .bearer: fields.append(("WWW-Authenticate", #"Bearer realm="portcullis""#))
         case .allow:
             fields.append(("Allow", details.allowed.map(\.text).joined(separator: ", ")))
         case .retryAfter:
@@ -125,6 +126,9 @@ package struct LocalResponse: Sendable {
     }
 
     package var status: Int { outcome.row.status }
+
+    /// Adds a field that belongs to what a service answers.
+    mutating func add(_ name: String, _ value: String) { fields.append((name, value)) }
 
     /// Appends head and content; for HEAD the head alone, which speaks of the content all the same
     /// (RFC 9110 §9.3.2).

@@ -42,6 +42,8 @@ package struct LocalRow: Sendable {
         case none
         /// RFC 9110 §15.5.2: a 401 carries at least one challenge of the scheme that is asked for.
         case authenticate
+        /// The same for operators (RFC 6750 §3).
+        case bearer
         /// RFC 9110 §15.5.6: a 405 lists the methods that are allowed.
         case allow
         /// RFC 9110 §15.6.4, RFC 6585 §4.

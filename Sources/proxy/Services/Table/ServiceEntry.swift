@@ -25,6 +25,8 @@ package final class ServiceEntry: Sendable {
     package let rule: Rule?
     /// Whether the service asks who calls.
     package let tellsCaller: Bool
+    /// Who may ask on the operators' listener.
+    let access: OperatorGate.Access
     package let service: any Service
 
     init(
@@ -34,6 +36,7 @@ package final class ServiceEntry: Sendable {
         cost: Cost,
         rule: Rule? = nil,
         tellsCaller: Bool = false,
+        access: OperatorGate.Access = .open,
         _ service: any Service
     ) {
         self.name = name
@@ -42,6 +45,7 @@ package final class ServiceEntry: Sendable {
         self.cost = cost
         self.rule = rule
         self.tellsCaller = tellsCaller
+        self.access = access
         self.service = service
     }
 }

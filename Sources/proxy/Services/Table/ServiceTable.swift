@@ -33,6 +33,8 @@ package final class ServiceTable: Sendable {
     private let wrongMethod: LocalFault
     /// Whether the answer to an unknown path lists the known ones.
     private let listsPaths: Bool
+    /// Who may ask for what.
+    private let gate: OperatorGate
 
     init(
         below prefix: String,
@@ -40,7 +42,8 @@ package final class ServiceTable: Sendable {
         _ entries: [ServiceEntry],
         unknown: LocalFault,
         wrongMethod: LocalFault,
-        listsPaths: Bool
+        listsPaths: Bool,
+        gate: OperatorGate = OperatorGate()
     ) {
         self.prefix = Array(prefix.utf8)
         self.elsewhere = elsewhere
@@ -48,10 +51,11 @@ package final class ServiceTable: Sendable {
         self.unknown = unknown
         self.wrongMethod = wrongMethod
         self.listsPaths = listsPaths
+        self.gate = gate
     }
 
     /// Finds who answers a request. Paths are compared byte by byte: another spelling of a path is
-    /// another path. Checked in this order: loop, last hop, path, method, content.
+    /// another path. Checked in this order: loop, last hop, path, method, access, content.
     ///
     /// - octets: of the head.
     package func find(_ head: borrowing RequestHead, _ octets: Span<UInt8>) -> Match {
@@ -72,6 +76,9 @@ package final class ServiceTable: Sendable {
             var details = LocalResponse.Details()
             details.allowed = entry.methods
             return .refused(LocalResponse(.fault(wrongMethod), details), name: "wrong-method")
+        }
+        if let fault = gate.fault(entry.access, head, octets) {
+            return .refused(LocalResponse(.fault(fault)), name: entry.name)
         }
         let hasContent = head.framing != .none && head.framing != .length(0)
         guard entry.takesContent || !hasContent else {

@@ -1,0 +1,71 @@
+import Services
+
+/// The section `admin` as its file says it.
+struct AdminDraft {
+    private static let keys = ["address", "calls", "token_file"]
+
+    let address: Located<ServerAddress>?
+    let calls: Located<AdminCalls>?
+    private let tokenFile: Located<String>?
+
+    /// - root: the whole configuration.
+    init(_ root: MappingReader) {
+        guard let node = root.node("admin"),
+            let reader = MappingReader(node, "admin", keys: Self.keys, log: root.log)
+        else {
+            (address, calls, tokenFile) = (nil, nil, nil)
+            return
+        }
+        reader.require("address", use: "address: 127.0.0.1:9901 or unix:/path")
+        address = reader.listenAddress()
+        calls = reader.word("calls")
+        tokenFile = reader.value("token_file", use: "a file's path") { $0.isEmpty ? nil : $0 }
+    }
+
+    /// What operators show; `nil` for nothing.
+    func token(folder: String, files: some ConfigurationFiles, log: ProblemLog) -> OperatorToken? {
+        guard let file = tokenFile, let address else { return nil }
+        if address.value.isUnix {
+            let found = "it beside a Unix socket, whose file says who may call"
+            log.error(file.place, file.keyPath, found: found, use: "none")
+            return nil
+        }
+        if calls?.value == .any {
+            let found = "it beside admin.calls: any, by which everybody may call"
+            log.error(file.place, file.keyPath, found: found, use: "one of the two")
+            return nil
+        }
+        if !address.value.isLocal {
+            log.error(
+                file.place,
+                file.keyPath,
+                found: "it beside \(address.value.text), to which the token would go in the clear",
+                use: "a loopback address, which is reached from elsewhere by ssh -L"
+            )
+            return nil
+        }
+        return read(file, folder, files, log)
+    }
+
+    private func read(
+        _ file: Located<String>,
+        _ folder: String,
+        _ files: some ConfigurationFiles,
+        _ log: ProblemLog
+    ) -> OperatorToken? {
+        let path = FilePath.joined(folder, file.value)
+        let lengths = OperatorToken.lengths
+        let use =
+            "a file with one line of \(lengths.lowerBound)…\(lengths.upperBound) visible "
+            + "characters: (umask 077; openssl rand -hex 32 > \(path))"
+        do throws(FileFault) {
+            log.check(key: file, at: path, FileMode(try files.permissions(of: path)))
+            let bytes = try files.contents(of: path, limit: lengths.upperBound + 1)
+            if let token = OperatorToken(file: bytes) { return token }
+            log.error(file.place, file.keyPath, found: "no token in \(path)", use: use)
+        } catch {
+            log.error(file.place, file.keyPath, found: "\(error.found) (\(path))", use: use)
+        }
+        return nil
+    }
+}

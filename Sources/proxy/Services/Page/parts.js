@@ -1,0 +1,125 @@
+// The last refusals, the origins, and what the gateway is made of.
+
+function showRefusals() {
+  const told = mayChange() ? state.refusals ?? [] : [];
+  // What somebody reads stays, also when the gateway has forgotten it.
+  const isTold = new Set(told.map(nameOf));
+  const list = told.concat([...byID('refusals').children].filter((entry) => mayChange() && entry
+    .open &&
+    !isTold.has(nameOf(entry.note))).map((entry) => entry.note));
+  const text = calls === 'none' ?
+    'They name clients, so they are shown where calls are served: see “Read-only” above.' :
+    !mayChange() ? 'They name clients, so they need the token.' :
+    list.length === 0 ? 'None is remembered.' : '';
+  setText(byID('refusals-text'), text);
+  byID('refusals-text').hidden = text === '';
+  keyed(byID('refusals'), list, nameOf, makeRefusal,
+    (entry, note) => setText(entry.firstChild.firstChild, ago(note.time)));
+}
+
+const nameOf = (note) => `${note.time} ${note.request_id}`;
+
+function makeRefusal(note) {
+  const place = note.rule ? `${note.rule}, ${note.mode}` : `the endpoint ${note.endpoint}`;
+  const answer = note.fate === 'forwarded' ?
+    'none of the gateway’s: forwarded, since the rule or its rollout only observes' :
+    note.fate === 'cut-off' ? 'the connection was reset' : String(note.status);
+  const key = note.key ?
+    `${note.key}${note.app ? `, ${note.app}, ${note.environment}` : ', not known'}` +
+    (note.signed ? '; it has signed the request' :
+      '; it is not shown that the request comes from it') : 'no key is named';
+  const list = make('dl');
+  describe(list, [
+    ['Why', note.title],
+    ['Asked', `${note.method} ${note.host} ${note.path}`],
+    ['By', note.client],
+    ['Rule', place],
+    ['Found', key],
+    ['Answer', answer],
+    ['The client', note.advice],
+    ['At', note.time],
+    ['Request id', note.request_id],
+    ...(note.trace_id ? [['Trace id', note.trace_id]] : []),
+  ]);
+  const entry = make('details', { class: 'refusal' },
+    make('summary', {}, make('time', { datetime: note.time }),
+      make('code', { class: note.fate === 'forwarded' ? 'would' : 'refused' }, note.reason),
+      make('span', { class: 'path' }, `${note.method} ${note.path}`),
+      make('span', { class: 'quiet' }, note.rule ?? note.endpoint)), list);
+  entry.note = note;
+  return entry;
+}
+
+/** A row of the table of servers, without figures. */
+function makeServer({ server }) {
+  const button = make('button', { type: 'button' });
+  button.addEventListener('click', () => drain(server.server, button.dataset.wish));
+  const figures = ['Active', 'Served', 'Failed']
+    .map((name) => make('td', { class: 'n', 'data-label': name }));
+  return make('tr', {}, make('th', { scope: 'row' }), make('td', {}, make('span')), ...figures,
+    make('td', { 'data-label': 'Last failure' }), make('td', {}, button));
+}
+
+function updateServer(row, { origin, server }) {
+  const place = server.server === server.address
+    ? server.server : `${server.server} (${server.address})`;
+  setText(row.cells[0], `${origin.name} · ${place}${server.backup ? ' · backup' : ''}`);
+  const badge = row.cells[1].firstChild;
+  setText(badge, server.state);
+  badge.className = 'badge ' + ({ up: 'good', drained: 'warn' }[server.state] ?? 'bad');
+  setText(row.cells[2], short(server.requests_active));
+  setText(row.cells[3], short(server.requests));
+  setText(row.cells[4], short(server.failures));
+  setText(row.cells[5], server.last_failure
+    ? `${server.last_failure}, ${ago(server.last_failure_at)}` : 'never');
+  const button = row.cells[6].firstChild;
+  const isDrained = server.state === 'drained';
+  button.dataset.wish = isDrained ? 'undrain' : 'drain';
+  setText(button, isDrained ? 'Undrain' : 'Drain…');
+  button.setAttribute('aria-label', `${isDrained ? 'Undrain' : 'Drain'} ${server.server}`);
+  button.hidden = !mayChange();
+}
+
+function showOrigins() {
+  const rows = state.status.origins
+    .flatMap((origin) => origin.servers.map((server) => ({ origin, server }))).slice(0, 200);
+  byID('no-origins').hidden = rows.length > 0;
+  byID('origins').hidden = rows.length === 0;
+  const nameOfRow = ({ origin, server }) => `${origin.name} ${server.server} ${server.address}`;
+  keyed(byID('origins').tBodies[0], rows, nameOfRow, makeServer, updateServer);
+}
+
+function certificateEntry({ listener, file, names, ends_at: end }) {
+  const days = (Date.parse(end) - Date.now()) / 86400e3;
+  const when = days < 0 ? 'ended' : 'ends in ' + span(days * 86400);
+  const level = days < 1 ? 'bad' : days < 7 ? 'warn' : '';
+  return [`${file} at ${listener}`, `${names.join(', ')} · ${when} (${end.slice(0, 10)})`, level];
+}
+
+function showParts() {
+  const { store, certificates, configuration, apple, lanes } = state.status;
+  const commits = store.commit_seconds;
+  describe(byID('store'), [
+    ['State', store.degraded ? 'can’t be used' : 'in use', store.degraded ? 'bad' : 'good'],
+    ['Keys', `${short(store.keys)}, ${short(store.keys_revoked)} revoked`],
+    ['Commits', commits.count ? `p50 ${time(commits.p50)}, p99 ${time(commits.p99)}` : 'none yet'],
+    ['Waiting', `${short(store.commits_pending)} changes`],
+    ['Failed', short(store.commit_failures), store.commit_failures > 0 ? 'bad' : ''],
+    ...(store.last_error ? [['Last error', store.last_error, 'bad']] : []),
+  ]);
+  describe(byID('certificates'), certificates.shown.length === 0
+    ? [['None', 'no listener has TLS']] : certificates.shown.slice(0, 50).map(certificateEntry));
+  const busy = lanes.map(({ requests }) => requests);
+  const read = ago(configuration.last_reload_at ?? state.status.started_at);
+  const spread = `${short(Math.min(...busy))} to ${short(Math.max(...busy))}`;
+  describe(byID('process'), [
+    ['Started', state.status.started_at],
+    ['Configuration', `${configuration.generation}, read ${read}`],
+    ['Reloads refused', short(configuration.reloads_refused),
+      configuration.last_reload_error ? 'warn' : ''],
+    ['Lanes', `${lanes.length}, with ${spread} requests each`],
+    ...apple.hosts.map((host) => [`Apple, ${host.service}, ${host.environment}`,
+      `breaker ${host.breaker}, ${host.calls_waiting} waiting`,
+      host.breaker === 'closed' ? '' : 'warn']),
+  ]);
+}
