@@ -25,7 +25,6 @@ package struct Preparation: Sendable {
     private(set) var orders = RolloutBook()
 
     /// Looks at everything.
-    ///
     private init(
         _ configuration: GatewayConfiguration,
         store: StoreUse,

@@ -44,7 +44,7 @@ package enum Doctor {
     /// Certificates that can be loaded: their ends, and whether clients find their roots. What
     /// can't be loaded is among the problems of the configuration.
     private static func certificates(_ configuration: GatewayConfiguration) -> [Finding] {
-        let loaded = Preparation(configuration).certificates
+        let loaded = LoadedCertificates(configuration, TLSSurroundings())
         return loaded.listeners.compactMap(\.self).flatMap(\.certificates).map { certificate in
             let now = Int64(time(nil))
             let days = (certificate.expiry - now) / 86_400

@@ -31,7 +31,7 @@ final class OriginTrial {
         ended: @escaping @Sendable ([Finding]) -> Void
     ) {
         let servers = ServerBook(configuration, Resolver())
-        let contexts = LoadedCertificates(configuration, TicketKeys(), now: 0).origins
+        let contexts = LoadedCertificates(configuration, TLSSurroundings()).origins
         let book = OriginBook()
         let lane: Lane
         do throws(SocketError) {
