@@ -45,7 +45,11 @@ extension Scenarios {
                 try scenario.configure(
                     origin,
                     rules: rules,
-                    more: "trusted_proxies: [127.0.0.1/32]\nlimits: { address_failures: off }"
+                    more: """
+                        trusted_proxies: [127.0.0.1/32]
+                        limits: { address_failures: off }
+                        log: { access: ./access.log }
+                        """
                 )
                 let text = try String(contentsOfFile: config, encoding: .utf8)
                 try scenario.write(
@@ -112,6 +116,29 @@ extension Scenarios {
             return Dictionary(
                 uniqueKeysWithValues: steps.map { ($0["percent"] ?? 0, $0[name] ?? -1) }
             )
+        }
+
+        @Test func `the log says which build of the app a request comes from, and who says so`()
+            throws
+        {
+            let desk = try Desk()
+            defer { desk.scenario.end() }
+            var key = try desk.scenario.imported(1, on: Self.device)[0]
+            let gateway = try desk.scenario.serve()
+            let client = gateway.client()
+            let proof = key.proof(of: Self.request, signing: Self.signing)
+            #expect(try client.send(Self.request, proof).status == 200)
+            let claim = (name: "User-Agent", value: "Shop/1031 CFNetwork/1410.0.3 Darwin/22.6.0")
+            #expect(try client.send("GET", "/v1/orders", [claim]).status == 200)
+            #expect(try client.send("GET", "/v1/orders", []).status == 200)
+            _ = try gateway.stop()
+            let log = try String(contentsOfFile: desk.scenario.path("access.log"), encoding: .utf8)
+            let builds = try log.split(separator: "\n").map { line in
+                let parsed = try JSONSerialization.jsonObject(with: Data(line.utf8))
+                let members = parsed as? [String: Any] ?? [:]
+                return ["app_version", "app_version_source"].map { members[$0] as? String }
+            }
+            #expect(builds == [["1042", "signed"], ["1031", "claimed"], [nil, nil]])
         }
 
         @Test func `a report says what each share would refuse, and that share refuses just that`()

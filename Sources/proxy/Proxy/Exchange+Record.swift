@@ -137,5 +137,10 @@ extension Exchange {
             proxy.log.member("app", ruling.appID)
             proxy.log.member("environment", environment.rawValue)
         }
+        if let version = ruling.appVersion ?? record.claimedVersion {
+            proxy.log.member("app_version", version.text)
+            let source = ruling.appVersion == nil ? "claimed" : "signed"
+            proxy.log.member("app_version_source", source)
+        }
     }
 }
