@@ -154,6 +154,8 @@ import Testing
         records[0].enrolledAt = 2_000
         records[1].lastUsedAt = 2_000
         records[3].enrolledAt = nil
+        // An imported key of which only the use is known.
+        (records[4].enrolledAt, records[4].lastUsedAt) = (nil, 1_000)
         try load(records)
         let row = try journal.commit(JournalBatch(enrolments: [records[2]])).enrolments[0].key.row
         let change = CounterChange(row: row, counters: CounterState(), usedAt: 2_000)

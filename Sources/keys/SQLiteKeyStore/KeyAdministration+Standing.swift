@@ -62,7 +62,8 @@ extension KeyAdministration {
             let rows = try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT id, key_id, max(enrolled_at, coalesce(last_used_at, enrolled_at))
+                    SELECT id, key_id, max(coalesce(enrolled_at, last_used_at),
+                        coalesce(last_used_at, enrolled_at))
                     FROM keys WHERE id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?
                     """,
                 arguments: [row, Self.expiryPiece]
