@@ -32,7 +32,7 @@ import Testing
             if inner != line { count += 1 }
             return String(inner).replacing("rules: ..", with: "rules: []")
         }
-        #expect(count == 29)
+        #expect(count == 30)
         let loaded = load(
             lines.joined(separator: "\n"),
             files: [

@@ -30,7 +30,7 @@ import Testing
         #expect((parsed as? [String: Any])?["version"] as? String == "1.2.3")
     }
 
-    @Test(arguments: ["/", "/metrics/", "/metric", "/%6detrics", "/METRICS", "/.."])
+    @Test(arguments: ["/metrics/", "/metric", "/%6detrics", "/METRICS", "/.."])
     func `an unknown page is 404 and lists the pages`(target: String) async throws {
         let response = try await Loopback().exchange(get(target))
         #expect(response.statuses == [404])
@@ -38,7 +38,9 @@ import Testing
         let parsed = try JSONSerialization.jsonObject(with: Data(response.body.utf8))
         let problem = try #require(parsed as? [String: Any])
         #expect(problem["reason"] as? String == "page-unknown")
-        let pages = ["/metrics", "/status", "/origins", "/rollout", "/healthz", "/readyz"]
+        let pages = [
+            "/metrics", "/status", "/origins", "/rollout", "/healthz", "/readyz", "/", "/dashboard",
+        ]
         #expect(problem["pages"] as? [String] == pages)
     }
 

@@ -67,7 +67,11 @@ package final class SQLiteKeyReader: KeySource {
                     let sql = KeyColumns.select + " WHERE deleted_at IS NULL"
                     try self.fetch(db, anchors, sql: sql, arguments: []) { rows in
                         guard !newer.isEmpty else { return body(rows) }
-                        body(rows.map { row in newer[row.row].map { row.merged($0, anchors) } ?? row })
+                        body(
+                            rows.map { row in
+                                newer[row.row].map { row.merged($0, anchors) } ?? row
+                            }
+                        )
                     }
                 }
                 return Mark(
