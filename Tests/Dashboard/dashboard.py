@@ -93,13 +93,13 @@ def sample_report(status):
                           "missing": 0, "unsupported": 0, "invalid": 8, "errors": 1, "preflight": 0, "reasons": []}]}
         rules.append({"id": rule["id"], "mode": rule["mode"], "rollout": rule["rollout"], "gone": False,
                       "windows": [window(name) for name in ("5m", "1h", "1d")]})
-        rows = lambda step, length: [[slot, 500 + slot // step % 50, 20 + 9 * number, 1, 4, 0, 8, 0.004, 0.08 + slot % 7 / 100]
+        rows = lambda step, length: [[slot, 500 + slot // step % 50, 20 + 9 * number, 1, 4, 0, 0, 8, 0.08 + slot % 7 / 100]
                                      for slot in range((now - length) // step * step, now, step)]
         series.append({"id": rule["id"], "gone": False, "series": [
             {"seconds": 10, "rows": rows(10, 300)}, {"seconds": 60, "rows": rows(60, 3600)},
             {"seconds": 900, "rows": rows(900, 86400)}]})
     head = {"started_at": at(now - 3000), "now": at(now)}
-    columns = ["at", "verified", "missing", "unsupported", "invalid", "errors", "refused", "p50", "p99"]
+    columns = ["at", "verified", "missing", "unsupported", "invalid", "errors", "preflight", "refused", "mean"]
     return ({**head, "installs_error": 0.033, "rules": rules}, {**head, "columns": columns, "rules": series})
 
 
@@ -282,14 +282,14 @@ def over_unix(browser, program, screenshots):
         order = '{"all":"observe","why":""}'
         page.evaluate("""([target, order]) => fetch(target, { method: 'POST', mode: 'no-cors', body: order }).catch(() => 0)""",
                       [target, order])
-        page.evaluate("""([target, order]) => {
-            const form = document.createElement('form');
-            form.method = 'post'; form.enctype = 'text/plain'; form.action = target;
-            const input = document.createElement('input');
-            input.name = order.slice(0, -2) + '='; input.value = '"}';
-            form.append(input); document.body.append(form); form.submit();
-        }""", [target, order])
-        page.wait_for_load_state()
+        with page.expect_navigation():
+            page.evaluate("""([target, order]) => {
+                const form = document.createElement('form');
+                form.method = 'post'; form.enctype = 'text/plain'; form.action = target;
+                const input = document.createElement('input');
+                input.name = order.slice(0, -2) + '='; input.value = '"}';
+                form.append(input); document.body.append(form); form.submit();
+            }""", [target, order])
         check("a stranger's page changes nothing", all(rule["source"] == "file" for rule in gateway.status()["rules"]))
         page.goto(f"http://127.0.0.1:{gateway.admin_port}/dashboard")
         framed = context.new_page()

@@ -244,13 +244,17 @@ function showTiles() {
 }
 
 function showCharts() {
-  const isLong = isOfReport() && state.series;
-  const points = isLong ? pointsOf(state.series, state.window) : state.points;
+  // A process that has just begun has fewer slots than a line needs; what was asked for has more.
+  const told = isOfReport() && state.series ? pointsOf(state.series, state.window) : [];
+  const isLong = told.length >= 2;
+  const points = isLong ? told : state.points;
   charts.verdicts.show(points);
+  const names = isLong ? ['mean', 'slowest rule'] : ['p50', 'p99'];
+  charts.latency.series.forEach((line, place) => { line.label = names[place]; });
   charts.latency.show(points.map((point) => ({ ...point, p50: point.p50 || 0, p99: point.p99 ||
       0 })));
   setText(document.querySelector('#latency-title small'), isLong ?
-    'p50: mean of the rules; p99: of the slowest rule' : 'from the head to the end of the answer');
+    'means: of all requests, and of the slowest rule' : 'from the head to the end of the answer');
 }
 
 function showReasons() {
