@@ -58,31 +58,18 @@ struct HookRun: Sendable {
 
     private func spawn(_ process: inout pid_t) -> Int32 {
         guard let program = words.first else { return ENOENT }
-        var actions = posix_spawn_file_actions_t()
-        var attributes = posix_spawnattr_t()
-        posix_spawn_file_actions_init(&actions)
-        posix_spawnattr_init(&attributes)
-        defer {
-            posix_spawn_file_actions_destroy(&actions)
-            posix_spawnattr_destroy(&attributes)
+        let variables = environment.map { "\($0)=\($1)" }
+        return ProgramStart.spawn(program, words, variables, &process) { start in
+            // What it says of itself goes to the gateway's standard error.
+            posix_spawn_file_actions_addopen(&start.actions, 0, "/dev/null", O_RDONLY, 0)
+            posix_spawn_file_actions_addopen(&start.actions, 1, "/dev/null", O_WRONLY, 0)
+            clinux_spawn_closes_from(&start.actions, 3)
+            // The gateway ignores some signals, and it would inherit that.
+            var all = sigset_t()
+            sigfillset(&all)
+            posix_spawnattr_setsigdefault(&start.attributes, &all)
+            posix_spawnattr_setpgroup(&start.attributes, 0)
+            start.flags = POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP
         }
-        // What it says of itself goes to the gateway's standard error.
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
-        clinux_spawn_closes_from(&actions, 3)
-        // Dispatch's threads take no signals, and the gateway ignores some: it would inherit both.
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        var all = sigset_t()
-        sigfillset(&all)
-        posix_spawnattr_setsigdefault(&attributes, &all)
-        posix_spawnattr_setpgroup(&attributes, 0)
-        let flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP
-        posix_spawnattr_setflags(&attributes, Int16(flags))
-        var arguments = words.map { strdup($0) } + [nil]
-        var variables = environment.map { strdup("\($0)=\($1)") } + [nil]
-        defer { for pointer in arguments + variables { free(pointer) } }
-        return posix_spawn(&process, program, &actions, &attributes, &arguments, &variables)
     }
 }

@@ -25,7 +25,14 @@ final class SuccessorProcess: Sendable {
         var process: pid_t = 0
         // Closed here once the new process has its own: the end of that is heard.
         let status = withExtendedLifetime(other) {
-            Self.spawn(path, variables.map { "\($0)=\($1)" }, other.descriptor, &process)
+            let environment = variables.map { "\($0)=\($1)" }
+            return ProgramStart.spawn(path, CommandLine.arguments, environment, &process) { start in
+                posix_spawn_file_actions_adddup2(
+                    &start.actions,
+                    other.descriptor,
+                    Self.descriptor
+                )
+            }
         }
         guard status == 0 else {
             throw UpgradeRefusal("\(path) can't be started: \(String(cString: strerror(status)))")
@@ -48,32 +55,6 @@ final class SuccessorProcess: Sendable {
         // proc(5): what a file is called that is not there any more.
         let gone = " (deleted)"
         return path.hasSuffix(gone) ? String(path.dropLast(gone.count)) : path
-    }
-
-    private static func spawn(
-        _ path: String,
-        _ environment: [String],
-        _ socket: Int32,
-        _ process: inout pid_t
-    ) -> Int32 {
-        var actions = posix_spawn_file_actions_t()
-        var attributes = posix_spawnattr_t()
-        posix_spawn_file_actions_init(&actions)
-        posix_spawnattr_init(&attributes)
-        defer {
-            posix_spawn_file_actions_destroy(&actions)
-            posix_spawnattr_destroy(&attributes)
-        }
-        posix_spawn_file_actions_adddup2(&actions, socket, descriptor)
-        // Dispatch's threads take no signals, and the new process would inherit that.
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-        var arguments = CommandLine.arguments.map { strdup($0) } + [nil]
-        var variables = environment.map { strdup($0) } + [nil]
-        defer { for pointer in arguments + variables { free(pointer) } }
-        return posix_spawn(&process, path, &actions, &attributes, &arguments, &variables)
     }
 
     private static var lastError: String { String(cString: strerror(errno)) }
