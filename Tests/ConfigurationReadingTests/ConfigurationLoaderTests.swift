@@ -39,6 +39,24 @@ import Verification
         #expect(configuration.rules.fallback.mode == .off)
     }
 
+    @Test func `under TLS clients may choose HTTP/2, unless the listener says off`() throws {
+        let secured = "tls: { certificate: c.pem, key: k.pem }"
+        let loaded = load(
+            """
+            listen:
+              - { address: "127.0.0.1:1" }
+              - { address: "127.0.0.1:2", http2: on }
+              - { address: "127.0.0.1:3", \(secured) }
+              - { address: "127.0.0.1:4", \(secured), http2: off }
+            origins: { shop: { servers: ["127.0.0.1:8080"] } }
+            default: { origin: shop, mode: off }
+            """,
+            files: ["c.pem": "-", "k.pem": "-"]
+        )
+        let configuration = try #require(loaded.configuration)
+        #expect(configuration.listeners.map(\.http2) == [.off, .on, .on, .off])
+    }
+
     @Test func `a rule that says nothing else signs everything with a challenge`() throws {
         let rule = try rule("mode: enforce")
         #expect(rule.signing == .lines(.all, headers: []))

@@ -187,7 +187,7 @@ extension ConfigurationDraft {
             return ListenSettings(
                 address: address.value,
                 tls: tls,
-                http2: draft.http2?.value ?? .off,
+                http2: draft.http2?.value ?? (tls == nil ? .off : .on),
                 preface: preface(draft.proxyProtocol),
                 decides: decides(draft)
             )

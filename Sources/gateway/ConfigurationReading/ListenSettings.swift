@@ -20,7 +20,7 @@ package struct ListenSettings: Hashable, Sendable {
     package let address: ServerAddress
     /// `nil` for plain HTTP.
     package var tls: TLS?
-    /// `http2`: default off.
+    /// `http2`: default on under TLS, where clients choose, and off without TLS.
     package var http2 = HTTP2.off
     /// `proxy_protocol: true` is a PROXY header. Default none.
     package var preface = Preface.none
