@@ -1,6 +1,8 @@
+import Cryptography
 import Foundation
 import LoopbackKit
 import RequestBinding
+import Rules
 import SoftwareAuthenticator
 import Testing
 
@@ -19,7 +21,10 @@ extension Scenarios {
             var hookNotes: String { scenario.path("hook.txt") }
 
             /// - hook: the script that is run when the guard has fallen.
-            init(hook: String? = nil) throws {
+            init(
+                hook: String? = nil,
+                rollout: String = "{ from: 2020-01-01, to: 2020-02-01, start: 1%, end: 100% }"
+            ) throws {
                 scenario = try Scenario()
                 origin = try scenario.origin()
                 let script = #"echo "$PORTCULLIS_HOOK $PORTCULLIS_RULE $1: $PORTCULLIS_REASON""#
@@ -34,7 +39,7 @@ extension Scenarios {
                         - id: orders
                           match: { path: /v1/orders }
                           mode: enforce
-                          rollout: { from: 2020-01-01, to: 2020-02-01, start: 1%, end: 100% }
+                          rollout: \(rollout)
                           sign: [method, target]
                           challenge: none
                           guard: { refused: 10%, of: installs, window: 1h, minimum: 20 }
@@ -129,6 +134,91 @@ extension Scenarios {
             #expect(try Metrics(desk.admin)["guard_fallen"] == 0)
             #expect(try desk.answers(&good, second) == [200])
             #expect(try second.stop() == 0)
+        }
+
+        @Test func `a ramp that a guard has stopped goes on from where it stood`() throws {
+            let desk = try Desk(rollout: try Self.ramp())
+            defer { desk.scenario.end() }
+            var keys = try desk.scenario.imported(60)[...]
+            let first = try desk.scenario.serve()
+            #expect(try desk.unproven(first) == [401])
+            #expect(try desk.answers(&keys, first, damage: .otherClientData) == [403])
+            try first.waitUntil("the fall", desk.admin) { $0["guard_falls_total"] == 1 }
+            #expect((try desk.rule()["ramp"] as? String)?.hasPrefix("its ramp stands at ") == true)
+            // An order in between, and a fall behind it, don't end the pause.
+            #expect(try desk.rollout("orders", "1%").status == 0)
+            #expect(try first.stop() == 0)
+            try beginEarlier(desk)
+            let check = try desk.scenario.portcullis("check", desk.config).printed
+            #expect(check.contains("; its ramp stands at 0% since "))
+            let second = try desk.scenario.serve()
+            let given = try desk.rollout("orders", "file", "--why", "build 8 is out")
+            #expect(given.printed.contains(" by key (delayed)"), "\(given.printed)")
+            // By its dates, the ramp would refuse this address.
+            #expect(try desk.unproven(second) == [200])
+            try expectDelay(desk)
+            try second.crash()
+            let third = try desk.scenario.serve()
+            #expect(try desk.unproven(third) == [200])
+            try expectDelay(desk)
+            // Other dates in the file are the operator's word, and count as they are written.
+            let rules = try String(contentsOfFile: desk.config, encoding: .utf8)
+            try desk.scenario.write(
+                "portcullis.yaml",
+                rules.replacing("start: 0%", with: "start: 20%")
+            )
+            third.child.signal(SIGHUP)
+            #expect(try third.complaints(of: "generation 2") == 1)
+            #expect(try desk.unproven(third) == [401])
+            #expect(try desk.rule()["source"] as? String == "file")
+            #expect(try third.stop() == 0)
+        }
+
+        /// A ramp that is between 33 % and 67 % today, and a salt by which the address of all
+        /// clients here is among the first 10 %.
+        private static func ramp() throws -> String {
+            let tenth = try #require(Share(percent: "10%"))
+            let salt = try #require(
+                (0..<1_000).map { "salt \($0)" }.first { salt in
+                    let bucket = Rollout(.fixed(.whole), salt: salt).bucket(
+                        of: [127, 0, 0, 1].span
+                    )
+                    return bucket.isWithin(tenth)
+                }
+            )
+            let day = Int64(Date().timeIntervalSince1970) / 86_400
+            func date(_ day: Int64) -> String {
+                String(UnixTime(seconds: day * 86_400).iso8601.prefix(10))
+            }
+            return "{ from: \(date(day - 1)), to: \(date(day + 2)), start: 0%, end: 100%, "
+                + "salt: \(salt) }"
+        }
+
+        /// Has the gateway find that the guard fell when the ramp began.
+        private func beginEarlier(_ desk: Desk) throws {
+            let path = desk.scenario.path("portcullis.db.rollout")
+            let text = try String(contentsOfFile: path, encoding: .utf8)
+            let day = Int64(Date().timeIntervalSince1970) / 86_400 - 1
+            let since = UnixTime(seconds: day * 86_400).iso8601
+            let changed = text.replacing(/"since": "[^"]*"/, with: "\"since\": \"\(since)\"")
+            #expect(changed != text)
+            try desk.scenario.write("portcullis.db.rollout", changed)
+        }
+
+        /// Status, list, `check` and `explain` tell that the ramp is late.
+        private func expectDelay(_ desk: Desk) throws {
+            let rule = try desk.rule()
+            #expect(rule["mode"] as? String == "enforce")
+            #expect(rule["source"] as? String == "delayed")
+            #expect((rule["order"] as? String)?.hasSuffix(": build 8 is out") == true)
+            let late = "since its guard had stopped it"
+            #expect((rule["ramp"] as? String)?.hasSuffix(late) == true)
+            #expect(try desk.rollout().printed.contains(late))
+            #expect(try desk.scenario.portcullis("check", desk.config).printed.contains(late))
+            let why = try desk.scenario.portcullis("explain", desk.config, "GET", "/v1/orders")
+            #expect(why.printed.contains(late))
+            #expect(why.printed.contains("    its file says enforce, 0% on "))
+            #expect(try Metrics(desk.admin)["rollout_orders"] == 1)
         }
 
         /// The hook has got what happened, and its argument as it stands in the file.

@@ -15,6 +15,7 @@ extension Explanation {
         if let rule, let place {
             let target = origin.map { " → \($0)" } ?? ""
             lines.append("  rule \(rule.id) (\(place)): \(rule.modeText)\(target)")
+            lines += orderLines
         }
         for rival in rivals {
             let path = rival.path.filter { $0 >= " " && $0 != "\u{7F}" }
@@ -32,6 +33,12 @@ extension Explanation {
         if let key { lines += key.lines }
         if let rule, rule.mode == .enforce, refusal == nil { lines.append("  \(placementText)") }
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// What takes the place of the file, and what the file says.
+    private var orderLines: [String] {
+        guard let order, let text = order.standing.orderText else { return [] }
+        return ["    \(text)", "    its file says \(order.file)"]
     }
 
     private var placementText: String {
@@ -92,6 +99,12 @@ extension Explanation {
         json.member("place", place)
         if let origin { json.member("origin", origin) }
         json.member("mode", rule.mode.rawValue)
+        json.member("source", (order?.standing.source ?? .file).rawValue)
+        if let order {
+            json.member("order", order.standing.note?.text)
+            json.member("ramp", order.standing.rampText)
+            json.member("file", order.file)
+        }
         json.array("asks") { json in rule.demandLines.forEach { json.element($0) } }
     }
 

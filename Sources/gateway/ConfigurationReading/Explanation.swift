@@ -2,7 +2,7 @@ package import Cryptography
 package import DeviceKey
 package import HTTPWire
 import RequestBinding
-import Rules
+package import Rules
 
 /// Why a request meets a rule, and what the rule asks of it: `portcullis explain`.
 package struct Explanation: Sendable {
@@ -35,6 +35,8 @@ package struct Explanation: Sendable {
     let outcome: RequestTrial.Outcome
     let passed: [Passed]
     let rule: Rule?
+    /// How the rule stands, and what its file says of mode and rollout; `nil` where that decides.
+    let order: (standing: RolloutStanding, file: String)?
     let rivals: [Rival]
     let place: String?
     let origin: String?
@@ -53,6 +55,7 @@ package struct Explanation: Sendable {
 
     /// Explains what a configuration makes of a request.
     ///
+    /// - orders: what operators have ordered, beside the configuration.
     /// - key: the client's key. Without it, the rule's key id field names the key.
     /// - client: the address by which a request without a key id is put into a bucket.
     /// - now: the moment for which a schedule is worked out.
@@ -60,14 +63,17 @@ package struct Explanation: Sendable {
     package init(
         _ sketch: RequestSketch,
         _ configuration: GatewayConfiguration,
+        orders: RolloutBook = RolloutBook(),
         key: KeyID? = nil,
         client: IPAddress? = nil,
         now: UnixTime,
         lookUp: (KeyID) -> KeyFinding? = { _ in nil }
     ) {
+        let configuration = configuration.ordered(by: orders)
         let trial = RequestTrial(sketch, configuration)
         request = "\(sketch.method) \(sketch.url)"
         rule = trial.rule
+        order = Self.order(trial.rule, configuration, orders)
         var rivals: [Rival] = []
         for other in trial.rivals where !rivals.contains(where: { $0.id == other.rule.id }) {
             rivals.append(
@@ -95,6 +101,17 @@ package struct Explanation: Sendable {
             clientData = []
             placement = nil
         }
+    }
+
+    private static func order(
+        _ rule: Rule?,
+        _ configuration: GatewayConfiguration,
+        _ orders: RolloutBook
+    ) -> (standing: RolloutStanding, file: String)? {
+        guard let rule, let filed = configuration.fileRules.rules.first(where: { $0.id == rule.id })
+        else { return nil }
+        let standing = orders.standing(of: filed)
+        return standing.orderText == nil ? nil : (standing, filed.modeText)
     }
 
     private static func passed(

@@ -2,6 +2,7 @@ import ArgumentParser
 import ConfigurationReading
 import Cryptography
 import DeviceKey
+import Gateway
 import HTTPWire
 import KeyCatalog
 import SQLiteKeyStore
@@ -58,15 +59,20 @@ struct ExplainCommand: ParsableCommand {
             url: url,
             headers: headers.compactMap(RequestSketch.header)
         )
+        let orders = RolloutFile.book(of: configuration)
+        if let problem = orders.problem { StandardError.write(problem.text) }
         let explanation = Explanation(
             sketch,
             configuration,
+            orders: orders.book,
             key: try key.map { try keyID(named: $0, configuration) },
             client: client.flatMap { IPAddress($0) },
             now: .current,
             lookUp: { lookUp($0, configuration) }
         )
-        StandardOutput.write(json ? explanation.json : explanation.text)
+        guard StandardOutput.write(json ? explanation.json : explanation.text),
+            orders.problem == nil
+        else { throw ExitCode(1) }
     }
 
     /// The key id that `--key` stands for. A short name has to be looked up.

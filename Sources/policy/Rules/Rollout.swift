@@ -86,18 +86,7 @@ package struct Rollout: Sendable {
 
     /// The rollout in words: `25% by key`.
     package var text: String {
-        let amount =
-            switch schedule {
-            case .fixed(let share): share.text
-            case .growing(let from, let to, let start, let end):
-                "\(start.text) on \(Self.date(from)) to \(end.text) on \(Self.date(to))"
-            }
-        return "\(amount) by \(subject.rawValue)"
-    }
-
-    private static func date(_ time: UnixTime) -> String {
-        let text = time.iso8601
-        return text.hasSuffix("T00:00:00Z") ? String(text.dropLast(10)) : text
+        "\(schedule.text) by \(subject.rawValue)"
     }
 }
 

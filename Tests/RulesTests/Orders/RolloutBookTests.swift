@@ -67,6 +67,128 @@ import Testing
         #expect(book.isEmpty)
     }
 
+    /// `orders` with a ramp from 0 % to 100 % over a thousand seconds from `now` on.
+    private static func growing(_ span: Int64 = 1_000) throws -> RuleSet {
+        let rules = try Self.rules()
+        let ramp = Rollout.Schedule.growing(
+            from: now,
+            to: now.advanced(bySeconds: span),
+            start: .none,
+            end: .whole
+        )
+        let old = rules.rules[0]
+        var demands = old.demands
+        demands.rollout = Rollout(ramp, salt: "orders")
+        let rule = Rule(
+            id: old.id,
+            index: 0,
+            match: old.match,
+            origin: old.origin,
+            mode: .enforce,
+            demands: demands
+        )
+        let others = Array(rules.rules[1...].dropLast())
+        return try #require(RuleSet([rule] + others, default: rules.fallback))
+    }
+
+    @Test func `a stopped ramp goes on from its share, over two falls and orders between`() throws {
+        var book = RolloutBook()
+        let rules = try Self.growing()
+        func note(_ second: Int64, by: String = RolloutNote.guardName) throws -> RolloutNote {
+            try #require(
+                RolloutNote(at: Self.now.advanced(bySeconds: second), by: by, why: "")
+            )
+        }
+        func share(_ second: Int64) -> Int {
+            let rule = book.standing(of: rules.rules[0]).rule
+            return rule.rollout.share(at: Self.now.advanced(bySeconds: second)).millionths
+        }
+        _ = try book.take(.order(.observe, rule: "orders"), try note(300), rules)
+        #expect(book.standing(of: rules.rules[0]).rampText?.contains("stands at 30% since") == true)
+        // An order between, and a second fall under it.
+        let five = RolloutWish.order(try Self.share("5%"), rule: "orders")
+        _ = try book.take(five, try note(400, by: "uid 0"), rules)
+        _ = try book.take(.order(.observe, rule: "orders"), try note(500), rules)
+        book = try RolloutBook(json: book.json.span)
+        let given = try book.take(.file(rule: "orders"), try note(5_300, by: "uid 0"), rules)
+        #expect(given.to.hasSuffix(" by key (delayed)"))
+        #expect(share(5_300) == 300_000)
+        #expect(share(5_700) == 700_000)
+        #expect(share(6_000) == 1_000_000)
+        // It falls again, at 50 %.
+        _ = try book.take(.order(.observe, rule: "orders"), try note(5_500), rules)
+        let standing = book.standing(of: rules.rules[0])
+        #expect(standing.rampText?.contains("stands at 50% since") == true)
+        #expect(standing.source == .guarded)
+        _ = try book.take(.file(rule: "orders"), try note(100_000, by: "uid 0"), rules)
+        book = try RolloutBook(json: book.json.span)
+        #expect(share(100_000) == 500_000)
+        #expect(
+            book.standing(of: rules.rules[0]).orderText?.hasSuffix(
+                "; its ramp is 1d 3h 38m 20s late, since its guard had stopped it"
+            ) == true
+        )
+        // The emergency switch keeps what is known of it.
+        _ = try book.take(.observeAll, try note(100_001, by: "uid 0"), rules)
+        #expect(book.standing(of: rules.rules[0]).source == .emergency)
+        _ = try book.take(.resumeAll, try note(100_002, by: "uid 0"), rules)
+        #expect(share(100_000) == 500_000)
+        // A ramp with other dates counts as it is written.
+        let other = try Self.growing(2_000)
+        #expect(book.standing(of: other.rules[0]).source == .file)
+        _ = try book.take(.observeAll, try note(100_003, by: "uid 0"), other)
+        _ = try book.take(.resumeAll, try note(100_004, by: "uid 0"), other)
+        #expect(book.isEmpty)
+    }
+
+    @Test func `only a ramp of the file that still grows is stopped`() throws {
+        let late = try #require(
+            RolloutNote(at: Self.now.advanced(bySeconds: 1_000), by: RolloutNote.guardName, why: "")
+        )
+        let fall = RolloutWish.order(.observe, rule: "orders")
+        for (rules, note) in [(try Self.growing(), late), (try Self.rules(), late)] {
+            var book = RolloutBook()
+            _ = try book.take(fall, note, rules)
+            #expect(book.pauses.isEmpty)
+            _ = try book.take(.file(rule: "orders"), try Self.note(), rules)
+            #expect(book.isEmpty)
+        }
+        // An operator's own order is none of a guard's, and stops nothing.
+        var book = RolloutBook()
+        _ = try book.take(fall, try Self.note(), try Self.growing())
+        #expect(book.pauses.isEmpty)
+    }
+
+    @Test func `a clock that was put back, or far ahead, leaves a ramp in its range`() throws {
+        let rules = try Self.growing()
+        for (second, late) in [(Int64(-900), Int64(0)), (1 << 40, RampPause.delayMax)] {
+            var book = RolloutBook()
+            let fall = try #require(
+                RolloutNote(at: Self.now, by: RolloutNote.guardName, why: "")
+            )
+            _ = try book.take(.order(.observe, rule: "orders"), fall, rules)
+            let at = Self.now.advanced(bySeconds: second)
+            let note = try #require(RolloutNote(at: at, by: "uid 0", why: ""))
+            _ = try book.take(.file(rule: "orders"), note, rules)
+            let delay = book.pauses["orders"]?.delay
+            #expect(delay == late)
+            _ = book.rules(rules)
+        }
+    }
+
+    @Test(
+        arguments: [
+            #"{"id":"a","ramp":"x","delay":-1,"since":"2026-01-01T00:00:00Z"}"#,
+            #"{"id":"a","ramp":"x","delay":316224001,"since":"2026-01-01T00:00:00Z"}"#,
+            #"{"id":"a","ramp":"x","delay":1,"since":"yesterday"}"#,
+            #"{"id":"a","ramp":"x","delay":1}"#,
+            #"{"id":"a","ramp":"x","since":"2026-01-01T00:00:00Z"}"#,
+        ]
+    ) func `a ramp in the file that can't be is no part of a book`(ramp: String) {
+        let text = Array(#"{"version":1,"rules":[],"ramps":[\#(ramp)]}"#.utf8)
+        #expect(throws: JSONError.self) { try RolloutBook(json: text.span) }
+    }
+
     @Test func `an order changes mode and share of its rule, and nothing else`() throws {
         var book = RolloutBook()
         let rules = try Self.rules()

@@ -5,7 +5,11 @@ package import JSONText
 //
 //     { "version": 1,
 //       "emergency": { "at": …, "by": …, "why": … },
-//       "rules": [{ "id": "orders", "to": "10%", "at": …, "by": …, "why": … }] }
+//       "rules": [{ "id": "orders", "to": "10%", "at": …, "by": …, "why": … }],
+//       "ramps": [{ "id": "orders", "ramp": "1% on … to 100% on …", "delay": 3600,
+//                   "since": … }] }
+//
+// A ramp that goes on has `at`, `by` and `why` in the place of `since`.
 extension RolloutBook {
     private static let version: Int64 = 1
 
@@ -23,8 +27,26 @@ extension RolloutBook {
                     }
                 }
             }
+            if !pauses.isEmpty { writePauses(into: &out) }
         }
         return out.line
+    }
+
+    private func writePauses(into out: inout JSONWriter) {
+        out.array("ramps") { out in
+            for (id, pause) in pauses.sorted(by: { $0.key < $1.key }) {
+                out.object { out in
+                    out.member("id", id)
+                    out.member("ramp", pause.ramp)
+                    out.member("delay", pause.delay)
+                    switch pause.state {
+                    case .paused(let since):
+                        out.member("since", UnixTime(seconds: since.seconds).iso8601)
+                    case .resumed(let note): out.note(note)
+                    }
+                }
+            }
+        }
     }
 
     /// Reads what ``json`` writes, and nothing else: half of what operators have said may be worse
@@ -54,6 +76,11 @@ extension RolloutBook {
                     }
                     entries[id] = Entry(order: order, note: try members.note(reader))
                 }
+            case "ramps":
+                try reader.beginArray(text)
+                while try reader.nextElement(text) {
+                    try takePause(try Self.members(&reader, text), reader)
+                }
             default: throw reader.error("an unknown member")
             }
         }
@@ -63,6 +90,29 @@ extension RolloutBook {
         }
     }
 
+    private mutating func takePause(
+        _ members: [String: String],
+        _ reader: JSONReader
+    ) throws(JSONError) {
+        guard let id = members["id"], let ramp = members["ramp"],
+            let delay = members["delay"].flatMap({ Int64($0) })
+        else { throw reader.error("a ramp without id, ramp or delay") }
+        let state: RampPause.State
+        if let since = members["since"] {
+            guard let time = UnixTime(iso8601: since) else {
+                throw reader.error("a ramp whose `since` is no time")
+            }
+            state = .paused(time)
+        } else {
+            state = .resumed(try members.note(reader))
+        }
+        guard let pause = RampPause(ramp: ramp, delay: delay, state: state), pauses[id] == nil
+        else {
+            throw reader.error("the ramp of \(id) is there twice, or its delay is out of range")
+        }
+        pauses[id] = pause
+    }
+
     private static func members(
         _ reader: inout JSONReader,
         _ text: Span<UInt8>
@@ -70,10 +120,13 @@ extension RolloutBook {
         var members: [String: String] = [:]
         try reader.beginObject(text)
         while let name = try reader.nextName(text) {
-            guard case .string(let value) = try reader.scalar(text) else {
-                throw reader.error("a member that is no text")
+            let value: String
+            switch try reader.scalar(text) {
+            case .string(let bytes): value = String(decoding: bytes, as: UTF8.self)
+            case .number(let number): value = String(number)
+            case .boolean, .null: throw reader.error("a member that is neither text nor number")
             }
-            members[String(decoding: name, as: UTF8.self)] = String(decoding: value, as: UTF8.self)
+            members[String(decoding: name, as: UTF8.self)] = value
         }
         return members
     }

@@ -34,11 +34,14 @@ package struct RolloutBook: Equatable, Sendable {
     package internal(set) var entries: [String: Entry] = [:]
     /// Every rule that enforces observes, and who has said so; `nil` when they don't.
     package internal(set) var emergency: RolloutNote?
+    /// Ramps that guards have stopped, by the rule's id. One that stands still has an entry, and
+    /// one that goes on has a rule, so there are never more than both.
+    package internal(set) var pauses: [String: RampPause] = [:]
 
     package init() {}
 
     /// Whether nothing takes the place of the files.
-    package var isEmpty: Bool { entries.isEmpty && emergency == nil }
+    package var isEmpty: Bool { entries.isEmpty && emergency == nil && pauses.isEmpty }
 
     /// Takes a wish.
     ///
@@ -49,6 +52,7 @@ package struct RolloutBook: Equatable, Sendable {
         _ note: RolloutNote,
         _ rules: RuleSet
     ) throws(Fault) -> Change {
+        defer { forgetPauses(rules) }
         switch wish {
         case .order(let order, let id):
             let rule = try Self.rule(id, rules)
@@ -56,6 +60,9 @@ package struct RolloutBook: Equatable, Sendable {
             let from = standing(of: rule)
             guard entries[id] != nil || entries.count < Self.entriesMax else { throw .full }
             entries[id] = Entry(order: order, note: note)
+            if note.isGuards, let pause = RampPause(of: rule, at: note.at, after: pauses[id]) {
+                pauses[id] = pause
+            }
             return Change(rule: id, from: from.text, to: standing(of: rule).text, note: note)
         case .file(let id):
             // An order for a rule that is gone can be taken back, too.
@@ -65,6 +72,7 @@ package struct RolloutBook: Equatable, Sendable {
             let rule = rules.rules.first { $0.id == id }
             let from = rule.map { standing(of: $0).text } ?? entries[id]?.order.text ?? ""
             entries[id] = nil
+            pauses[id] = pauses[id]?.resumed(note)
             let to = rule.map { standing(of: $0).text } ?? "no such rule"
             return Change(rule: id, from: from, to: to, note: note)
         case .observeAll:
@@ -81,18 +89,34 @@ package struct RolloutBook: Equatable, Sendable {
     /// How a rule of the files stands.
     package func standing(of rule: Rule) -> RolloutStanding {
         guard rule.mode.verifies else { return RolloutStanding(rule, .file, nil) }
+        let pause = pauses[rule.id].flatMap { $0.isOf(rule) ? $0 : nil }
+        let ramp = pause?.text(of: rule)
         var standing = RolloutStanding(rule, .file, nil)
         if let entry = entries[rule.id] {
             let source: RolloutStanding.Source = entry.note.isGuards ? .guarded : .command
-            standing = RolloutStanding(rule.ordered(entry.order), source, entry.note)
+            standing = RolloutStanding(rule.ordered(entry.order), source, entry.note, ramp)
+        } else if let pause, case .resumed(let note) = pause.state, pause.delay > 0 {
+            standing = RolloutStanding(rule.delayed(by: pause.delay), .delayed, note, ramp)
         }
         guard let emergency, standing.rule.mode == .enforce else { return standing }
-        return RolloutStanding(rule.ordered(.observe), .emergency, emergency)
+        return RolloutStanding(rule.ordered(.observe), .emergency, emergency, standing.rampText)
     }
 
     /// The rules as they are to be served.
     package func rules(_ files: RuleSet) -> RuleSet {
         isEmpty ? files : files.replacing(files.rules.map { standing(of: $0).rule })
+    }
+
+    /// Forgets ramps that are not in the files any more.
+    private mutating func forgetPauses(_ rules: RuleSet) {
+        guard !pauses.isEmpty else { return }
+        let known = Dictionary(
+            rules.rules.map { ($0.id, $0) },
+            uniquingKeysWith: { first, _ in first }
+        )
+        pauses = pauses.filter { id, pause in
+            pause.isPaused && entries[id] != nil || known[id].map(pause.isOf) == true
+        }
     }
 
     private static func rule(_ id: String, _ rules: RuleSet) throws(Fault) -> Rule {
@@ -110,6 +134,8 @@ package struct RolloutStanding: Sendable {
         case command
         /// The rule's guard has fallen, and nobody has ordered anything since.
         case guarded = "guard"
+        /// The file, whose dated ramp is later than its dates: the guard had stopped it.
+        case delayed
         /// An operator's order for all rules.
         case emergency
     }
@@ -119,19 +145,26 @@ package struct RolloutStanding: Sendable {
     package let source: Source
     /// Who has ordered it; `nil` for the file.
     package let note: RolloutNote?
+    /// What a guard has made of the file's ramp; `nil` where it goes by its dates.
+    package let rampText: String?
 
-    init(_ rule: Rule, _ source: Source, _ note: RolloutNote?) {
-        (self.rule, self.source, self.note) = (rule, source, note)
+    init(_ rule: Rule, _ source: Source, _ note: RolloutNote?, _ rampText: String? = nil) {
+        (self.rule, self.source, self.note, self.rampText) = (rule, source, note, rampText)
     }
 
     /// What takes the place of the file, for `check` and `diff`; `nil` where nothing does.
     package var orderText: String? {
-        switch source {
-        case .file: nil
-        case .command: "by a command it is \(rule.modeText) (\(note?.text ?? ""))"
-        case .guarded: "its guard has fallen, it is \(rule.modeText) (\(note?.text ?? ""))"
-        case .emergency: "by `rollout --all observe` it observes (\(note?.text ?? ""))"
-        }
+        let why = "(\(note?.text ?? ""))"
+        let order: String? =
+            switch source {
+            case .file: nil
+            case .command: "by a command it is \(rule.modeText) \(why)"
+            case .guarded: "its guard has fallen, it is \(rule.modeText) \(why)"
+            case .delayed: "it is \(rule.modeText) \(why)"
+            case .emergency: "by `rollout --all observe` it observes \(why)"
+            }
+        let parts = [order, rampText].compactMap(\.self)
+        return parts.isEmpty ? nil : parts.joined(separator: "; ")
     }
 
     /// `enforce, 10% by key (command)`

@@ -37,10 +37,15 @@ extension Rule {
         case .off: return changed(.off, nil)
         case .observe: return changed(.observe, demands)
         case .share(let share):
-            var demands = demands
-            demands.rollout = Rollout(.fixed(share), by: rollout.subject, salt: rollout.salt)
-            return changed(.enforce, demands)
+            return ordered(to: Rollout(.fixed(share), by: rollout.subject, salt: rollout.salt))
         }
+    }
+
+    /// The rule, enforced for another share.
+    func ordered(to rollout: Rollout) -> Rule {
+        var demands = demands
+        demands.rollout = rollout
+        return changed(.enforce, demands)
     }
 
     private func changed(_ mode: Mode, _ demands: Demands?) -> Rule {

@@ -94,6 +94,7 @@ extension AdminSnapshot {
                     out.member("source", rule.source.rawValue)
                     out.member("order", rule.order)
                     out.member("file", rule.file)
+                    out.member("ramp", rule.ramp)
                     rule.fallback?.write(into: &out)
                     out.member(
                         "bodies_cut_short_after_pass",

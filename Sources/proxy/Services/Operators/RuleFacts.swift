@@ -13,6 +13,8 @@ package struct RuleFacts: Sendable {
     package var source = RolloutStanding.Source.file
     /// Who has ordered them, when and why; `nil` for the file.
     package var order: String?
+    /// What its guard has made of the file's ramp; `nil` where it goes by its dates.
+    package var ramp: String?
     /// Mode and rollout of the file: `enforce, 25% by key`.
     package var file: String
     /// How its guard stands; `nil` where it has none.
@@ -35,17 +37,20 @@ package struct RuleFacts: Sendable {
         self.init(id: rule.id, mode: rule.mode.rawValue, rollout: rule.rollout.text, origin: origin)
         source = standing.source
         order = standing.note?.text
+        ramp = standing.rampText
         file = filed.modeText
     }
 }
 
 extension [RuleFacts] {
-    /// One line for each rule: id, how it stands, what says so, what the file says.
+    /// One line for each rule: id, how it stands, what says so, what the file says, and what a
+    /// guard has made of the file's ramp.
     var lines: String {
         map { rule in
             let order = rule.order.map { " (\($0))" } ?? ""
             let source = rule.source.rawValue + order
-            return "\(rule.id)\t\(rule.standing)\t\(source)\tfile: \(rule.file)\n"
+            let ramp = rule.ramp.map { "\t\($0)" } ?? ""
+            return "\(rule.id)\t\(rule.standing)\t\(source)\tfile: \(rule.file)\(ramp)\n"
         }.joined()
     }
 }

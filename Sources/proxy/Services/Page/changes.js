@@ -63,7 +63,8 @@ function openChange(id) {
   openDialog({
     rule,
     title: `Change ${id}`,
-    now: `Now: ${now}, by ${rule.source}. File: ${rule.file}.`,
+    now: `Now: ${now}, by ${rule.source}. File: ${rule.file}.`
+      + (rule.ramp ? ` The rule: ${rule.ramp}.` : ''),
   });
 }
 

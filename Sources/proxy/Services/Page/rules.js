@@ -54,7 +54,8 @@ function updateRule(body, rule) {
   badge.className = `badge ${level}`;
   meter.hidden = rule.mode !== 'enforce';
   meter.firstChild.style.width = `${Number.isFinite(percent) ? percent : 100}%`;
-  setText(note, rule.source === 'file' ? '' : `by ${rule.source}; file: ${rule.file}`);
+  const source = { file: '', delayed: `ramp delayed; file: ${rule.file}` };
+  setText(note, source[rule.source] ?? `by ${rule.source}; file: ${rule.file}`);
   const part = (count) => count > 0
     ? `${short(Math.round(count))} · ${share(count, counts.judged)}` : '0';
   const values = [short(counts.judged),
@@ -70,7 +71,7 @@ function updateRule(body, rule) {
 }
 
 function updateDetails(place, rule, counts) {
-  const shown = JSON.stringify([rule.file, rule.order, rule.responses, counts.steps,
+  const shown = JSON.stringify([rule.file, rule.order, rule.ramp, rule.responses, counts.steps,
     counts.versions, [...counts.reasons]]);
   if (place.shown === shown) return;
   place.shown = shown;
@@ -80,6 +81,7 @@ function updateDetails(place, rule, counts) {
   describe(facts, [
     ['File', rule.file],
     ...(rule.order ? [['Order', `${rule.source}: ${rule.order}`]] : []),
+    ...(rule.ramp ? [['Ramp', rule.ramp]] : []),
     ['Origin', rule.origin || 'none'],
     ['Responses', responses || 'none yet'],
   ]);
