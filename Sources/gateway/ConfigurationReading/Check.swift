@@ -1,6 +1,7 @@
 import AppAttest
 import HTTPWire
 import Rules
+import Services
 
 /// The report of `portcullis check`.
 package struct Check: Sendable {
@@ -40,6 +41,10 @@ package struct Check: Sendable {
             let tls = listener.tls.map { " TLS \($0.minimumVersion.rawValue) and later" } ?? ""
             let asks = listener.decides.map { ", decides as \($0.rawValue) asks" } ?? ""
             lines.append("listen   \(listener.address.text)\(tls)\(asks)")
+        }
+        if !configuration.probes.all.isEmpty {
+            let probes = configuration.probes.all.map { "\($0.path) (\($0.key))" }
+            lines.append("probes   \(probes.joined(separator: ", ")), on every listener")
         }
         if let admin = configuration.admin { lines.append("admin    \(admin.text)") }
         for origin in configuration.origins {

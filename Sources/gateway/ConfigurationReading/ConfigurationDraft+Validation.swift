@@ -31,6 +31,7 @@ extension ConfigurationDraft {
         validateDecisions(zip(rules + [fallback], set.rules))
         validateDevices(zip(rules + [fallback], set.rules), apps, apple)
         validateRisk(zip(rules + [fallback], set.rules), apple)
+        probes.validate(endpoints: endpointsPath, set, log: reader.log)
         let spills = chosenSpillFolder(set, files: files)
         return GatewayConfiguration(
             listeners: listeners,
@@ -54,13 +55,16 @@ extension ConfigurationDraft {
             log: self.log,
             process: process,
             hooks: hooks,
-            endpointsPath: endpoints?.value ?? "/.well-known/app-attest",
+            endpointsPath: endpointsPath,
+            probes: probes.paths,
             spillFolder: spills,
             fileRules: set,
             rulePlaces: rules.map(\.reader.place) + [fallback.reader.place],
             places: places
         )
     }
+
+    private var endpointsPath: String { endpoints?.value ?? "/.well-known/app-attest" }
 
     /// Reports the mandatory sections that are missing.
     func requireSections() {

@@ -36,7 +36,8 @@ struct ConfigurationDraft {
     static let keys = [
         "listen", "admin", "lanes", "origins", "apps", "store", "challenges", "sessions",
         "enrolment", "apple", "trusted_proxies", "client_address", "traces", "timeouts",
-        "limits", "log", "process", "endpoints", "spill_folder", "hooks", "default", "rules",
+        "limits", "log", "process", "endpoints", "probes", "spill_folder", "hooks", "default",
+        "rules",
     ]
 
     let folder: String
@@ -61,6 +62,7 @@ struct ConfigurationDraft {
     let process: ProcessSettings
     let hooks: HookSettings
     let endpoints: Located<String>?
+    let probes: ProbeDraft
     let spillFolder: Located<String>?
     let fallback: RuleDraft?
     let rules: RulesDraft
@@ -108,6 +110,7 @@ struct ConfigurationDraft {
             use: "a path of plain segments without a slash at its end",
             Self.plainPath
         )
+        probes = ProbeDraft(reader.node("probes"), log: log)
         spillFolder = reader.value("spill_folder", use: "a folder's path") { text in
             text.isEmpty ? nil : FilePath.joined(folder, text)
         }
@@ -217,7 +220,7 @@ struct ConfigurationDraft {
         return ServerAddress(text: text, allowsPortZero: false).flatMap { $0.isUnix ? nil : text }
     }
 
-    private static func plainPath(_ text: String) -> String? {
+    static func plainPath(_ text: String) -> String? {
         guard let pattern = try? PathPattern(text), !pattern.hasRest, text != "/",
             !text.contains("*"), !text.contains("%"), !text.contains(";"), !text.hasSuffix("/")
         else { return nil }

@@ -41,6 +41,8 @@ package struct GatewayConfiguration: Sendable {
     package let hooks: HookSettings
     /// `endpoints`: under which path the gateway answers itself. Default /.well-known/app-attest.
     package let endpointsPath: String
+    /// `probes`: where the public listeners answer them. Default: off.
+    package let probes: ProbePaths
     /// `spill_folder`: where held content goes that is too large for memory. Default: the first of
     /// /tmp, /var/tmp and /dev/shm that is on another file system than the store; /tmp when none
     /// is.

@@ -188,6 +188,6 @@ struct RequestTrial: ~Copyable {
 extension GatewayConfiguration {
     /// Which paths the gateway answers itself; nothing is served by this table.
     var ownServices: ServiceTable {
-        .unserved(below: endpointsPath, sessions: sessionOpening)
+        .unserved(below: endpointsPath, sessions: sessionOpening, probes: probes)
     }
 }

@@ -91,7 +91,7 @@ extension GatewayServer {
         if read.enrolment.admission != admission.settings {
             admission = EnrolmentAdmission(read.enrolment.admission)
         }
-        let services = Self.services(read, keys, issuer, sessions, admission)
+        let services = Self.services(read, keys, issuer, sessions, admission, probes)
         for unit in units {
             unit.reload(next, services) { Judge(read, keys, issuer, sessions) }
         }

@@ -2,6 +2,7 @@ import AppAttest
 import Challenges
 import ConfigurationReading
 import KeyStore
+import Proxy
 import Services
 import Sessions
 import Verification
@@ -13,7 +14,8 @@ extension GatewayServer {
         _ keys: KeyTable,
         _ issuer: ChallengeIssuer,
         _ sessions: SessionTable,
-        _ admission: EnrolmentAdmission
+        _ admission: EnrolmentAdmission,
+        _ probes: ProbeDesk
     ) -> ServiceTable {
         let enrolment = Enrolment(
             apps: configuration.apps,
@@ -27,7 +29,8 @@ extension GatewayServer {
             below: configuration.endpointsPath,
             enrolment,
             keys,
-            sessions: configuration.sessionOpening.map { (sessions, $0) }
+            sessions: configuration.sessionOpening.map { (sessions, $0) },
+            probes: (configuration.probes, probes)
         )
     }
 }

@@ -110,6 +110,7 @@ package final class GatewayServer: @unchecked Sendable {
     /// The origins as they are served.
     var origins: [OriginSettings]
     var lookUpPace: LookUpPace
+    let probes = ProbeDesk()
     /// What operators have ordered about rollouts.
     var rollouts: Rollouts
     /// What is counted for reports.
@@ -206,7 +207,7 @@ package final class GatewayServer: @unchecked Sendable {
         let accessLog = try outputs.accessLog(configuration.log.access)
         self.accessLog = accessLog
         admission = EnrolmentAdmission(configuration.enrolment.admission)
-        let services = Self.services(configuration, keys, issuer, sessions, admission)
+        let services = Self.services(configuration, keys, issuer, sessions, admission, probes)
         let addresses = Self.addressTable(configuration.limits)
         var units: [LaneUnit] = []
         for number in 0..<count {
@@ -297,7 +298,9 @@ package final class GatewayServer: @unchecked Sendable {
         units.first?.watchOrigins { [self] notice in
             control.async { self.originsChanged(notice) }
         }
-        startAdmin()
+        let desk = SnapshotDesk(self)
+        probes.ask(desk)
+        startAdmin(desk)
         control.async {
             self.scheduleLookUp()
             self.watchCertificates()
@@ -320,12 +323,12 @@ package final class GatewayServer: @unchecked Sendable {
         }
     }
 
-    private func startAdmin() {
+    private func startAdmin(_ desk: SnapshotDesk) {
         guard let (socket, lane) = admin else { return }
         operatorTokens.replace(by: configuration.operatorToken)
         let proxy = ProxyLane.operators(
             lane,
-            SnapshotDesk(self),
+            desk,
             keys: keys,
             issuer: issuer,
             calls: operatorCalls

@@ -10,11 +10,13 @@ extension ServiceTable {
     /// - path: where they are, without a slash at its end.
     /// - sessions: the open ones, and the rule of requests to open one; `nil` where no rule takes
     ///   sessions.
+    /// - probes: where they are answered, and who knows whether the gateway is ready.
     package static func enrolling(
         below path: String,
         _ enrolment: Enrolment,
         _ keys: KeyTable,
-        sessions: (table: SessionTable, rule: Rule)? = nil
+        sessions: (table: SessionTable, rule: Rule)? = nil,
+        probes: (paths: ProbePaths, source: any ReadinessSource)? = nil
     ) -> ServiceTable {
         enrolling(
             below: path,
@@ -22,17 +24,23 @@ extension ServiceTable {
             keys: KeyService(enrolment: enrolment, store: { keys.enrol($0, completion: $1) }),
             sessions: sessions.map {
                 (SessionService(sessions: $0.table, issuer: enrolment.issuer), $0.rule)
-            }
+            },
+            probes: probes.map { Probe.all($0.paths, $0.source) } ?? []
         )
     }
 
     /// The same table for programs that only ask which requests the gateway answers itself.
-    package static func unserved(below path: String, sessions: Rule?) -> ServiceTable {
+    package static func unserved(
+        below path: String,
+        sessions: Rule?,
+        probes: ProbePaths = ProbePaths()
+    ) -> ServiceTable {
         enrolling(
             below: path,
             challenges: UnservedService(),
             keys: UnservedService(),
-            sessions: sessions.map { (UnservedService(), $0) }
+            sessions: sessions.map { (UnservedService(), $0) },
+            probes: Probe.all(probes, nil)
         )
     }
 
@@ -40,7 +48,8 @@ extension ServiceTable {
         below path: String,
         challenges: some Service,
         keys: some Service,
-        sessions: (service: any Service, rule: Rule)?
+        sessions: (service: any Service, rule: Rule)?,
+        probes: [Probe]
     ) -> ServiceTable {
         var entries = [
             ServiceEntry("challenges", [.post], takesContent: true, cost: .call, challenges),
@@ -62,6 +71,7 @@ extension ServiceTable {
             below: path,
             elsewhere: .routed,
             entries,
+            probes: probes,
             unknown: .endpointUnknown,
             wrongMethod: .methodNotAllowed,
             listsPaths: false

@@ -95,7 +95,7 @@ extension AdminSnapshot {
     }
 
     /// Why no traffic should be sent here, the most lasting reason first; empty when it may.
-    var unreadiness: [LocalFault] {
+    package var unreadiness: [LocalFault] {
         (isDraining ? [.draining] : []) + (store.isDegraded ? [.storeDegraded] : [])
             + (knowsServers ? [] : [.serversUnknown]) + (allAreOut ? [.originsDown] : [])
     }

@@ -12,6 +12,16 @@ package final class ServiceTable: Sendable {
         case unknown
     }
 
+    /// A path of its own, wherever the others are.
+    struct Probe: Sendable {
+        let path: [UInt8]
+        let entry: ServiceEntry
+
+        init(_ path: String, _ entry: ServiceEntry) {
+            (self.path, self.entry) = (Array(path.utf8), entry)
+        }
+    }
+
     /// What becomes of a request.
     package enum Match: Sendable {
         /// The path is not the gateway's.
@@ -29,6 +39,7 @@ package final class ServiceTable: Sendable {
     private let prefix: [UInt8]
     private let elsewhere: Elsewhere
     private let entries: [ServiceEntry]
+    private let probes: [Probe]
     private let unknown: LocalFault
     private let wrongMethod: LocalFault
     /// Whether the answer to an unknown path lists the known ones.
@@ -40,6 +51,7 @@ package final class ServiceTable: Sendable {
         below prefix: String,
         elsewhere: Elsewhere,
         _ entries: [ServiceEntry],
+        probes: [Probe] = [],
         unknown: LocalFault,
         wrongMethod: LocalFault,
         listsPaths: Bool,
@@ -48,6 +60,7 @@ package final class ServiceTable: Sendable {
         self.prefix = Array(prefix.utf8)
         self.elsewhere = elsewhere
         self.entries = entries
+        self.probes = probes
         self.unknown = unknown
         self.wrongMethod = wrongMethod
         self.listsPaths = listsPaths
@@ -62,6 +75,7 @@ package final class ServiceTable: Sendable {
         if head.hasPassedHere(octets) { return .loop }
         if head.maxForwards(octets) == 0 { return .lastHop }
         guard let name = name(octets, head.path) else {
+            if let probe = probe(octets, head.path) { return match(probe, head, octets) }
             return switch elsewhere {
             case .routed: .none
             case .unknown: unknownPath()
@@ -71,7 +85,15 @@ package final class ServiceTable: Sendable {
             entry.name.utf8.count == name.count
                 && zip(entry.name.utf8, name).allSatisfy { $0 == octets[$1] }
         }
-        guard let entry else { return unknownPath() }
+        return entry.map { match($0, head, octets) } ?? unknownPath()
+    }
+
+    /// Checks method, access and content.
+    private func match(
+        _ entry: ServiceEntry,
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>
+    ) -> Match {
         guard entry.methods.contains(head.method) else {
             var details = LocalResponse.Details()
             details.allowed = entry.methods
@@ -95,6 +117,18 @@ package final class ServiceTable: Sendable {
             return nil
         }
         return path.lowerBound + prefix.count + 1..<path.upperBound
+    }
+
+    /// The probe of a path; there are two at most.
+    private func probe(_ octets: Span<UInt8>, _ path: Range<Int>) -> ServiceEntry? {
+        for probe in probes where probe.path.count == path.count {
+            var place = 0
+            while place < path.count, probe.path[place] == octets[path.lowerBound + place] {
+                place += 1
+            }
+            if place == path.count { return probe.entry }
+        }
+        return nil
     }
 
     private func unknownPath() -> Match {

@@ -1,0 +1,75 @@
+import HTTPWire
+
+/// Where probes are answered on the public listeners.
+package struct ProbePaths: Hashable, Sendable {
+    /// Whether the process serves; `nil` for nowhere.
+    package var live: String?
+    /// Whether clients should come; `nil` for nowhere.
+    package var ready: String?
+
+    package init(live: String? = nil, ready: String? = nil) {
+        (self.live, self.ready) = (live, ready)
+    }
+
+    /// Each path that is set, with its key in the configuration.
+    package var all: [(key: String, path: String)] {
+        [("live", live), ("ready", ready)].compactMap { key, path in path.map { (key, $0) } }
+    }
+}
+
+/// Knows whether clients should come.
+package protocol ReadinessSource: Sendable {
+    /// Hands over why no traffic should be sent here, once, on any thread; `nil` when it may.
+    func askReadiness(_ completion: @escaping @Sendable (LocalFault?) -> Void)
+}
+
+/// Answers a probe on a public listener. It tells strangers no more than they see by other
+/// requests: that it serves, or the one reason why not.
+struct ProbeService: Service {
+    enum Question {
+        case live
+        case ready(any ReadinessSource)
+    }
+
+    let question: Question
+
+    func answer(_ request: ServiceRequest) -> ServiceAnswer {
+        switch question {
+        case .live: .now(Self.text("ok\n"))
+        case .ready(let source):
+            .later { completion in
+                source.askReadiness { fault in
+                    completion(fault.map { ServiceResult(.fault($0)) } ?? Self.text("ready\n"))
+                }
+            }
+        }
+    }
+
+    private static func text(_ text: String) -> ServiceResult {
+        ServiceResult(LocalResponse(.served, "text/plain; charset=utf-8", Array(text.utf8)))
+    }
+}
+
+extension ServiceTable.Probe {
+    /// The probes of public listeners; `source` is `nil` for programs that only ask which requests
+    /// the gateway answers itself.
+    static func all(_ paths: ProbePaths, _ source: (any ReadinessSource)?) -> [ServiceTable.Probe] {
+        var services: [(key: String, path: String, service: any Service)] = []
+        if let path = paths.live { services.append(("live", path, ProbeService(question: .live))) }
+        if let path = paths.ready {
+            let served = source.map { ProbeService(question: .ready($0)) as any Service }
+            services.append(("ready", path, served ?? UnservedService()))
+        }
+        // It costs an address nothing: behind a balancer, probes and all clients may share one.
+        return services.map { key, path, service in
+            let entry = ServiceEntry(
+                "probe-\(key)",
+                [.get, .head],
+                takesContent: false,
+                cost: .nothing,
+                service
+            )
+            return ServiceTable.Probe(path, entry)
+        }
+    }
+}

@@ -1,0 +1,65 @@
+import ConfigurationReading
+import Cryptography
+import Testing
+
+@Suite struct ProbeSettingTests {
+    private static let rules = """
+        rules:
+          - { id: api, match: { path: /v1/** }, mode: off }
+          - { id: health, match: { path: /health, method: POST }, mode: off }
+
+        """
+
+    private static func loaded(_ probes: String) -> LoadedConfiguration {
+        load(InvalidConfigurationTests.base + rules + "probes: \(probes)\n")
+    }
+
+    @Test func `probes are off unless they have a path, and explain knows them`() throws {
+        func explained(_ probes: String, _ path: String) throws -> String {
+            let loaded = Self.loaded(probes)
+            #expect(loaded.problems.map(\.text) == [])
+            let sketch = RequestSketch(method: "GET", url: path, headers: [])
+            let configuration = try #require(loaded.configuration)
+            return Explanation(sketch, configuration, now: UnixTime(seconds: 0)).text
+        }
+        for path in ["/livez", "/readyz"] {
+            #expect(try explained("{ ready: off, live: off }", path).contains("rule default"))
+        }
+        let both = "{ live: /livez, ready: /readyz }"
+        let itself = "answered by the gateway itself: "
+        #expect(try explained(both, "/livez").contains(itself + "probe-live"))
+        #expect(try explained(both, "/readyz").contains(itself + "probe-ready"))
+        #expect(try explained(both, "/readyz/").contains("rule default"))
+    }
+
+    @Test(arguments: [
+        ("{ live: /health }", "/health, the path of rule health, which no request would reach"),
+        ("{ live: /a, ready: /a }", "/a, which is probes.live already"),
+        ("{ ready: /.well-known/app-attest/x }", "which is among the gateway's own endpoints"),
+        ("{ ready: /.well-known/app-attest }", "which is among the gateway's own endpoints"),
+        ("{ live: livez }", "found \"livez\"; use off | a path of plain segments"),
+        ("{ live: /a/* }", "found \"/a/*\"; use off | a path of plain segments"),
+        ("{ live: / }", "found \"/\"; use off | a path of plain segments"),
+        ("{ livez: /a }", "an unknown key"),
+    ])
+    func `a path that some request needs is refused`(probes: String, problem: String) {
+        let loaded = Self.loaded(probes)
+        #expect(loaded.configuration == nil)
+        let texts = loaded.errors.map(\.text)
+        #expect(texts.first?.contains(problem) == true, "\(texts)")
+    }
+
+    @Test func `a path that a rule's wildcard has is warned of`() throws {
+        let loaded = Self.loaded("{ ready: /v1/ready }")
+        #expect(loaded.configuration != nil)
+        #expect(
+            loaded.problems.map(\.text) == [
+                """
+                p.yaml:9: warning: probes.ready: found /v1/ready, which rule api (* * /v1/**) \
+                would forward; use a path that the API does not have, since the gateway answers it \
+                itself
+                """
+            ]
+        )
+    }
+}
