@@ -153,6 +153,10 @@ import Testing
             "p.yaml:6: log.access: found \"yes\"; use on | off | a file's path"
         ),
         .more(
+            "log: { access: \"syslog:logs.example:514\" }",
+            "p.yaml:6: log.access: found \"syslog:logs.example:514\"; use on | off | a file's path"
+        ),
+        .more(
             "log: { level: inof }",
             """
             p.yaml:6: log.level: found "inof"; use trace | debug | info | notice | warning | \

@@ -8,6 +8,26 @@ package struct LogSettings: Hashable, Sendable {
         case off
         /// A file that lines are appended to.
         case file(String)
+        /// A syslog daemon: a datagram for each line, to a Unix socket or to an IP address.
+        case syslog(ServerAddress)
+
+        /// Where the daemons of a host listen.
+        private static let device = ServerAddress.unix("/dev/log")
+
+        /// Reads `syslog`, `syslog:unix:/run/log.sock` or `syslog:10.0.0.9:514`; names are not
+        /// looked up.
+        init?(syslog text: String) {
+            guard text != "syslog" else {
+                self = .syslog(Self.device)
+                return
+            }
+            let place = text.dropFirst("syslog:".count)
+            switch ServerAddress(text: String(place), allowsPortZero: false) {
+            case .unix(let path): self = .syslog(.unix(path))
+            case .ip(let address, let port): self = .syslog(.ip(address, port: port))
+            case .name, nil: return nil
+            }
+        }
     }
 
     /// How the lines of the access log are written.
@@ -46,12 +66,14 @@ package struct LogSettings: Hashable, Sendable {
         else { return }
         let access = reader.value(
             "access",
-            use: "on | off | a file's path with a slash",
-            words: ["on", "off"]
+            use: "on | off | a file's path with a slash | syslog | syslog:unix:/PATH | "
+                + "syslog:ADDRESS:PORT",
+            words: ["on", "off", "syslog"]
         ) { text -> Access? in
             switch text {
             case "on": .on
             case "off": .off
+            case let text where text == "syslog" || text.hasPrefix("syslog:"): Access(syslog: text)
             default: text.contains("/") ? .file(FilePath.joined(folder, text)) : nil
             }
         }

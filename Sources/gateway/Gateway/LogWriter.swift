@@ -16,6 +16,8 @@ package final class LogWriter: Sendable {
     private static let lineFeed = UInt8(ascii: "\n")
 
     private let descriptor: Int32
+    /// Where lines go in the place of a descriptor.
+    private let syslog: SyslogLink?
     private let isOwned: Bool
     private let pendingMax: Int
     private let losses: LogLosses
@@ -30,6 +32,16 @@ package final class LogWriter: Sendable {
         self.pendingMax = pendingMax
         self.losses = losses
         isOwned = false
+        syslog = nil
+    }
+
+    /// Hands lines of the access log to a syslog daemon.
+    init(syslog: SyslogLink, losses: LogLosses) {
+        descriptor = -1
+        pendingMax = Self.accessPendingMax
+        self.losses = losses
+        isOwned = false
+        self.syslog = syslog
     }
 
     /// Appends lines of the access log to a file, made with mode 0640.
@@ -38,6 +50,7 @@ package final class LogWriter: Sendable {
         pendingMax = Self.accessPendingMax
         self.losses = losses
         isOwned = true
+        syslog = nil
         guard descriptor >= 0 else { throw Self.failure(file) }
     }
 
@@ -98,6 +111,10 @@ package final class LogWriter: Sendable {
     }
 
     private func flush(_ lines: [UInt8]) {
+        if let syslog {
+            let lost = syslog.send(lines.split(separator: Self.lineFeed))
+            return lost > 0 ? losses.lost(lost) : losses.wrote()
+        }
         // What was torn off must not run into the next line.
         if isTorn.load(ordering: .relaxed) {
             guard write(all: [Self.lineFeed]) == 1 else { return drop(lines[...]) }

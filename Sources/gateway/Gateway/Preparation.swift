@@ -144,9 +144,22 @@ package struct Preparation: Sendable {
     }
 
     private mutating func examineLog(_ configuration: GatewayConfiguration, _ user: ProcessUser?) {
-        guard case .file(let file) = configuration.log.access else { return }
-        let use = "on, or a file in a folder that exists and that the gateway may write"
-        examine(WriteAccess(toFile: file, as: user), configuration, "log", use)
+        switch configuration.log.access {
+        case .on, .off, .syslog(.ip), .syslog(.name): break
+        case .file(let file):
+            let use = "on, or a file in a folder that exists and that the gateway may write"
+            examine(WriteAccess(toFile: file, as: user), configuration, "log", use)
+        case .syslog(.unix(let path)):
+            var status = stat()
+            guard stat(path, &status) != 0 || status.st_mode & S_IFMT != S_IFSOCK else { return }
+            add(
+                .warning,
+                configuration,
+                "log",
+                found: "access to \(path), where no socket is, so that lines are lost",
+                use: "the socket of a syslog daemon that runs; or on, a file's path, off"
+            )
+        }
     }
 
     private mutating func examineSpilling(

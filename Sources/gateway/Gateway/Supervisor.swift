@@ -78,7 +78,7 @@ package struct Supervisor: Sendable {
     func tell(_ notice: Notice, status: String? = nil) {
         let status = status.map { "\nSTATUS=" + $0.replacing("\n", with: " ") } ?? ""
         let text = notice.lines + status
-        queue.async { [datagrams] in datagrams.send(text) }
+        queue.async { [datagrams] in datagrams.send(Array(text.utf8)) }
     }
 
     /// Returns once all messages are out. The end of the process would lose them.

@@ -1,7 +1,7 @@
 import Glibc
 
-/// Sends datagrams to a Unix socket. The descriptor is open until the end of the process.
-package struct DatagramSender: Sendable {
+/// Sends datagrams to one address: a Unix socket, or a port of UDP.
+package final class DatagramSender: Sendable {
     /// How long a message waits for a reader who is behind: seconds.
     private static let patienceSeconds = 1
 
@@ -11,7 +11,7 @@ package struct DatagramSender: Sendable {
     /// - Throws: `SocketError` of socket.
     package init(to address: SocketAddress) throws(SocketError) {
         let type = Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
-        descriptor = Glibc.socket(AF_UNIX, type, 0)
+        descriptor = Glibc.socket(address.family, type, 0)
         guard descriptor >= 0 else { throw SocketError("socket") }
         self.address = address
         var time = timeval(tv_sec: Self.patienceSeconds, tv_usec: 0)
@@ -19,11 +19,14 @@ package struct DatagramSender: Sendable {
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, size)
     }
 
-    /// Sends a text as one datagram; one that can't be sent is lost.
-    package func send(_ text: String) {
-        let bytes = Array(text.utf8)
-        _ = address.withKernelForm { name, length in
+    deinit { close(descriptor) }
+
+    /// Sends bytes as one datagram; `false` when they are lost. The address is looked up each time,
+    /// so a reader that has begun anew gets the next one.
+    @discardableResult
+    package func send(_ bytes: [UInt8]) -> Bool {
+        address.withKernelForm { name, length in
             sendto(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL), name, length)
-        }
+        } == bytes.count
     }
 }
