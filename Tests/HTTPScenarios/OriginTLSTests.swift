@@ -301,24 +301,14 @@ extension Scenarios {
 
         @Test func `a tunnel goes to an origin under TLS`() throws {
             let origin = try Self.origin { connection in
-                guard try connection.nextRequest() != nil else { return }
-                try connection.wire.send(
-                    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
-                        + "Connection: upgrade\r\n\r\n"
-                )
-                try connection.echo()
+                if try connection.agreeToTunnel() { try connection.echo() }
             }
             defer { origin.stop() }
             let gateway = try Self.gateway([origin.address], try Self.trusting())
             defer { gateway.stop() }
             let client = try gateway.connect()
-            try client.send(
-                "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
-            )
-            #expect(try client.readResponse().status == 101)
-            let message = [UInt8](repeating: 3, count: 200_000)
-            try client.send(message)
-            #expect(try client.take(message.count) == message)
+            try client.openTunnel()
+            try client.expectEcho()
         }
 
         @Test(arguments: [true, false])

@@ -126,19 +126,11 @@ extension Scenarios {
 
         @Test func `a tunnel ends with the time to drain`() throws {
             let bench = try Bench(more: "timeouts: { drain: 200ms }") { connection in
-                guard try connection.nextRequest() != nil else { return }
-                try connection.wire.send(
-                    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
-                        + "Connection: upgrade\r\n\r\n"
-                )
-                try connection.awaitEnd()
+                if try connection.agreeToTunnel() { try connection.awaitEnd() }
             }
             defer { bench.origin.stop() }
             let client = try bench.connect()
-            try client.send(
-                "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
-            )
-            #expect(try client.readResponse().status == 101)
+            try client.openTunnel()
             bench.gateway.beginStop()
             #expect(try client.endsSilently())
             #expect(bench.gateway.exitStatus() == 0)

@@ -60,8 +60,7 @@ extension Transcript {
             on(.contentTimedOut, .answer(.contentTimeout, .reset, .lingers))
         },
         Transcript("a client that goes leaves a reset", .post, .enforcing, ends: .cutShort(.pass)) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.pass), .admit)
             opened()
             on(.received(60), takes: .send)
@@ -99,8 +98,7 @@ extension Transcript {
             .limited,
             ends: .whole
         ) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.pass, .observed), .admit)
             opened()
             on(.received(151), takesAnew: .send)
@@ -143,8 +141,7 @@ extension Transcript {
             on(.contentRead(isLast: true), .none)
         },
         Transcript("another digest goes on where it is observed", .post, .limited, ends: .whole) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.digested, .observed), .admit)
             opened()
             on(.received(100, isLast: true), takes: .compare)

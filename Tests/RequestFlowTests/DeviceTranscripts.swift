@@ -20,20 +20,17 @@ extension Transcript {
             on(.deviceAnswered(.bits(.flagged)), .answer(.refused(.deviceFlagged), .none, .goesOn))
         },
         Transcript("a refusal by the head asks for no device", .get, .checking, ends: .nothing) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.refused), .answer(.refused(.assertionMissing), .none, .goesOn))
         },
         Transcript("an observed refusal asks for no device either", .get, .checking, ends: .whole) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.refused, .observed), .admit)
             given()
             response(.drop)
         },
         Transcript("the device comes behind the commit", .get, .checking, ends: .whole) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.unstored), .awaitCommit(.sample))
             on(.committed(.admitted), .askDevice)
             on(.deviceAnswered(.bits(.neverSet)), .admit)
@@ -41,8 +38,7 @@ extension Transcript {
             response(.drop)
         },
         Transcript("a commit that refuses asks for no device", .get, .checking, ends: .nothing) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.undecided), .awaitCommit(.sample))
             on(
                 .committed(.refused(.replayed)),
@@ -51,8 +47,7 @@ extension Transcript {
         },
         Transcript("a device that is only observed goes on, refused", .get, .checking, ends: .whole)
         {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.pass, .observed), .askDevice)
             on(.deviceAnswered(.bits(.flagged)), .admit)
             given()
@@ -117,8 +112,7 @@ extension Transcript {
             .checkingAndForwarding,
             ends: .nothing
         ) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.unstored), .awaitCommit(.sample))
             on(.committed(.unassured), .askDevice)
             on(
@@ -132,8 +126,7 @@ extension Transcript {
             .checkingAndForwarding,
             ends: .nothing
         ) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.unstored), .awaitCommit(.sample))
             on(.commitTimedOut, .askDevice)
             on(.deviceAnswered(.bits(.flagged)), .answer(.refused(.deviceFlagged), .none, .goesOn))

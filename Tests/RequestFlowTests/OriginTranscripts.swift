@@ -99,8 +99,7 @@ extension Transcript {
             .enforcing,
             ends: .whole
         ) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.pass), .admit)
             again(.fresh, retriesMax: 2)
             on(.originBroke(.nothing), .answer(.failed(.closed), .close, .goesOn))
@@ -139,8 +138,7 @@ extension Transcript {
             .enforcing,
             ends: .whole
         ) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.pass), .admit)
             given()
             on(.originBroke(.nothing), .answer(.failed(.closed), .close, .goesOn))
@@ -151,8 +149,7 @@ extension Transcript {
             .enforcing,
             ends: .whole
         ) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.pass), .admit)
             given()
             on(.originBroke(.nothing), .retry(.broken, .close, .again(1)))

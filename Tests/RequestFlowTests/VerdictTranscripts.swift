@@ -8,15 +8,13 @@ import Verification
 extension Transcript {
     static let verdicts: [Transcript] = [
         Transcript("a pass goes to the origin", .get, .enforcing, ends: .whole) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.pass), .admit)
             given()
             response(.drop)
         },
         Transcript("a refusal that is enforced is answered", .get, .enforcing, ends: .nothing) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.refused), .answer(.refused(.assertionMissing), .none, .goesOn))
         },
         Transcript(
@@ -25,8 +23,7 @@ extension Transcript {
             .enforcing,
             ends: .nothing
         ) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.refused), .skipContent)
             on(
                 .contentSkipped(isWhole: false),
@@ -35,15 +32,13 @@ extension Transcript {
         },
         Transcript("a refusal that is observed goes to the origin", .get, .observing, ends: .whole)
         {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.refused, .observed), .admit)
             given()
             response(.drop)
         },
         Transcript("a request waits for its counter", .get, .enforcing, ends: .whole) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.unstored), .awaitCommit(.sample))
             on(.contentReady, .none)
             on(.committed(.admitted), .admit)
@@ -51,24 +46,21 @@ extension Transcript {
             response(.drop)
         },
         Transcript("nobody who is observed waits for the disk", .get, .enforcing, ends: .whole) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.unstored, .observed), .admit)
             given()
             response(.drop)
         },
         Transcript("a store that decides late is waited for by all", .get, .enforcing, ends: .whole)
         {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.undecided, .observed), .awaitCommit(.sample))
             on(.committed(.refused(.replayed)), .admit)
             given()
             response(.drop)
         },
         Transcript("a store that decides late refuses", .get, .enforcing, ends: .nothing) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.undecided), .awaitCommit(.sample))
             on(
                 .committed(.refused(.replayed)),
@@ -76,14 +68,12 @@ extension Transcript {
             )
         },
         Transcript("a store that fails late refuses", .get, .forwarding, ends: .nothing) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.undecided), .awaitCommit(.sample))
             on(.committed(.unavailable), .answer(.refused(.storeUnavailable), .none, .goesOn))
         },
         Transcript("a counter that can't be stored refuses", .get, .enforcing, ends: .nothing) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.unstored), .awaitCommit(.sample))
             on(.committed(.unassured), .answer(.refused(.storeUnavailable), .none, .goesOn))
         },
@@ -93,23 +83,20 @@ extension Transcript {
             .enforcing,
             ends: .nothing
         ) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.unstored), .awaitCommit(.sample))
             on(.committed(.unassured), .skipContent)
             on(.contentSkipped(isWhole: true), .answer(.refused(.storeUnavailable), .none, .goesOn))
         },
         Transcript("a rule that forwards on errors forwards", .get, .forwarding, ends: .whole) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.unstored), .awaitCommit(.sample))
             on(.committed(.unassured), .admit)
             given()
             response(.drop)
         },
         Transcript("a disk that takes too long refuses", .get, .enforcing, ends: .nothing) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.unstored), .awaitCommit(.sample))
             on(.commitTimedOut, .answer(.refused(.storeUnavailable), .none, .goesOn))
         },
@@ -119,8 +106,7 @@ extension Transcript {
             .forwarding,
             ends: .whole
         ) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.unstored), .awaitCommit(.sample))
             on(.commitTimedOut, .admit)
             given()
@@ -132,21 +118,18 @@ extension Transcript {
             .forwarding,
             ends: .nothing
         ) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.undecided), .awaitCommit(.sample))
             on(.commitTimedOut, .answer(.refused(.storeUnavailable), .none, .goesOn))
         },
         Transcript("a wait for a client that went ends late", .get, .enforcing, ends: .nothing) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.unstored), .awaitCommit(.sample))
             on(.clientClosed, .end(.none))
             on(.commitTimedOut, .none)
         },
         Transcript("a commit for a client that went is late", .get, .enforcing, ends: .nothing) {
-            routing
-            on(.routed(whole: nil), .judgeHead)
+            judging
             on(.ruled(.unstored), .awaitCommit(.sample))
             on(.clientClosed, .end(.none))
             on(.committed(.admitted), .none)

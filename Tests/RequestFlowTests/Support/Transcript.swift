@@ -123,6 +123,9 @@ extension Transcript {
         on(.located(.origin), .findRule),
     ]
 
+    /// A request without content is judged by its head.
+    static let judging: [Row] = routing + [on(.routed(whole: nil), .judgeHead)]
+
     /// A request without content, of a rule that asks for nothing, is with a server.
     static func sent(_ via: Via = .reused) -> [Row] {
         routing + [on(.routed(whole: nil), .admitUnjudged)] + given(via)
