@@ -96,23 +96,6 @@ struct KeyDatabase: Sendable {
         }
     }
 
-    /// Opens a database that another process keeps, to read; `nil` when there is none at the path,
-    /// or its tables are not of this version.
-    init?(keptByAnother path: String) throws(StoreProblem) {
-        let resolved = StoreFile.resolved(path)
-        guard StoreFile.exists(resolved) else { return nil }
-        self.path = resolved
-        do {
-            queue = try DatabaseQueue(
-                path: resolved,
-                configuration: Self.configuration(cache: Self.readerCache)
-            )
-            guard try queue.read(Self.version) == KeySchema.version else { return nil }
-        } catch {
-            throw Self.problem(error, resolved)
-        }
-    }
-
     /// - `cache`: KiB.
     private static func configuration(cache: Int) -> Configuration {
         var configuration = Configuration()

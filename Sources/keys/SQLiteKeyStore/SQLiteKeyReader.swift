@@ -38,7 +38,13 @@ package final class SQLiteKeyReader: KeySource {
     /// Opens a database that another process keeps, and looks for damage. `nil` when there is none
     /// at the path, or its tables are of an older version: a writer has to open it first.
     package convenience init?(ahead path: String) throws(StoreProblem) {
-        guard let database = try KeyDatabase(keptByAnother: path) else { return nil }
+        let database: KeyDatabase
+        do throws(StoreProblem) {
+            database = try KeyDatabase(reading: path)
+        } catch {
+            guard error.reason == .missing || error.reason == .outdated else { throw error }
+            return nil
+        }
         self.init(database, isAhead: true)
         try database.check()
     }
