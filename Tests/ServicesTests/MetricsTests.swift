@@ -52,6 +52,24 @@ import Testing
         #expect(orders().last == #"portcullis_rollout_orders{rule="default",source="emergency"} 1"#)
     }
 
+    @Test func `the time of an origin is that of all rules which forward to it`() {
+        var snapshot = AdminSnapshot.sample()
+        func counts() -> [String] {
+            lines(snapshot).filter { $0.hasPrefix("portcullis_origin_response_seconds_count") }
+        }
+        snapshot.origins = ["shop", "idle"].map { OriginFacts(name: $0, servers: []) }
+        #expect(counts() == [#"portcullis_origin_response_seconds_count{origin="shop"} 3"#])
+        snapshot.origins = ["shop", "media"].map { OriginFacts(name: $0, servers: []) }
+        snapshot.rules[1].origin = "media"
+        #expect(
+            counts() == [
+                #"portcullis_origin_response_seconds_count{origin="shop"} 2"#,
+                #"portcullis_origin_response_seconds_count{origin="media"} 1"#,
+            ]
+        )
+        #expect(lines(snapshot).contains("portcullis_origin_first_byte_seconds_count 3"))
+    }
+
     @Test func `verdicts that did not occur are left out`() {
         let verdicts = lines(.sample()).filter { $0.hasPrefix("portcullis_verdicts_total") }
         #expect(verdicts.count == 2)

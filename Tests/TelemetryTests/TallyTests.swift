@@ -39,7 +39,9 @@ import Testing
         var tally = Tally(ruleCount: 2, verdictSlots: 2)
         tally.addVerdict(rule: 0, slot: 1)
         tally.addVerdict(rule: 1, slot: 0)
+        tally.addFirstByte(rule: 0, nanoseconds: 5)
         tally.renumber([nil, 0])
+        #expect((0..<3).map { tally.firstBytes(rule: $0).count } == [0, 1, 0])
         #expect(tally.verdicts(rule: 0, slot: 0) == 0 && tally.verdicts(rule: 0, slot: 1) == 0)
         #expect(tally.verdicts(rule: 1, slot: 1) == 1)
     }

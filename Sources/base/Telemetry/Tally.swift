@@ -36,6 +36,15 @@ package struct Tally: Sendable {
         if let rule { rules.add(rule: rule, status: status, nanoseconds: exemplar.value) }
     }
 
+    /// Counts how long the origin of a rule took for the first byte of its response.
+    package mutating func addFirstByte(rule: Int, nanoseconds: UInt64) {
+        add(.firstByte, nanoseconds: nanoseconds)
+        rules.add(rule: rule, firstByteNanoseconds: nanoseconds)
+    }
+
+    /// How long the origin of a rule took for the first bytes of its responses.
+    package func firstBytes(rule: Int) -> Histogram { rules.firstBytes(of: rule) }
+
     /// How long the requests of a rule took.
     package func requestTimes(rule: Int) -> Histogram { rules.times(of: rule) }
 

@@ -59,7 +59,10 @@ extension Exchange {
         rest: Span<UInt8>
     ) -> Bool {
         record.status = head.status
-        proxy.tally.add(.firstByte, nanoseconds: MonotonicClock.nanoseconds &- record.sentAt)
+        proxy.tally.addFirstByte(
+            rule: flow.rule.index,
+            nanoseconds: MonotonicClock.nanoseconds &- record.sentAt
+        )
         if head.fields.contains(.appAttestDeviceBits) { takeDeviceBits(head, octets) }
         switch flow.responseBegan(ResponseKind(head, octets)) {
         case .relay(let start, let held):

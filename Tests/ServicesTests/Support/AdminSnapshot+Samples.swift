@@ -17,6 +17,7 @@ extension AdminSnapshot {
             tallies[index].addStatus(200)
             tallies[index].addVerdict(rule: 0, slot: 0)
             tallies[index].add(.verification, nanoseconds: 60_000)
+            for rule in 0...index { tallies[index].addFirstByte(rule: rule, nanoseconds: 9_000) }
         }
         tallies[1].addStatus(403)
         tallies[1].addVerdict(rule: 1, slot: 2)

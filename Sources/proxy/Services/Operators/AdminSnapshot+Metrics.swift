@@ -44,6 +44,7 @@ extension AdminSnapshot {
             "Servers of origins whose name has no address."
         )
         origins.write(into: &out)
+        writeOriginTimes(into: &out)
         out.gauge("held_memory_bytes", held.memoryBytes, "Bytes of held content in memory.")
         out.gauge("held_disk_bytes", held.diskBytes, "Bytes of held content in files.")
         out.gauge(

@@ -30,4 +30,32 @@ extension AdminSnapshot {
             )
         }
     }
+
+    /// How long each origin took for the first bytes of its responses. Origins without a request
+    /// are left out.
+    func writeOriginTimes(into out: inout Exposition) {
+        let name = "origin_response_seconds"
+        out.metric(
+            name,
+            type: "histogram",
+            help: "Time from the request's last head byte to the response's first, by origin."
+        )
+        for origin in origins {
+            let times = responseTimes(of: origin)
+            guard times.count > 0 else { continue }
+            out.histogram(
+                name,
+                times,
+                unit: 1e-9,
+                labels: [("origin", origin.name)],
+                shown: Histogram.coarseBuckets
+            )
+        }
+    }
+
+    /// The same of one origin: of all rules that forward to it.
+    func responseTimes(of origin: OriginFacts) -> Histogram {
+        rules.enumerated().filter { $0.element.origin == origin.name }
+            .reduce(into: Histogram()) { $0.merge(tally.firstBytes(rule: $1.offset)) }
+    }
 }

@@ -17,7 +17,9 @@ extension AdminSnapshot {
             out.member("connections_open", openConnections)
             out.member("sessions_open", openSessions)
             out.array("unknown_servers") { out in unknownServers.forEach { out.element($0) } }
-            origins.write(into: &out)
+            origins.write(into: &out) { out, origin in
+                out.summary("response_seconds", responseTimes(of: origin), unit: 1e-9)
+            }
             out.member("access_log_lines_dropped", droppedLogLines)
             out.member("log_lines_dropped", droppedMessages)
             writeLanes(into: &out)

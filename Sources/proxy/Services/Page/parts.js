@@ -54,7 +54,7 @@ function makeRefusal(note) {
 function makeServer({ server }) {
   const button = make('button', { type: 'button' });
   button.addEventListener('click', () => drain(server.server, button.dataset.wish));
-  const figures = ['Active', 'Served', 'Failed']
+  const figures = ['Active', 'Served', 'Failed', 'Origin’s p50 · p99']
     .map((name) => make('td', { class: 'n', 'data-label': name }));
   return make('tr', {}, make('th', { scope: 'row' }), make('td', {}, make('span')), ...figures,
     make('td', { 'data-label': 'Last failure' }), make('td', {}, button));
@@ -70,9 +70,11 @@ function updateServer(row, { origin, server }) {
   setText(row.cells[2], short(server.requests_active));
   setText(row.cells[3], short(server.requests));
   setText(row.cells[4], short(server.failures));
-  setText(row.cells[5], server.last_failure
+  const times = origin.response_seconds;
+  setText(row.cells[5], times.count > 0 ? `${time(times.p50)} · ${time(times.p99)}` : '–');
+  setText(row.cells[6], server.last_failure
     ? `${server.last_failure}, ${ago(server.last_failure_at)}` : 'never');
-  const button = row.cells[6].firstChild;
+  const button = row.cells[7].firstChild;
   const isDrained = server.state === 'drained';
   button.dataset.wish = isDrained ? 'undrain' : 'drain';
   setText(button, isDrained ? 'Undrain' : 'Drain…');
