@@ -93,14 +93,16 @@ def sample_report(status):
                           "missing": 0, "unsupported": 0, "invalid": 8, "errors": 1, "preflight": 0, "reasons": []}]}
         rules.append({"id": rule["id"], "mode": rule["mode"], "rollout": rule["rollout"], "gone": False,
                       "windows": [window(name) for name in ("5m", "1h", "1d")]})
-        rows = lambda step, length: [[slot, 500 + slot // step % 50, 20 + 9 * number, 1, 4, 0, 0, 8, 0.08 + slot % 7 / 100]
+        rows = lambda step, length: [[slot, 500 + slot // step % 50, 20 + 9 * number, 1, 4, 0, 0, 8, 0.08 + slot % 7 / 100,
+                                      0.05 + slot % 7 / 100, 0.2 + slot % 7 / 50, 0.4 + slot % 7 / 25]
                                      for slot in range((now - length) // step * step, now, step)]
         series.append({"id": rule["id"], "gone": False, "series": [
             {"seconds": 10, "rows": rows(10, 300)}, {"seconds": 60, "rows": rows(60, 3600)},
             {"seconds": 900, "rows": rows(900, 86400)}]})
     head = {"started_at": at(now - 3000), "now": at(now)}
-    columns = ["at", "verified", "missing", "unsupported", "invalid", "errors", "preflight", "refused", "mean"]
-    return ({**head, "installs_error": 0.033, "rules": rules}, {**head, "columns": columns, "rules": series})
+    columns = ["at", "verified", "missing", "unsupported", "invalid", "errors", "preflight", "refused", "mean",
+               "p50", "p95", "p99"]
+    return ({**head, "installs_error": 0.033, "rules": rules}, {**head, "columns": columns, "all": {"series": series[0]["series"]}, "rules": series})
 
 
 def read_only(browser, gateway, screenshots):
@@ -203,6 +205,8 @@ def changes(browser, gateway, screenshots):
     page.focus("#verdicts svg")
     page.keyboard.press("ArrowLeft")
     check("a chart is read by the arrow keys", re.search(r"\d\d:\d\d:\d\d", visit.text("#verdicts .when")) is not None)
+    label = page.get_attribute("#verdicts svg", "aria-label")
+    check("the chart shows what was counted", re.search(r"verified (0\.\d*)?[1-9]", label) is not None, label)
     visit.shoot("dark-open")
     page.click("#theme")
     page.click("#theme")

@@ -80,6 +80,36 @@ import Verification
         #expect(series.first?.point.mean == 0.001)
     }
 
+    @Test func `the percentiles of all rules are those of their requests together`() throws {
+        var book = ReportBook(startedAt: 1_000)
+        // Of a hundred requests of two rules, 96 take a millisecond, and 4 take a second.
+        func entry(_ rule: String, _ count: Int, milliseconds: UInt64) -> ReportCounts.Entry {
+            var counts = RuleCounts()
+            for _ in 0..<count { counts.add(nanoseconds: milliseconds * 1_000_000) }
+            return ReportCounts.Entry(rule: rule, counts: counts)
+        }
+        book.add([entry("quick", 90, milliseconds: 1)], at: 1_010)
+        book.add([entry("slow", 6, milliseconds: 1)], at: 1_011)
+        book.add([entry("slow", 4, milliseconds: 1_000)], at: 1_012)
+        let facts = ["quick", "slow"].map {
+            RuleFacts(id: $0, mode: "observe", rollout: "100% by key", origin: "shop")
+        }
+        let report = Report(book, facts, ReportScope(), startedAt: 1_000, now: (1_015, 1_015))
+        let json = try JSONSerialization.jsonObject(with: Data(report.seriesJSON))
+        let series = try #require(json as? [String: Any])
+        func percentiles(_ place: Any?) throws -> [Double] {
+            let all = (place as? [String: Any])?["series"] as? [[String: Any]]
+            let rows = try #require(all?.first?["rows"] as? [[Double]])
+            #expect(rows.count == 1)
+            return Array(rows[0].suffix(3))
+        }
+        let (short, long) = (Double(1_048_575) * 1e-9, Double(1_073_741_823) * 1e-9)
+        #expect(try percentiles(series["all"]) == [short, short, long])
+        let rules = try #require(series["rules"] as? [[String: Any]])
+        #expect(try percentiles(rules[0]) == [short, short, short])
+        #expect(try percentiles(rules[1]) == [short, long, long])
+    }
+
     @Test func `a removed rule keeps its numbers until they age, and removed rules are bounded`() {
         var book = ReportBook(startedAt: 0)
         for number in 0..<100 {
@@ -144,10 +174,15 @@ import Verification
         let series = try #require(
             try JSONSerialization.jsonObject(with: Data(report().seriesJSON)) as? [String: Any]
         )
-        let columns = ["at"] + VerdictClass.allCases.map(\.rawValue) + ["refused", "mean"]
+        let figures = ["refused", "mean", "p50", "p95", "p99"]
+        let columns = ["at"] + VerdictClass.allCases.map(\.rawValue) + figures
         #expect(series["columns"] as? [String] == columns)
         let rules = try #require(series["rules"] as? [[String: Any]])
         let first = try #require((rules[0]["series"] as? [[String: Any]])?.first)
-        #expect(first["rows"] as? [[Double]] == [[1_776_679_210, 1, 0, 0, 0, 0, 0, 0, 0.001]])
+        // A percentile is the upper end of its bucket: 2²⁰ ns.
+        let bound = Double(1_048_575) * 1e-9
+        let times = [0.001, bound, bound, bound]
+        let rows = try #require(first["rows"] as? [[Double]])
+        #expect(rows == [[1_776_679_210, 1, 0, 0, 0, 0, 0, 0] + times])
     }
 }

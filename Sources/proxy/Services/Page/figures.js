@@ -78,6 +78,7 @@ function between(before, now) {
   const counts = now.buckets.map(({ seconds: bound, count }, place) => [bound, count - (before
     .buckets[place]?.count ?? 0)]);
   point.p50 = quantile(counts, 0.5);
+  point.p95 = quantile(counts, 0.95);
   point.p99 = quantile(counts, 0.99);
   return point;
 }
@@ -96,35 +97,28 @@ function quantile(counts, part) {
   return below;
 }
 
-/**
- * The points of a chart out of /report/series: all rules together. It has means alone: of all
- * requests in the place of p50, of the slowest rule in that of p99.
- */
+/** The points of a chart out of /report/series: all rules together. */
 function pointsOf(series, name) {
   const [, length] = windows[name];
   const step = { '5m': 10, '1h': 60, '1d': 900 } [name];
   const now = Date.parse(series.now) / 1000;
   const begin = Math.max(now - length, Date.parse(series.started_at) / 1000);
-  const points = new Map();
+  const rows = series.all.series.find(({ seconds }) => seconds === step)?.rows ?? [];
+  // The gateway's slots begin at any second; each is drawn at the full step before.
+  const told = new Map(rows.map((row) => [Math.floor(row[0] / step) * step, row]));
+  const points = [];
   for (let at = Math.ceil(begin / step) * step; at + step <= now; at += step) {
-    points.set(at, { at: at * 1000, verified: 0, would: 0, refused: 0, p50: 0, p99: 0, count: 0 });
+    const row = told.get(at);
+    const of = (name) => row?.[series.columns.indexOf(name)] ?? 0;
+    const failed = ['missing', 'unsupported', 'invalid', 'errors'].reduce((all, name) => all +
+      of(name), 0);
+    points.push({
+      at: at * 1000,
+      verified: of('verified') / step,
+      refused: of('refused') / step,
+      would: Math.max(0, failed - of('refused')) / step,
+      p50: of('p50'), p95: of('p95'), p99: of('p99'),
+    });
   }
-  const column = Object.fromEntries(series.columns.map((name, place) => [name, place]));
-  for (const rule of series.rules) {
-    for (const row of rule.series.find(({ seconds }) => seconds === step)?.rows ?? []) {
-      const point = points.get(row[column.at]);
-      if (!point) continue;
-      const failed = ['missing', 'unsupported', 'invalid', 'errors'].reduce((all, name) => all +
-        row[column[name]], 0);
-      const count = row[column.verified] + failed;
-      point.verified += row[column.verified] / step;
-      point.refused += row[column.refused] / step;
-      point.would += Math.max(0, failed - row[column.refused]) / step;
-      point.p50 = (point.p50 * point.count + row[column.mean] * count) / Math.max(1, point.count +
-        count);
-      point.p99 = Math.max(point.p99, row[column.mean]);
-      point.count += count;
-    }
-  }
-  return [...points.values()];
+  return points;
 }

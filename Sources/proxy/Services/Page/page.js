@@ -24,8 +24,9 @@ const rate = (value) => short(value) + '/s';
 const charts = {
   verdicts: new Chart(byID('verdicts'), 'Verdicts', outcomes, { stacked: true, format: rate }),
   latency: new Chart(byID('latency'), 'Latency', [
-    { name: 'p50', label: 'p50', className: 'p50' }, { name: 'p99', label: 'p99',
-      className: 'p99' },
+    { name: 'p50', label: 'p50', className: 'p50' },
+    { name: 'p95', label: 'p95', className: 'p95' },
+    { name: 'p99', label: 'p99', className: 'p99' },
   ], { stacked: false, format: time }),
 };
 
@@ -246,15 +247,10 @@ function showTiles() {
 function showCharts() {
   // A process that has just begun has fewer slots than a line needs; what was asked for has more.
   const told = isOfReport() && state.series ? pointsOf(state.series, state.window) : [];
-  const isLong = told.length >= 2;
-  const points = isLong ? told : state.points;
+  const points = told.length >= 2 ? told : state.points;
   charts.verdicts.show(points);
-  const names = isLong ? ['mean', 'slowest rule'] : ['p50', 'p99'];
-  charts.latency.series.forEach((line, place) => { line.label = names[place]; });
-  charts.latency.show(points.map((point) => ({ ...point, p50: point.p50 || 0, p99: point.p99 ||
-      0 })));
-  setText(document.querySelector('#latency-title small'), isLong ?
-    'means: of all requests, and of the slowest rule' : 'from the head to the end of the answer');
+  charts.latency.show(points.map((point) => ({ ...point, p50: point.p50 || 0,
+    p95: point.p95 || 0, p99: point.p99 || 0 })));
 }
 
 function showReasons() {

@@ -38,6 +38,11 @@ extension Report {
             out.array("columns") { out in
                 let words = VerdictClass.allCases.map(\.rawValue)
                 for word in ["at"] + words + ["refused", "mean"] { out.element(word) }
+                for (name, _) in SeriesPoint.percentiles { out.element(name) }
+            }
+            // Percentiles of rules can't be added up, so those of all rules are told, too.
+            out.object("all") { out in
+                out.array("series") { out in for series in allSeries { series.write(into: &out) } }
             }
             out.array("rules") { out in
                 for entry in entries {
@@ -71,6 +76,9 @@ extension Report.Series {
                         for count in point.counts { out.element(count) }
                         out.element(point.refused)
                         out.element(point.mean)
+                        for (_, share) in SeriesPoint.percentiles {
+                            out.element(point.seconds(of: share))
+                        }
                     }
                 }
             }

@@ -26,6 +26,23 @@ package struct Report: Sendable {
         let series: [Series]
     }
 
+    /// The series of all rules together, one for each length of a slot.
+    var allSeries: [Series] {
+        let lengths = Set(entries.flatMap { $0.series.map(\.slotSeconds) }).sorted()
+        return lengths.map { length in
+            var points: [Int64: SeriesPoint] = [:]
+            for series in entries.flatMap(\.series) where series.slotSeconds == length {
+                for (at, point) in series.points {
+                    points[at, default: SeriesPoint()].merge(point)
+                }
+            }
+            return Series(
+                slotSeconds: length,
+                points: points.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+            )
+        }
+    }
+
     /// Seconds since 1970.
     let startedAt: Int64
     let now: Int64

@@ -8,7 +8,7 @@ package struct ReportBook: Sendable {
     /// Rules that were removed, of which counts are kept.
     package static let removedMax = 64
 
-    /// The rings of a rule: less than 0.5 MiB, when all that clients can make them hold is there.
+    /// The rings of a rule: less than 0.7 MiB, when all that clients can make them hold is there.
     private struct RuleRings: Sendable {
         var counts = ReportWindow.allCases.map(\.ring)
         var series = ReportWindow.allCases.map(\.series)
