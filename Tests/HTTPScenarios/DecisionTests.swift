@@ -82,6 +82,23 @@ extension Scenarios {
             #expect(answer.head.value("app-attest-error")?.hasPrefix(reason) == true)
         }
 
+        /// The other proxy would forward it, so a 200 of the probe would be a way around the rules.
+        @Test func `a question about the path of a probe is judged by the rules`() throws {
+            let more = Self.rules + "\nprobes: { live: /livez, ready: /readyz }"
+            let forwarded = [
+                "X-Forwarded-Method: GET", "X-Forwarded-Uri: /livez", "X-Forwarded-Host: a.example",
+            ]
+            for (form, question) in [
+                ("auth_request", Self.question(Self.names("GET", "/livez"))),
+                ("forward_auth", Self.question(forwarded)),
+                ("ext_authz", Self.question([], line: "GET /livez HTTP/1.1")),
+            ] {
+                let answer = try ask(form, question, more: more)
+                #expect(answer.status == 404, "\(form)")
+                #expect(answer.head.value("app-attest-error")?.hasPrefix("no-rule") == true)
+            }
+        }
+
         @Test func `a question that names no request, or two, gets no decision`() throws {
             let names = Self.names("GET", "/open")
             var questions = names.indices.map { index in

@@ -7,6 +7,7 @@
 //   LoadedConfiguration      what a reload replaces, made beside the control queue
 //   Resolver                 names to addresses, within a bounded time
 //   LogOutputs, LogWriter    lines on their way to files, standard output and standard error
+//   SyslogLink               the same, to a syslog daemon
 //   StandardStreams          descriptors 0 to 2, safe to use
 //   Supervisor               tells systemd how the gateway stands; feeds its watchdog
 //   InheritedSockets         listening sockets that the process was started with

@@ -5,6 +5,7 @@
 //   HeldBody            content that waits to be judged, counted in a HeldLedger of all lanes
 //   Tunnel              two streams after a 101
 //   SnapshotDesk        gives operators' pages what they show, by one gathering at a time
+//   ProbeDesk           tells strangers whether it is ready, at the price of one a second
 //
 // What is answered without an origin is a service (see Services). The operators' listener is a
 // ProxyLane of its own on which every path is a service.

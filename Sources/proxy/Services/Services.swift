@@ -13,8 +13,9 @@
 //   RefusalMemory   the refusals that were last, in bounded memory, for `portcullis why`
 //
 // The services of the public listeners are ChallengeService and KeyService, under the path that the
-// configuration names. Those of the operators' listener are OperatorService: metrics, status and
-// probes. Every page of an operator is made from one AdminSnapshot, so that pages can't disagree.
+// configuration names, and ProbeService at the paths of its probes. Those of the operators'
+// listener are OperatorService: metrics, status and probes. Every page of an operator is made from
+// one AdminSnapshot, so that pages can't disagree.
 //
 // No call site chooses a status: it names an outcome, and the table says the rest. Nothing decides
 // by reading a status back.
