@@ -47,6 +47,15 @@ extension Scenarios {
             #expect(try Self.wish(gateway, "undrain", origins[0].address).status == 200)
             for _ in 0..<4 { #expect(try gateway.ask(Self.get).status == 200) }
             #expect(origins[0].requests.count == 3)
+            let metrics = try Self.ask(gateway, "metrics").text
+            for origin in origins {
+                let name = "portcullis_origin_server_response_seconds_total"
+                let sample = metrics.split(separator: "\n").first { line in
+                    line.hasPrefix(name) && line.contains("server=\"\(origin.address)\"")
+                }
+                let seconds = sample?.split(separator: " ").last.flatMap { Double($0) }
+                #expect((0.000_001..<120).contains(seconds ?? 0), "\(sample ?? "no sample")")
+            }
             let unknown = try Self.wish(gateway, "drain", "nobody:80")
             #expect(unknown.status == 404)
             #expect(unknown.text.contains("no-such-server"))

@@ -15,10 +15,11 @@ import Testing
     @Test func `requests under way and those that have ended are counted`() {
         for _ in 0..<3 { state.began() }
         #expect((state.active, state.served) == (3, 0))
-        state.ended(hadRequest: true)
+        state.ended(hadRequest: true, waited: 7)
         state.ended(hadRequest: false)
         #expect((state.active, state.served) == (1, 1))
-        state.ended(hadRequest: true)
+        state.ended(hadRequest: true, waited: .max - 9)
+        #expect(state.waited == .nanoseconds(Int64.max))
         #expect((state.active, state.served) == (0, 2))
     }
 

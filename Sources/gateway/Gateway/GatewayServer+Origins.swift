@@ -64,6 +64,7 @@ extension GatewayServer {
             facts.connections = (origin.state.connections(of: state) ?? 0, most)
         }
         facts.requests = state.served
+        facts.waited = state.waited
         facts.failures = state.failures
         facts.ejections = state.ejections
         facts.lastFailure = state.lastFailure.map { .init(word: $0.what.text, at: $0.at) }

@@ -38,6 +38,8 @@ package final class OriginStream: Connection {
     private var isActive = false
     /// Whether the request that it carries was begun.
     private var hasRequest = false
+    /// Nanoseconds from the last head byte of the request to the first of its response; 0 before.
+    package var waited: UInt64 = 0
     /// Whether it has a place at a server whose connections are limited.
     private var holdsPlace: Bool
     /// Whether it is counted as idle there.
@@ -177,8 +179,9 @@ package final class OriginStream: Connection {
     private func becameInactive() {
         guard isActive else { return }
         isActive = false
-        server.state.ended(hadRequest: hasRequest)
+        server.state.ended(hadRequest: hasRequest, waited: waited)
         hasRequest = false
+        waited = 0
     }
 
     /// Whether the server answers a connect again.

@@ -11,6 +11,8 @@ package final class ServerState: Sendable {
     /// Requests under way in the lower bits, and above them those that have ended: both change
     /// together when a request ends, for one write to memory that lanes share.
     private let requests = Atomic<UInt64>(0)
+    /// Nanoseconds from the last head byte of a request to the first of its response, added up.
+    private let nanoseconds = Atomic<UInt64>(0)
     /// Requests that failed, one after another.
     private let failuresInRow = Atomic<Int>(0)
     /// When the server's ejection ends; 0 for none.
@@ -57,13 +59,22 @@ package final class ServerState: Sendable {
     /// A connect for a request begins, or a request takes an idle connection.
     func began() { requests.wrappingAdd(1, ordering: .relaxed) }
 
+    /// How long requests waited for the first bytes of their responses, all together.
+    package var waited: Duration {
+        .nanoseconds(Int64(clamping: nanoseconds.load(ordering: .relaxed)))
+    }
+
     /// What had begun has ended.
     ///
     /// - hadRequest: whether the server was sent a request meanwhile.
-    func ended(hadRequest: Bool) {
+    /// - waited: nanoseconds from the request's last head byte to the response's first; 0 where
+    ///   there was none.
+    func ended(hadRequest: Bool, waited: UInt64 = 0) {
         // One fewer under way, and one more above.
         let change: UInt64 = hadRequest ? (1 << Self.activeBits) &- 1 : 0 &- 1
         requests.wrappingAdd(change, ordering: .relaxed)
+        // The lane has this memory for itself at this moment.
+        if waited > 0 { nanoseconds.wrappingAdd(waited, ordering: .relaxed) }
     }
 
     // MARK: Failures

@@ -59,10 +59,9 @@ extension Exchange {
         rest: Span<UInt8>
     ) -> Bool {
         record.status = head.status
-        proxy.tally.addFirstByte(
-            rule: flow.rule.index,
-            nanoseconds: MonotonicClock.nanoseconds &- record.sentAt
-        )
+        let waited = MonotonicClock.nanoseconds &- record.sentAt
+        proxy.tally.addFirstByte(rule: flow.rule.index, nanoseconds: waited)
+        origin?.waited = waited
         if head.fields.contains(.appAttestDeviceBits) { takeDeviceBits(head, octets) }
         switch flow.responseBegan(ResponseKind(head, octets)) {
         case .relay(let start, let held):

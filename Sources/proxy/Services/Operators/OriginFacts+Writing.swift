@@ -63,7 +63,24 @@ extension [OriginFacts] {
                 }
             }
         }
+        writeWaits(into: &out)
         writeLimits(into: &out)
+    }
+
+    private func writeWaits(into out: inout Exposition) {
+        let name = "origin_server_response_seconds_total"
+        out.metric(
+            name,
+            type: "counter",
+            help: "Time that requests waited for the first byte of their response, added up."
+        )
+        for origin in self {
+            for server in origin.servers {
+                let (seconds, attoseconds) = server.waited.components
+                let value = Double(seconds) + Double(attoseconds) * 1e-18
+                out.sample(name, server.labels(of: origin), value)
+            }
+        }
     }
 
     /// The metrics of servers whose connections are limited.

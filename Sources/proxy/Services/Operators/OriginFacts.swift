@@ -19,6 +19,8 @@ package struct OriginFacts: Sendable {
         /// Where they are limited.
         package var connections: (count: Int, max: Int)?
         package var requests: UInt64 = 0
+        /// How long these waited for the first bytes of their responses, all together.
+        package var waited = Duration.zero
         package var failures: UInt64 = 0
         package var ejections: UInt64 = 0
         package var lastFailure: Note?
