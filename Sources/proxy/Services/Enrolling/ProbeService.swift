@@ -60,7 +60,7 @@ extension ServiceTable.Probe {
             let served = source.map { ProbeService(question: .ready($0)) as any Service }
             services.append(("ready", path, served ?? UnservedService()))
         }
-        // It costs an address nothing: behind a balancer, probes and all clients may share one.
+        // It is no call of its address: behind a balancer, probes and all clients may share one.
         return services.map { key, path, service in
             let entry = ServiceEntry(
                 "probe-\(key)",
