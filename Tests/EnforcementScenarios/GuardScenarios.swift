@@ -295,6 +295,19 @@ extension Scenarios {
             #expect(absent == "it can't be started: No such file or directory")
         }
 
+        @Test func `a hook runs and is timed while no descriptor is free`() {
+            func run(_ script: String, _ timeout: Duration = .seconds(60)) -> String? {
+                var hook = HookRun(["/bin/sh", "-c", script], [:], timeout: timeout)
+                // As pidfd_open(2) fails with EMFILE.
+                hook.openHandle = { _ in -1 }
+                return hook.run()
+            }
+            #expect(run("exit 0") == nil)
+            #expect(run("exit 7") == "it ended with status 7")
+            let late = run("tail -f /dev/null & wait", .milliseconds(300))
+            #expect(late == "it took longer than 300ms, and was killed")
+        }
+
         @Test func `a hook that goes on for too long is killed with what it has started`() {
             let script = "tail -f /dev/null & wait"
             let fault = run(["/bin/sh", "-c", script], .milliseconds(300))

@@ -1,7 +1,10 @@
+import Dispatch
 import Foundation
 import Glibc
 import LoopbackKit
 import Testing
+
+@testable import Gateway
 
 extension Scenarios {
     struct StopTests {
@@ -186,6 +189,29 @@ extension Scenarios {
             try client.send(Self.get)
             #expect(try client.readResponse().text == "new")
             withExtendedLifetime(deaf) {}
+        }
+
+        @Test func `a signal to end that comes before signals are watched is obeyed`() throws {
+            defer {
+                for number in [SIGHUP, SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2] {
+                    signal(number, SIG_DFL)
+                }
+            }
+            // To this thread alone: gateways of other tests may still watch the process.
+            var open = sigset_t()
+            sigemptyset(&open)
+            sigaddset(&open, SIGTERM)
+            var before = sigset_t()
+            pthread_sigmask(SIG_UNBLOCK, &open, &before)
+            SignalWatch.noteStops()
+            pthread_kill(pthread_self(), SIGTERM)
+            pthread_sigmask(SIG_SETMASK, &before, nil)
+            let stopped = Gate()
+            let watch = SignalWatch(on: DispatchQueue(label: "signals"), ready: {}) { request in
+                if case .stop = request { stopped.open() }
+            }
+            try stopped.pass()
+            withExtendedLifetime(watch) {}
         }
 
         @Test func `a file that does not load changes nothing`() throws {

@@ -276,6 +276,7 @@ package final class GatewayServer: @unchecked Sendable {
     }
 
     private func start() {
+        if surroundings.watchesSignals { SignalWatch.noteStops() }
         outputs.accessLosses.watch { [self] notice in
             control.async { self.accessLogChanged(notice) }
         }

@@ -9,9 +9,14 @@ import Glibc
 struct HookRun: Sendable {
     private static let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+    /// How often a process is looked at that no descriptor tells of.
+    private static let lookMilliseconds: Int32 = 20
+
     private let words: [String]
     private let environment: [String: String]
     private let timeout: Duration
+    /// Opens what tells of a process's end; less than 0 where that fails. A test brings its own.
+    var openHandle: @Sendable (pid_t) -> Int32 = { clinux_process_handle($0) }
 
     /// - words: the program's path and its arguments.
     init(_ words: [String], _ environment: [String: String], timeout: Duration) {
@@ -42,18 +47,31 @@ struct HookRun: Sendable {
         return code == 0 ? nil : "it ended with status \(code)"
     }
 
-    /// Whether it ends in time. A system without pidfd_open(2) has no timeout.
+    /// Whether it ends in time.
     private func waits(for process: pid_t) -> Bool {
-        let handle = clinux_process_handle(process)
-        guard handle >= 0 else { return errno == ENOSYS }
-        defer { close(handle) }
+        let handle = openHandle(process)
+        defer { if handle >= 0 { close(handle) } }
         let end = ContinuousClock.now + timeout
         while true {
             let left = (end - .now) / .milliseconds(1)
             guard left > 0 else { return false }
+            guard handle >= 0 else {
+                // No descriptor is free, or the system has no pidfd_open(2).
+                if hasEnded(process) { return true }
+                poll(nil, 0, min(Int32(left.rounded(.up)), Self.lookMilliseconds))
+                continue
+            }
             var wish = pollfd(fd: handle, events: Int16(POLLIN), revents: 0)
             if poll(&wish, 1, Int32(min(left.rounded(.up), 1e9))) > 0 { return true }
         }
+    }
+
+    /// Whether it has ended. Its status is left to be fetched, and so its id stays its own.
+    private func hasEnded(_ process: pid_t) -> Bool {
+        var found = siginfo_t()
+        let options = WEXITED | WNOHANG | WNOWAIT
+        // Without a child that has ended, the result is 0 and the signal's number stays 0.
+        return waitid(P_PID, id_t(process), &found, options) == 0 && found.si_signo != 0
     }
 
     private func spawn(_ process: inout pid_t) -> Int32 {

@@ -1,5 +1,6 @@
 import Dispatch
 import Glibc
+import Synchronization
 
 /// Calls back when the process gets a signal.
 ///
@@ -36,6 +37,19 @@ final class SignalWatch {
         }
     }
 
+    /// Whether the process was asked to end before it watched its signals.
+    private static let wasStopped = Atomic(false)
+
+    /// Remembers signals that ask the process to end, for the watch that is made next. By default
+    /// they would end it at once, with the requests that it has begun.
+    static func noteStops() {
+        // Made here: what is made on first use must not be made by a signal's handler.
+        wasStopped.store(false, ordering: .relaxed)
+        for case (let number, .stop) in requests {
+            signal(number) { _ in SignalWatch.wasStopped.store(true, ordering: .relaxed) }
+        }
+    }
+
     /// `ready` is called on the queue once no signal is missed any more, `handle` for each one that
     /// comes.
     init(
@@ -53,6 +67,9 @@ final class SignalWatch {
             source.activate()
             return source
         }
-        unwatched.notify(queue: queue, execute: ready)
+        unwatched.notify(queue: queue) {
+            ready()
+            if Self.wasStopped.exchange(false, ordering: .relaxed) { handle(.stop) }
+        }
     }
 }
