@@ -184,6 +184,37 @@ extension Scenarios {
             #expect(seen.digest == Self.digest(Self.content(size, lastFlipped: true)))
         }
 
+        @Test(arguments: Framing.allCases)
+        func `a verdict that content changes is counted once, as it is at the end`(
+            framing: Framing
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var (gateway, _, key) = try scenario.start(rules: Self.rules)
+            let size = Size.all[1]
+            let digest = Self.digest(Self.content(size, lastFlipped: false))
+            func counted() throws -> [Substring] {
+                try gateway.adminClient().send("GET", "/metrics").text.split(separator: "\n")
+                    .filter { $0.hasPrefix("portcullis_verdicts_total{") && !$0.hasSuffix(" 0") }
+            }
+            for (path, enforced) in [("/v1/observed", false), ("/v1/enforced", true)] {
+                let before = try counted()
+                _ = try upload(
+                    gateway.client(),
+                    &key,
+                    path,
+                    size,
+                    framing,
+                    digest: digest,
+                    lastFlipped: true
+                )
+                let new = try counted().filter { !before.contains($0) }
+                try #require(new.count == 1, "\(new)")
+                #expect(new[0].contains(#"reason="digest-mismatch",enforced="\#(enforced)""#))
+                #expect(new[0].hasSuffix(" 1"))
+            }
+        }
+
         @Test(arguments: Size.all, Framing.allCases)
         func `held content reaches the origin whole or not at all`(
             size: Size,

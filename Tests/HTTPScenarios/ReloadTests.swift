@@ -5,6 +5,7 @@ import Lanes
 import LoopbackKit
 import Services
 import Synchronization
+import Telemetry
 import Testing
 
 @testable import Gateway
@@ -28,8 +29,16 @@ extension Scenarios {
             }
         }
 
-        private func configure(_ gateway: TestGateway, _ server: String) throws {
-            let text = TestGateway.text([("shop", [server])], listen: "address: 127.0.0.1:0")
+        private func configure(
+            _ gateway: TestGateway,
+            _ server: String,
+            more: String = ""
+        ) throws {
+            let text = TestGateway.text(
+                [("shop", [server])],
+                listen: "address: 127.0.0.1:0",
+                more: more
+            )
             try text.write(
                 toFile: gateway.folder + "/portcullis.yaml",
                 atomically: true,
@@ -88,6 +97,35 @@ extension Scenarios {
             try awaitGeneration(3, gateway.server)
             #expect(resolver.names.withLock { $0 } == ["first.test", "third.test"])
             #expect(try gateway.ask(Self.get).status == 200)
+        }
+
+        @Test func `a request that ends after a reload is counted with its own rule`() throws {
+            let gate = Gate()
+            let origin = try TestOrigin(script: TestOrigin.slow(until: gate))
+            defer { origin.stop() }
+            func rules(_ paths: [String]) -> String {
+                let lines = paths.map {
+                    "  - { id: \($0), match: { path: /\($0) }, origin: shop, mode: off }"
+                }
+                return "rules:\n" + lines.joined(separator: "\n")
+            }
+            let gateway = try TestGateway(origin, more: rules(["slow", "other"]))
+            defer { gateway.stop() }
+            let slow = try gateway.connect()
+            try slow.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+            try gateway.server.wait { _ in origin.requests.contains { $0.target == "/slow" } }
+            try configure(gateway, origin.address, more: rules(["other", "slow"]))
+            gateway.server.readAgain()
+            try awaitGeneration(2, gateway.server)
+            gate.open()
+            #expect(try slow.readFinalResponse(to: "GET").status == 200)
+            let snapshot = try gateway.server.snapshot()
+            func counted(_ id: String) throws -> UInt64 {
+                let number = try #require(snapshot.rules.firstIndex { $0.id == id })
+                return snapshot.tally.requestTimes(rule: number).count
+            }
+            #expect(try counted("slow") == 1)
+            #expect(try counted("other") == 0)
         }
 
         @Test(.enabled(if: ChildProcess.tool("openssl") != nil))

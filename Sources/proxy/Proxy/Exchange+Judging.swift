@@ -101,11 +101,11 @@ extension Exchange {
         return take.place
     }
 
-    /// Counts a verdict that has changed.
+    /// A verdict that has changed is counted once it is final.
     func note(_ news: RequestFlow.Take.News) {
         switch news {
         case .none: break
-        case .verdictChanged: countVerdict()
+        case .verdictChanged: if record.verdictCount != .done { record.verdictCount = .due }
         }
     }
 
@@ -125,7 +125,8 @@ extension Exchange {
 
     /// Forwards, with the verdict.
     func admit() -> RequestFlow.Action {
-        countVerdict()
+        // What is still to come may change the verdict.
+        if flow.isUploaded { countVerdict() } else { record.verdictCount = .due }
         writeVerdict()
         return forward()
     }
@@ -144,9 +145,16 @@ extension Exchange {
         return forward()
     }
 
-    /// Counts the verdict as it stands.
+    /// Nothing changes the verdict any more: it is counted, if that was left to do.
+    func verdictIsFinal() {
+        if case .due = record.verdictCount { countVerdict() }
+    }
+
+    /// Counts the verdict as it stands, once for each request.
     func countVerdict() {
-        guard let (ruling, enforcement) = flow.judgement.verdict else { return }
+        guard record.verdictCount != .done, let (ruling, enforcement) = flow.judgement.verdict
+        else { return }
+        record.verdictCount = .done
         switch flow.rule.goal {
         case .origin: break
         case .session: return proxy.tally.add(.sessionsRefused)
@@ -157,8 +165,9 @@ extension Exchange {
         if isEnforced, !proxy.guards.areNone {
             proxy.guards.count(flow.rule, ruling) { proxy.judge.isInstall(ruling) }
         }
+        guard let number = ruleNumber else { return }
         proxy.tally.addVerdict(
-            rule: flow.rule.index,
+            rule: number,
             slot: VerdictSlot.index(
                 ruling.verdict,
                 isEnforced: isEnforced,

@@ -138,7 +138,10 @@ extension Exchange {
     /// Sends what was read of content that streams.
     func sendContent(_ piece: RequestFlow.Piece) -> RequestFlow.Action {
         guard let origin else { return .none }
-        if case .last = piece { origin.endContent() }
+        if case .last = piece {
+            verdictIsFinal()
+            origin.endContent()
+        }
         guard note(origin.flush()) else { return writeFailed(origin) }
         switch piece {
         case .more: return .none

@@ -24,6 +24,7 @@ extension Exchange {
 
     /// Counts the request.
     func count() {
+        verdictIsFinal()
         let nanoseconds = MonotonicClock.nanoseconds &- record.startedAt
         countForReports(nanoseconds: nanoseconds)
         let name = record.trace ?? record.id
@@ -34,12 +35,19 @@ extension Exchange {
             value: nanoseconds,
             at: lane.wallMilliseconds
         )
-        let rule = record.service == nil ? flow.rule.index : nil
+        let rule = record.service == nil ? ruleNumber : nil
         proxy.tally.addRequest(exemplar, rule: rule, status: record.status)
-        if case .cutShort(let told) = flow.delivery {
+        if case .cutShort(let told) = flow.delivery, let number = ruleNumber {
             let isPassed = if case .pass = told { true } else { false }
-            proxy.tally.addCutShort(rule: flow.rule.index, isPassed: isPassed)
+            proxy.tally.addCutShort(rule: number, isPassed: isPassed)
         }
+    }
+
+    /// The number by which its rule is counted today; `nil` where a reload has removed the rule.
+    var ruleNumber: Int? {
+        // As a rule there was no reload, and then numbers have not changed.
+        guard settings !== proxy.settings else { return flow.rule.index }
+        return proxy.settings.rules.rules.first { $0.id == flow.rule.id }?.index
     }
 
     /// Writes the line of the log. That of a tunnel comes when it ends, with the bytes that passed.

@@ -39,6 +39,8 @@ struct RequestRecord {
     var claimedVersion: AppVersion?
     /// What became of the origin's App-Attest-Device-Bits.
     var deviceUpdate = DeviceUpdateNote.none
+    /// Whether its verdict was counted.
+    var verdictCount = VerdictCount.none
     /// The metrics that it asks for.
     var format = Exposition.Format.prometheus
     /// 0 while nothing was answered.
@@ -57,6 +59,15 @@ struct RequestRecord {
     /// The first problem is the cause of all others.
     mutating func note(problem: String) {
         if self.problem.isEmpty { self.problem = problem }
+    }
+
+    /// Whether a verdict was counted.
+    enum VerdictCount {
+        /// It was not, and need not be.
+        case none
+        /// It will be when it is final: content may change it.
+        case due
+        case done
     }
 
     /// What becomes of bits that an origin would have Apple keep. The raw value is the log's word.
