@@ -13,37 +13,41 @@ extension Scenarios {
             snapshot.lanes.reduce(0) { $0 + $1.openConnections }
         }
 
-        @Test(arguments: [
-            "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
-            "GET / HTTP/1.0\r\nHost: a\r\n\r\n",
-        ])
+        @Test(
+            arguments: [
+                "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+                "GET / HTTP/1.0\r\nHost: a\r\n\r\n",
+            ],
+            [false, true]
+        )
         func `a client that has said that its request is the last is let go of at once`(
-            request: String
+            request: String,
+            isSecure: Bool
         ) throws {
-            let origin = try TestOrigin()
-            defer { origin.stop() }
-            let gateway = try TestGateway(origin, more: Self.lingering)
-            defer { gateway.stop() }
-            let client = try Wire(port: gateway.port)
+            let bench = try Bench(isSecure: isSecure, more: Self.lingering)
+            defer { bench.stop() }
+            let client = try bench.connect()
             defer { client.close() }
             try client.send(request)
             #expect(try client.readFinalResponse().status == 200)
             #expect(try client.endsSilently())
+            #expect(client.wasEndedInOrder == isSecure)
             // The client has not closed its side.
-            try gateway.server.wait { Self.open($0) == 0 }
+            try bench.gateway.server.wait { Self.open($0) == 0 }
         }
 
-        @Test func `the whole of a large last response arrives, however late it is read`() throws {
+        @Test(arguments: [false, true])
+        func `the whole of a large last response arrives, however late it is read`(
+            isSecure: Bool
+        ) throws {
             let content = String(repeating: "0123456789abcdef", count: 1 << 18)
-            let origin = try TestOrigin { connection in
+            let bench = try Bench(isSecure: isSecure, more: Self.lingering) { connection in
                 guard let head = try connection.nextHead() else { return }
                 try connection.answer(200, body: content, to: head)
             }
-            defer { origin.stop() }
-            let gateway = try TestGateway(origin, more: Self.lingering)
-            defer { gateway.stop() }
+            defer { bench.stop() }
             for _ in 0..<3 {
-                let client = try Wire(port: gateway.port)
+                let client = try bench.connect()
                 defer { client.close() }
                 try client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
                 #expect(client.isReadable(within: Wire.patienceMilliseconds))

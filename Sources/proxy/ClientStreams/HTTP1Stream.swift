@@ -195,10 +195,10 @@ extension HTTP1Stream: ClientStream {
     /// for nothing.
     private func endBehindLast() {
         guard connection.unsentBytes == 0, connection.inbox.isEmpty, !connection.isReadable,
-            !isSecure
+            !isSecure || connection.isSilent()
         else { return connection.linger() }
         connection.resetsOnClose = false
-        connection.close()
+        connection.closeInOrder()
     }
 
     func pause() { connection.pause() }
@@ -207,3 +207,7 @@ extension HTTP1Stream: ClientStream {
 
     func close() { connection.close() }
 }
+    ///
+    /// Under TLS a client may have said that it ends before it has read the response, and that is
+    /// data to the kernel: unread, it would make a reset of the close. So the kernel is asked. What
+    /// a client says behind the response tells that it has read that.
