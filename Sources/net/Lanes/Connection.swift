@@ -51,7 +51,7 @@ open class Connection: Endpoint {
     private var isConnecting: Bool
     /// Bytes that the kernel did not take yet.
     @exclusivity(unchecked) final var unsent: [UInt8] = []
-    final var unsentStart = 0
+    @exclusivity(unchecked) final var unsentStart = 0
 
     /// Sends bytes in front of everything else, TLS included, as soon as the connection is there.
     package final func begin(with preface: [UInt8]) {
@@ -98,7 +98,11 @@ open class Connection: Endpoint {
 
     /// The most bytes that ``read()`` hands over at once; its user may take less than the lane has
     /// room for.
-    package final var inputMax = Lane.inputBytes
+    package final var inputMax: Int {
+        get { wantedInputMax }
+        set { wantedInputMax = newValue }
+    }
+    private final var wantedInputMax = Lane.inputBytes
 
     /// How many bytes wait in memory to be sent.
     package final var unsentBytes: Int { unsent.count - unsentStart }

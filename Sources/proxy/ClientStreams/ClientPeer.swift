@@ -1,5 +1,4 @@
 package import HTTPWire
-import Lanes
 import TLSSession
 package import Verification
 
@@ -37,10 +36,7 @@ package struct ClientPeer {
     }
 
     /// Takes what the client has shown in its TLS handshake.
-    mutating func noteCertificate(of connection: Connection) {
-        guard connection.asksClients, provenance.certificate == nil,
-            let shown = connection.clientCertificate
-        else { return }
+    mutating func note(_ shown: TLSPeerCertificate) {
         provenance.certificate = ClientCertificate(
             fingerprint: shown.fingerprint,
             subject: shown.subject

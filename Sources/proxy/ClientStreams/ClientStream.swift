@@ -30,8 +30,18 @@ package protocol ClientStream: AnyObject {
     var spoken: ClientProtocol { get }
     /// What the peer's address has used of its limits; `nil` where it has none of its own.
     var addressEntry: AddressEntry? { get }
-    /// Tells origins who the client is.
-    var provenance: ProvenanceWriter { get }
+    /// Whether what the connection's other end says of its clients is believed.
+    var peerIsTrusted: Bool { get }
+    /// The certificate that the other end has shown.
+    var certificate: ClientCertificate? { get }
+    /// Tells an origin who the client is: see ``HTTPWire/ProvenanceWriter``.
+    func writeProvenance(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        _ address: ClientAddress,
+        keepsHost: Bool,
+        into out: inout [UInt8]
+    )
     /// How the client asks for decisions; `nil` where its requests go to origins.
     var decides: DecisionForm? { get }
     /// The turns of the lane that the client uses.

@@ -28,7 +28,7 @@ package final class HTTP1Connection: Connection, ClientConnection {
     private var isPaused = false
     /// Nothing has come yet, and the client may speak HTTP/2.
     private var mayBecomeHTTP2: Bool
-    private(set) var client: ClientPeer
+    @exclusivity(unchecked) private(set) var client: ClientPeer
     /// What the client had still to take when the deadline was set. The kernel's part counts: it
     /// makes room in large steps only, and between them a slow reader looks like one that stands.
     private var untakenAtDeadline: UInt32 = 0
@@ -281,7 +281,9 @@ extension HTTP1Connection {
             host.settle(&settled)
             client = settled
         }
-        client.noteCertificate(of: self)
+        if asksClients, client.provenance.certificate == nil, let shown = clientCertificate {
+            client.note(shown)
+        }
         var fault: Malformed.Reason?
         let heads = host.heads
         do throws(Malformed) {

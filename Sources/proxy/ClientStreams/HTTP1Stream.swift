@@ -73,7 +73,25 @@ extension HTTP1Stream: ClientStream {
     var isSecure: Bool { connection.client.isSecure }
     var spoken: ClientProtocol { version == .http11 ? .http11 : .http10 }
     var addressEntry: AddressEntry? { connection.client.entry }
-    var provenance: ProvenanceWriter { connection.client.provenance }
+    var peerIsTrusted: Bool { connection.client.provenance.peerIsTrusted }
+    var certificate: ClientCertificate? { connection.client.provenance.certificate }
+
+    func writeProvenance(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        _ address: ClientAddress,
+        keepsHost: Bool,
+        into out: inout [UInt8]
+    ) {
+        connection.client.provenance.write(
+            head,
+            octets,
+            address,
+            keepsHost: keepsHost,
+            into: &out
+        )
+    }
+
     var decides: DecisionForm? { connection.client.decides }
     var flow: Int { connection.flow }
 
@@ -193,6 +211,10 @@ extension HTTP1Stream: ClientStream {
     /// it must not). A close keeps what the kernel has still to send. A reset only answers what
     /// comes later, or was not read, so that waiting for the client's end would be two system calls
     /// for nothing.
+    ///
+    /// Under TLS a client may have said that it ends before it has read the response, and that is
+    /// data to the kernel: unread, it would make a reset of the close. So the kernel is asked. What
+    /// a client says behind the response tells that it has read that.
     private func endBehindLast() {
         guard connection.unsentBytes == 0, connection.inbox.isEmpty, !connection.isReadable,
             !isSecure || connection.isSilent()
@@ -207,7 +229,3 @@ extension HTTP1Stream: ClientStream {
 
     func close() { connection.close() }
 }
-    ///
-    /// Under TLS a client may have said that it ends before it has read the response, and that is
-    /// data to the kernel: unread, it would make a reset of the close. So the kernel is asked. What
-    /// a client says behind the response tells that it has read that.

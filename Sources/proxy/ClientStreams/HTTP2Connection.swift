@@ -217,7 +217,9 @@ package final class HTTP2Connection: Connection, ClientConnection {
     private func begin(_ channel: HTTP2Channel, _ built: RequestHeadBuilder.Built) {
         settleClient()
         guard takePlace() else { return session.refuse(channel) }
-        client.noteCertificate(of: self)
+        if asksClients, client.provenance.certificate == nil, let shown = clientCertificate {
+            client.note(shown)
+        }
         let bytes = session.heads
         let head = bytes.span.extracting(built.range)
         let limits = host.clientLimits

@@ -145,7 +145,25 @@ extension HTTP2Stream: ClientStream {
     var isSecure: Bool { connection.client.isSecure }
     var spoken: ClientProtocol { .http2 }
     var addressEntry: AddressEntry? { connection.client.entry }
-    var provenance: ProvenanceWriter { connection.client.provenance }
+    var peerIsTrusted: Bool { connection.client.provenance.peerIsTrusted }
+    var certificate: ClientCertificate? { connection.client.provenance.certificate }
+
+    func writeProvenance(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        _ address: ClientAddress,
+        keepsHost: Bool,
+        into out: inout [UInt8]
+    ) {
+        connection.client.provenance.write(
+            head,
+            octets,
+            address,
+            keepsHost: keepsHost,
+            into: &out
+        )
+    }
+
     var decides: DecisionForm? { connection.client.decides }
     var flow: Int { connection.flow }
 

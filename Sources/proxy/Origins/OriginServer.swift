@@ -4,9 +4,9 @@ import Lanes
 package final class OriginServer {
     package let settings: OriginServerSettings
     /// Idle connections; the one used last is used next, so that the others can grow old.
-    private var idle: [OriginStream] = []
+    @exclusivity(unchecked) private var idle: [OriginStream] = []
     /// Those that have become idle since the lane last asked for events.
-    private var fresh: [OriginStream] = []
+    @exclusivity(unchecked) private var fresh: [OriginStream] = []
     /// The lane's round in which `fresh` became idle.
     private var freshRound: UInt64 = 0
     /// Connections that are for a request that waited, by its number.

@@ -48,7 +48,7 @@ extension Exchange {
     /// Whether the client's address is known.
     var hasAddress: Bool {
         guard let client, account.address == client.peerAddress else { return true }
-        return !client.peerIsUnix || client.provenance.peerIsTrusted
+        return !client.peerIsUnix || client.peerIsTrusted
     }
 
     /// The call costs so many tokens more: a challenge each.

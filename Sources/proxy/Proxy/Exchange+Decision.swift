@@ -26,7 +26,7 @@ extension Exchange {
     /// names one request, and that this request's head is well-formed.
     func readQuestion(_ form: DecisionForm, _ octets: Span<UInt8>) -> RequestFlow.Action {
         proxy.tally.add(.decisions)
-        guard let client, client.provenance.peerIsTrusted else {
+        guard let client, client.peerIsTrusted else {
             return refuse(.fault(.askerUntrusted), octets)
         }
         guard !flow.facts.hasContent else { return refuse(.fault(.contentRefused), octets) }

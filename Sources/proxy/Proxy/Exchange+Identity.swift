@@ -7,7 +7,7 @@ extension Exchange {
     /// Takes the names that a trusted proxy gives. What anybody else gives is deleted, so that no
     /// client chooses a line of the log or joins the trace of another one.
     func identify(_ head: borrowing RequestHead, _ octets: Span<UInt8>) {
-        if client?.provenance.peerIsTrusted == true {
+        if client?.peerIsTrusted == true {
             if let id = head.fields.requestID(octets) {
                 record.id = id
                 record.carried.insert(FieldKindSet(.requestID))

@@ -32,15 +32,17 @@ extension Exchange {
         // The proof is the gateway's business. A rule with field names of its own is for an app
         // whose origin may still read them.
         if rule.mode != .off { options.dropping.formUnion(FieldKindSet.proof) }
-        let pool = settings.origins[originPlace]
+        let place = originPlace
+        let kept = settings.origins[place].keptFields
         // RFC 9112 §3.2: what goes out as HTTP/1.1 has a Host, also for HTTP/1.0 clients without
         // one.
         let isNameless = head.authority.isEmpty
-        let host = pool.host ?? (isNameless ? Array(pool.name.utf8) : nil)
+        let host =
+            settings.origins[place].host
+            ?? (isNameless ? Array(settings.origins[place].name.utf8) : nil)
         if host != nil { options.dropping.insert(FieldKindSet(.host)) }
-        let provenance = client.provenance
-        let isProxy = provenance.peerIsTrusted
-        options.keeping = isProxy ? pool.keptFields.fromProxies : pool.keptFields.fromAll
+        let isProxy = client.peerIsTrusted
+        options.keeping = isProxy ? kept.fromProxies : kept.fromAll
         if rule.mode != .off { options.guarding = rule.guardedFields }
         options.dropping.subtract(record.carried)
         options.framing = framing ?? .none
@@ -50,15 +52,12 @@ extension Exchange {
         options.cameByHTTP2 = client.spoken == .http2
         HeadWriter.beginRequest(head, octets, options, into: &originHead)
         if let host { HeadWriter.field("Host", host, into: &originHead) }
-        writeIdentity(
-            keepsTrace: pool.keptFields.keepsTrace && head.fields.contains(.traceparent)
-        )
-        provenance.write(
+        writeIdentity(keepsTrace: kept.keepsTrace && head.fields.contains(.traceparent))
+        client.writeProvenance(
             head,
             octets,
             proxy.address,
-            keepsHost: isProxy && pool.keptFields.keepsHost
-                && head.fields.contains(.xForwardedHost),
+            keepsHost: isProxy && kept.keepsHost && head.fields.contains(.xForwardedHost),
             into: &originHead
         )
     }

@@ -89,7 +89,7 @@ extension Exchange {
         proxy.log.member("request_id", record.id)
         if let trace = record.trace { proxy.log.member("trace_id", trace) }
         proxy.log.member("client", account.address.text)
-        if let certificate = client?.provenance.certificate {
+        if let certificate = client?.certificate {
             proxy.log.member("client_certificate", certificate.logName)
         }
         proxy.log.member("protocol", record.spoken.rawValue)

@@ -17,7 +17,8 @@ extension Exchange {
         // Failures of origins and of HTTP are in the log.
         case .failed, .fault, .done: break
         case nil:
-            guard let verdict = flow.judgement.verdict?.ruling.verdict else { return }
+            guard flow.rule.mode != .off, let verdict = flow.judgement.verdict?.ruling.verdict
+            else { return }
             switch verdict {
             case .pass, .refuse(.preflight): break
             case .refuse(let refusal): remember(.refused(refusal), .forwarded)

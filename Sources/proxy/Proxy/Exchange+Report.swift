@@ -1,4 +1,5 @@
 import RequestFlow
+import Rules
 import Services
 import Verification
 
@@ -11,7 +12,9 @@ extension Exchange {
     }
 
     private var reported: ReportedRequest? {
-        guard let (ruling, enforcement) = flow.judgement.verdict else { return nil }
+        // The mode first: a judgement is large to copy.
+        guard flow.rule.mode != .off, let (ruling, enforcement) = flow.judgement.verdict
+        else { return nil }
         let fate: ReportedRequest.Fate
         switch Decision(enforcing: flow.rule, ruling) {
         case .forward: fate = .forwarded

@@ -26,7 +26,7 @@ final class Exchange {
     /// Whether it was asked about by another proxy.
     var question = Question.none
     /// The content that is here.
-    var content = KeptContent.nothing
+    @exclusivity(unchecked) var content = KeptContent.nothing
     /// The head for the origin; kept until the response begins, for a second attempt.
     @exclusivity(unchecked) var originHead: [UInt8]
     /// What it shows of its device, where its rule asks for that.

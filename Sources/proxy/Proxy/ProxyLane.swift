@@ -35,7 +35,7 @@ package final class ProxyLane {
     let keys: KeyTable
     let addresses: AddressTable
     let held: HeldLedger
-    private(set) var pools: [OriginPool]
+    @exclusivity(unchecked) private(set) var pools: [OriginPool]
     /// Looks after the origins' servers for all lanes; `nil` on the lanes that don't.
     private var watch: OriginWatch?
     /// Requests that wait for a commit, in the order of their tickets.
@@ -77,7 +77,7 @@ package final class ProxyLane {
     private var dateSecond: Int64 = -1
     private var dateOctets: [UInt8] = []
     /// Empty arrays for the heads that go to origins: their memory is used again.
-    private var spareHeads: [[UInt8]] = []
+    @exclusivity(unchecked) private var spareHeads: [[UInt8]] = []
 
     /// `writeLog` is called on the lane's queue.
     package init(

@@ -26,13 +26,16 @@ enum Held {
         "Sources/net/Lanes/Connection.swift": "bytes",
         "Sources/net/Lanes/EndpointTable.swift": "slots; an endpoint is let go of outside of them",
         "Sources/net/Lanes/Lane.swift": "a queue of numbers",
-        "Sources/proxy/ClientStreams/HTTP1Connection.swift": "bytes, and HTTPWire's scanner",
+        "Sources/proxy/ClientStreams/HTTP1Connection.swift":
+            "bytes, HTTPWire's scanner, and who the peer is",
         "Sources/proxy/ClientStreams/HTTP1Stream.swift": "HTTPWire's reader and writer of content",
+        "Sources/proxy/Origins/OriginServer.swift": "lists of streams",
         "Sources/proxy/Origins/OriginStream.swift": "the same, bytes, and HTTPWire's scanner",
-        "Sources/proxy/Proxy/Exchange.swift": "the machine, bytes, and the record for the log",
+        "Sources/proxy/Proxy/Exchange.swift":
+            "the machine, content, bytes, and the record for the log",
         "Sources/proxy/Proxy/KeptContent.swift": "a digest",
         "Sources/proxy/Proxy/ProxyLane.swift":
-            "counters of Telemetry and Services, and HTTPWire's scratch",
+            "counters of Telemetry and Services, HTTPWire's scratch, and lists of pools and bytes",
     ]
 
     /// Parts without I/O, clock or lock (Sources/README.md, "Invariants").
