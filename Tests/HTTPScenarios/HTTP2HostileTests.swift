@@ -58,6 +58,35 @@ extension Scenarios {
             bench.stop()
         }
 
+        @Test func `heads that are too long are bounded`() throws {
+            let bench = try flood(limits: "provoked_resets: 20/m") { client in
+                let long = String(repeating: "a", count: 17_000)
+                for _ in 0..<100 {
+                    let id = try client.open(HTTP2Client.get("/", [("x", long)]))
+                    try client.readUntil { client.soFar(id).isComplete || client.goAways.count > 0 }
+                    if !client.goAways.isEmpty { break }
+                    #expect(client.soFar(id).status == 431)
+                }
+            }
+            bench.stop()
+        }
+
+        @Test func `streams that are refused all at once end their connection at the limit`() throws
+        {
+            let bench = try Bench(
+                http2: true,
+                more: "limits: { http2: { streams: 4, provoked_resets: 20/m } }"
+            )
+            defer { bench.stop() }
+            let client = try bench.connectHTTP2()
+            let block = HTTP2Client.block(HTTP2Client.get())
+            // It has not seen the limit yet, and all comes with few reads.
+            let ids = (0..<1000).map { _ in client.nextStream() }
+            try client.wire.send(ids.flatMap { HTTP2Client.frame(.headers, 5, $0, block) })
+            #expect(try client.lastCode() == Self.calm)
+            #expect(ids.count { client.soFar($0).reset == 7 } <= 21)
+        }
+
         @Test(arguments: [
             ("pings: 20/m", HTTP2Client.FrameType.ping, 8), ("settings: 10/m", .settings, 0),
             ("other_frames: 20/m", .unknown, 5),

@@ -108,7 +108,7 @@ struct HTTP2Ledger {
         guard frame.length > 0 || emptyFrames.take(now: now) else { throw .emptyFrames }
     }
 
-    /// A stream was reset for an error of the client's.
+    /// A stream is reset or refused for an error of the client's.
     mutating func resetProvoked(now: UInt64) throws(HTTP2Excess) {
         guard provokedResets.take(now: now) else { throw .provokedResets }
     }

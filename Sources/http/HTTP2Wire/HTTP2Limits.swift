@@ -20,7 +20,8 @@ package struct HTTP2Limits: Sendable, Equatable {
     package var continuationsMax = 8
     /// Streams a minute that the client resets; `nil` for no bound, as below.
     package var resets: Int? = 600
-    /// Streams a minute that end because of an error of the client, refused ones included.
+    /// Streams a minute that end because of an error of the client: refused and malformed ones,
+    /// and those whose head is too long.
     package var provokedResets: Int? = 300
     /// PING frames a minute.
     package var pings: Int? = 120

@@ -98,6 +98,10 @@ extension HTTP2Session {
             // Otherwise the field would be left out, and the rest of the request served.
             NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
         }
+        nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, _, _, me in
+            guard let session = HTTP2Session.of(me) else { return 0 }
+            return session.wasInvalid()
+        }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
             _,
             _,

@@ -38,6 +38,8 @@ package final class HTTP2Session {
     var trailerBytes = 0
     /// Streams that ended by an error of the client's, or were refused, since the driver asked.
     private var errorsCount = 0
+    /// Resets that were counted when the frames came, and are still to be sent.
+    private var countedBefore = 0
     /// Bytes of all channels that are still to be sent.
     package private(set) var unsentBytes = 0
     /// Whether the client was told that no more of its streams are taken.
@@ -125,8 +127,25 @@ package final class HTTP2Session {
         builder.begin()
     }
 
+    /// A stream was reset for an error of the client's.
     func provoked() {
         errorsCount += 1
+        guard countedBefore == 0 else { return countedBefore -= 1 }
+        clientErred()
+    }
+
+    /// A frame means a stream's reset. It counts when it comes, and not when the reset is sent:
+    /// thousands come with one read.
+    ///
+    /// - Returns: what the callback answers; nothing behind an excess is looked at.
+    func wasInvalid() -> Int32 {
+        countedBefore += 1
+        clientErred()
+        return excess == nil ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
+    }
+
+    /// Counts an error of the client's with the resets that it provokes.
+    package func clientErred() {
         do throws(HTTP2Excess) { try ledger.resetProvoked(now: now) } catch { note(error) }
     }
 

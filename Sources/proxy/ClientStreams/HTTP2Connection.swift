@@ -236,6 +236,8 @@ package final class HTTP2Connection: Connection, ClientConnection {
                 fault = error.reason
             }
         }
+        // In HTTP/1.1 such a head ends its connection; here only too many do.
+        if fault != nil { session.clientErred() }
         let stream = HTTP2Stream(self, channel, heads.request, isMalformed: fault != nil)
         stream.isCounted = true
         channel.owner = stream
