@@ -54,11 +54,22 @@ extension Scenarios {
                 return UInt16(text.split(separator: ":").last.map(String.init) ?? "") ?? 0
             }
 
-            func context(showing shown: TestCertificate?) throws -> TLSContext {
+            func context(
+                showing shown: TestCertificate?,
+                protocols: [String] = [TLSContext.http11]
+            ) throws -> TLSContext {
                 try TLSContext(
                     clientTrusting: .file(server.certificate),
-                    showing: shown.map { ServerCertificate(chain: $0.certificate, key: $0.key) }
+                    showing: shown.map { ServerCertificate(chain: $0.certificate, key: $0.key) },
+                    protocols: protocols
                 )
+            }
+
+            /// A client of HTTP/2 at the listener that asks for certificates.
+            func connectHTTP2(showing shown: TestCertificate?) throws -> HTTP2Client {
+                let context = try context(showing: shown, protocols: [TLSContext.http2])
+                let tls = try TLSSession(connecting: context, to: "127.0.0.1")
+                return try HTTP2Client(try Wire(port: port, tls: tls))
             }
 
             func ask(
@@ -106,6 +117,26 @@ extension Scenarios {
             let stranger = try TestCertificate("other", names: "DNS:x", in: stage.folder)
             #expect(throws: (any Error).self) {
                 try stage.ask(stage.port, stage.context(showing: stranger))
+            }
+            #expect(stage.origin.requests.count == 2)
+        }
+
+        @Test func `an origin is told the certificate of an HTTP/2 client that must show one`()
+            throws
+        {
+            let stage = try Stage("required")
+            defer { stage.stop() }
+            let forged = [("x-forwarded-client-cert", "Hash=00;Subject=\"CN=root\"")]
+            let client = try stage.connectHTTP2(showing: stage.client)
+            for _ in 0..<2 {
+                #expect(try client.ask(HTTP2Client.get("/x", forged)).status == 200)
+                #expect(stage.told == [try stage.expected()])
+            }
+            let stranger = try TestCertificate("other", names: "DNS:x", in: stage.folder)
+            for shown in [nil, stranger] {
+                #expect(throws: (any Error).self) {
+                    try stage.connectHTTP2(showing: shown).ask(HTTP2Client.get())
+                }
             }
             #expect(stage.origin.requests.count == 2)
         }

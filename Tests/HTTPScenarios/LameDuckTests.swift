@@ -6,12 +6,18 @@ extension Scenarios {
     struct LameDuckTests {
         private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
-        private static func bench(_ time: String) throws -> Bench {
+        private static func bench(
+            _ time: String,
+            http2: Bool = false,
+            script: @escaping TestOrigin.Script = TestOrigin.friendly
+        ) throws -> Bench {
             try Bench(
+                http2: http2,
                 more: """
                     admin: { address: 127.0.0.1:0 }
                     timeouts: { lame_duck: \(time), drain_idle: 100ms }
-                    """
+                    """,
+                script: script
             )
         }
 
@@ -40,6 +46,35 @@ extension Scenarios {
             bench.gateway.beginStop()
             #expect(bench.gateway.exitStatus() == 0)
             #expect(try known.endsSilently())
+        }
+
+        @Test func `a lame duck tells HTTP/2 clients of the end when its time is over`() throws {
+            let gate = Gate()
+            let bench = try Self.bench(
+                "2s",
+                http2: true,
+                script: TestOrigin.slow(until: gate)
+            )
+            defer { bench.origin.stop() }
+            let client = try bench.connectHTTP2()
+            let slow = try client.open(HTTP2Client.get("/slow"))
+            #expect(bench.origin.wait { $0.contains { $0.heads.count == 1 } })
+            bench.gateway.beginStop()
+            #expect(try bench.gateway.askOperators("/readyz").status == 503)
+            // Known clients are served, and new ones, and none is sent away.
+            let another = try bench.connectHTTP2()
+            for client in [client, another] {
+                #expect(try client.ask(HTTP2Client.get()).status == 200)
+                #expect(client.goAways.isEmpty)
+            }
+            try client.readUntil { client.goAways.count == 2 }
+            #expect(client.goAways.map(\.code) == [0, 0])
+            #expect(client.goAways[1].last == slow + 2)
+            #expect(!client.soFar(slow).isComplete)
+            gate.open()
+            #expect(try client.answer(slow).status == 200)
+            #expect(try client.lastCode() == 0)
+            #expect(bench.gateway.exitStatus() == 0)
         }
 
         @Test func `a lame duck drains when its time is over`() throws {
