@@ -7,7 +7,7 @@ import Testing
 
 extension Scenarios {
     /// Whose keys pass where: apps, hosts, and what no rule is for.
-    @Suite struct Admissions {
+    @Suite(.overEachClient) struct Admissions {
         private static let apps = """
               - { id: TEAM123456.com.example.live, environments: [production] }
               - { id: \(Scenario.appID), environments: [test], test_root: root.pem }

@@ -7,7 +7,7 @@ import Testing
 
 extension Scenarios {
     /// How much content is held before it was judged, and what happens when that is too much.
-    @Suite struct HeldContent {
+    @Suite(.overEachClient) struct HeldContent {
         private static let rules = """
             - id: held
               match: { path: /held }

@@ -71,8 +71,9 @@ extension Scenarios {
             try scenario.write(
                 "portcullis.yaml",
                 text.replacing(
-                    "  - address: 127.0.0.1:0",
-                    with: "  - address: 127.0.0.1:\(gateway.port)"
+                    "address: 127.0.0.1:0",
+                    with: "address: 127.0.0.1:\(gateway.port)",
+                    maxReplacements: 1
                 )
             )
             try gateway.crash()

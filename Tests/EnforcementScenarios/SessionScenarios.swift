@@ -8,7 +8,7 @@ import Testing
 
 extension Scenarios {
     /// Sessions: opened with one assertion, then one code for each request.
-    @Suite struct Sessions {
+    @Suite(.overEachClient) struct Sessions {
         static let target = "/.well-known/app-attest/sessions"
         static let signing = SigningForm.lines(.all, headers: [])
 

@@ -6,7 +6,7 @@ import Testing
 
 extension Scenarios {
     /// What was signed of a request's fields is what the origin reads, whatever it is written in.
-    @Suite struct SignedFields {
+    @Suite(.overEachClient) struct SignedFields {
         private static let signing = SigningForm.lines(
             [.method, .target],
             headers: ["idempotency-key", "x.version"]

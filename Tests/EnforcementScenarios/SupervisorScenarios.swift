@@ -146,7 +146,7 @@ extension Scenarios {
             s.listen(128)
             port = s.getsockname()[1]
             text = open(file).read()
-            text = text.replace("- address: 127.0.0.1:0", "- address: 127.0.0.1:%d" % port)
+            text = text.replace("address: 127.0.0.1:0", "address: 127.0.0.1:%d" % port, 1)
             open(file, "w").write(text)
             stray = socket.socket(socket.AF_UNIX)
             stray.bind(file + ".stray")

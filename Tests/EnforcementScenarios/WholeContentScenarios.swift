@@ -6,7 +6,7 @@ import Testing
 
 extension Scenarios {
     /// Content that was verified and is on its way to an origin that is slow to take it.
-    @Suite struct WholeContent {
+    @Suite(.overEachClient) struct WholeContent {
         private static let rules = """
             - id: held
               match: { path: /held }
