@@ -252,6 +252,12 @@ let package = Package(
         .part("KeyStore", in: "keys", uses: key + ["ByteCoding", "Challenges", "Telemetry"]),
         .part("KeyCatalog", in: "keys", uses: key + ["ByteCoding", "JSONText", "KeyStore"]),
         .part("SQLiteKeyStore", in: "keys", uses: key + ["KeyCatalog", "KeyStore", grdb, sqlite]),
+        .bridge("CPostgreSQL", in: "keys", links: ["pq"]),
+        .part(
+            "PostgreSQLKeyStore",
+            in: "keys",
+            uses: key + ["CPostgreSQL", "Challenges", "KeyCatalog", "KeyStore"]
+        ),
 
         // Sources/net: sockets.
         .bridge("CLinux", in: "net"),
@@ -350,6 +356,7 @@ let package = Package(
         .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),
         .tests("Sessions", uses: object + stand + ["DeviceKey", "RequestBinding"]),
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
+        .tests("PostgreSQLKeyStore", uses: key + ["AppAttest", "KeyCatalog", "KeyStore", "TestSupport"]),
         .tests("SQLiteKeyStore", uses: policy + verdict + ["KeyCatalog", "TestSupport", grdb]),
         .tests("ConfigurationReading", uses: policy + apple + ["Verification"]),
         .tests("TLSSession"),

@@ -5,8 +5,8 @@ import Testing
 
 @Suite struct DecidingStoreTests {
     /// A store that decides at commit and outlives its gateways; a crash loses nothing here.
-    private final class Lab: DecidingLab {
-        let journal = DecidingJournal()
+    private final class Lab: StoreLab {
+        private let journal = DecidingJournal()
 
         func open() -> any KeyJournal { journal }
         func crash() {}

@@ -1,3 +1,4 @@
+package import AppAttest
 package import Dispatch
 package import KeyStore
 import Synchronization
@@ -14,6 +15,7 @@ package final class FaultyJournal: KeyJournal {
 
     private struct State {
         var fault: Fault?
+        var useFaults: [KeyID: JournalError] = [:]
         var changesFault: JournalError?
         var follower: (@Sendable () -> JournalError?)?
         var batches: [JournalBatch] = []
@@ -29,6 +31,11 @@ package final class FaultyJournal: KeyJournal {
 
     /// How commits fail from now on; `nil` for not at all.
     package func fail(_ fault: Fault?) { state.withLock { $0.fault = fault } }
+
+    /// Whatever else it holds, a batch fails to decide the uses of this key, which it leaves alone.
+    package func failUses(of keyID: KeyID, _ error: JournalError) {
+        state.withLock { $0.useFaults[keyID] = error }
+    }
 
     /// How reading changes fails from now on; it is tried at once.
     package func failChanges(_ error: JournalError?) {
@@ -66,18 +73,24 @@ package final class FaultyJournal: KeyJournal {
     }
 
     package func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
-        let (fault, gate) = state.withLock { state in
+        let (fault, useFaults, gate) = state.withLock { state in
             state.batches.append(batch)
             let gate = state.gate
             state.gate = nil
-            return (state.fault, gate)
+            return (state.fault, state.useFaults, gate)
         }
         if let gate {
             gate.entered.signal()
             gate.open.wait()
         }
         if case .before(let error) = fault { throw error }
-        let answer = try inner.commit(batch)
+        var asked = batch
+        asked.uses.removeAll { useFaults[$0.keyID] != nil }
+        var answer = try inner.commit(asked)
+        for (place, use) in batch.uses.enumerated() {
+            guard let error = useFaults[use.keyID] else { continue }
+            answer.uses.insert(.failed(error), at: place)
+        }
         if case .after(let error) = fault { throw error }
         return answer
     }

@@ -100,8 +100,7 @@ extension StoreContract {
             #expect(other.use(keys[1].keyID, 9) == .admitted)
             try bench.lab.revoke(keys[2].keyID)
             #expect(other.use(keys[5].keyID, 1, challenge: challenge) == .admitted)
-            let lab = try #require(bench.lab as? any DecidingLab)
-            lab.journal.answer(.failed(JournalError(.busy, "test")), for: keys[4].keyID)
+            bench.journal.failUses(of: keys[4].keyID, JournalError(.busy, "test"))
             let before = bench.journal.batches.count
             let tickets = [
                 try bench.ticket(keys[0].keyID, 3),
@@ -177,9 +176,4 @@ extension StoreContract.Bench {
         }
         return serial
     }
-}
-
-/// A lab whose store decides at commit.
-package protocol DecidingLab: StoreLab {
-    var journal: DecidingJournal { get }
 }

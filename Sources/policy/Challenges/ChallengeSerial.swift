@@ -4,8 +4,8 @@
 package struct ChallengeSerial: Hashable, Sendable {
     package let purpose: ChallengePurpose
     /// Which start of a gateway issued it: serial numbers of two starts may be the same.
-    let epoch: UInt64
-    let number: UInt64
+    package let epoch: UInt64
+    package let number: UInt64
     /// Seconds since 1970.
-    let expiry: Int64
+    package let expiry: Int64
 }

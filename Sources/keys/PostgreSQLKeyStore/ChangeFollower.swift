@@ -1,0 +1,86 @@
+internal import Dispatch
+internal import KeyStore
+internal import Synchronization
+
+/// Waits for changes by others: for notifications, and a second at most, since a notification is a
+/// hint that may get lost, and some databases have none.
+final class ChangeFollower: Sendable {
+    /// The channel of the notifications.
+    static let channel = "portcullis_keys"
+
+    private struct Ear {
+        var connection: DatabaseConnection
+        var source: any DispatchSourceRead
+    }
+
+    private let settings: PostgreSQLSettings
+    private let queue = DispatchQueue(label: "portcullis.store.changes")
+    private let body = Mutex<(@Sendable () -> JournalError?)?>(nil)
+    private let ear = Mutex<Ear?>(nil)
+    private let isEnded = Atomic(false)
+
+    init(_ settings: PostgreSQLSettings) { self.settings = settings }
+
+    /// Calls `body` on the follower's queue, from now on.
+    func start(_ body: @escaping @Sendable () -> JournalError?) {
+        self.body.withLock { $0 = body }
+        queue.async { [weak self] in self?.turn() }
+    }
+
+    func end() {
+        isEnded.store(true, ordering: .releasing)
+        stopListening()
+    }
+
+    private func call() { _ = body.withLock { $0 }?() }
+
+    private func turn() {
+        guard !isEnded.load(ordering: .acquiring) else { return }
+        if ear.withLock({ $0 == nil }) { listen() }
+        call()
+        queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.turn() }
+    }
+
+    /// Asks to be notified. What fails is tried again in a second; until then the turns suffice.
+    private func listen() {
+        let deadline = ContinuousClock.now + settings.connectTimeout
+        do throws(DatabaseFault) {
+            let connection = try DatabaseConnection(settings.address, until: deadline)
+            let listen = DatabaseStatement("LISTEN \(Self.channel)")
+            _ = try connection.run([listen], until: deadline)
+            ear.withLock { ear in
+                let source = DispatchSource.makeReadSource(
+                    fileDescriptor: connection.descriptor,
+                    queue: queue
+                )
+                source.setEventHandler { [weak self] in self?.hear() }
+                source.activate()
+                ear = Ear(connection: connection, source: source)
+            }
+        } catch {
+            return
+        }
+    }
+
+    private func hear() {
+        let isNotified: Bool? = ear.withLock { ear in
+            do throws(DatabaseFault) {
+                return try ear?.connection.takeNotifications() ?? false
+            } catch {
+                return nil
+            }
+        }
+        if isNotified == nil { stopListening() }
+        if isNotified != false { call() }
+    }
+
+    private func stopListening() {
+        ear.withLock { ear in
+            guard let old = ear else { return }
+            // The socket is closed once the source has let it go.
+            old.source.setCancelHandler { [connection = old.connection] in _ = connection }
+            old.source.cancel()
+            ear = nil
+        }
+    }
+}

@@ -1,0 +1,233 @@
+internal import CPostgreSQL
+internal import Foundation
+
+/// One connection to the database. Used by one thread at a time.
+///
+/// Each wait ends at a deadline. What failed otherwise than by a refusal leaves the connection
+/// unusable: nobody knows how far the database has come.
+///
+/// `@unchecked Sendable`: its owner has it under a mutex.
+final class DatabaseConnection: @unchecked Sendable {
+    typealias Deadline = ContinuousClock.Instant
+
+    private let handle: OpaquePointer
+    /// The names of the statements that this connection has prepared, by their text.
+    private var prepared: [String: String] = [:]
+
+    /// Connects.
+    ///
+    /// - Parameters:
+    ///   - address: as libpq reads it (PostgreSQL manual, section 34.1.1). What it leaves open is
+    ///     set here: TLS with the server's name verified, and keepalive probes.
+    init(_ address: String, until deadline: Deadline) throws(DatabaseFault) {
+        // Of two settings of one name the last one counts; `dbname` is the whole address.
+        let settings = [
+            ("sslmode", "verify-full"), ("keepalives_idle", "10"), ("keepalives_interval", "5"),
+            ("keepalives_count", "3"), ("tcp_user_timeout", "30000"),
+            ("fallback_application_name", "portcullis"), ("client_encoding", "UTF8"),
+            ("dbname", address),
+        ]
+        let handle = Self.withCStrings(settings.map(\.0)) { names in
+            Self.withCStrings(settings.map(\.1)) { values in
+                PQconnectStartParams(names, values, 1)
+            }
+        }
+        guard let handle else { throw .unreachable("no memory for a connection") }
+        self.handle = handle
+        try finishConnecting(until: deadline)
+        PQsetnonblocking(handle, 1)
+        PQsetNoticeProcessor(handle, { _, _ in }, nil)
+        guard PQenterPipelineMode(handle) == 1 else { throw .unreachable(message) }
+    }
+
+    deinit { PQfinish(handle) }
+
+    private func finishConnecting(until deadline: Deadline) throws(DatabaseFault) {
+        var state = PGRES_POLLING_WRITING
+        while PQstatus(handle) != CONNECTION_BAD {
+            switch state {
+            case PGRES_POLLING_OK: return
+            case PGRES_POLLING_READING, PGRES_POLLING_WRITING:
+                let events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT
+                guard wait(for: events, until: deadline) else {
+                    throw .unreachable("no connection in time")
+                }
+            default: throw .unreachable(message)
+            }
+            state = PQconnectPoll(handle)
+        }
+        throw .unreachable(message)
+    }
+
+    /// What libpq says of the last fault, on one line.
+    private var message: String {
+        String(cString: PQerrorMessage(handle))
+            .split(whereSeparator: \.isNewline).joined(separator: "; ")
+    }
+
+    /// The socket, to wait for notifications.
+    var descriptor: Int32 { PQsocket(handle) }
+
+    /// Whether others have notified since the last call. Reads what has come.
+    func takeNotifications() throws(DatabaseFault) -> Bool {
+        guard PQconsumeInput(handle) == 1 else { throw .lost(message) }
+        var isNotified = false
+        while let notification = PQnotifies(handle) {
+            isNotified = true
+            PQfreemem(notification)
+        }
+        return isNotified
+    }
+
+    // MARK: Statements
+
+    /// Runs statements as one transaction, in one round trip.
+    ///
+    /// - Returns: the rows of each in turn.
+    /// - Throws: the first fault. After `refused` nothing has changed, and the connection is good.
+    func run(
+        _ statements: [DatabaseStatement],
+        until deadline: Deadline
+    ) throws(DatabaseFault) -> [DatabaseRows] {
+        var isNew: [Bool] = []
+        for statement in statements { isNew.append(try send(statement)) }
+        guard PQpipelineSync(handle) == 1 else { throw .lost(message) }
+        var rows: [DatabaseRows] = []
+        var fault: DatabaseFault?
+        for (statement, isNew) in zip(statements, isNew) {
+            if isNew, case .failure(let refusal) = try outcome(until: deadline) {
+                prepared[statement.sql] = nil
+                fault = fault ?? refusal
+            }
+            switch try outcome(until: deadline) {
+            case .success(let found): rows.append(found)
+            case .failure(let refusal): fault = fault ?? refusal
+            }
+        }
+        try finish(until: deadline)
+        if let fault { throw fault }
+        return rows
+    }
+
+    /// Sends a statement, which is prepared at its first use.
+    private func send(_ statement: DatabaseStatement) throws(DatabaseFault) -> Bool {
+        let values = statement.values
+        let types = values.map(\.type)
+        let known = prepared[statement.sql]
+        let name = known ?? "p\(nextName())"
+        if known == nil {
+            guard PQsendPrepare(handle, name, statement.sql, Int32(types.count), types) == 1 else {
+                throw .lost(message)
+            }
+            prepared[statement.sql] = name
+        }
+        let encoded = values.map(\.encoded)
+        let isSent = Self.withPointers(encoded) { pointers in
+            PQsendQueryPrepared(
+                handle,
+                name,
+                Int32(values.count),
+                pointers,
+                encoded.map { Int32(clamping: $0?.count ?? 0) },
+                values.map { $0.isBinary ? 1 : 0 },
+                1
+            )
+        }
+        guard isSent == 1 else { throw .lost(message) }
+        return known == nil
+    }
+
+    private var nameCount = 0
+
+    private func nextName() -> Int {
+        nameCount += 1
+        return nameCount
+    }
+
+    /// The answer of one statement, up to the NULL that ends it: its rows, or a refusal.
+    private func outcome(
+        until deadline: Deadline
+    ) throws(DatabaseFault) -> Result<DatabaseRows, DatabaseFault> {
+        guard let result = try next(until: deadline) else { throw .lost("no answer") }
+        let rows = DatabaseRows(result)
+        guard try next(until: deadline) == nil else { throw .lost("an answer too many") }
+        switch PQresultStatus(result) {
+        case PGRES_COMMAND_OK, PGRES_TUPLES_OK: return .success(rows)
+        case PGRES_PIPELINE_ABORTED:
+            return .failure(.refused(state: "25P02", "a statement before it failed"))
+        default:
+            guard let state = PQresultErrorField(result, Int32(UInt8(ascii: "C"))) else {
+                throw .lost(message)
+            }
+            let detail = PQresultErrorField(result, Int32(UInt8(ascii: "M")))
+            let text = detail.map { String(cString: $0) } ?? "refused"
+            return .failure(.refused(state: String(cString: state), text))
+        }
+    }
+
+    /// The end of the transaction.
+    private func finish(until deadline: Deadline) throws(DatabaseFault) {
+        while let result = try next(until: deadline) {
+            let status = PQresultStatus(result)
+            PQclear(result)
+            if status == PGRES_PIPELINE_SYNC { return }
+        }
+        throw .lost("the transaction did not end")
+    }
+
+    private func next(until deadline: Deadline) throws(DatabaseFault) -> OpaquePointer? {
+        while true {
+            let flushed = PQflush(handle)
+            guard flushed >= 0 else { throw .lost(message) }
+            if PQisBusy(handle) == 0 { return PQgetResult(handle) }
+            let events = flushed == 1 ? POLLIN | POLLOUT : POLLIN
+            guard wait(for: events, until: deadline) else { throw .lost("no answer in time") }
+            guard PQconsumeInput(handle) == 1 else { throw .lost(message) }
+        }
+    }
+
+    // MARK: Waiting
+
+    /// Waits for the socket; false when the deadline has passed.
+    private func wait(for events: Int32, until deadline: Deadline) -> Bool {
+        while true {
+            let left = ContinuousClock.now.duration(to: deadline).components
+            guard left.seconds >= 0, left.attoseconds >= 0 else { return false }
+            let milliseconds = left.seconds * 1_000 + left.attoseconds / 1_000_000_000_000_000 + 1
+            var watched = pollfd(fd: PQsocket(handle), events: Int16(events), revents: 0)
+            let ready = poll(&watched, 1, Int32(clamping: milliseconds))
+            if ready > 0 { return true }
+            // A signal may have come.
+            if ready < 0, errno != EINTR { return false }
+        }
+    }
+
+    private static func withCStrings<Value>(
+        _ texts: [String],
+        _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> Value
+    ) -> Value {
+        let copies = texts.map { strdup($0) }
+        defer { for copy in copies { free(copy) } }
+        let pointers = copies.map { UnsafePointer<CChar>($0) } + [nil]
+        return pointers.withUnsafeBufferPointer { body($0.baseAddress) }
+    }
+
+    private static func withPointers<Value>(
+        _ values: [[UInt8]?],
+        _ body: ([UnsafePointer<CChar>?]) -> Value
+    ) -> Value {
+        // One piece of memory, so that no pointer outlives what it points to.
+        let all = values.reduce(into: [CChar]()) { all, value in
+            all.append(contentsOf: (value ?? []).map { CChar(bitPattern: $0) })
+        }
+        return (all + [0]).withUnsafeBufferPointer { memory in
+            var offset = 0
+            let pointers = values.map { value -> UnsafePointer<CChar>? in
+                guard let value, let start = memory.baseAddress else { return nil }
+                defer { offset += value.count }
+                return start + offset
+            }
+            return body(pointers)
+        }
+    }
+}

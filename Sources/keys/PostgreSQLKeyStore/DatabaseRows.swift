@@ -1,0 +1,52 @@
+internal import CPostgreSQL
+internal import KeyStore
+
+/// The rows that a statement has answered. Columns are read by their place, from 0.
+final class DatabaseRows {
+    private let result: OpaquePointer
+
+    /// - result: freed with this object.
+    init(_ result: OpaquePointer) { self.result = result }
+
+    deinit { PQclear(result) }
+
+    var count: Int { Int(PQntuples(result)) }
+
+    /// How many rows a statement has written that answers none.
+    var changedCount: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
+
+    private func octets(_ row: Int, _ column: Int) -> UnsafeRawBufferPointer? {
+        let (row, column) = (Int32(row), Int32(column))
+        guard PQgetisnull(result, row, column) == 0, let start = PQgetvalue(result, row, column)
+        else { return nil }
+        return UnsafeRawBufferPointer(start: start, count: Int(PQgetlength(result, row, column)))
+    }
+
+    /// A `bigint`; `nil` for NULL.
+    func number(_ row: Int, _ column: Int) throws(JournalError) -> Int64? {
+        guard let octets = octets(row, column) else { return nil }
+        guard octets.count == 8 else {
+            throw JournalError(.damaged, "column \(column) has \(octets.count) bytes and not 8")
+        }
+        return Int64(bitPattern: octets.reduce(0 as UInt64) { $0 << 8 | UInt64($1) })
+    }
+
+    /// A `bigint` of a column that is never NULL.
+    func present(_ row: Int, _ column: Int) throws(JournalError) -> Int64 {
+        guard let number = try number(row, column) else {
+            throw JournalError(.damaged, "column \(column) is NULL")
+        }
+        return number
+    }
+
+    /// A `boolean`; NULL is false.
+    func flag(_ row: Int, _ column: Int) -> Bool { octets(row, column)?.first == 1 }
+
+    /// A `bytea`; `nil` for NULL.
+    func bytes(_ row: Int, _ column: Int) -> [UInt8]? { octets(row, column).map { Array($0) } }
+
+    /// A `text`; `nil` for NULL.
+    func text(_ row: Int, _ column: Int) -> String? {
+        octets(row, column).map { String(decoding: $0, as: UTF8.self) }
+    }
+}

@@ -1,0 +1,48 @@
+internal import CPostgreSQL
+
+/// What a statement is given for one of its parameters.
+enum DatabaseValue {
+    case number(Int64?)
+    case flag(Bool)
+    case bytes([UInt8]?)
+    case text(String?)
+    case numbers([Int64?])
+
+    /// The number of its type in PostgreSQL (catalog `pg_type`; these never change).
+    var type: Oid {
+        switch self {
+        case .number: 20
+        case .flag: 16
+        case .bytes: 17
+        case .text: 25
+        case .numbers: 1016
+        }
+    }
+
+    /// Whether it is sent as bytes and not as text.
+    var isBinary: Bool { if case .numbers = self { false } else { true } }
+
+    /// What is sent; `nil` for NULL. Text ends with a zero, which is not counted by the database.
+    var encoded: [UInt8]? {
+        switch self {
+        case .number(let number): number.map { withUnsafeBytes(of: $0.bigEndian) { Array($0) } }
+        case .flag(let flag): [flag ? 1 : 0]
+        case .bytes(let bytes): bytes
+        case .text(let text): text.map { Array($0.utf8) }
+        case .numbers(let numbers):
+            Array("{\(numbers.map { $0.map(String.init) ?? "NULL" }.joined(separator: ","))}".utf8)
+                + [0]
+        }
+    }
+}
+
+/// A statement with what it is given. Its parameters are `$1`, `$2` and so on.
+struct DatabaseStatement {
+    let sql: String
+    let values: [DatabaseValue]
+
+    init(_ sql: String, _ values: [DatabaseValue] = []) {
+        self.sql = sql
+        self.values = values
+    }
+}

@@ -1,0 +1,45 @@
+internal import Cryptography
+internal import DeviceKey
+internal import KeyStore
+
+extension KeyColumns {
+    /// Stores a key with its receipt unless its key id is there. Answers one row where it was not.
+    static func insert(_ record: KeyRecord, revision: String = "0") -> [DatabaseStatement] {
+        let revokedAt: Int64? = if case .revoked(let second) = record.status { second } else { nil }
+        let key: [DatabaseValue] = [
+            .bytes(record.keyID.bytes), .bytes(Array(record.publicKey.x963.dropFirst())),
+            .text(record.appID), .number(Int64(record.environment.number)),
+            .flag(record.source == .imported), .number(Int64(record.counters.highest.rawValue)),
+            .number(Int64(bitPattern: record.counters.seen)), .number(record.enrolledAt),
+            .number(record.lastUsedAt), .number(revokedAt), .bytes(record.context),
+            .bytes(record.receipt),
+        ]
+        return [
+            DatabaseStatement(
+                "INSERT INTO apps (app_id) VALUES ($1) ON CONFLICT (app_id) DO NOTHING",
+                [.text(record.appID)]
+            ),
+            DatabaseStatement(
+                """
+                WITH new AS (
+                    INSERT INTO keys (key_id, public_key, app, environment, is_imported, counter,
+                        counter_window, enrolled_at, last_used_at, revoked_at, context, revision)
+                    SELECT $1, $2, a.id, $4, $5, $6, $7, $8, $9, $10, $11, \(revision)
+                    FROM apps a WHERE a.app_id = $3
+                    ON CONFLICT (key_id) DO NOTHING
+                    RETURNING id
+                ), kept AS (
+                    INSERT INTO receipts (key, receipt)
+                    SELECT id, $12 FROM new WHERE $12 IS NOT NULL
+                ), known AS (
+                    INSERT INTO renewals (key, \(ReceiptColumns.names))
+                    SELECT id, \(ReceiptColumns.parameters(from: 13)) FROM new
+                    WHERE $12 IS NOT NULL
+                )
+                SELECT id FROM new
+                """,
+                key + ReceiptColumns.values(record.receiptState)
+            ),
+        ]
+    }
+}

@@ -1,0 +1,218 @@
+package import DeviceKey
+package import KeyCatalog
+internal import KeyStore
+
+extension PostgreSQLKeyArchive {
+    /// Keys that are looked at in one transaction.
+    private static let expiryPiece: Int64 = 2_000
+
+    package func revoke(
+        _ keyID: KeyID,
+        _ note: ChangeNote
+    ) throws(StoreProblem) -> Revocation {
+        switch try status(keyID) {
+        case nil, .deleted: return .unknown
+        case .revoked(let second): return .alreadyRevoked(at: second)
+        case .active:
+            try change(keyID, "revoked_at = $1", KeyChange(.revoked, keyID, keys: 1, note))
+            return .revoked
+        }
+    }
+
+    package func restore(
+        _ keyID: KeyID,
+        _ note: ChangeNote
+    ) throws(StoreProblem) -> Restoration {
+        switch try status(keyID) {
+        case nil, .deleted: return .unknown
+        case .active: return .active
+        case .revoked:
+            let columns = "revoked_at = nullif($1, $1)"
+            try change(keyID, columns, KeyChange(.restored, keyID, keys: 1, note))
+            return .restored
+        }
+    }
+
+    package func delete(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Deletion {
+        switch try status(keyID) {
+        case nil: return .unknown
+        case .deleted(let second): return .alreadyDeleted(at: second)
+        case .active, .revoked:
+            try change(keyID, Self.deletion, KeyChange(.deleted, keyID, keys: 1, note))
+            return .deleted
+        }
+    }
+
+    /// Leaves the row, which keeps its key id from being enrolled anew.
+    private static let deletion = """
+        deleted_at = $1, context = NULL, enrolled_at = NULL, last_used_at = NULL
+        """
+
+    private func status(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord.Status? {
+        let rows = try ask(
+            "SELECT revoked_at, deleted_at FROM keys WHERE key_id = $1",
+            [.bytes(keyID.bytes)]
+        )
+        guard rows.count > 0 else { return nil }
+        return try attempt { () throws(JournalError) in try KeyColumns.status(rows, 0, 0, 1) }
+    }
+
+    /// Changes a key, notes it and tells the gateways, in one transaction.
+    private func change(
+        _ keyID: KeyID,
+        _ columns: String,
+        _ change: KeyChange
+    ) throws(StoreProblem) {
+        var statements = [
+            Self.nextRevision,
+            DatabaseStatement(
+                """
+                UPDATE keys SET \(columns), revision = (SELECT revision FROM state)
+                WHERE key_id = $2 AND $1 >= 0::bigint
+                """,
+                [.number(max(change.note.now, 0)), .bytes(keyID.bytes)]
+            ),
+            Self.note(change),
+        ]
+        if change.action == .deleted {
+            statements += ["receipts", "renewals"].map { table in
+                DatabaseStatement(
+                    "DELETE FROM \(table) WHERE key = (SELECT id FROM keys WHERE key_id = $1)",
+                    [.bytes(keyID.bytes)]
+                )
+            }
+        }
+        _ = try ask(statements + [Self.notification])
+    }
+
+    /// Locks the one row of the state until the transaction ends, so that revisions are committed
+    /// in their order.
+    static let nextRevision = DatabaseStatement("UPDATE state SET revision = revision + 1")
+
+    static let notification = DatabaseStatement("NOTIFY \(ChangeFollower.channel)")
+
+    static func note(_ change: KeyChange) -> DatabaseStatement {
+        let note = change.note
+        return DatabaseStatement(
+            """
+            INSERT INTO key_changes (at, actor, action, key_id, keys, why)
+            VALUES ($1, $2, $3, $4, $5, $6)
+            """,
+            [
+                .number(note.now), .text(note.actor), .text(change.action.rawValue),
+                .bytes(change.keyID?.bytes), .number(Int64(change.keys)), .text(note.why),
+            ]
+        )
+    }
+
+    package func expire(
+        unusedSince second: Int64,
+        behind row: Int64,
+        _ note: ChangeNote
+    ) throws(StoreProblem) -> ExpiryPiece {
+        let piece = try ask(
+            """
+            SELECT id FROM keys WHERE id > $1 AND deleted_at IS NULL ORDER BY id LIMIT $2
+            """,
+            [.number(row), .number(Self.expiryPiece)]
+        )
+        let looked = piece.count
+        let last = try attempt { () throws(JournalError) in
+            looked == 0 ? row : try piece.present(looked - 1, 0)
+        }
+        let rows = try ask([
+            Self.nextRevision,
+            DatabaseStatement(
+                """
+                WITH old AS (
+                    UPDATE keys SET deleted_at = $1, context = NULL, enrolled_at = NULL,
+                        last_used_at = NULL, revision = (SELECT revision FROM state)
+                    WHERE id > $2 AND id <= $3 AND deleted_at IS NULL
+                        AND coalesce(last_used_at, enrolled_at) < $4
+                        AND coalesce(enrolled_at, last_used_at) < $4
+                    RETURNING id
+                ), receipt AS (
+                    DELETE FROM receipts WHERE key IN (SELECT id FROM old)
+                ), renewal AS (
+                    DELETE FROM renewals WHERE key IN (SELECT id FROM old)
+                )
+                SELECT count(*) FROM old
+                """,
+                [.number(max(note.now, 0)), .number(row), .number(last), .number(second)]
+            ),
+            Self.notification,
+        ])
+        let deleted = Int(
+            try attempt { () throws(JournalError) in try rows[1].present(0, 0) }
+        )
+        if deleted > 0 {
+            _ = try ask([Self.note(KeyChange(.expired, nil, keys: deleted, note))])
+        }
+        return ExpiryPiece(deleted: deleted, next: looked < Self.expiryPiece ? nil : last)
+    }
+
+    package func changes(
+        of keyID: KeyID?,
+        limit: Int
+    ) throws(StoreProblem) -> [KeyChange] {
+        let rows = try ask(
+            """
+            SELECT action, key_id, keys, at, actor, why FROM key_changes
+            WHERE $1::bytea IS NULL OR key_id = $1 ORDER BY id DESC LIMIT $2
+            """,
+            [.bytes(keyID?.bytes), .number(Int64(limit))]
+        )
+        return try attempt { () throws(JournalError) in
+            var changes: [KeyChange] = []
+            for row in 0..<rows.count {
+                let word = rows.text(row, 0) ?? ""
+                guard let action = KeyChange.Action(rawValue: word) else {
+                    throw JournalError(.damaged, "\(word) is no change of a key")
+                }
+                let keyID = rows.bytes(row, 1) == nil ? nil : try KeyColumns.keyID(rows, row, 1)
+                let note = ChangeNote(
+                    now: try rows.present(row, 3),
+                    by: rows.text(row, 4) ?? "",
+                    why: rows.text(row, 5)
+                )
+                let keys = Int(try rows.present(row, 2))
+                changes.append(KeyChange(action, keyID, keys: keys, note))
+            }
+            return changes
+        }
+    }
+
+    package func askRenewal(
+        of keyID: KeyID,
+        now: Int64
+    ) throws(StoreProblem) -> RenewalRequest {
+        let rows = try ask(
+            """
+            SELECT k.revoked_at, r.key, r.not_before FROM keys k
+                LEFT JOIN renewals r ON r.key = k.id
+            WHERE k.key_id = $1 AND k.deleted_at IS NULL
+            """,
+            [.bytes(keyID.bytes)]
+        )
+        guard rows.count > 0 else { return .unknown }
+        let (revoked, key, notBefore) = try attempt { () throws(JournalError) in
+            (try rows.number(0, 0), try rows.number(0, 1), try rows.number(0, 2))
+        }
+        guard revoked == nil else { return .revoked }
+        guard let key else { return .withoutReceipt }
+        if let notBefore, notBefore > now { return .tooEarly(until: notBefore) }
+        _ = try ask([
+            Self.nextRevision,
+            DatabaseStatement(
+                "UPDATE renewals SET due_at = 0, asked = true WHERE key = $1",
+                [.number(key)]
+            ),
+            DatabaseStatement(
+                "UPDATE keys SET revision = (SELECT revision FROM state) WHERE id = $1",
+                [.number(key)]
+            ),
+            Self.notification,
+        ])
+        return .asked
+    }
+}

@@ -1,0 +1,61 @@
+internal import Cryptography
+internal import DeviceKey
+package import KeyCatalog
+package import KeyStore
+
+extension PostgreSQLKeyArchive {
+    package func store(_ records: [KeyRecord]) throws(StoreProblem) -> [StoreOutcome] {
+        guard !records.isEmpty else { return [] }
+        var statements = [Self.nextRevision]
+        for record in records {
+            statements += KeyColumns.insert(record, revision: "(SELECT revision FROM state)")
+            statements += [Self.identity(of: record.keyID), Self.merge(record)]
+        }
+        let rows = try ask(statements + [Self.notification])
+        return try attempt { () throws(JournalError) in
+            var outcomes: [StoreOutcome] = []
+            for (index, record) in records.enumerated() {
+                // Of each record: the app, the key, what is stored, the merge.
+                let first = 1 + 4 * index
+                guard let stored = try Self.identity(rows[first + 2]) else {
+                    throw JournalError(.damaged, "a key that was stored is not there")
+                }
+                if rows[first + 1].count == 1 {
+                    outcomes.append(.inserted)
+                } else if stored.difference(from: record) != nil {
+                    outcomes.append(.differs(stored))
+                } else {
+                    outcomes.append(.merged)
+                }
+            }
+            return outcomes
+        }
+    }
+
+    /// Adds to a stored key what a record knows more of it, if it is the same key.
+    private static func merge(_ record: KeyRecord) -> DatabaseStatement {
+        let revokedAt: Int64? = if case .revoked(let second) = record.status { second } else { nil }
+        let counters = CounterColumns.merge("k.counter", "k.counter_window", with: "$2", "$3")
+        return DatabaseStatement(
+            """
+            UPDATE keys k SET \(counters),
+                enrolled_at = coalesce(k.enrolled_at, $4),
+                last_used_at = CASE WHEN k.last_used_at >= $5 THEN k.last_used_at
+                    ELSE coalesce($5, k.last_used_at) END,
+                revoked_at = coalesce(k.revoked_at, $6),
+                context = coalesce(k.context, $7),
+                revision = (SELECT revision FROM state)
+            FROM apps a
+            WHERE k.key_id = $1 AND a.id = k.app AND a.app_id = $8 AND k.public_key = $9
+                AND k.environment = $10 AND k.deleted_at IS NULL
+            """,
+            [
+                .bytes(record.keyID.bytes), .number(Int64(record.counters.highest.rawValue)),
+                .number(Int64(bitPattern: record.counters.seen)), .number(record.enrolledAt),
+                .number(record.lastUsedAt), .number(revokedAt), .bytes(record.context),
+                .text(record.appID), .bytes(Array(record.publicKey.x963.dropFirst())),
+                .number(Int64(record.environment.number)),
+            ]
+        )
+    }
+}

@@ -1,0 +1,194 @@
+package import DeviceKey
+package import KeyCatalog
+package import KeyStore
+
+/// What the `keys` commands do on the database that gateways share.
+///
+/// A gateway asks the database about each use, so a key is refused from the moment its revocation
+/// was committed. That others read a change soon is left to notifications.
+package final class PostgreSQLKeyArchive: KeyArchive {
+    let link: DatabaseLink
+    /// For messages: the address without what is secret in it.
+    let name: String
+
+    /// Connects, and checks the tables.
+    package init(_ settings: PostgreSQLSettings) throws(StoreProblem) {
+        link = DatabaseLink(settings)
+        name = "postgresql"
+        do throws(JournalError) {
+            try link.run { (link) throws(DatabaseFault) in try DatabaseMigration.state(link) }
+                .check()
+        } catch {
+            throw StoreProblem(error, name)
+        }
+    }
+
+    func ask(_ statements: [DatabaseStatement]) throws(StoreProblem) -> [DatabaseRows] {
+        try attempt { () throws(JournalError) in try link.ask(statements) }
+    }
+
+    /// The rows of one statement.
+    func ask(_ sql: String, _ values: [DatabaseValue]) throws(StoreProblem) -> DatabaseRows {
+        try attempt { () throws(JournalError) in
+            guard let rows = try link.ask([DatabaseStatement(sql, values)]).first else {
+                throw JournalError(.damaged, "a statement without an answer")
+            }
+            return rows
+        }
+    }
+
+    func attempt<Value>(
+        _ body: () throws(JournalError) -> Value
+    ) throws(StoreProblem) -> Value {
+        do throws(JournalError) {
+            return try body()
+        } catch {
+            throw StoreProblem(error, name)
+        }
+    }
+
+    // MARK: Reading
+
+    package func scan(
+        _ filter: KeyFilter,
+        after last: KeyID?,
+        limit: Int
+    ) throws(StoreProblem) -> KeyPage {
+        let (condition, values) = filter.condition(from: 3)
+        let rows = try ask(
+            """
+            \(KeyColumns.selectRecord) WHERE k.key_id > $1 AND \(condition)
+            ORDER BY k.key_id LIMIT $2
+            """,
+            [.bytes(last?.bytes ?? []), .number(Int64(limit))] + values
+        )
+        let page = try attempt { () throws(JournalError) in try Self.records(rows) }
+        return KeyPage(records: page, next: page.count == limit ? page.last?.keyID : nil)
+    }
+
+    private static func records(_ rows: DatabaseRows) throws(JournalError) -> [KeyRecord] {
+        var records: [KeyRecord] = []
+        for row in 0..<rows.count { records.append(try KeyColumns.record(rows, row)) }
+        return records
+    }
+
+    package func record(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord? {
+        let rows = try ask(
+            KeyColumns.selectRecord + " WHERE k.key_id = $1",
+            [.bytes(keyID.bytes)]
+        )
+        return try attempt { () throws(JournalError) in try Self.records(rows).first }
+    }
+
+    package func keyIDs(loggedAs name: String) throws(StoreProblem) -> [KeyID] {
+        var found: [KeyID] = []
+        var last: [UInt8] = []
+        let page: Int64 = 10_000
+        while true {
+            let rows = try ask(
+                """
+                SELECT key_id FROM keys WHERE key_id > $1 AND deleted_at IS NULL
+                ORDER BY key_id LIMIT $2
+                """,
+                [.bytes(last), .number(page)]
+            )
+            for row in 0..<rows.count {
+                let keyID = try attempt { () throws(JournalError) in
+                    try KeyColumns.keyID(rows, row, 0)
+                }
+                if keyID.logName.hasPrefix(name) { found.append(keyID) }
+                last = keyID.bytes
+            }
+            if rows.count < page { return found }
+        }
+    }
+
+    package func count() throws(StoreProblem) -> Int {
+        let rows = try ask("SELECT count(*) FROM keys WHERE deleted_at IS NULL", [])
+        return Int(try attempt { () throws(JournalError) in try rows.present(0, 0) })
+    }
+
+    package func identities(
+        of keyIDs: [KeyID]
+    ) throws(StoreProblem) -> [KeyID: KeyIdentity] {
+        let found = try ask(keyIDs.map(Self.identity))
+        var identities: [KeyID: KeyIdentity] = [:]
+        for (keyID, rows) in zip(keyIDs, found) {
+            identities[keyID] = try attempt { () throws(JournalError) in
+                try Self.identity(rows)
+            }
+        }
+        return identities
+    }
+
+    static func identity(of keyID: KeyID) -> DatabaseStatement {
+        DatabaseStatement(
+            """
+            SELECT k.public_key, a.app_id, k.environment, k.revoked_at, k.deleted_at
+            FROM keys k JOIN apps a ON a.id = k.app WHERE k.key_id = $1
+            """,
+            [.bytes(keyID.bytes)]
+        )
+    }
+
+    static func identity(_ rows: DatabaseRows) throws(JournalError) -> KeyIdentity? {
+        guard rows.count > 0 else { return nil }
+        return KeyIdentity(
+            publicKey: try KeyColumns.publicKey(rows, 0, 0),
+            appID: rows.text(0, 1) ?? "",
+            environment: try KeyColumns.environment(rows, 0, 2),
+            standing: try KeyColumns.status(rows, 0, 3, 4).standing
+        )
+    }
+
+    package func receiptCensus(at now: Int64) throws(StoreProblem) -> ReceiptCensus {
+        let rows = try ask(
+            """
+            SELECT r.outcome, count(*), count(*) FILTER (WHERE r.due_at <= $1),
+                count(*) FILTER (WHERE r.expires_at <= $1), count(r.risk_metric)
+            FROM renewals r JOIN keys k ON k.id = r.key
+            WHERE k.revoked_at IS NULL GROUP BY r.outcome
+            """,
+            [.number(now)]
+        )
+        return try attempt { () throws(JournalError) in
+            var census = ReceiptCensus()
+            for row in 0..<rows.count {
+                let count = Int(try rows.present(row, 1))
+                census.receipts += count
+                census.due += Int(try rows.present(row, 2))
+                census.expired += Int(try rows.present(row, 3))
+                census.known += Int(try rows.present(row, 4))
+                guard let word = rows.text(row, 0) else {
+                    census.untried += count
+                    continue
+                }
+                guard let outcome = ReceiptState.Outcome(rawValue: word) else {
+                    throw JournalError(.damaged, "\(word) is no outcome of a renewal")
+                }
+                census.outcomes[outcome] = count
+            }
+            return census
+        }
+    }
+}
+
+extension KeyFilter {
+    /// What the filter says in terms of `KeyColumns.selectRecord`, with parameters from this
+    /// number on.
+    fileprivate func condition(from first: Int) -> (sql: String, values: [DatabaseValue]) {
+        var terms = ["k.deleted_at IS NULL"]
+        var values: [DatabaseValue] = []
+        func add(_ term: String, _ value: DatabaseValue) {
+            terms.append("\(term) $\(first + values.count)")
+            values.append(value)
+        }
+        if let appID { add("a.app_id =", .text(appID)) }
+        if let environment { add("k.environment =", .number(Int64(environment.number))) }
+        if let isRevoked { add("(k.revoked_at IS NOT NULL) =", .flag(isRevoked)) }
+        if let source { add("k.is_imported =", .flag(source == .imported)) }
+        if let riskMin { add("n.risk_metric >=", .number(Int64(riskMin))) }
+        if let unusedSince { add("coalesce(k.last_used_at, 0) <", .number(unusedSince)) }
+        return (terms.joined(separator: " AND "), values)
+    }
+}

@@ -1,0 +1,170 @@
+internal import Challenges
+internal import Cryptography
+internal import DeviceKey
+internal import Foundation
+package import KeyStore
+internal import Synchronization
+
+/// A gateway's journal in PostgreSQL, which other gateways use too: the database decides each use.
+package final class PostgreSQLKeyJournal: KeyJournal {
+    /// Rows of one batch of `load` and `changes`.
+    private static let batchCount: Int64 = 4_096
+
+    private let writer: DatabaseLink
+    private let reader: DatabaseLink
+    private let apps = Mutex(AppNumbers())
+    private let follower: ChangeFollower
+    private let broom: Mutex<SpentChallengeBroom>
+
+    /// Connects, and checks the tables.
+    ///
+    /// - Parameters:
+    ///   - clock: the second of Unix time, for what has expired.
+    /// - Throws: that no connection can be made; that the tables are missing, older or newer than
+    ///   what this version can use.
+    package init(
+        _ settings: PostgreSQLSettings,
+        clock: @escaping @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
+    ) throws(JournalError) {
+        broom = Mutex(SpentChallengeBroom(clock: clock))
+        writer = DatabaseLink(settings)
+        reader = DatabaseLink(settings)
+        follower = ChangeFollower(settings)
+        try reader.run { (link) throws(DatabaseFault) in try DatabaseMigration.state(link) }
+            .check()
+    }
+
+    package var decides: DecisionMoment { .atCommit }
+
+    package func load(
+        apps: AppNumbers,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision {
+        self.apps.withLock { $0 = apps }
+        // The revision comes first: what changes meanwhile is read twice.
+        let revision = try self.revision()
+        try fetch("k.deleted_at IS NULL", [], into: body)
+        return revision
+    }
+
+    package func enrolmentSecret() throws(JournalError) -> [UInt8]? {
+        let rows = try writer.ask([
+            DatabaseStatement(
+                """
+                INSERT INTO secrets (name, secret) VALUES ('enrolment', $1)
+                ON CONFLICT (name) DO NOTHING
+                """,
+                [.bytes(RandomOctets.make(count: 32))]
+            ),
+            DatabaseStatement("SELECT secret FROM secrets WHERE name = 'enrolment'"),
+        ])
+        guard let found = rows.last, found.count == 1, let secret = found.bytes(0, 0) else {
+            throw JournalError(.damaged, "there is no secret of the enrolment challenges")
+        }
+        return secret
+    }
+
+    package func changes(
+        since revision: JournalRevision,
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) -> JournalRevision {
+        let reached = try self.revision()
+        guard reached >= revision else {
+            throw JournalError(.replaced, "the database was put back to an older state")
+        }
+        guard reached > revision else { return reached }
+        try fetch("k.revision > $3", [.number(revision.number)], into: body)
+        return reached
+    }
+
+    private func revision() throws(JournalError) -> JournalRevision {
+        let rows = try reader.ask([DatabaseStatement("SELECT revision FROM state")])
+        guard let found = rows.first, found.count == 1 else {
+            throw JournalError(.damaged, "the table of the state is empty")
+        }
+        return JournalRevision(try found.present(0, 0))
+    }
+
+    /// Reads keys page by page, in the order of their rows.
+    private func fetch(
+        _ condition: String,
+        _ values: [DatabaseValue],
+        into body: ([KeyRow]) -> Void
+    ) throws(JournalError) {
+        let apps = apps.withLock { $0 }
+        let sql = KeyColumns.select + " WHERE k.id > $1 AND \(condition) ORDER BY k.id LIMIT $2"
+        var last: Int64 = 0
+        while true {
+            let page = DatabaseStatement(sql, [.number(last), .number(Self.batchCount)] + values)
+            guard let rows = try reader.ask([page]).first, rows.count > 0 else { return }
+            var keys: [KeyRow] = []
+            for row in 0..<rows.count { keys.append(try KeyColumns.row(rows, row, apps: apps)) }
+            body(keys)
+            last = keys.last?.row ?? last
+            if rows.count < Self.batchCount { return }
+        }
+    }
+
+    package func follow(_ body: @escaping @Sendable () -> JournalError?) { follower.start(body) }
+
+    // MARK: Writing
+
+    package func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
+        var statements: [DatabaseStatement] = []
+        if !batch.changes.isEmpty { statements.append(CounterColumns.statement(batch.changes)) }
+        statements += batch.receipts.map(ReceiptColumns.statement)
+        let rounds = UseStatement.rounds(batch.uses)
+        let firstRound = statements.count
+        statements += rounds.map { UseStatement.statement($0.map { batch.uses[$0] }) }
+        let firstEnrolment = statements.count
+        for record in batch.enrolments {
+            statements += KeyColumns.insert(record)
+            statements.append(
+                DatabaseStatement(
+                    KeyColumns.select + " WHERE k.key_id = $1",
+                    [.bytes(record.keyID.bytes)]
+                )
+            )
+        }
+        let rows = try writer.ask(statements)
+        var answer = CommitAnswer()
+        answer.uses = [UseAnswer](repeating: .used, count: batch.uses.count)
+        for (index, round) in rounds.enumerated() {
+            let found = try UseStatement.answers(rows[firstRound + index], count: round.count)
+            for (place, use) in zip(round, found) { answer.uses[place] = use }
+        }
+        answer.enrolments = try enrolled(rows[firstEnrolment...])
+        return answer
+    }
+
+    /// - rows: three answers for each enrolment.
+    private func enrolled(
+        _ rows: ArraySlice<DatabaseRows>
+    ) throws(JournalError) -> [EnrolledRow] {
+        let apps = apps.withLock { $0 }
+        var enrolled: [EnrolledRow] = []
+        var next = rows.startIndex
+        while next + 2 < rows.endIndex {
+            let (new, found) = (rows[next + 1], rows[next + 2])
+            guard found.count == 1 else {
+                throw JournalError(.damaged, "a key that was stored is not there")
+            }
+            let key = try KeyColumns.row(found, 0, apps: apps)
+            enrolled.append(EnrolledRow(key: key, isNew: new.count == 1))
+            next += 3
+        }
+        return enrolled
+    }
+
+    package func settle() throws(JournalError) {
+        guard let piece = broom.withLock({ $0.piece() }) else { return }
+        let rows = try writer.ask([piece])
+        broom.withLock { $0.swept(rows.first?.changedCount ?? 0) }
+    }
+
+    package func close() {
+        follower.end()
+        writer.close()
+        reader.close()
+    }
+}

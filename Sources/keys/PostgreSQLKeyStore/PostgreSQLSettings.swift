@@ -1,0 +1,11 @@
+/// How the database is reached.
+package struct PostgreSQLSettings: Hashable, Sendable {
+    /// As libpq reads it: `host=db1,db2 dbname=portcullis user=portcullis passfile=…`.
+    package var address: String
+    /// How long a connection may take. Default 5 s.
+    package var connectTimeout = Duration.seconds(5)
+    /// How long the database may take for what is asked at once. Default 2 s.
+    package var statementTimeout = Duration.seconds(2)
+
+    package init(address: String) { self.address = address }
+}

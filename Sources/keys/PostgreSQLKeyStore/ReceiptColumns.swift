@@ -1,0 +1,93 @@
+internal import KeyStore
+
+/// What is known of receipts, as rows of the table `renewals`. The receipts themselves are in
+/// another table, since a scan of the one must not read the other.
+enum ReceiptColumns {
+    private static let all = [
+        "created_at", "not_before", "expires_at", "risk_metric", "metric_at", "tried_at",
+        "outcome", "due_at", "asked",
+    ]
+
+    /// The columns of a state, in the order in which ``state(_:_:from:)`` reads them.
+    static let names = all.joined(separator: ", ")
+
+    /// The same, of the table `renewals` under this name.
+    static func names(of table: String) -> String {
+        all.map { "\(table).\($0)" }.joined(separator: ", ")
+    }
+
+    /// The parameters of a state whose first one has this number.
+    static func parameters(from first: Int) -> String {
+        all.indices.map { "$\(first + $0)" }.joined(separator: ", ")
+    }
+
+    static func values(_ state: ReceiptState) -> [DatabaseValue] {
+        [
+            .number(state.createdAt), .number(state.notBefore), .number(state.expiresAt),
+            .number(state.riskMetric.map { Int64($0) }), .number(state.metricAt),
+            .number(state.triedAt), .text(state.outcome?.rawValue), .number(state.dueAt),
+            .flag(state.isAsked),
+        ]
+    }
+
+    /// Reads a state whose first column has this place.
+    static func state(
+        _ rows: DatabaseRows,
+        _ row: Int,
+        from first: Int
+    ) throws(JournalError) -> ReceiptState {
+        var state = ReceiptState()
+        state.createdAt = try rows.number(row, first)
+        state.notBefore = try rows.number(row, first + 1)
+        state.expiresAt = try rows.number(row, first + 2)
+        if let number = try rows.number(row, first + 3) {
+            guard let metric = UInt32(exactly: number) else {
+                throw JournalError(.damaged, "\(number) is no risk metric")
+            }
+            state.riskMetric = metric
+        }
+        state.metricAt = try rows.number(row, first + 4)
+        state.triedAt = try rows.number(row, first + 5)
+        if let word = rows.text(row, first + 6) {
+            guard let outcome = ReceiptState.Outcome(rawValue: word) else {
+                throw JournalError(.damaged, "\(word) is no outcome of a renewal")
+            }
+            state.outcome = outcome
+        }
+        state.dueAt = try rows.number(row, first + 7)
+        state.isAsked = rows.flag(row, first + 8)
+        return state
+    }
+
+    /// Writes what a renewal has changed: a receipt takes the place of an older one only, with its
+    /// outcome; another outcome takes that of an earlier one. So the order of two changes does not
+    /// matter.
+    static func statement(_ change: ReceiptChange) -> DatabaseStatement {
+        let state = change.state
+        guard let receipt = change.receipt else {
+            return DatabaseStatement(
+                """
+                UPDATE renewals SET tried_at = $2, outcome = $3, due_at = $4, asked = false
+                WHERE key = $1 AND (tried_at IS NULL OR tried_at <= $2 OR tried_at > $2 + $5)
+                """,
+                [
+                    .number(change.row), .number(state.triedAt), .text(state.outcome?.rawValue),
+                    .number(state.dueAt), .number(ReceiptChange.disorderMax),
+                ]
+            )
+        }
+        return DatabaseStatement(
+            """
+            WITH taken AS (
+                UPDATE renewals SET created_at = $3, not_before = $4, expires_at = $5,
+                    risk_metric = $6, metric_at = $7, tried_at = $8, outcome = $9, due_at = $10,
+                    asked = false
+                WHERE key = $1 AND (created_at IS NULL OR created_at < $3)
+                RETURNING key
+            )
+            UPDATE receipts r SET receipt = $2 FROM taken t WHERE r.key = t.key
+            """,
+            [.number(change.row), .bytes(receipt)] + values(state).dropLast()
+        )
+    }
+}

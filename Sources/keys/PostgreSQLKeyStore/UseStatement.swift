@@ -1,0 +1,142 @@
+internal import Challenges
+internal import DeviceKey
+internal import KeyStore
+
+/// The statement that decides uses: it looks whether counters and challenges are free, and takes
+/// them, for many requests at once.
+///
+/// Rows are locked in the order of their numbers, and challenges are inserted in theirs, so that
+/// two gateways wait for each other in one order and do not meet in a deadlock. The counters that
+/// are compared are those of the locked rows. Under READ COMMITTED these are the newest ones,
+/// whatever was committed since the statement began (PostgreSQL manual, section 13.2.1).
+enum UseStatement {
+    /// The answers, in the order in which they are looked at.
+    private enum Answer: Int64 {
+        case used = 0
+        case unknown, revoked, replayed, challengeSpent
+
+        var useAnswer: UseAnswer {
+            switch self {
+            case .used: .used
+            case .unknown: .refused(.unknown)
+            case .revoked: .refused(.revoked)
+            case .replayed: .refused(.replayed)
+            case .challengeSpent: .refused(.challengeSpent)
+            }
+        }
+    }
+
+    /// Cuts uses into rounds, each of which has a key and a challenge once at most: one statement
+    /// changes a row once. Later rounds see what earlier ones have changed.
+    ///
+    /// - Returns: the places of the uses of each round.
+    static func rounds(_ uses: [CounterUse]) -> [[Int]] {
+        var rounds: [[Int]] = []
+        var nextOfKey: [Int64: Int] = [:]
+        var nextOfChallenge: [ChallengeSerial: Int] = [:]
+        for (place, use) in uses.enumerated() {
+            // Of one key, and of one challenge, the uses stay in their order.
+            let round = max(
+                nextOfKey[use.row, default: 0],
+                use.challenge.map { nextOfChallenge[$0, default: 0] } ?? 0
+            )
+            if round == rounds.count { rounds.append([]) }
+            rounds[round].append(place)
+            nextOfKey[use.row] = round + 1
+            if let challenge = use.challenge { nextOfChallenge[challenge] = round + 1 }
+        }
+        return rounds
+    }
+
+    static func statement(_ uses: [CounterUse]) -> DatabaseStatement {
+        let challenges = uses.map(\.challenge)
+        return DatabaseStatement(
+            sql,
+            [
+                .numbers(uses.map { $0.row }),
+                .numbers(uses.map { $0.counter.map { Int64($0.rawValue) } }),
+                .numbers(uses.map { Int64($0.rule.width) }),
+                .numbers(challenges.map { $0.map { Int64($0.purpose.rawValue) } }),
+                .numbers(challenges.map { $0.map { Int64(bitPattern: $0.epoch) } }),
+                .numbers(challenges.map { $0.map { Int64(bitPattern: $0.number) } }),
+                .numbers(challenges.map { $0?.expiry }),
+                .numbers(uses.map(\.usedAt)),
+            ]
+        )
+    }
+
+    /// Reads the answers, in the order of the uses.
+    static func answers(_ rows: DatabaseRows, count: Int) throws(JournalError) -> [UseAnswer] {
+        guard rows.count == count else {
+            throw JournalError(.damaged, "\(rows.count) answers to \(count) uses")
+        }
+        var answers: [UseAnswer] = []
+        for row in 0..<count {
+            guard let answer = Answer(rawValue: try rows.present(row, 0)) else {
+                throw JournalError(.damaged, "an answer that means nothing")
+            }
+            answers.append(answer.useAnswer)
+        }
+        return answers
+    }
+
+    /// `width` 0 is the strict rule. See `CounterState.admits` and `CounterState.use`.
+    private static let sql = """
+        WITH asked AS (
+            SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[],
+                $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) WITH ORDINALITY
+                AS a (key, counter, width, purpose, epoch, number, expiry, used_at, place)
+        ), locked AS (
+            SELECT a.*, k.counter AS highest, k.counter_window AS seen, k.revoked_at,
+                k.deleted_at
+            FROM keys k JOIN asked a ON a.key = k.id ORDER BY k.id FOR UPDATE OF k
+        ), judged AS (
+            SELECT *, CASE
+                WHEN deleted_at IS NOT NULL THEN 1
+                WHEN revoked_at IS NOT NULL THEN 2
+                WHEN counter IS NULL THEN CASE WHEN epoch IS NULL THEN 3 ELSE 0 END
+                WHEN counter > highest THEN 0
+                WHEN counter = highest OR highest - counter > width THEN 3
+                WHEN seen >> (highest - counter - 1)::int & 1 = 1 THEN 3
+                ELSE 0 END AS fault
+            FROM locked
+        ), spent AS (
+            INSERT INTO spent_challenges (purpose, epoch, number, expires_at)
+            SELECT purpose, epoch, number, expiry FROM judged
+            WHERE fault = 0 AND epoch IS NOT NULL ORDER BY epoch, number, purpose
+            ON CONFLICT (epoch, number, purpose) DO NOTHING
+            RETURNING purpose, epoch, number
+        ), good AS (
+            SELECT j.* FROM judged j LEFT JOIN spent s
+                ON s.epoch = j.epoch AND s.number = j.number AND s.purpose = j.purpose
+            WHERE j.fault = 0 AND (j.epoch IS NULL OR s.epoch IS NOT NULL)
+        ), used AS (
+            UPDATE keys k SET
+                counter = CASE WHEN g.counter > g.highest THEN g.counter ELSE g.highest END,
+                counter_window = CASE
+                    WHEN g.counter IS NULL THEN g.seen
+                    WHEN g.counter > g.highest THEN
+                        \(CounterColumns.shifted("g.seen", by: "g.counter - g.highest"))
+                        | \(CounterColumns.mark("g.counter - g.highest"))
+                    ELSE g.seen | \(CounterColumns.mark("g.highest - g.counter")) END,
+                last_used_at = CASE WHEN k.last_used_at >= g.used_at
+                    THEN k.last_used_at ELSE g.used_at END
+            FROM good g WHERE k.id = g.key
+            RETURNING g.place
+        )
+        SELECT CASE WHEN j.fault IS NULL THEN 1 WHEN j.fault > 0 THEN j.fault
+            WHEN u.place IS NULL THEN 4 ELSE 0 END::bigint
+        FROM asked a LEFT JOIN judged j ON j.place = a.place LEFT JOIN used u ON u.place = a.place
+        ORDER BY a.place
+        """
+}
+
+extension StoreCounterRule {
+    /// How far below the highest an unused counter is good.
+    fileprivate var width: Int {
+        switch self {
+        case .strict: 0
+        case .window(let width): min(max(width, 1), 64)
+        }
+    }
+}

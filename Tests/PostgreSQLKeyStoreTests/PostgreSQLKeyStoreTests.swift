@@ -1,0 +1,59 @@
+import AppAttest
+import KeyCatalog
+import KeyStore
+import TestSupport
+import Testing
+
+@testable import PostgreSQLKeyStore
+
+@Suite struct PostgreSQLKeyStoreTests {
+    /// Tables of their own. What was committed is there after a crash.
+    private final class Lab: StoreLab {
+        private let settings: PostgreSQLSettings
+        private let archive: PostgreSQLKeyArchive
+        private var journals: [ToldJournal] = []
+
+        init() throws {
+            settings = try PostgreSQLServer.shared.get().makeStore()
+            archive = try PostgreSQLKeyArchive(settings)
+        }
+
+        func open() throws -> any KeyJournal {
+            let journal = ToldJournal(try PostgreSQLKeyJournal(settings, clock: { 0 }))
+            journals.append(journal)
+            return journal
+        }
+
+        func crash() { journals.removeLast() }
+
+        /// The contract says that the gateway which came last hears of it at once.
+        private func announce() { journals.last?.tell() }
+
+        func revoke(_ keyID: KeyID, isRead: Bool) throws {
+            #expect(try archive.revoke(keyID, ChangeNote(now: 1)) == .revoked)
+            announce()
+        }
+
+        func set(_ status: KeyRecord.Status, of keyID: KeyID) throws {
+            switch status {
+            case .active: #expect(try archive.restore(keyID, ChangeNote(now: 1)) == .restored)
+            case .revoked: try revoke(keyID, isRead: true)
+            case .deleted(let second):
+                #expect(try archive.delete(keyID, ChangeNote(now: second)) == .deleted)
+            }
+            announce()
+        }
+
+        func add(_ record: KeyRecord) throws {
+            _ = try archive.store([record])
+            announce()
+        }
+
+        func stored(_ keyID: KeyID) throws -> KeyRecord? { try archive.record(keyID) }
+    }
+
+    @Test(arguments: StoreContract.all(decided: .atCommit))
+    func `the store in PostgreSQL keeps the contract`(contract: StoreContract) throws {
+        try contract.run(in: Lab())
+    }
+}

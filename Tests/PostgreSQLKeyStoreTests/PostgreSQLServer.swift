@@ -1,0 +1,91 @@
+import Foundation
+import Synchronization
+
+@testable import PostgreSQLKeyStore
+
+/// A server of PostgreSQL of these tests' own, in a folder of its own, on a Unix socket. It ends
+/// with this process, however that ends.
+final class PostgreSQLServer: Sendable {
+    struct Missing: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// The one server of this process.
+    static let shared = Result { try PostgreSQLServer() }
+
+    private let folder: String
+    private let schemaCount = Atomic(0)
+    /// The server ends when this is closed.
+    private let leash: Pipe
+    private let process: Process
+
+    private init() throws {
+        let programs = try Self.programs()
+        folder = try Self.makeFolder()
+        // The server refuses to be root.
+        let prefix = getuid() == 0 ? "setpriv --reuid postgres --regid postgres --init-groups" : ""
+        let script = """
+            set -e
+            \(prefix) \(programs)/initdb --no-sync --auth=trust --username=portcullis \\
+                --encoding=UTF8 --pgdata=\(folder)/data > \(folder)/log 2>&1
+            \(prefix) \(programs)/postgres -D \(folder)/data -k \(folder) -c listen_addresses= \\
+                -c fsync=off -c max_connections=200 -c deadlock_timeout=100ms \\
+                >> \(folder)/log 2>&1 &
+            server=$!
+            until \(programs)/pg_isready -q -h \(folder); do kill -0 $server; sleep 0.05; done
+            echo ready
+            cat > /dev/null
+            kill -INT $server
+            wait $server || true
+            rm -rf \(folder)
+            """
+        process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments = ["-c", script]
+        leash = Pipe()
+        let answers = Pipe()
+        process.standardInput = leash
+        process.standardOutput = answers
+        try process.run()
+        let word = answers.fileHandleForReading.readData(ofLength: 6)
+        guard word == Data("ready\n".utf8) else {
+            let log = try? String(contentsOfFile: folder + "/log", encoding: .utf8)
+            throw Missing(description: "PostgreSQL did not start: \(log ?? "no log")")
+        }
+    }
+
+    /// Tables of their own in the database: what each lab needs.
+    func makeStore() throws -> PostgreSQLSettings {
+        let number = schemaCount.add(1, ordering: .relaxed).newValue
+        let link = DatabaseLink(PostgreSQLSettings(address: address(schema: "public")))
+        _ = try link.ask([DatabaseStatement("CREATE SCHEMA lab\(number)")])
+        let settings = PostgreSQLSettings(address: address(schema: "lab\(number)"))
+        _ = try DatabaseMigration.run(settings)
+        return settings
+    }
+
+    func address(schema: String) -> String {
+        "host=\(folder) user=portcullis dbname=postgres options='-c search_path=\(schema)'"
+    }
+
+    private static func makeFolder() throws -> String {
+        let name = "/tmp/portcullis-postgresql-XXXXXX"
+        var path = Array(name.utf8CString)
+        guard mkdtemp(&path) != nil else { throw Missing(description: "no folder in /tmp") }
+        let folder = String(decoding: path.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        if getuid() == 0, let user = getpwnam("postgres") {
+            chown(folder, user.pointee.pw_uid, user.pointee.pw_gid)
+        }
+        return folder
+    }
+
+    /// The folder of the newest version's programs; Debian keeps several side by side.
+    private static func programs() throws -> String {
+        let all = "/usr/lib/postgresql"
+        let versions = (try? FileManager.default.contentsOfDirectory(atPath: all)) ?? []
+        guard let newest = versions.compactMap(Int.init).max() else {
+            throw Missing(description: "PostgreSQL is missing: install the package postgresql")
+        }
+        return "\(all)/\(newest)/bin"
+    }
+}
