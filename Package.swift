@@ -356,7 +356,7 @@ let package = Package(
         .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),
         .tests("Sessions", uses: object + stand + ["DeviceKey", "RequestBinding"]),
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
-        .tests("PostgreSQLKeyStore", uses: key + ["AppAttest", "KeyCatalog", "KeyStore", "TestSupport"]),
+        .tests("PostgreSQLKeyStore", uses: policy + ["Challenges", "KeyCatalog", "KeyStore", "TestSupport"]),
         .tests("SQLiteKeyStore", uses: policy + verdict + ["KeyCatalog", "TestSupport", grdb]),
         .tests("ConfigurationReading", uses: policy + apple + ["Verification"]),
         .tests("TLSSession"),

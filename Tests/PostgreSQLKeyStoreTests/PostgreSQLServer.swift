@@ -56,15 +56,20 @@ final class PostgreSQLServer: Sendable {
 
     /// Tables of their own in the database: what each lab needs.
     func makeStore() throws -> PostgreSQLSettings {
-        let number = schemaCount.add(1, ordering: .relaxed).newValue
-        let link = DatabaseLink(PostgreSQLSettings(address: address(schema: "public")))
-        _ = try link.ask([DatabaseStatement("CREATE SCHEMA lab\(number)")])
-        let settings = PostgreSQLSettings(address: address(schema: "lab\(number)"))
+        let settings = try makeSchema()
         _ = try DatabaseMigration.run(settings)
         return settings
     }
 
-    func address(schema: String) -> String {
+    /// A place for tables in the database, which is empty.
+    func makeSchema() throws -> PostgreSQLSettings {
+        let number = schemaCount.add(1, ordering: .relaxed).newValue
+        let link = DatabaseLink(PostgreSQLSettings(address: address(schema: "public")))
+        _ = try link.ask([DatabaseStatement("CREATE SCHEMA lab\(number)")])
+        return PostgreSQLSettings(address: address(schema: "lab\(number)"))
+    }
+
+    private func address(schema: String) -> String {
         "host=\(folder) user=portcullis dbname=postgres options='-c search_path=\(schema)'"
     }
 

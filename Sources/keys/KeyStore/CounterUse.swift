@@ -13,6 +13,22 @@ package struct CounterUse: Hashable, Sendable {
     package let challenge: ChallengeSerial?
     /// Second of Unix time.
     package let usedAt: Int64
+
+    package init(
+        row: Int64,
+        keyID: KeyID,
+        counter: SignCounter?,
+        rule: StoreCounterRule,
+        challenge: ChallengeSerial?,
+        usedAt: Int64
+    ) {
+        self.row = row
+        self.keyID = keyID
+        self.counter = counter
+        self.rule = rule
+        self.challenge = challenge
+        self.usedAt = usedAt
+    }
 }
 
 /// What a journal answers to a use.

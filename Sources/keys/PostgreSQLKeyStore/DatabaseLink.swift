@@ -14,6 +14,11 @@ final class DatabaseLink: Sendable {
         var lastFault: DatabaseFault?
         var isClosed = false
 
+        /// Why it is too early to connect again; `nil` when it is not.
+        var pausedBy: DatabaseFault? {
+            connection == nil && ContinuousClock.now < retryAt ? lastFault : nil
+        }
+
         mutating func failed(_ fault: DatabaseFault) {
             guard fault.endsConnection else { return }
             connection = nil
@@ -53,6 +58,8 @@ final class DatabaseLink: Sendable {
         _ body: (DatabaseConnection) throws(DatabaseFault) -> Value
     ) throws(JournalError) -> Value {
         let result: Result<Value, JournalError> = state.withLock { state in
+            // A call that comes too early for another try is no failure of its own.
+            if let fault = state.pausedBy { return .failure(fault.journalError) }
             do throws(DatabaseFault) {
                 return .success(try body(try connection(&state)))
             } catch {
@@ -66,9 +73,6 @@ final class DatabaseLink: Sendable {
     private func connection(_ state: inout State) throws(DatabaseFault) -> DatabaseConnection {
         if let connection = state.connection { return connection }
         guard !state.isClosed else { throw .unreachable("the store is closed") }
-        guard ContinuousClock.now >= state.retryAt else {
-            throw state.lastFault ?? .unreachable("no connection")
-        }
         let deadline = ContinuousClock.now + settings.connectTimeout
         let connection = try DatabaseConnection(settings.address, until: deadline)
         state.connection = connection

@@ -1,0 +1,135 @@
+import AppAttest
+import Dispatch
+import KeyCatalog
+import KeyStore
+import TestSupport
+import Testing
+
+@testable import PostgreSQLKeyStore
+
+/// What a gateway is told while the database fails.
+@Suite struct FaultTests {
+    @Test func `an empty database is refused with the command that makes its tables`() throws {
+        let server = try PostgreSQLServer.shared.get()
+        let settings = try server.makeSchema()
+        let refusal = #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(settings) }
+        #expect(refusal?.detail.contains("run portcullis store migrate") == true)
+        #expect(try DatabaseMigration.run(settings) == [1])
+        #expect(try DatabaseMigration.run(settings) == [])
+        _ = try PostgreSQLKeyJournal(settings)
+    }
+
+    @Test func `tables that only newer programs can use are refused`() throws {
+        let settings = try PostgreSQLServer.shared.get().makeStore()
+        let link = DatabaseLink(settings)
+        func note(_ version: Int64, _ reader: Int64) throws {
+            _ = try link.ask([
+                DatabaseStatement(
+                    "INSERT INTO schema_steps VALUES ($1, $2, 0)",
+                    [.number(version), .number(reader)]
+                )
+            ])
+        }
+        try note(DatabaseSchema.version + 1, 1)
+        _ = try PostgreSQLKeyJournal(settings)
+        try note(DatabaseSchema.version + 2, DatabaseSchema.version + 1)
+        let refusal = #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(settings) }
+        #expect(refusal?.detail.contains("install a newer portcullis") == true)
+    }
+
+    @Test func `nobody who listens is told by the time, and without a password`() throws {
+        let settings = PostgreSQLSettings(address: "host=/nowhere password=s3cret dbname=x")
+        let refusal = #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(settings) }
+        #expect(refusal?.reason == .unusable)
+        #expect(refusal?.detail.contains("s3cret") == false)
+    }
+
+    @Test func `a lock that another holds ends in time, and the next commit is good`() throws {
+        var settings = try PostgreSQLServer.shared.get().makeStore()
+        settings.statementTimeout = .milliseconds(300)
+        let journal = try PostgreSQLKeyJournal(settings, clock: { 0 })
+        let key = try #require(
+            try journal.commit(JournalBatch(enrolments: [.sample(1)])).enrolments.first
+        ).key
+        let holder = try DatabaseConnection(
+            settings.address,
+            until: .now + .seconds(5)
+        )
+        // A transaction of its own, so that the lock outlasts the round trip.
+        _ = try holder.run([DatabaseStatement("BEGIN")], until: .now + .seconds(5))
+        _ = try holder.run(
+            [DatabaseStatement("SELECT id FROM keys FOR UPDATE")],
+            until: .now + .seconds(5)
+        )
+        func use(_ counter: UInt32) -> JournalBatch {
+            JournalBatch(uses: [
+                CounterUse(
+                    row: key.row,
+                    keyID: key.keyID,
+                    counter: SignCounter(rawValue: counter),
+                    rule: .strict,
+                    challenge: nil,
+                    usedAt: 1
+                )
+            ])
+        }
+        let refusal = #expect(throws: JournalError.self) { try journal.commit(use(1)) }
+        #expect(refusal?.reason == .busy)
+        _ = try holder.run([DatabaseStatement("ROLLBACK")], until: .now + .seconds(5))
+        let answer = try eventually { try journal.commit(use(2)).uses.first }
+        #expect(answer == .used)
+    }
+
+    @Test func `a connection that the server has ended is made anew`() throws {
+        let settings = try PostgreSQLServer.shared.get().makeStore()
+        let journal = try PostgreSQLKeyJournal(settings, clock: { 0 })
+        let key = try #require(
+            try journal.commit(JournalBatch(enrolments: [.sample(1)])).enrolments.first
+        ).key
+        let other = DatabaseLink(settings)
+        _ = try other.ask([
+            DatabaseStatement(
+                """
+                SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity
+                WHERE application_name = 'portcullis' AND pid <> pg_backend_pid()
+                    AND query LIKE '%' || current_schema() || '%' OR query LIKE '%spent%'
+                """
+            )
+        ])
+        let batch = JournalBatch(changes: [
+            CounterChange(
+                row: key.row,
+                counters: CounterState(highest: SignCounter(rawValue: 3)),
+                usedAt: 1
+            )
+        ])
+        _ = try eventually { try journal.commit(batch) }
+        #expect(try PostgreSQLKeyArchive(settings).record(key.keyID)?.counters.highest.rawValue == 3)
+    }
+
+    @Test func `a gateway hears of a change without being asked`() throws {
+        let settings = try PostgreSQLServer.shared.get().makeStore()
+        let journal = try PostgreSQLKeyJournal(settings, clock: { 0 })
+        _ = try journal.commit(JournalBatch(enrolments: [.sample(1)]))
+        let table = try KeyTable(journal: journal)
+        let changed = DispatchSemaphore(value: 0)
+        table.watchChanges { changed.signal() }
+        let keyID = KeyRecord.sample(1).keyID
+        #expect(try PostgreSQLKeyArchive(settings).revoke(keyID, ChangeNote(now: 1)) == .revoked)
+        #expect(changed.wait(timeout: .now() + 10) == .success)
+        #expect(table.revokedCount == 1)
+        try table.close()
+    }
+
+    /// Tries until it is done, for as long as pauses between connections may last.
+    private func eventually<Value>(_ body: () throws -> Value) throws -> Value {
+        let end = ContinuousClock.now + .seconds(10)
+        while true {
+            do {
+                return try body()
+            } catch let error as JournalError {
+                guard ContinuousClock.now < end else { throw error }
+            }
+        }
+    }
+}

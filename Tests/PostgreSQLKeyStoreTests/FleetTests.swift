@@ -1,0 +1,209 @@
+import AppAttest
+import Challenges
+import Dispatch
+import KeyCatalog
+import KeyStore
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import PostgreSQLKeyStore
+
+/// What holds when gateways meet at the same rows at the same moment.
+@Suite struct FleetTests {
+    private static let gateways = 6
+
+    private let settings: PostgreSQLSettings
+    private let journals: [PostgreSQLKeyJournal]
+    private let rows: [KeyRow]
+
+    init() throws {
+        let settings = try PostgreSQLServer.shared.get().makeStore()
+        self.settings = settings
+        journals = try (0..<Self.gateways).map { _ in
+            try PostgreSQLKeyJournal(settings, clock: { 0 })
+        }
+        let records = (1...12).map { KeyRecord.sample($0) }
+        rows = try journals[0].commit(JournalBatch(enrolments: records)).enrolments.map(\.key)
+    }
+
+    private func use(
+        _ key: Int,
+        _ counter: UInt32?,
+        _ rule: StoreCounterRule = .strict,
+        _ challenge: ChallengeSerial? = nil
+    ) -> CounterUse {
+        CounterUse(
+            row: rows[key].row,
+            keyID: rows[key].keyID,
+            counter: counter.map { SignCounter(rawValue: $0) },
+            rule: rule,
+            challenge: challenge,
+            usedAt: 1
+        )
+    }
+
+    /// Calls `body` for all gateways side by side, and gathers what they answer.
+    private func together<Value: Sendable>(
+        _ body: @Sendable (Int) throws -> Value
+    ) throws -> [Value] {
+        let results = Mutex<[Result<Value, any Error>]>([])
+        DispatchQueue.concurrentPerform(iterations: Self.gateways) { gateway in
+            let result = Result { try body(gateway) }
+            results.withLock { $0.append(result) }
+        }
+        return try results.withLock { try $0.map { try $0.get() } }
+    }
+
+    @Test func `of many gateways that race with one assertion exactly one is admitted`() throws {
+        let issuer = ChallengeIssuer()
+        for counter in UInt32(1)...60 {
+            let text = issuer.issue(.assertion, now: 0)
+            guard case .valid(let challenge) = issuer.examine(
+                text.span,
+                purpose: .assertion,
+                now: 0
+            ) else { throw StoreContract.Unexpected("a fresh challenge is not valid") }
+            let answers = try together { gateway in
+                let use = use(0, counter, .window(8), challenge)
+                return try journals[gateway].commit(JournalBatch(uses: [use])).uses[0]
+            }
+            #expect(answers.filter { $0 == .used }.count == 1)
+        }
+        let stored = try #require(try PostgreSQLKeyArchive(settings).record(rows[0].keyID))
+        #expect(stored.counters.highest.rawValue == 60)
+    }
+
+    @Test func `gateways whose batches share keys and challenges use each once, and no batch fails`()
+        throws
+    {
+        let issuer = ChallengeIssuer()
+        let challenges = try (0..<40).map { _ in
+            guard case .valid(let challenge) = issuer.examine(
+                issuer.issue(.assertion, now: 0).span,
+                purpose: .assertion,
+                now: 0
+            ) else { throw StoreContract.Unexpected("a fresh challenge is not valid") }
+            return challenge
+        }
+        let used = try together { gateway in
+            var generator = SeededGenerator(seed: UInt64(gateway))
+            var used: [CounterUse] = []
+            for round in UInt32(0)..<40 {
+                let uses = (0..<24).map { _ in
+                    use(
+                        Int.random(in: 0..<rows.count, using: &generator),
+                        round + UInt32.random(in: 1...6, using: &generator),
+                        .window(64),
+                        challenges.randomElement(using: &generator)
+                    )
+                }
+                let answers = try journals[gateway].commit(JournalBatch(uses: uses)).uses
+                used += zip(uses, answers).filter { $0.1 == .used }.map(\.0)
+            }
+            return used
+        }
+        let all = used.flatMap(\.self)
+        #expect(Set(all.map(\.challenge)).count == all.count)
+        #expect(Set(all.map { "\($0.row) \($0.counter?.rawValue ?? 0)" }).count == all.count)
+        #expect(all.count == challenges.count)
+    }
+
+    @Test func `a window in the database is the window in memory`() throws {
+        var generator = SeededGenerator(seed: 7)
+        for key in 0..<8 {
+            let rule: StoreCounterRule = key == 0 ? .strict : .window([1, 2, 8, 63, 64, 64, 64][key - 1])
+            var state = CounterState()
+            var center: UInt32 = 0
+            for _ in 0..<120 {
+                let low = center > 70 ? center - 70 : 0
+                let counter = SignCounter(
+                    rawValue: UInt32.random(in: low...(center + 70), using: &generator)
+                )
+                let isFree = state.admits(counter, rule)
+                if isFree { state.use(counter) }
+                center = state.highest.rawValue
+                let answer = try journals[0].commit(
+                    JournalBatch(uses: [use(key, counter.rawValue, rule)])
+                ).uses[0]
+                #expect(answer == (isFree ? .used : .refused(.replayed)))
+            }
+            let stored = try #require(try PostgreSQLKeyArchive(settings).record(rows[key].keyID))
+            #expect(stored.counters == state)
+        }
+    }
+
+    @Test func `counters that were used in memory are merged as memory merges them`() throws {
+        var generator = SeededGenerator(seed: 8)
+        var states = [CounterState](repeating: CounterState(), count: rows.count)
+        for _ in 0..<60 {
+            let changes = rows.indices.map { key in
+                let change = CounterState(
+                    highest: SignCounter(rawValue: UInt32.random(in: 0...160, using: &generator)),
+                    seen: UInt64.random(in: 0...UInt64.max, using: &generator)
+                )
+                states[key].merge(change)
+                return CounterChange(row: rows[key].row, counters: change, usedAt: 5)
+            }
+            _ = try journals[0].commit(JournalBatch(changes: changes))
+        }
+        let archive = try PostgreSQLKeyArchive(settings)
+        for key in rows.indices {
+            #expect(try archive.record(rows[key].keyID)?.counters == states[key])
+        }
+    }
+
+    @Test func `a key that was revoked, restored or deleted is so for every gateway's next use`()
+        throws
+    {
+        let archive = try PostgreSQLKeyArchive(settings)
+        func answers(_ counter: UInt32) throws -> Set<UseAnswer> {
+            Set(
+                try together { gateway in
+                    let use = use(3, counter + UInt32(gateway), .window(64))
+                    return try journals[gateway].commit(JournalBatch(uses: [use])).uses[0]
+                }
+            )
+        }
+        let note = ChangeNote(now: 9, by: "test", why: "lost")
+        #expect(try answers(1) == [.used])
+        #expect(try archive.revoke(rows[3].keyID, note) == .revoked)
+        #expect(try answers(100) == [.refused(.revoked)])
+        #expect(try archive.revoke(rows[3].keyID, note) == .alreadyRevoked(at: 9))
+        #expect(try archive.restore(rows[3].keyID, note) == .restored)
+        #expect(try answers(200) == [.used])
+        #expect(try archive.delete(rows[3].keyID, note) == .deleted)
+        #expect(try answers(300) == [.refused(.unknown)])
+        #expect(try archive.changes(of: rows[3].keyID, limit: 9).map(\.action)
+            == [.deleted, .restored, .revoked])
+    }
+
+    @Test func `spent challenges go an hour behind their end, and not before`() throws {
+        let clock = Atomic<Int64>(0)
+        let journal = try PostgreSQLKeyJournal(
+            settings,
+            clock: { clock.load(ordering: .relaxed) }
+        )
+        let issuer = ChallengeIssuer()
+        guard case .valid(let challenge) = issuer.examine(
+            issuer.issue(.assertion, now: 0).span,
+            purpose: .assertion,
+            now: 0
+        ) else { throw StoreContract.Unexpected("a fresh challenge is not valid") }
+        func answer(_ counter: UInt32) throws -> UseAnswer {
+            let use = use(4, counter, .strict, challenge)
+            return try journal.commit(JournalBatch(uses: [use])).uses[0]
+        }
+        #expect(try answer(1) == .used)
+        clock.store(challenge.expiry + 3_600, ordering: .relaxed)
+        try journal.settle()
+        #expect(try answer(2) == .refused(.challengeSpent))
+        let later = try PostgreSQLKeyJournal(
+            settings,
+            clock: { challenge.expiry + 3_601 }
+        )
+        try later.settle()
+        // Only so is it seen that it is gone. A gateway refuses it for its expiry.
+        #expect(try answer(2) == .used)
+    }
+}
