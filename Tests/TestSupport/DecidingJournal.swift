@@ -42,6 +42,7 @@ package final class DecidingJournal: KeyJournal {
                 )
             )
             for use in batch.uses { answer.uses.append(try decide(use, &state)) }
+            answer.found = batch.lookUps.compactMap(stored.row)
             return answer
         }
     }

@@ -67,6 +67,43 @@ extension StoreContract {
             #expect(bench.use(key.keyID, 8) == .admitted)
         },
         StoreContract(
+            "a key that another gateway has enrolled is found when it is asked for",
+            decided: .atCommit
+        ) { (bench) throws in
+            let other = try bench.neighbour()
+            let key = KeyRecord.sample(3)
+            guard case .absent = bench.table.find(key.keyID) else {
+                throw Unexpected("a key is known that nobody has enrolled")
+            }
+            bench.meet(key.keyID)
+            guard case .unknown = bench.table.find(key.keyID) else {
+                throw Unexpected("it is not remembered that there is no such key")
+            }
+            #expect(try other.enrol(key) == .inserted(key.keyID))
+            // The moment for which it is remembered ends with the next look at the changes.
+            _ = bench.table.refresh()
+            bench.meet(key.keyID)
+            #expect(try bench.known(key.keyID).counter == .zero)
+            #expect(bench.use(key.keyID, 1) == .admitted)
+            #expect(other.use(key.keyID, 1) == .refused(.replayed))
+        },
+        StoreContract("no more keys are looked up than may wait", decided: .atCommit) {
+            (bench) throws in
+            try bench.restart { $0.lookUpsMax = 2 }
+            let tickets = (1...3).map { bench.table.lookUp(KeyRecord.sample($0).keyID) }
+            #expect(tickets.map { $0 != nil } == [true, true, false])
+            try bench.table.committer.flush()
+            #expect(tickets.compactMap(\.self).map(bench.log.decision(of:)) == [.admitted, .admitted])
+            #expect(bench.table.lookUp(KeyRecord.sample(4).keyID) != nil)
+            bench.journal.fail(.before(JournalError(.unusable, "test")))
+            let failing = bench.table.lookUp(KeyRecord.sample(5).keyID)
+            #expect(throws: JournalError.self) { try bench.table.committer.flush() }
+            #expect(failing.map(bench.log.decision(of:)) == .unassured)
+            guard case .absent = bench.table.find(KeyRecord.sample(5).keyID) else {
+                throw Unexpected("what a failing store did not say is known")
+            }
+        },
+        StoreContract(
             "what a gateway sent before it was killed counts, whenever it arrives",
             decided: .atCommit
         ) { (bench) throws in

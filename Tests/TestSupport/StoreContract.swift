@@ -129,6 +129,13 @@ extension StoreContract {
             return serial
         }
 
+        /// Has a key looked up that the table does not have, as a gateway does before it uses one.
+        package func meet(_ keyID: KeyID) {
+            guard case .absent = table.find(keyID), table.lookUp(keyID) != nil else { return }
+            // When it throws, the key is not known.
+            try? table.committer.flush()
+        }
+
         /// Uses a counter and waits until that is decided.
         ///
         /// A store that decides in memory has written nothing then.
@@ -139,7 +146,8 @@ extension StoreContract {
             challenge: ChallengeSerial? = nil,
             now: Int64 = 100
         ) -> ConsumeDecision {
-            decision(consume(keyID, counter, rule, challenge: challenge, now: now))
+            meet(keyID)
+            return decision(consume(keyID, counter, rule, challenge: challenge, now: now))
         }
 
         /// What an answer comes to.
@@ -197,7 +205,8 @@ extension StoreContract {
             _ rule: StoreCounterRule = .strict,
             challenge: ChallengeSerial? = nil
         ) -> ConsumeDecision {
-            table.peek(
+            meet(keyID)
+            return table.peek(
                 keyID,
                 counter: counter.map { SignCounter(rawValue: $0) },
                 rule: rule,

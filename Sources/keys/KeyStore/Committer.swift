@@ -1,3 +1,4 @@
+internal import DeviceKey
 internal import Dispatch
 internal import Synchronization
 internal import Telemetry
@@ -14,6 +15,8 @@ package final class Committer: Sendable {
         package var enrolmentsMax = 4_096
         /// Renewed receipts that wait; each may hold some kilobytes. Default 1,024.
         package var renewalsMax = 1_024
+        /// Keys that wait to be looked up. Default 8,192.
+        package var lookUpsMax = 8_192
         /// Maximum write-behind delay, for changes that no request waits for. Default 100 ms; after
         /// 4,096 changes the writer starts earlier. A longer delay makes larger transactions.
         package var behindDelay = Duration.milliseconds(100)
@@ -34,6 +37,7 @@ package final class Committer: Sendable {
     private let pending = Mutex(PendingChanges())
     private let listeners = Mutex<[any CommitListener]>([])
     private let watcher = Mutex<(@Sendable (JournalError?) -> Void)?>(nil)
+    private let finder = Mutex<(@Sendable (_ asked: [KeyID], _ found: [KeyRow]) -> Void)?>(nil)
 
     package init(journal: any KeyJournal, limits: Limits = Limits()) {
         self.journal = journal
@@ -95,6 +99,21 @@ package final class Committer: Sendable {
 
     /// Whether there is room for another change.
     var hasRoom: Bool { pending.withLock { $0.depth < limits.changesMax } }
+
+    /// Has a key looked up; `nil` when there is no room. The ticket is `admitted` when the finder
+    /// knows whether there is one.
+    func lookUp(_ keyID: KeyID) -> CommitTicket? {
+        pending.withLock { pending in
+            guard pending.lookUps.count < limits.lookUpsMax else { return nil }
+            return pending.append(keyID)
+        }
+    }
+
+    /// Tells, on the writer's queue and before the tickets end, which keys were asked for and which
+    /// of them are stored.
+    func find(_ body: @escaping @Sendable (_ asked: [KeyID], _ found: [KeyRow]) -> Void) {
+        finder.withLock { $0 = body }
+    }
 
     /// Takes an enrolment, and starts the writer. `completion` is called on the writer's queue.
     func enrol(
@@ -254,6 +273,9 @@ package final class Committer: Sendable {
             enrolment.completion(result.map { $0.enrolments[index] })
         }
         for renewal in batch.renewals { renewal.completion(result.map { _ in }) }
+        if case .success(let answer) = result, !batch.lookUps.isEmpty {
+            finder.withLock({ $0 })?(batch.lookUps.map(\.keyID), answer.found)
+        }
         report(batch, uses, result.failure == nil ? .admitted : .unassured)
         if result.failure == nil { settle() }
         return result.failure
@@ -271,7 +293,8 @@ package final class Committer: Sendable {
             changes: changes,
             uses: uses,
             enrolments: batch.enrolments.map(\.record),
-            receipts: batch.renewals.map(\.change)
+            receipts: batch.renewals.map(\.change),
+            lookUps: batch.lookUps.map(\.keyID)
         )
         // Nothing is left when every use has become impossible while it waited.
         guard !contents.isEmpty else { return .success(CommitAnswer()) }
@@ -323,7 +346,7 @@ package final class Committer: Sendable {
                 let isDone = pending.withLock { pending in
                     pending.retryIsDue = true
                     return pending.depth == 0 && pending.enrolments.isEmpty
-                        && pending.renewals.isEmpty
+                        && pending.renewals.isEmpty && pending.lookUps.isEmpty
                 }
                 if isDone { return nil }
                 if let failure = commitNext() { return failure }

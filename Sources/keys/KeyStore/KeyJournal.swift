@@ -1,3 +1,5 @@
+package import DeviceKey
+
 /// What keys are read from.
 package protocol KeySource: AnyObject, Sendable {
     /// Gives all keys in batches, and returns the revision that they are of. A source that is read
@@ -126,21 +128,26 @@ package struct JournalBatch: Sendable {
     package var enrolments: [KeyRecord]
     /// In any order; a key may have several.
     package var receipts: [ReceiptChange]
+    /// Keys that the table does not have; none when it has all. One may come twice.
+    package var lookUps: [KeyID]
 
     package init(
         changes: [CounterChange] = [],
         uses: [CounterUse] = [],
         enrolments: [KeyRecord] = [],
-        receipts: [ReceiptChange] = []
+        receipts: [ReceiptChange] = [],
+        lookUps: [KeyID] = []
     ) {
         self.changes = changes
         self.uses = uses
         self.enrolments = enrolments
         self.receipts = receipts
+        self.lookUps = lookUps
     }
 
     var isEmpty: Bool {
         changes.isEmpty && uses.isEmpty && enrolments.isEmpty && receipts.isEmpty
+            && lookUps.isEmpty
     }
 }
 
@@ -150,10 +157,17 @@ package struct CommitAnswer: Sendable {
     package var uses: [UseAnswer]
     /// For each enrolment in turn, what is stored under its key id now.
     package var enrolments: [EnrolledRow]
+    /// Those keys that were looked up and are stored, in any order.
+    package var found: [KeyRow]
 
-    package init(uses: [UseAnswer] = [], enrolments: [EnrolledRow] = []) {
+    package init(
+        uses: [UseAnswer] = [],
+        enrolments: [EnrolledRow] = [],
+        found: [KeyRow] = []
+    ) {
         self.uses = uses
         self.enrolments = enrolments
+        self.found = found
     }
 }
 

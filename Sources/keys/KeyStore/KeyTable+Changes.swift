@@ -43,8 +43,10 @@ extension KeyTable {
     /// key that it holds may be revoked.
     ///
     /// - Returns: why it failed.
-    func refresh() -> JournalError? {
+    package func refresh() -> JournalError? {
         var hasChanged = false
+        // Somebody may have enrolled one of them.
+        unknown.withLock { $0.removeAll() }
         let error = revision.withLock { (revision) -> JournalError? in
             do throws(JournalError) {
                 let before = revision

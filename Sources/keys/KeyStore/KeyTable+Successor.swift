@@ -149,7 +149,7 @@ extension KeyTable.Finding {
     func bytes(_ appID: (AppNumber) -> String) -> [UInt8] {
         var out = ByteWriter()
         switch self {
-        case .unavailable: out.byte(0)
+        case .unavailable, .absent: out.byte(0)
         case .unknown: out.byte(1)
         case .known(let key):
             out.byte(2)

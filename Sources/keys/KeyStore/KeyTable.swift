@@ -11,6 +11,8 @@ package final class KeyTable: Sendable {
         /// enrolled it.
         case unavailable
         case unknown
+        /// The key is not in the table, and the journal may have it: ``KeyTable/lookUp(_:)`` asks.
+        case absent
         case known(StoredKey)
         /// The key as it was; whether another process has revoked it meanwhile can't be read.
         case outdated(StoredKey)
@@ -39,6 +41,8 @@ package final class KeyTable: Sendable {
     let asking = Mutex<Void>(())
     let apps: AppNumbers
     private let shards: [Shard]
+    /// Keys that the journal does not have, as it said a moment ago.
+    let unknown = Mutex(UnknownKeys())
     /// The keys that are being stored, and how many times each.
     private let enrolling = Mutex<[KeyID: Int]>([:])
     /// Whether the table may answer: all that others have changed is in it.
@@ -71,6 +75,7 @@ package final class KeyTable: Sendable {
             for row in rows { Self.apply(row, .journal, to: shards) }
         }
         revision = Mutex(loaded)
+        committer.find { [weak self] asked, found in self?.take(asked, found) }
         // Weak, so that a journal that still runs does not keep the table.
         journal.follow { [weak self] in self?.refresh() }
         journal.writeOnDemand { [weak self] in self?.writeNow() }
@@ -101,9 +106,12 @@ package final class KeyTable: Sendable {
         let isCurrent = isCurrent.load(ordering: .acquiring)
         let place = Self.place(of: keyID)
         return shards[place.shard].keys.withLock { keys in
-            guard let number = keys.find(keyID, hash: place.hash),
-                keys[number].standing != .deleted
-            else { return isCurrent ? .unknown : .unavailable }
+            guard let number = keys.find(keyID, hash: place.hash) else {
+                return isCurrent ? missing(keyID) : .unavailable
+            }
+            guard keys[number].standing != .deleted else {
+                return isCurrent ? .unknown : .unavailable
+            }
             let stored = keys.stored(number)
             return isCurrent ? .known(stored) : .outdated(stored)
         }
@@ -124,7 +132,7 @@ package final class KeyTable: Sendable {
         guard isCurrent.load(ordering: .acquiring) else { return .unavailable }
         let place = Self.place(of: keyID)
         return shards[place.shard].keys.withLock { keys in
-            guard let number = keys.find(keyID, hash: place.hash) else { return .refused(.unknown) }
+            guard let number = keys.find(keyID, hash: place.hash) else { return lacking(keyID) }
             let refusal = keys[number].refusal(counter, rule, hasChallenge: challenge != nil)
             if let refusal { return .refused(refusal) }
             guard committer.hasRoom else { return .unavailable }
@@ -171,7 +179,7 @@ package final class KeyTable: Sendable {
         let shard = shards[place.shard]
         return shard.keys.withLock { keys in
             guard let number = keys.find(keyID, hash: place.hash) else {
-                return .decided(isCurrent ? .refused(.unknown) : .unavailable)
+                return .decided(isCurrent ? lacking(keyID) : .unavailable)
             }
             let reason = keys[number].refusal(counter, rule, hasChallenge: challenge != nil)
             if let reason { return .decided(.refused(reason)) }

@@ -119,6 +119,11 @@ package final class MemoryJournal: KeyJournal {
         }
     }
 
+    /// What a gateway reads of a key.
+    package func row(_ keyID: KeyID) -> KeyRow? {
+        state.withLock { state in state.rows[keyID].map { Self.row($0, state) } }
+    }
+
     private static func add(_ record: KeyRecord, revision: Int64, _ state: inout State) -> Int64 {
         state.records.append(record)
         state.revisions.append(revision)

@@ -12,6 +12,8 @@ struct PendingChanges {
 
     typealias Use = (ticket: CommitTicket, waiting: WaitingUse)
 
+    typealias LookUp = (ticket: CommitTicket, keyID: KeyID)
+
     /// What the writer is about.
     enum Phase {
         /// Nothing is scheduled. Leaves to `delayed`, `running`.
@@ -31,12 +33,14 @@ struct PendingChanges {
         var retried: [CounterChange] = []
         var enrolments: [Enrolment] = []
         var renewals: [Renewal] = []
+        var lookUps: [LookUp] = []
         var tickets: ClosedRange<CommitTicket>?
         var isAwaited = false
 
         var isEmpty: Bool { count == 0 }
         var count: Int {
             changes.count + uses.count + retried.count + enrolments.count + renewals.count
+                + lookUps.count
         }
     }
 
@@ -48,9 +52,10 @@ struct PendingChanges {
     private(set) var enrolments: [Enrolment] = []
     /// Receipts that were renewed, or not. Nobody waits for them; one that fails is renewed again.
     private(set) var renewals: [Renewal] = []
+    private(set) var lookUps: [LookUp] = []
     /// The newest values of failed batches, by row.
     private(set) var retained: [Int64: CounterChange] = [:]
-    /// Whether somebody waits for one of `changes`, `uses` or `enrolments`.
+    /// Whether somebody waits for one of `changes`, `uses`, `enrolments` or `lookUps`.
     private(set) var isAwaited = false
     private var inFlightCount = 0
     private var lastTicket: UInt64 = 0
@@ -94,6 +99,13 @@ struct PendingChanges {
 
     mutating func append(_ renewal: Renewal) { renewals.append(renewal) }
 
+    mutating func append(_ keyID: KeyID) -> CommitTicket {
+        let ticket = nextTicket()
+        lookUps.append((ticket, keyID))
+        isAwaited = true
+        return ticket
+    }
+
     /// Takes all that is new, and some of the retained values when it is time for them.
     ///
     /// - `retainedMax`: the most retained values to take.
@@ -104,6 +116,7 @@ struct PendingChanges {
         swap(&batch.uses, &uses)
         swap(&batch.enrolments, &enrolments)
         swap(&batch.renewals, &renewals)
+        swap(&batch.lookUps, &lookUps)
         batch.isAwaited = isAwaited
         isAwaited = false
         if lastTicket > takenTicket {

@@ -30,7 +30,7 @@ struct WaitingUse {
     func settle(_ answer: UseAnswer) -> (decision: ConsumeDecision, change: CounterChange?) {
         shard.keys.withLock { keys in
             guard let number = keys.find(use.keyID, hash: hash) else {
-                preconditionFailure("WaitingUse: a key has left the table")
+                return (Self.decision(answer), nil)
             }
             switch answer {
             case .used:
@@ -56,6 +56,18 @@ struct WaitingUse {
                 case .failure(let refusal): return (.refused(refusal), nil)
                 }
             }
+        }
+    }
+}
+
+extension WaitingUse {
+    /// What has come of the use of a key that has left the table meanwhile. Where the journal has
+    /// failed, nothing is used here.
+    private static func decision(_ answer: UseAnswer) -> ConsumeDecision {
+        switch answer {
+        case .used: .admitted
+        case .refused(let refusal): .refused(refusal)
+        case .failed: .unavailable
         }
     }
 }

@@ -7,6 +7,7 @@ enum DatabaseValue {
     case bytes([UInt8]?)
     case text(String?)
     case numbers([Int64?])
+    case manyBytes([[UInt8]])
 
     /// The number of its type in PostgreSQL (catalog `pg_type`; these never change).
     var type: Oid {
@@ -16,11 +17,17 @@ enum DatabaseValue {
         case .bytes: 17
         case .text: 25
         case .numbers: 1016
+        case .manyBytes: 1001
         }
     }
 
     /// Whether it is sent as bytes and not as text.
-    var isBinary: Bool { if case .numbers = self { false } else { true } }
+    var isBinary: Bool {
+        switch self {
+        case .number, .flag, .bytes, .text: true
+        case .numbers, .manyBytes: false
+        }
+    }
 
     /// What is sent; `nil` for NULL. Text ends with a zero, which is not counted by the database.
     var encoded: [UInt8]? {
@@ -32,7 +39,17 @@ enum DatabaseValue {
         case .numbers(let numbers):
             Array("{\(numbers.map { $0.map(String.init) ?? "NULL" }.joined(separator: ","))}".utf8)
                 + [0]
+        case .manyBytes(let all):
+            Array("{\(all.map(Self.literal).joined(separator: ","))}".utf8) + [0]
         }
+    }
+
+    /// Bytes as an element of an array: `"\\x00ff"`.
+    private static func literal(_ bytes: [UInt8]) -> String {
+        let digits = bytes.map { byte in
+            String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
+        }
+        return "\"\\\\x\(digits.joined())\""
     }
 }
 

@@ -10,6 +10,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     /// Rows of one batch of `load` and `changes`.
     private static let batchCount: Int64 = 4_096
 
+    private let settings: PostgreSQLSettings
     private let writer: DatabaseLink
     private let reader: DatabaseLink
     private let apps = Mutex(AppNumbers())
@@ -26,6 +27,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         _ settings: PostgreSQLSettings,
         clock: @escaping @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
     ) throws(JournalError) {
+        self.settings = settings
         broom = Mutex(SpentChallengeBroom(clock: clock))
         writer = DatabaseLink(settings)
         reader = DatabaseLink(settings)
@@ -43,7 +45,8 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         self.apps.withLock { $0 = apps }
         // The revision comes first: what changes meanwhile is read twice.
         let revision = try self.revision()
-        try fetch("k.deleted_at IS NULL", [], into: body)
+        // Others come when they are asked for: the database may have more than fit here.
+        try fetch("k.deleted_at IS NULL", [], most: settings.keysLoadedMax, into: body)
         return revision
     }
 
@@ -73,7 +76,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
             throw JournalError(.replaced, "the database was put back to an older state")
         }
         guard reached > revision else { return reached }
-        try fetch("k.revision > $3", [.number(revision.number)], into: body)
+        try fetch("k.revision > $3", [.number(revision.number)], most: .max, into: body)
         return reached
     }
 
@@ -89,18 +92,21 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     private func fetch(
         _ condition: String,
         _ values: [DatabaseValue],
+        most: Int,
         into body: ([KeyRow]) -> Void
     ) throws(JournalError) {
         let apps = apps.withLock { $0 }
         let sql = KeyColumns.select + " WHERE k.id > $1 AND \(condition) ORDER BY k.id LIMIT $2"
         var last: Int64 = 0
-        while true {
+        var count = 0
+        while count < most {
             let page = DatabaseStatement(sql, [.number(last), .number(Self.batchCount)] + values)
             guard let rows = try reader.ask([page]).first, rows.count > 0 else { return }
             var keys: [KeyRow] = []
             for row in 0..<rows.count { keys.append(try KeyColumns.row(rows, row, apps: apps)) }
             body(keys)
             last = keys.last?.row ?? last
+            count += keys.count
             if rows.count < Self.batchCount { return }
         }
     }
@@ -116,6 +122,15 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         let rounds = UseStatement.rounds(batch.uses)
         let firstRound = statements.count
         statements += rounds.map { UseStatement.statement($0.map { batch.uses[$0] }) }
+        let lookUp = statements.count
+        if !batch.lookUps.isEmpty {
+            statements.append(
+                DatabaseStatement(
+                    KeyColumns.select + " WHERE k.key_id = ANY ($1::bytea[])",
+                    [.manyBytes(Array(Set(batch.lookUps)).map(\.bytes))]
+                )
+            )
+        }
         let firstEnrolment = statements.count
         for record in batch.enrolments {
             statements += KeyColumns.insert(record)
@@ -126,12 +141,20 @@ package final class PostgreSQLKeyJournal: KeyJournal {
                 )
             )
         }
+        // Gateways that have just been told that there is no such key ask again.
+        if !batch.enrolments.isEmpty { statements.append(PostgreSQLKeyArchive.notification) }
         let rows = try writer.ask(statements)
         var answer = CommitAnswer()
         answer.uses = [UseAnswer](repeating: .used, count: batch.uses.count)
         for (index, round) in rounds.enumerated() {
             let found = try UseStatement.answers(rows[firstRound + index], count: round.count)
             for (place, use) in zip(round, found) { answer.uses[place] = use }
+        }
+        if !batch.lookUps.isEmpty {
+            let (found, apps) = (rows[lookUp], apps.withLock { $0 })
+            for row in 0..<found.count {
+                answer.found.append(try KeyColumns.row(found, row, apps: apps))
+            }
         }
         answer.enrolments = try enrolled(rows[firstEnrolment...])
         return answer

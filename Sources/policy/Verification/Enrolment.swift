@@ -241,7 +241,8 @@ package final class Enrolment: Sendable {
         case .known: return .enrolled(keyID, isNew: false)
         case .outdated, .unavailable: return .refuse(EnrolmentRefusal(.storeUnavailable))
         case .unknown where isEnrolling: return .refuse(EnrolmentRefusal(.storeUnavailable))
-        case .unknown: return .refuse(EnrolmentRefusal(refusal))
+        // Where other gateways enrol too, an enrolment that is tried anew tells.
+        case .unknown, .absent: return .refuse(EnrolmentRefusal(refusal))
         }
     }
 

@@ -23,6 +23,10 @@ extension Judge {
         case .unknown:
             ruling.verdict = .refuse(.keyUnknown)
             return nil
+        case .absent:
+            ruling.verdict = .failure(.store)
+            if let ticket = keys.lookUp(keyID) { ruling.pending = .key(ticket) }
+            return nil
         case .known(let key): stored = key
         case .outdated(let key): (stored, isOutdated) = (key, true)
         }

@@ -24,6 +24,8 @@ package struct Ruling: Sendable {
         /// The store decides at commit. `pass` is provisional: counter and challenge may turn out
         /// to be used.
         case verdict(CommitTicket)
+        /// The key is not known here, and the store is asked for it. Then all is judged anew.
+        case key(CommitTicket)
     }
 
     package var verdict: Verdict
@@ -67,6 +69,9 @@ package struct Ruling: Sendable {
     /// Whether it rests on a test authority's key.
     package var isTest: Bool { environment == .test }
 
+    /// Whether the store is asked for the key.
+    package var awaitsKey: Bool { if case .key = pending { true } else { false } }
+
     /// The commit that must end before the request is forwarded.
     ///
     /// - `isEnforced`: a request that is only observed waits for the verdict that is told about
@@ -75,7 +80,7 @@ package struct Ruling: Sendable {
         switch pending {
         case .nothing: nil
         case .durability(let ticket): isEnforced ? ticket : nil
-        case .verdict(let ticket): ticket
+        case .verdict(let ticket), .key(let ticket): ticket
         }
     }
 
@@ -100,7 +105,7 @@ package struct Ruling: Sendable {
     /// is good once. Where the store decides, it is not known whether they were free.
     package mutating func settleWithoutCommit() {
         switch pending {
-        case .nothing, .verdict: settle(.unavailable)
+        case .nothing, .verdict, .key: settle(.unavailable)
         case .durability: settle(.unassured)
         }
     }

@@ -29,6 +29,8 @@ final class Exchange {
     @exclusivity(unchecked) var content = KeptContent.nothing
     /// The head for the origin; kept until the response begins, for a second attempt.
     @exclusivity(unchecked) var originHead: [UInt8]
+    /// The head, while the store is asked for its key.
+    var waitingHead: [UInt8]?
     /// What it shows of its device, where its rule asks for that.
     var device: DeviceVisit?
     /// Whose request it is, and what its address has used of its limits.
@@ -75,8 +77,8 @@ final class Exchange {
         while true {
             switch action {
             case .none: return
-            case .countRequest, .locate, .countCall, .findRule, .takeContent, .judgeHead,
-                .admitUnjudged:
+            case .judgeHead: action = judgeKeptHead()
+            case .countRequest, .locate, .countCall, .findRule, .takeContent, .admitUnjudged:
                 preconditionFailure("Exchange: \(action) behind the head")
 
             case .collect, .stream: return readFirstContent()

@@ -35,7 +35,13 @@ extension RequestFlow {
 
     /// The commit that the request waited for has ended.
     package mutating func committed(_ decision: ConsumeDecision) -> Action {
-        commitEnded { $0.settle(decision) }
+        if case .awaitingCommit(let content) = state, case .given(let ruling, _) = judgement,
+            case .key = ruling.pending, decision == .admitted
+        {
+            state = .judging(content)
+            return .judgeHead
+        }
+        return commitEnded { $0.settle(decision) }
     }
 
     /// The commit that the request waits for has not ended in time. Nothing more is said of it.
@@ -83,6 +89,10 @@ extension RequestFlow {
         _ content: Content
     ) -> Action {
         judgement = .given(ruling, enforcement)
+        if case .key(let ticket) = ruling.pending {
+            state = .awaitingCommit(content)
+            return .awaitCommit(ticket)
+        }
         if let refusal = refusal(of: ruling, enforcement) { return answer(.refused(refusal)) }
         let isEnforced = if case .enforced = enforcement { true } else { false }
         if let ticket = ruling.awaitedTicket(isEnforced: isEnforced) {

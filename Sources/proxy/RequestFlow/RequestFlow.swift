@@ -54,8 +54,8 @@ package struct RequestFlow: ~Copyable {
         /// Content is read and held until all of it can be judged, or released unjudged.
         /// Leaves to `judging`, `connecting`, `over`.
         case holding(Holding)
-        /// The verdict allows the request, if the commit that it waits for does.
-        /// Leaves to `awaitingDevice`, `connecting`, `serving`, `skipping`, `over`.
+        /// The verdict allows the request, if the commit that it waits for does; or the store is
+        /// asked for its key. Leaves to `judging`, `awaitingDevice`, `connecting`, `serving`, `skipping`, `over`.
         case awaitingCommit(Content)
         /// All else holds, and it is asked what Apple says of the device.
         /// Leaves to `connecting`, `skipping`, `over`.

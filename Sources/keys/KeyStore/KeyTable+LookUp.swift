@@ -1,0 +1,35 @@
+package import DeviceKey
+internal import Synchronization
+
+// Keys that are not in the table, where other gateways enrol keys too.
+extension KeyTable {
+    /// Has a key looked up that was ``Finding/absent``. When the ticket is `admitted`,
+    /// ``find(_:)`` knows the key, or that there is none.
+    ///
+    /// - Returns: `nil` when too many wait.
+    package func lookUp(_ keyID: KeyID) -> CommitTicket? { committer.lookUp(keyID) }
+
+    /// What is said of a key that is not in the table.
+    func missing(_ keyID: KeyID) -> Finding {
+        switch decides {
+        case .inMemory: .unknown
+        case .atCommit: unknown.withLock { $0.contains(keyID) } ? .unknown : .absent
+        }
+    }
+
+    /// What is said of the use of a key that is not in the table. It has left it since it was
+    /// found, where the journal may still have it.
+    func lacking(_ keyID: KeyID) -> ConsumeDecision {
+        if case .unknown = missing(keyID) { return .refused(.unknown) }
+        return .unavailable
+    }
+
+    /// The journal was asked for keys.
+    func take(_ asked: [KeyID], _ found: [KeyRow]) {
+        for row in found { apply(row, .enrolled) }
+        let stored = Set(found.lazy.filter { $0.standing != .deleted }.map(\.keyID))
+        unknown.withLock { unknown in
+            for keyID in asked where !stored.contains(keyID) { unknown.insert(keyID) }
+        }
+    }
+}
