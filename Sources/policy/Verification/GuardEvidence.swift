@@ -48,7 +48,7 @@ extension Judge {
         guard ruling.environment == nil else { return true }
         switch keys.find(keyID) {
         case .known(let key), .outdated(let key): return !key.isRevoked
-        case .unknown, .unavailable: return false
+        case .unknown, .unavailable, .absent: return false
         }
     }
 }
