@@ -32,6 +32,7 @@ let deque = product("DequeModule", of: "swift-collections")
 
 let object: [Target.Dependency] = ["AppAttest", "Cryptography"]
 let key: [Target.Dependency] = ["Cryptography", "DeviceKey"]
+let kept: [Target.Dependency] = ["Challenges", "KeyCatalog", "KeyStore"]
 let policy: [Target.Dependency] =
     object + ["ByteCoding", "HTTPWire", "JSONText", "RequestBinding", "Rules"]
 let verdict: [Target.Dependency] = ["Challenges", "Sessions", "Verification", "KeyStore"]
@@ -241,11 +242,7 @@ let package = Package(
         .part("RequestBinding", in: "policy", uses: ["ByteCoding"]),
         .part("Rules", in: "policy", uses: object + ["HTTPWire", "JSONText", "RequestBinding"]),
         .part("Challenges", in: "policy", uses: ["ByteCoding", "Cryptography"]),
-        .part(
-            "Sessions",
-            in: "policy",
-            uses: ["AppAttest", "ByteCoding", "Cryptography", "DeviceKey", "RequestBinding"]
-        ),
+        .part("Sessions", in: "policy", uses: key + ["AppAttest", "ByteCoding", "RequestBinding"]),
         .part("Verification", in: "policy", uses: policy + ["Challenges", "KeyStore", "Sessions"]),
 
         // Sources/keys: keys and counters, in memory and on disk. Shared by the lanes.
@@ -253,11 +250,7 @@ let package = Package(
         .part("KeyCatalog", in: "keys", uses: key + ["ByteCoding", "JSONText", "KeyStore"]),
         .part("SQLiteKeyStore", in: "keys", uses: key + ["KeyCatalog", "KeyStore", grdb, sqlite]),
         .bridge("CPostgreSQL", in: "keys", links: ["pq"]),
-        .part(
-            "PostgreSQLKeyStore",
-            in: "keys",
-            uses: key + ["CPostgreSQL", "Challenges", "KeyCatalog", "KeyStore"]
-        ),
+        .part("PostgreSQLKeyStore", in: "keys", uses: key + kept + ["CPostgreSQL"]),
 
         // Sources/net: sockets.
         .bridge("CLinux", in: "net"),
@@ -356,7 +349,7 @@ let package = Package(
         .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),
         .tests("Sessions", uses: object + stand + ["DeviceKey", "RequestBinding"]),
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
-        .tests("PostgreSQLKeyStore", uses: policy + ["Challenges", "KeyCatalog", "KeyStore", "TestSupport"]),
+        .tests("PostgreSQLKeyStore", uses: policy + kept + ["TestSupport"]),
         .tests("SQLiteKeyStore", uses: policy + verdict + ["KeyCatalog", "TestSupport", grdb]),
         .tests("ConfigurationReading", uses: policy + apple + ["Verification"]),
         .tests("TLSSession"),

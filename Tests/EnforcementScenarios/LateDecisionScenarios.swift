@@ -31,6 +31,14 @@ extension Scenarios {
               sign: [method, target]
             """
 
+        private static let heldRule = """
+            - id: held
+              match: { path: /v1/held/* }
+              mode: enforce
+              sign: [method, target, body]
+              body: { digest: held, limit: 1MiB, memory: 64KiB }
+            """
+
         private static let sessionRule = """
             - id: chatty
               match: { path: /v1/chatty/* }
@@ -52,7 +60,9 @@ extension Scenarios {
             init(keys count: Int, more: String = "") throws {
                 scenario = try Scenario()
                 origin = try scenario.origin()
-                let rules = LateDecisions.rules + "\n" + LateDecisions.sessionRule
+                let rules = [
+                    LateDecisions.rules, LateDecisions.heldRule, LateDecisions.sessionRule,
+                ].joined(separator: "\n")
                 try scenario.configure(origin, rules: rules, more: more)
                 keys = (0..<count).map { _ in Scenario.device.makeKey() }
                 for key in keys {
@@ -85,6 +95,34 @@ extension Scenarios {
             /// A signed request of a key.
             func request(_ path: String, _ number: Int, challenge: String? = nil) -> [UInt8] {
                 keys[number].get(path, challenge: challenge)
+            }
+
+            /// Adds a key of which this gateway hears nothing: another one has enrolled it.
+            ///
+            /// - Returns: its number.
+            func enrolElsewhere() throws -> Int {
+                let key = Scenario.device.makeKey()
+                let record = KeyRecord(
+                    keyID: key.keyID,
+                    appID: Scenario.appID,
+                    environment: .test,
+                    publicKey: key.publicKey,
+                    enrolledAt: nil
+                )
+                _ = try store.commit(JournalBatch(enrolments: [record]))
+                keys.append(key)
+                return keys.count - 1
+            }
+
+            /// A signed request with content, of whose digest its head says nothing.
+            func upload(_ number: Int) -> [UInt8] {
+                let target = "/v1/held/\(number)"
+                let request = SoftwareKey.Request(method: "POST", target: target, content: [7, 8])
+                let signing = SigningForm.lines([.method, .target, .body], headers: [])
+                var fields = keys[number].proof(of: request, signing: signing).fields
+                fields.removeAll { $0.name.lowercased() == "content-digest" }
+                fields.append(("Content-Length", "2"))
+                return Array((HTTPClient.head("POST", target, fields) + "\r\n").utf8) + [7, 8]
             }
 
             /// A signed request of a key to open a session.
@@ -167,6 +205,52 @@ extension Scenarios {
             let answers = try site.decideTogether([raw, raw, raw])
             #expect(answers.map(\.status).sorted() == [200, 401, 401])
             #expect(try site.gateway.client().send(raw: raw).reason == "counter-replayed")
+        }
+
+        @Test func `a key that another gateway has enrolled is good here with its first request`()
+            throws
+        {
+            let site = try Site(keys: 1)
+            defer { site.end() }
+            let client = site.gateway.client()
+            let (reader, writer) = (try site.enrolElsewhere(), try site.enrolElsewhere())
+            let opener = try site.enrolElsewhere()
+            #expect(try client.send(raw: site.request("/v1/bare/1", reader)).status == 200)
+            #expect(try client.send(raw: site.upload(writer)).status == 200)
+            #expect(try client.send(raw: try site.opening(opener)).status == 201)
+            #expect(try site.origin.seen(2).last?.digest == SHA256.digest(of: [7, 8]))
+            #expect(site.journal.batches.map(\.lookUps.count).reduce(0, +) == 3)
+            // A key that nobody has enrolled is asked for once in a moment, and stays unknown.
+            var stranger = Scenario.device.makeKey()
+            for _ in 0..<2 {
+                let answer = try client.send(raw: stranger.get("/v1/bare/2"))
+                #expect(answer.status == 401)
+                #expect(answer.reason == "key-unknown")
+            }
+            let asked = site.journal.batches.flatMap(\.lookUps).filter { $0 == stranger.keyID }
+            #expect(asked.count == 1)
+        }
+
+        @Test func `while the store can't be asked for a key, nobody is told that it is unknown`()
+            throws
+        {
+            let site = try Site(keys: 1, more: "timeouts: { commit: 200ms }")
+            defer { site.end() }
+            let key = try site.enrolElsewhere()
+            site.journal.fail(.before(JournalError(.unusable, "test")))
+            let client = site.gateway.client()
+            let refused = try client.send(raw: site.request("/v1/bare/1", key))
+            #expect(refused.status == 503)
+            #expect(refused.reason == "store-unavailable")
+            // A request that is only observed goes on, with all that its origin is to get.
+            #expect(try client.send(raw: site.request("/v1/watched/1", key)).status == 200)
+            let head = try #require(try site.origin.seen(1).last?.head)
+            #expect(head.all("App-Attest-Verdict") == ["error"])
+            site.journal.fail(nil)
+            let gate = site.journal.holdUp()
+            #expect(try client.send(raw: site.request("/v1/bare/2", key)).status == 503)
+            gate.open.signal()
+            #expect(try client.send(raw: site.request("/v1/bare/3", key)).status == 200)
         }
 
         @Test func `an observed request is told the verdict of the commit`() throws {

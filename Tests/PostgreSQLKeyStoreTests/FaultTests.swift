@@ -105,7 +105,9 @@ import Testing
             )
         ])
         _ = try eventually { try journal.commit(batch) }
-        #expect(try PostgreSQLKeyArchive(settings).record(key.keyID)?.counters.highest.rawValue == 3)
+        #expect(
+            try PostgreSQLKeyArchive(settings).record(key.keyID)?.counters.highest.rawValue == 3
+        )
     }
 
     @Test func `a gateway hears of a change without being asked`() throws {

@@ -59,11 +59,13 @@ import Testing
         let issuer = ChallengeIssuer()
         for counter in UInt32(1)...60 {
             let text = issuer.issue(.assertion, now: 0)
-            guard case .valid(let challenge) = issuer.examine(
-                text.span,
-                purpose: .assertion,
-                now: 0
-            ) else { throw StoreContract.Unexpected("a fresh challenge is not valid") }
+            guard
+                case .valid(let challenge) = issuer.examine(
+                    text.span,
+                    purpose: .assertion,
+                    now: 0
+                )
+            else { throw StoreContract.Unexpected("a fresh challenge is not valid") }
             let answers = try together { gateway in
                 let use = use(0, counter, .window(8), challenge)
                 return try journals[gateway].commit(JournalBatch(uses: [use])).uses[0]
@@ -74,16 +76,19 @@ import Testing
         #expect(stored.counters.highest.rawValue == 60)
     }
 
-    @Test func `gateways whose batches share keys and challenges use each once, and no batch fails`()
+    @Test
+    func `gateways whose batches share keys and challenges use each once, and no batch fails`()
         throws
     {
         let issuer = ChallengeIssuer()
         let challenges = try (0..<40).map { _ in
-            guard case .valid(let challenge) = issuer.examine(
-                issuer.issue(.assertion, now: 0).span,
-                purpose: .assertion,
-                now: 0
-            ) else { throw StoreContract.Unexpected("a fresh challenge is not valid") }
+            guard
+                case .valid(let challenge) = issuer.examine(
+                    issuer.issue(.assertion, now: 0).span,
+                    purpose: .assertion,
+                    now: 0
+                )
+            else { throw StoreContract.Unexpected("a fresh challenge is not valid") }
             return challenge
         }
         let used = try together { gateway in
@@ -112,7 +117,8 @@ import Testing
     @Test func `a window in the database is the window in memory`() throws {
         var generator = SeededGenerator(seed: 7)
         for key in 0..<8 {
-            let rule: StoreCounterRule = key == 0 ? .strict : .window([1, 2, 8, 63, 64, 64, 64][key - 1])
+            let rule: StoreCounterRule =
+                key == 0 ? .strict : .window([1, 2, 8, 63, 64, 64, 64][key - 1])
             var state = CounterState()
             var center: UInt32 = 0
             for _ in 0..<120 {
@@ -174,8 +180,10 @@ import Testing
         #expect(try answers(200) == [.used])
         #expect(try archive.delete(rows[3].keyID, note) == .deleted)
         #expect(try answers(300) == [.refused(.unknown)])
-        #expect(try archive.changes(of: rows[3].keyID, limit: 9).map(\.action)
-            == [.deleted, .restored, .revoked])
+        #expect(
+            try archive.changes(of: rows[3].keyID, limit: 9).map(\.action)
+                == [.deleted, .restored, .revoked]
+        )
     }
 
     @Test func `spent challenges go an hour behind their end, and not before`() throws {
@@ -185,11 +193,13 @@ import Testing
             clock: { clock.load(ordering: .relaxed) }
         )
         let issuer = ChallengeIssuer()
-        guard case .valid(let challenge) = issuer.examine(
-            issuer.issue(.assertion, now: 0).span,
-            purpose: .assertion,
-            now: 0
-        ) else { throw StoreContract.Unexpected("a fresh challenge is not valid") }
+        guard
+            case .valid(let challenge) = issuer.examine(
+                issuer.issue(.assertion, now: 0).span,
+                purpose: .assertion,
+                now: 0
+            )
+        else { throw StoreContract.Unexpected("a fresh challenge is not valid") }
         func answer(_ counter: UInt32) throws -> UseAnswer {
             let use = use(4, counter, .strict, challenge)
             return try journal.commit(JournalBatch(uses: [use])).uses[0]

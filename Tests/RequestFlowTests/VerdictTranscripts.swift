@@ -67,6 +67,49 @@ extension Transcript {
                 .answer(.refused(.counterReplayed), .none, .goesOn)
             )
         },
+        Transcript(
+            "a key that the store is asked for is judged anew",
+            .get,
+            .enforcing,
+            ends: .whole
+        ) {
+            routing
+            on(.routed(whole: nil), .judgeHead)
+            on(.ruled(.sought), .awaitCommit(.sample))
+            on(.committed(.admitted), .judgeHead)
+            on(.ruled(.undecided), .awaitCommit(.sample))
+            on(.committed(.admitted), .admit)
+            given()
+            response(.drop)
+        },
+        Transcript(
+            "a store that can't be asked for a key refuses",
+            .get,
+            .enforcing,
+            ends: .nothing
+        ) {
+            routing
+            on(.routed(whole: nil), .judgeHead)
+            on(.ruled(.sought, .observed), .awaitCommit(.sample))
+            on(.commitTimedOut, .judgeHead)
+            on(.ruled(.unavailable), .answer(.refused(.storeUnavailable), .none, .goesOn))
+        },
+        Transcript(
+            "held content is judged anew where its key is asked for",
+            .post,
+            .holding,
+            ends: .whole
+        ) {
+            holding()
+            on(.received(100, isLast: true), takes: .hold)
+            on(.contentRead(isLast: true), .judgeContent)
+            on(.ruled(.sought), .awaitCommit(.sample))
+            on(.committed(.unassured), .judgeContent)
+            on(.ruled(.pass), .admit)
+            on(.connected(inMemory: 100), .sendHead(heldBytes: 100, .inOrder))
+            on(.headSent, .awaitResponse(.clear, .drop))
+            response(.keep)
+        },
         Transcript("a store that fails late refuses", .get, .forwarding, ends: .nothing) {
             judging
             on(.ruled(.undecided), .awaitCommit(.sample))

@@ -93,7 +93,9 @@ extension StoreContract {
             let tickets = (1...3).map { bench.table.lookUp(KeyRecord.sample($0).keyID) }
             #expect(tickets.map { $0 != nil } == [true, true, false])
             try bench.table.committer.flush()
-            #expect(tickets.compactMap(\.self).map(bench.log.decision(of:)) == [.admitted, .admitted])
+            #expect(
+                tickets.compactMap(\.self).map(bench.log.decision(of:)) == [.admitted, .admitted]
+            )
             #expect(bench.table.lookUp(KeyRecord.sample(4).keyID) != nil)
             bench.journal.fail(.before(JournalError(.unusable, "test")))
             let failing = bench.table.lookUp(KeyRecord.sample(5).keyID)

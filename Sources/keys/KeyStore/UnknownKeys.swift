@@ -1,8 +1,8 @@
 internal import DeviceKey
 
 /// Keys that the journal does not have, remembered for a moment, so that a client which asks again
-/// and again costs one question. What another gateway enrols meanwhile is known to it, and here when
-/// the moment is over.
+/// and again costs one question. A key that another gateway enrols meanwhile is found when the
+/// moment is over.
 struct UnknownKeys {
     /// The most that are remembered. With more, all are forgotten: each then costs a question.
     static let countMax = 16_384

@@ -28,10 +28,11 @@ extension Exchange {
         if flow.rule.asksDevice, opening.mayPass { device = DeviceVisit(head, octets) }
         noteClaimedVersion(head, octets, opening)
         switch opening {
-        case .ruled(let ruling) where ruling.awaitsKey:
-            keep(octets)
+        case .ruled(let ruling) where ruling.awaitsKey && mayAwaitKey:
+            keySearch = .waiting(head: octets.withUnsafeBufferPointer { Array($0) })
             return flow.ruled(ruling, enforcement(of: ruling))
-        case .ruled(let ruling):
+        case .ruled(var ruling):
+            if ruling.awaitsKey { ruling.settleWithoutCommit() }
             count(ruling, since: before)
             switch (flow.rule.goal, question) {
             case (.origin, .none): writeOriginHead(head, octets, framing: flow.facts.framing)
@@ -59,33 +60,11 @@ extension Exchange {
         record.claimedVersion = head.fields.appBuild(octets).flatMap { AppVersion(octets, $0) }
     }
 
-    /// Keeps a head whose bytes go, until the store has said whether there is such a key.
-    private func keep(_ octets: Span<UInt8>) {
-        waitingHead = octets.withUnsafeBufferPointer { Array($0) }
-    }
-
-    /// Judges a head that was kept.
-    func judgeKeptHead() -> RequestFlow.Action {
-        guard let octets = waitingHead, let client else {
-            preconditionFailure("Exchange: no head was kept")
-        }
-        waitingHead = nil
-        let heads = proxy.askedHeads
-        do throws(Malformed) {
-            let limits = settings.clientLimits.head
-            try heads.request.read(octets.span, isSecure: client.isSecure, limits: limits)
-        } catch {
-            preconditionFailure("Exchange: a head that was read can't be read again")
-        }
-        return judgeHead(heads.request, octets.span)
-    }
-
     /// Judges content that is held and complete.
     func judgeContent() -> RequestFlow.Action {
         guard case .unjudged(let held, let proof) = content else {
             preconditionFailure("Exchange: content held without a proof")
         }
-        content = .held(held)
         client?.stopDeadline()
         let before = (proxy.judge.verifications, MonotonicClock.nanoseconds)
         var ruling = proxy.judge.close(
@@ -97,8 +76,12 @@ extension Exchange {
             now: UnixTime(seconds: proxy.wallSeconds),
             mayVerify: mayVerify(now: before.1)
         )
-        // The key was there with the head, and has left the table since.
+        if ruling.awaitsKey, mayAwaitKey {
+            keySearch = .over
+            return flow.ruled(ruling, enforcement(of: ruling))
+        }
         if ruling.awaitsKey { ruling.settleWithoutCommit() }
+        content = .held(held)
         count(ruling, since: before)
         if proof.hasCostSignature, case .refuse = ruling.verdict { addFailure(now: before.1) }
         HeadWriter.field("Content-Length", UInt64(held.count), into: &originHead)

@@ -29,8 +29,7 @@ final class Exchange {
     @exclusivity(unchecked) var content = KeptContent.nothing
     /// The head for the origin; kept until the response begins, for a second attempt.
     @exclusivity(unchecked) var originHead: [UInt8]
-    /// The head, while the store is asked for its key.
-    var waitingHead: [UInt8]?
+    var keySearch = KeySearch.notBegun
     /// What it shows of its device, where its rule asks for that.
     var device: DeviceVisit?
     /// Whose request it is, and what its address has used of its limits.

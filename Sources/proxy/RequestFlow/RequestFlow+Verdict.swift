@@ -35,18 +35,22 @@ extension RequestFlow {
 
     /// The commit that the request waited for has ended.
     package mutating func committed(_ decision: ConsumeDecision) -> Action {
-        if case .awaitingCommit(let content) = state, case .given(let ruling, _) = judgement,
-            case .key = ruling.pending, decision == .admitted
-        {
-            state = .judging(content)
-            return .judgeHead
-        }
-        return commitEnded { $0.settle(decision) }
+        judgeAnew() ?? commitEnded { $0.settle(decision) }
     }
 
     /// The commit that the request waits for has not ended in time. Nothing more is said of it.
     package mutating func commitTimedOut() -> Action {
-        commitEnded { $0.settleWithoutCommit() }
+        judgeAnew() ?? commitEnded { $0.settleWithoutCommit() }
+    }
+
+    /// The store was asked for the key. Whatever it has answered, the head is judged anew, or the
+    /// content that is held; `nil` where something else was waited for.
+    private mutating func judgeAnew() -> Action? {
+        guard case .awaitingCommit(let content) = state, case .given(let ruling, _) = judgement,
+            ruling.awaitsKey
+        else { return nil }
+        state = .judging(content)
+        return content == .held ? .judgeContent : .judgeHead
     }
 
     private mutating func commitEnded(_ settle: (inout Ruling) -> Void) -> Action {

@@ -55,7 +55,8 @@ package struct RequestFlow: ~Copyable {
         /// Leaves to `judging`, `connecting`, `over`.
         case holding(Holding)
         /// The verdict allows the request, if the commit that it waits for does; or the store is
-        /// asked for its key. Leaves to `judging`, `awaitingDevice`, `connecting`, `serving`, `skipping`, `over`.
+        /// asked for its key, and all is judged anew when it has answered.
+        /// Leaves to `judging`, `awaitingDevice`, `connecting`, `serving`, `skipping`, `over`.
         case awaitingCommit(Content)
         /// All else holds, and it is asked what Apple says of the device.
         /// Leaves to `connecting`, `skipping`, `over`.

@@ -84,6 +84,16 @@ extension Ruling {
         return ruling
     }()
 
+    /// The store does not answer.
+    static let unavailable = Ruling(.failure(.store))
+
+    /// The store is asked for the key.
+    static let sought: Ruling = {
+        var ruling = Ruling(.failure(.store))
+        ruling.pending = .key(.sample)
+        return ruling
+    }()
+
     /// A pass that holds if the content has the digest that the head states.
     static let digested: Ruling = {
         var ruling = pass

@@ -11,6 +11,7 @@ enum Held {
             "touched on its control queue, which entries check",
         "Sources/gateway/Gateway/LaneGathering.swift":
             "touched on the control queue, as its maker sees to",
+        "Sources/keys/PostgreSQLKeyStore/DatabaseConnection.swift": "under its owner's lock",
         "Sources/keys/SQLiteKeyStore/ChangeWatch.swift":
             "Dispatch's sources, set once by the thread that makes the store",
         "Sources/net/HTTPSCalls/HTTPSCalls.swift":
@@ -79,6 +80,7 @@ enum Held {
     static let owners: [String: Set<String>] = [
         "CCurl": ["HTTPSCalls"],
         "CNGHTTP2": ["HTTP2Wire"],
+        "CPostgreSQL": ["PostgreSQLKeyStore"],
         "COpenSSL": ["Cryptography", "TLSSession"],
         "GRDB": ["SQLiteKeyStore"],
         "Yams": ["ConfigurationReading"],
