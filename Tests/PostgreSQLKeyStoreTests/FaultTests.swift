@@ -49,7 +49,7 @@ import Testing
         settings.statementTimeout = .milliseconds(300)
         let journal = try PostgreSQLKeyJournal(settings, clock: { 0 })
         let key = try #require(
-            try journal.commit(JournalBatch(enrolments: [.sample(1)])).enrolments.first
+            try journal.commit(JournalBatch(enrolments: [.sample(1)])).enrolments[0]
         ).key
         let holder = try DatabaseConnection(
             settings.address,
@@ -80,13 +80,40 @@ import Testing
         #expect(answer == .used)
     }
 
+    @Test func `what the database refuses at the very end of a transaction is refused`() throws {
+        let settings = try PostgreSQLServer.shared.get().makeStore()
+        let journal = try PostgreSQLKeyJournal(settings, clock: { 0 })
+        let link = DatabaseLink(settings)
+        _ = try link.ask([
+            DatabaseStatement(
+                """
+                CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$
+                """
+            ),
+            DatabaseStatement(
+                """
+                CREATE CONSTRAINT TRIGGER late AFTER INSERT ON keys
+                DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()
+                """
+            ),
+        ])
+        let batch = JournalBatch(enrolments: [.sample(1)])
+        let refusal = #expect(throws: JournalError.self) { try journal.commit(batch) }
+        #expect(refusal?.reason == .full)
+        #expect(try PostgreSQLKeyArchive(settings).count() == 0)
+        // The connection is good, and the next transaction goes through.
+        _ = try link.ask([DatabaseStatement("DROP TRIGGER late ON keys")])
+        #expect(try journal.commit(batch).enrolments[0]?.isNew == true)
+    }
+
     @Test func `a connection that the server has ended is made anew`() throws {
         let settings = try PostgreSQLServer.shared.get().makeStore()
         var named = settings
         named.address += " application_name=ended"
         let journal = try PostgreSQLKeyJournal(named, clock: { 0 })
         let key = try #require(
-            try journal.commit(JournalBatch(enrolments: [.sample(1)])).enrolments.first
+            try journal.commit(JournalBatch(enrolments: [.sample(1)])).enrolments[0]
         ).key
         let ended = try DatabaseLink(settings).ask([
             DatabaseStatement(

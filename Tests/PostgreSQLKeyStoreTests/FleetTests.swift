@@ -1,6 +1,7 @@
 import AppAttest
 import Challenges
 import Dispatch
+import Foundation
 import KeyCatalog
 import KeyStore
 import Synchronization
@@ -24,7 +25,9 @@ import Testing
             try PostgreSQLKeyJournal(settings, clock: { 0 })
         }
         let records = (1...12).map { KeyRecord.sample($0) }
-        rows = try journals[0].commit(JournalBatch(enrolments: records)).enrolments.map(\.key)
+        rows = try journals[0].commit(JournalBatch(enrolments: records)).enrolments.compactMap(
+            \.?.key
+        )
     }
 
     private func use(
@@ -186,34 +189,101 @@ import Testing
         )
     }
 
-    @Test func `spent challenges go an hour behind their end, and not before`() throws {
-        let clock = Atomic<Int64>(0)
-        let journal = try PostgreSQLKeyJournal(
-            settings,
-            clock: { clock.load(ordering: .relaxed) }
-        )
+    /// The next rise of the floor may come at once.
+    private func passMinute() throws {
+        let link = DatabaseLink(settings)
+        _ = try link.ask([DatabaseStatement("UPDATE challenge_floor SET raised_at = 0")])
+        link.close()
+    }
+
+    @Test func `a gateway whose clock is two hours behind can't use a forgotten challenge again`()
+        throws
+    {
         let issuer = ChallengeIssuer()
-        guard
-            case .valid(let challenge) = issuer.examine(
-                issuer.issue(.assertion, now: 0).span,
-                purpose: .assertion,
-                now: 0
-            )
-        else { throw StoreContract.Unexpected("a fresh challenge is not valid") }
+        let challenge = try Self.challenge(issuer)
         func answer(_ counter: UInt32) throws -> UseAnswer {
             let use = use(4, counter, .strict, challenge)
-            return try journal.commit(JournalBatch(uses: [use])).uses[0]
+            return try journals[0].commit(JournalBatch(uses: [use])).uses[0]
+        }
+        func count() throws -> Int64 {
+            let select = DatabaseStatement("SELECT count(*) FROM spent_challenges")
+            return try #require(try DatabaseLink(settings).ask([select]).first).present(0, 0)
+        }
+        func sweep(at second: Int64) throws {
+            try passMinute()
+            try PostgreSQLKeyJournal(settings, clock: { second }).settle()
         }
         #expect(try answer(1) == .used)
-        clock.store(challenge.expiry + 3_600, ordering: .relaxed)
-        try journal.settle()
+        // An hour behind its end the floor is raised, and only the next time is it forgotten.
+        try sweep(at: challenge.expiry + 3_599)
+        try sweep(at: challenge.expiry + 3_600)
+        #expect(try count() == 1)
         #expect(try answer(2) == .refused(.challengeSpent))
-        let later = try PostgreSQLKeyJournal(
-            settings,
-            clock: { challenge.expiry + 3_601 }
+        try sweep(at: 0)
+        #expect(try count() == 0)
+        // For this gateway it is good still. So it would be used, if the database believed it.
+        #expect(try answer(2) == .refused(.challengeSpent))
+        let record = KeyRecord.sample(99)
+        let enrolled = try journals[0].commit(
+            JournalBatch(enrolments: [record], challenges: [challenge])
         )
-        try later.settle()
-        // Only so is it seen that it is gone. A gateway refuses it for its expiry.
-        #expect(try answer(2) == .used)
+        #expect(enrolled.enrolments.count == 1 && enrolled.enrolments[0] == nil)
+        #expect(try answer(3) == .refused(.challengeSpent))
+        let other = use(4, 2, .strict, try Self.challenge(issuer, now: challenge.expiry + 60))
+        #expect(try journals[0].commit(JournalBatch(uses: [other])).uses == [.used])
+    }
+
+    @Test func `a gateway whose clock is a year ahead has no good challenge refused`() throws {
+        let real = Int64(Date().timeIntervalSince1970)
+        for _ in 0..<2 {
+            try passMinute()
+            try PostgreSQLKeyJournal(settings, clock: { real + 31_536_000 }).settle()
+        }
+        let challenge = try Self.challenge(ChallengeIssuer(), now: real)
+        let use = use(5, 1, .strict, challenge)
+        #expect(try journals[0].commit(JournalBatch(uses: [use])).uses == [.used])
+    }
+
+    @Test func `gateways that start together share one secret, and the next one before its use`()
+        throws
+    {
+        func secrets(_ now: Int64) throws -> [SharedSecret] {
+            let all = try together { gateway in
+                try journals[gateway].sharedSecrets(now: now, lifetime: 3_600)
+            }
+            #expect(Set(all).count == 1)
+            return try #require(all[0])
+        }
+        let first = try secrets(1_000_000)
+        #expect(first.map(\.number) == [1])
+        #expect(first[0].usedFrom == 1_000_000 - 3_600 && first[0].goodUntil == .max)
+        #expect(first[0].bytes.count == 32)
+        #expect(try secrets(1_082_799) == first)
+        let second = try secrets(1_082_800)
+        #expect(second.map(\.number) == [1, 2])
+        #expect(second[0].bytes == first[0].bytes && second[1].bytes != first[0].bytes)
+        #expect(second[1].usedFrom == 1_082_800 + 60)
+        #expect(second[0].goodUntil == 1_082_860 + 3_600 + 3_600)
+        #expect(try secrets(1_090_059).map(\.number) == [1, 2])
+        #expect(try secrets(1_090_060).map(\.number) == [2])
+        // Days of a clock that jumps leave no more than a bounded number of rows.
+        for day in Int64(20)..<80 { _ = try secrets(day * 86_500) }
+        let select = DatabaseStatement("SELECT count(*) FROM shared_secrets")
+        #expect(try DatabaseLink(settings).ask([select]).first?.present(0, 0) == 32)
+    }
+
+    private static func challenge(
+        _ issuer: ChallengeIssuer,
+        now: Int64 = 0
+    ) throws -> ChallengeSerial {
+        let text = issuer.issue(.assertion, now: now)
+        guard
+            case .valid(let challenge) = issuer.examine(
+                text.span,
+                purpose: .assertion,
+                now: now
+            )
+        else { throw StoreContract.Unexpected("a fresh challenge is not valid") }
+        return challenge
     }
 }

@@ -84,7 +84,8 @@ import Testing
         let key = KeyRecord.sample(1)
         let journal = try SQLiteKeyJournal(path: folder.database)
         _ = try journal.load(apps: AppNumbers()) { _ in }
-        let row = try journal.commit(JournalBatch(enrolments: [key])).enrolments[0].key.row
+        let stored = try journal.commit(JournalBatch(enrolments: [key])).enrolments
+        let row = try #require(stored[0]).key.row
         let change = CounterChange(
             row: row,
             counters: CounterState(highest: SignCounter(rawValue: 4)),
@@ -157,7 +158,8 @@ import Testing
         // An imported key of which only the use is known.
         (records[4].enrolledAt, records[4].lastUsedAt) = (nil, 1_000)
         try load(records)
-        let row = try journal.commit(JournalBatch(enrolments: [records[2]])).enrolments[0].key.row
+        let stored = try journal.commit(JournalBatch(enrolments: [records[2]])).enrolments
+        let row = try #require(stored[0]).key.row
         let change = CounterChange(row: row, counters: CounterState(), usedAt: 2_000)
         _ = try journal.commit(JournalBatch(changes: [change]))
         let note = ChangeNote(now: 3_000, by: "ann")

@@ -33,7 +33,7 @@ import Testing
     {
         var journal = try open()
         let keys = [Self.key(1), Self.key(2, receipt: nil), Self.key(3)]
-        let rows = try journal.commit(JournalBatch(enrolments: keys)).enrolments.map(\.key)
+        let rows = try journal.commit(JournalBatch(enrolments: keys)).enrolments.compactMap(\.?.key)
         journal.close()
         // Version 3 had neither the table nor its index.
         let old = try DatabaseQueue(path: folder.database)
@@ -69,7 +69,9 @@ import Testing
         keys[2].receiptState.dueAt = nil
         keys[3].status = .revoked(at: 7)
         keys[4].receipt = nil
-        let rows = try journal.commit(JournalBatch(enrolments: keys)).enrolments.map(\.key.row)
+        let rows = try journal.commit(JournalBatch(enrolments: keys)).enrolments.compactMap(
+            \.?.key.row
+        )
         let use = CounterChange(row: rows[0], counters: CounterState(), usedAt: 321)
         _ = try journal.commit(JournalBatch(changes: [use]))
         #expect(try due(journal, at: 499).map(\.row) == [rows[0]])

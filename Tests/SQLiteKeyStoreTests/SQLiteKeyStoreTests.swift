@@ -111,7 +111,9 @@ import Testing
         let journal = try SQLiteKeyJournal(path: folder.database, foldedAt: count)
         _ = try journal.load(apps: AppNumbers()) { _ in }
         let records = KeyRecord.many(count)
-        let rows = try journal.commit(JournalBatch(enrolments: records)).enrolments.map(\.key)
+        let rows = try journal.commit(JournalBatch(enrolments: records)).enrolments.compactMap(
+            \.?.key
+        )
         _ = try journal.commit(JournalBatch(changes: rows.map { Self.change(of: $0.row, to: 5) }))
         let database = try KeyDatabase(path: folder.database, creates: false)
         func state() throws -> [Int] {
@@ -148,7 +150,7 @@ import Testing
         var journal = try SQLiteKeyJournal(path: folder.database, foldedAt: count)
         _ = try journal.load(apps: AppNumbers()) { _ in }
         let batch = JournalBatch(enrolments: KeyRecord.many(count))
-        let rows = try journal.commit(batch).enrolments.map(\.key)
+        let rows = try journal.commit(batch).enrolments.compactMap(\.?.key)
         _ = try journal.commit(JournalBatch(changes: rows.map { Self.change(of: $0.row, to: 5) }))
         _ = try journal.commit(JournalBatch())
         try journal.settle()

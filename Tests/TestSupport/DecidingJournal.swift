@@ -37,10 +37,20 @@ package final class DecidingJournal: KeyJournal {
             var answer = try stored.commit(
                 JournalBatch(
                     changes: batch.changes,
-                    enrolments: batch.enrolments,
                     receipts: batch.receipts
                 )
             )
+            for (place, record) in batch.enrolments.enumerated() {
+                let challenge = batch.challenge(at: place)
+                if let challenge, stored.record(record.keyID) == nil,
+                    !state.spent.insert(challenge).inserted
+                {
+                    answer.enrolments.append(nil)
+                    continue
+                }
+                let batch = JournalBatch(enrolments: [record])
+                answer.enrolments += try stored.commit(batch).enrolments
+            }
             for use in batch.uses { answer.uses.append(try decide(use, &state)) }
             answer.found = batch.lookUps.compactMap(stored.row)
             return answer

@@ -87,6 +87,30 @@ extension StoreContract {
             #expect(bench.use(key.keyID, 1) == .admitted)
             #expect(other.use(key.keyID, 1) == .refused(.replayed))
         },
+        StoreContract(
+            "an enrolment challenge is spent once by all gateways, with the key or not at all",
+            decided: .atCommit
+        ) { (bench) throws in
+            let other = try bench.neighbour()
+            let challenges = [try bench.challenge(), try bench.challenge()]
+            let keys = (1...3).map { KeyRecord.sample($0) }
+            #expect(try bench.enrol(keys[0], spending: challenges[0]) == .inserted(keys[0].keyID))
+            #expect(try other.enrol(keys[1], spending: challenges[0]) == .challengeSpent)
+            #expect(try bench.lab.stored(keys[1].keyID) == nil)
+            // Its client has lost the answer: whatever it sends now costs nothing.
+            for challenge in challenges {
+                let again = try other.enrol(keys[0], spending: challenge)
+                #expect(again == .existing(keys[0].keyID))
+            }
+            bench.journal.fail(.before(JournalError(.full, "test")))
+            #expect(try bench.enrol(keys[1], spending: challenges[1]) == .failed)
+            bench.journal.fail(nil)
+            #expect(try other.enrol(keys[2], spending: challenges[1]) == .inserted(keys[2].keyID))
+            // What has enrolled a key signs nothing.
+            #expect(
+                other.use(keys[2].keyID, 1, challenge: challenges[1]) == .refused(.challengeSpent)
+            )
+        },
         StoreContract("no more keys are looked up than may wait", decided: .atCommit) {
             (bench) throws in
             try bench.restart { $0.lookUpsMax = 2 }

@@ -106,10 +106,13 @@ extension StoreContract {
 
         /// Enrols a key and waits for the outcome.
         @discardableResult
-        package func enrol(_ record: KeyRecord) throws -> EnrolOutcome {
+        package func enrol(
+            _ record: KeyRecord,
+            spending challenge: ChallengeSerial? = nil
+        ) throws -> EnrolOutcome {
             let done = DispatchSemaphore(value: 0)
             let box = Box<EnrolOutcome>()
-            table.enrol(record) { outcome in
+            table.enrol(record, spending: challenge) { outcome in
                 box.set(outcome)
                 done.signal()
             }

@@ -47,7 +47,9 @@ import Verification
     @Test func `a wrong attestation is a verification in vain, a used challenge is not`() throws {
         let desk = try Desk()
         let key = Trial.device().makeKey()
-        let service = KeyService(enrolment: desk.enrolment) { _, completion in completion(.failed) }
+        let service = KeyService(enrolment: desk.enrolment) { _, _, completion in
+            completion(.failed)
+        }
         let challenge = try desk.challenge()
         let rows: [(String, String, Bool)] = [
             ("x", "request-malformed", true),
@@ -71,7 +73,9 @@ import Verification
             $0.examinationsBurst = 0
         }
         let key = Trial.device().makeKey()
-        let service = KeyService(enrolment: desk.enrolment) { _, completion in completion(.failed) }
+        let service = KeyService(enrolment: desk.enrolment) { _, _, completion in
+            completion(.failed)
+        }
         // The first try of a challenge is free.
         let document = Desk.document(key.keyID.base64, "AAAA", try desk.challenge())
         for _ in 0..<2 { #expect(ask(service, document, desk)?.counter == nil) }

@@ -1,3 +1,4 @@
+internal import Challenges
 internal import DeviceKey
 internal import Dispatch
 internal import Synchronization
@@ -116,13 +117,16 @@ package final class Committer: Sendable {
     }
 
     /// Takes an enrolment, and starts the writer. `completion` is called on the writer's queue.
+    ///
+    /// - `challenge`: what the journal is to spend with it.
     func enrol(
         _ record: KeyRecord,
-        _ completion: @escaping @Sendable (Result<EnrolledRow, JournalError>) -> Void
+        spending challenge: ChallengeSerial?,
+        _ completion: @escaping @Sendable (Result<EnrolledRow?, JournalError>) -> Void
     ) {
         let isTaken = pending.withLock { pending in
             guard pending.enrolments.count < limits.enrolmentsMax else { return false }
-            pending.append((record, completion))
+            pending.append((record, challenge, completion))
             return true
         }
         guard isTaken else {
@@ -293,6 +297,7 @@ package final class Committer: Sendable {
             changes: changes,
             uses: uses,
             enrolments: batch.enrolments.map(\.record),
+            challenges: batch.enrolments.map(\.challenge),
             receipts: batch.renewals.map(\.change),
             lookUps: batch.lookUps.map(\.keyID)
         )

@@ -8,6 +8,8 @@ package enum EnrolOutcome: Equatable, Sendable {
     case existing(KeyID)
     /// It was there before, and is revoked or deleted.
     case revoked
+    /// It was not there before, and is not there now: its challenge was spent before.
+    case challengeSpent
     /// It may not be on disk.
     case failed
 }

@@ -1,3 +1,4 @@
+package import Challenges
 package import DeviceKey
 
 /// What keys are read from.
@@ -25,6 +26,17 @@ package protocol KeyJournal: KeySource {
     ///
     /// Called at most once, behind `load`.
     func enrolmentSecret() throws(JournalError) -> [UInt8]?
+
+    /// The secrets of the challenges that all gateways of the store share, the oldest first. When
+    /// the newest is old the next one is drawn, which is used a little later, so that every gateway
+    /// has read it by then. They are in no export, and nobody may log them.
+    ///
+    /// Called behind `load` and then every few seconds, never on a lane.
+    ///
+    /// - `now`: second of Unix time.
+    /// - `lifetime`: of the challenge that is good for the longest time, in seconds.
+    /// - Returns: `nil` where the process has secrets of its own.
+    func sharedSecrets(now: Int64, lifetime: Int64) throws(JournalError) -> [SharedSecret]?
 
     /// Writes a batch, and returns when it is durable. Counters only rise. When it throws, nothing
     /// is known of what the batch has changed.
@@ -87,6 +99,10 @@ package protocol KeyJournal: KeySource {
 
 extension KeyJournal {
     package func writeOnDemand(_ body: @escaping @Sendable () -> JournalError?) {}
+    package func sharedSecrets(
+        now: Int64,
+        lifetime: Int64
+    ) throws(JournalError) -> [SharedSecret]? { nil }
     package func receiptShelf() throws(JournalError) -> (any ReceiptShelf)? { nil }
     package func beginTrail() {}
     package func endTrail() {}
@@ -126,6 +142,9 @@ package struct JournalBatch: Sendable {
     /// Uses that the journal decides; none when it decides nothing.
     package var uses: [CounterUse]
     package var enrolments: [KeyRecord]
+    /// Of each enrolment in turn, what the journal spends with it: both or neither. Empty where it
+    /// spends none.
+    package var challenges: [ChallengeSerial?]
     /// In any order; a key may have several.
     package var receipts: [ReceiptChange]
     /// Keys that the table does not have; none when it has all. One may come twice.
@@ -135,14 +154,21 @@ package struct JournalBatch: Sendable {
         changes: [CounterChange] = [],
         uses: [CounterUse] = [],
         enrolments: [KeyRecord] = [],
+        challenges: [ChallengeSerial?] = [],
         receipts: [ReceiptChange] = [],
         lookUps: [KeyID] = []
     ) {
         self.changes = changes
         self.uses = uses
         self.enrolments = enrolments
+        self.challenges = challenges
         self.receipts = receipts
         self.lookUps = lookUps
+    }
+
+    /// What is spent with an enrolment; `nil` for nothing.
+    package func challenge(at place: Int) -> ChallengeSerial? {
+        challenges.indices.contains(place) ? challenges[place] : nil
     }
 
     var isEmpty: Bool {
@@ -155,14 +181,15 @@ package struct JournalBatch: Sendable {
 package struct CommitAnswer: Sendable {
     /// For each use in turn.
     package var uses: [UseAnswer]
-    /// For each enrolment in turn, what is stored under its key id now.
-    package var enrolments: [EnrolledRow]
+    /// For each enrolment in turn, what is stored under its key id now; `nil` where there is
+    /// nothing, since its challenge was spent before.
+    package var enrolments: [EnrolledRow?]
     /// Those keys that were looked up and are stored, in any order.
     package var found: [KeyRow]
 
     package init(
         uses: [UseAnswer] = [],
-        enrolments: [EnrolledRow] = [],
+        enrolments: [EnrolledRow?] = [],
         found: [KeyRow] = []
     ) {
         self.uses = uses

@@ -234,20 +234,25 @@ package final class KeyTable: Sendable {
 
     /// Stores a key; see ``EnrolOutcome``. The writer is started.
     ///
+    /// - `challenge`: what was found valid. A journal that decides spends it with the enrolment,
+    ///   once for all gateways of the store; another one leaves it to its issuer.
     /// - `completion`: called on the writer's queue, when the key is durable and in the
     ///   table.
     package func enrol(
         _ record: KeyRecord,
+        spending challenge: ChallengeSerial? = nil,
         completion: @escaping @Sendable (EnrolOutcome) -> Void
     ) {
         if let successor = successor.holder {
             return enrol(record, by: successor, completion: completion)
         }
         enrolling.withLock { $0[record.keyID, default: 0] += 1 }
-        committer.enrol(record) { result in
+        let spent = journalDecides == .atCommit ? challenge : nil
+        committer.enrol(record, spending: spent) { result in
             // Behind `apply`, so that a key is in the table or being stored without a gap.
             defer { self.endEnrolling(record.keyID) }
-            guard case .success(let row) = result else { return completion(.failed) }
+            guard case .success(let stored) = result else { return completion(.failed) }
+            guard let row = stored else { return completion(.challengeSpent) }
             self.apply(row.key, .enrolled)
             guard row.key.standing == .active else { return completion(.revoked) }
             completion(row.isNew ? .inserted(record.keyID) : .existing(record.keyID))

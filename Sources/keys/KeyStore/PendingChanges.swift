@@ -1,9 +1,11 @@
+internal import Challenges
 internal import DeviceKey
 
 /// What waits for the writer. Lives under the committer's mutex.
 struct PendingChanges {
     typealias Enrolment = (
-        record: KeyRecord, completion: @Sendable (Result<EnrolledRow, JournalError>) -> Void
+        record: KeyRecord, challenge: ChallengeSerial?,
+        completion: @Sendable (Result<EnrolledRow?, JournalError>) -> Void
     )
 
     typealias Renewal = (

@@ -198,6 +198,7 @@ extension EnrolOutcome {
         case .existing: out.byte(1)
         case .revoked: out.byte(2)
         case .failed: out.byte(3)
+        case .challengeSpent: out.byte(4)
         }
     }
 
@@ -207,6 +208,7 @@ extension EnrolOutcome {
         case 0: self = .inserted(keyID)
         case 1: self = .existing(keyID)
         case 2: self = .revoked
+        case 4: self = .challengeSpent
         default: self = .failed
         }
     }

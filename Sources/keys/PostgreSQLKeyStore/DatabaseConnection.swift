@@ -16,9 +16,8 @@ final class DatabaseConnection: @unchecked Sendable {
 
     /// Connects.
     ///
-    /// - Parameters:
-    ///   - address: as libpq reads it (PostgreSQL manual, section 34.1.1). What it leaves open is
-    ///     set here: TLS with the server's name verified, and keepalive probes.
+    /// - address: as libpq reads it (PostgreSQL manual, section 34.1.1). What it leaves open is set
+    ///   here: TLS with the server's name verified, and keepalive probes.
     init(_ address: String, until deadline: Deadline) throws(DatabaseFault) {
         // Of two settings of one name the last one counts; `dbname` is the whole address.
         let settings = [
@@ -104,8 +103,8 @@ final class DatabaseConnection: @unchecked Sendable {
             case .failure(let refusal): fault = fault ?? refusal
             }
         }
-        try finish(until: deadline)
-        if let fault { throw fault }
+        let refusal = try finish(until: deadline)
+        if let fault = fault ?? refusal { throw fault }
         return rows
     }
 
@@ -156,23 +155,35 @@ final class DatabaseConnection: @unchecked Sendable {
         case PGRES_PIPELINE_ABORTED:
             return .failure(.refused(state: "25P02", "a statement before it failed"))
         default:
-            guard let state = PQresultErrorField(result, Int32(UInt8(ascii: "C"))) else {
-                throw .lost(message)
-            }
-            let detail = PQresultErrorField(result, Int32(UInt8(ascii: "M")))
-            let text = detail.map { String(cString: $0) } ?? "refused"
-            return .failure(.refused(state: String(cString: state), text))
+            guard let refusal = Self.refusal(result) else { throw .lost(message) }
+            return .failure(refusal)
         }
     }
 
-    /// The end of the transaction.
-    private func finish(until deadline: Deadline) throws(DatabaseFault) {
-        while let result = try next(until: deadline) {
-            let status = PQresultStatus(result)
-            PQclear(result)
-            if status == PGRES_PIPELINE_SYNC { return }
+    /// The end of the transaction. What speaks against it may come to light only now.
+    ///
+    /// - Returns: why it was refused.
+    private func finish(until deadline: Deadline) throws(DatabaseFault) -> DatabaseFault? {
+        var refusal: DatabaseFault?
+        // A refusal, the NULL behind it, and the end.
+        for _ in 0..<4 {
+            guard let result = try next(until: deadline) else { continue }
+            // Freed with the rows.
+            let rows = DatabaseRows(result)
+            defer { withExtendedLifetime(rows) {} }
+            if PQresultStatus(result) == PGRES_PIPELINE_SYNC { return refusal }
+            guard let found = Self.refusal(result) else { throw .lost(message) }
+            refusal = found
         }
         throw .lost("the transaction did not end")
+    }
+
+    /// What a result says of a refusal; `nil` when it does not come from the server.
+    private static func refusal(_ result: OpaquePointer) -> DatabaseFault? {
+        guard let state = PQresultErrorField(result, Int32(UInt8(ascii: "C"))) else { return nil }
+        let detail = PQresultErrorField(result, Int32(UInt8(ascii: "M")))
+        let text = detail.map { String(cString: $0) } ?? "refused"
+        return .refused(state: String(cString: state), text)
     }
 
     private func next(until deadline: Deadline) throws(DatabaseFault) -> OpaquePointer? {

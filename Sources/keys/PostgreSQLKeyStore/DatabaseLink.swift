@@ -10,6 +10,7 @@ final class DatabaseLink: Sendable {
     private struct State {
         var connection: DatabaseConnection?
         var failures = 0
+        var connections: UInt64 = 0
         var retryAt = ContinuousClock.now
         var lastFault: DatabaseFault?
         var isClosed = false
@@ -32,6 +33,7 @@ final class DatabaseLink: Sendable {
 
     private let settings: PostgreSQLSettings
     private let state = Mutex(State())
+    private let collisions = Atomic<UInt64>(0)
 
     init(_ settings: PostgreSQLSettings) { self.settings = settings }
 
@@ -48,6 +50,7 @@ final class DatabaseLink: Sendable {
                 } catch {
                     guard error.isCollision, tries < Self.collisionsMax else { throw error }
                     tries += 1
+                    collisions.add(1, ordering: .relaxed)
                 }
             }
         }
@@ -75,9 +78,37 @@ final class DatabaseLink: Sendable {
         guard !state.isClosed else { throw .unreachable("the store is closed") }
         let deadline = ContinuousClock.now + settings.connectTimeout
         let connection = try DatabaseConnection(settings.address, until: deadline)
+        try prepare(connection, until: deadline)
         state.connection = connection
         state.failures = 0
+        state.connections += 1
         return connection
+    }
+
+    /// Has the server end what takes too long, a little before nobody waits for it any more, and
+    /// find out that a gateway is gone while locks are held for it.
+    private func prepare(
+        _ connection: DatabaseConnection,
+        until deadline: DatabaseConnection.Deadline
+    ) throws(DatabaseFault) {
+        let (seconds, attoseconds) = (settings.statementTimeout * 3 / 4).components
+        let milliseconds = max(seconds * 1_000 + attoseconds / 1_000_000_000_000_000, 1)
+        let values = [
+            "statement_timeout = \(milliseconds)", "tcp_keepalives_idle = 10",
+            "tcp_keepalives_interval = 5", "tcp_keepalives_count = 3",
+        ]
+        _ = try connection.run(
+            values.map { DatabaseStatement("SET \($0)") },
+            until: deadline
+        )
+    }
+
+    /// Connections that were made, and transactions that were asked once more.
+    var statistics: (connections: UInt64, collisions: UInt64) {
+        (
+            state.withLock(\.connections),
+            collisions.load(ordering: .relaxed)
+        )
     }
 
     func close() {

@@ -85,6 +85,24 @@ enum DatabaseSchema {
         )
         """,
         "CREATE INDEX spent_challenges_by_expiry ON spent_challenges (expires_at)",
+        // Uses of challenges whose expiry is at or below `expiry` are refused. Those at or below
+        // `removable` may be forgotten: no statement can still run that has not seen them refused.
+        """
+        CREATE TABLE challenge_floor (
+            id bigint PRIMARY KEY CHECK (id = 1),
+            expiry bigint NOT NULL,
+            removable bigint NOT NULL,
+            raised_at bigint NOT NULL
+        )
+        """,
+        "INSERT INTO challenge_floor VALUES (1, 0, 0, 0)",
+        """
+        CREATE TABLE shared_secrets (
+            number bigint PRIMARY KEY,
+            secret bytea NOT NULL CHECK (length(secret) = 32),
+            used_from bigint NOT NULL
+        )
+        """,
         """
         CREATE TABLE secrets (
             name text PRIMARY KEY,

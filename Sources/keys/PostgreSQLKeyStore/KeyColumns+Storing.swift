@@ -1,10 +1,17 @@
+internal import Challenges
 internal import Cryptography
 internal import DeviceKey
 internal import KeyStore
 
 extension KeyColumns {
     /// Stores a key with its receipt unless its key id is there. Answers one row where it was not.
-    static func insert(_ record: KeyRecord, revision: String = "0") -> [DatabaseStatement] {
+    ///
+    /// - challenge: spent with it; where that was spent before, nothing is stored.
+    static func insert(
+        _ record: KeyRecord,
+        revision: String = "0",
+        spending challenge: ChallengeSerial? = nil
+    ) -> [DatabaseStatement] {
         let revokedAt: Int64? = if case .revoked(let second) = record.status { second } else { nil }
         let key: [DatabaseValue] = [
             .bytes(record.keyID.bytes), .bytes(Array(record.publicKey.x963.dropFirst())),
@@ -21,11 +28,12 @@ extension KeyColumns {
             ),
             DatabaseStatement(
                 """
-                WITH new AS (
+                WITH \(challenge == nil ? "" : spent) new AS (
                     INSERT INTO keys (key_id, public_key, app, environment, is_imported, counter,
                         counter_window, enrolled_at, last_used_at, revoked_at, context, revision)
                     SELECT $1, $2, a.id, $4, $5, $6, $7, $8, $9, $10, $11, \(revision)
                     FROM apps a WHERE a.app_id = $3
+                        \(challenge == nil ? "" : "AND EXISTS (SELECT 1 FROM spent)")
                     ON CONFLICT (key_id) DO NOTHING
                     RETURNING id
                 ), kept AS (
@@ -38,8 +46,29 @@ extension KeyColumns {
                 )
                 SELECT id FROM new
                 """,
-                key + ReceiptColumns.values(record.receiptState)
+                key + ReceiptColumns.values(record.receiptState) + values(challenge)
             ),
+        ]
+    }
+
+    /// Spends a challenge for a key that is not stored yet.
+    private static let spent = """
+        spent AS (
+            INSERT INTO spent_challenges (purpose, epoch, number, expires_at)
+            SELECT $22, $23, $24, $25
+            WHERE $25 > (SELECT expiry FROM challenge_floor)
+                AND NOT EXISTS (SELECT 1 FROM keys WHERE key_id = $1)
+            ON CONFLICT (epoch, number, purpose) DO NOTHING
+            RETURNING epoch
+        ),
+        """
+
+    private static func values(_ challenge: ChallengeSerial?) -> [DatabaseValue] {
+        guard let challenge else { return [] }
+        return [
+            .number(Int64(challenge.purpose.rawValue)),
+            .number(Int64(bitPattern: challenge.epoch)),
+            .number(Int64(bitPattern: challenge.number)), .number(challenge.expiry),
         ]
     }
 }

@@ -19,8 +19,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
 
     /// Connects, and checks the tables.
     ///
-    /// - Parameters:
-    ///   - clock: the second of Unix time, for what has expired.
+    /// - clock: the second of Unix time, for what has expired.
     /// - Throws: that no connection can be made; that the tables are missing, older or newer than
     ///   what this version can use.
     package init(
@@ -65,6 +64,16 @@ package final class PostgreSQLKeyJournal: KeyJournal {
             throw JournalError(.damaged, "there is no secret of the enrolment challenges")
         }
         return secret
+    }
+
+    package func sharedSecrets(
+        now: Int64,
+        lifetime: Int64
+    ) throws(JournalError) -> [SharedSecret]? {
+        guard let rows = try reader.ask(SharedSecretRows.statements(now: now)).last else {
+            throw JournalError(.damaged, "a statement without an answer")
+        }
+        return try SharedSecretRows.secrets(rows, now: now, lifetime: lifetime)
     }
 
     package func changes(
@@ -132,8 +141,8 @@ package final class PostgreSQLKeyJournal: KeyJournal {
             )
         }
         let firstEnrolment = statements.count
-        for record in batch.enrolments {
-            statements += KeyColumns.insert(record)
+        for (place, record) in batch.enrolments.enumerated() {
+            statements += KeyColumns.insert(record, spending: batch.challenge(at: place))
             statements.append(
                 DatabaseStatement(
                     KeyColumns.select + " WHERE k.key_id = $1",
@@ -156,33 +165,38 @@ package final class PostgreSQLKeyJournal: KeyJournal {
                 answer.found.append(try KeyColumns.row(found, row, apps: apps))
             }
         }
-        answer.enrolments = try enrolled(rows[firstEnrolment...])
+        answer.enrolments = try enrolled(rows[firstEnrolment...], batch)
         return answer
     }
 
     /// - rows: three answers for each enrolment.
     private func enrolled(
-        _ rows: ArraySlice<DatabaseRows>
-    ) throws(JournalError) -> [EnrolledRow] {
+        _ rows: ArraySlice<DatabaseRows>,
+        _ batch: JournalBatch
+    ) throws(JournalError) -> [EnrolledRow?] {
         let apps = apps.withLock { $0 }
-        var enrolled: [EnrolledRow] = []
+        var enrolled: [EnrolledRow?] = []
         var next = rows.startIndex
         while next + 2 < rows.endIndex {
             let (new, found) = (rows[next + 1], rows[next + 2])
+            next += 3
             guard found.count == 1 else {
-                throw JournalError(.damaged, "a key that was stored is not there")
+                guard batch.challenge(at: enrolled.count) != nil else {
+                    throw JournalError(.damaged, "a key that was stored is not there")
+                }
+                enrolled.append(nil)
+                continue
             }
             let key = try KeyColumns.row(found, 0, apps: apps)
             enrolled.append(EnrolledRow(key: key, isNew: new.count == 1))
-            next += 3
         }
         return enrolled
     }
 
     package func settle() throws(JournalError) {
         guard let piece = broom.withLock({ $0.piece() }) else { return }
-        let rows = try writer.ask([piece])
-        broom.withLock { $0.swept(rows.first?.changedCount ?? 0) }
+        let rows = try writer.ask(piece)
+        broom.withLock { $0.swept(rows.last?.changedCount ?? 0) }
     }
 
     package func close() {

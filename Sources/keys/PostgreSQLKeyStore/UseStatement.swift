@@ -90,7 +90,7 @@ enum UseStatement {
             SELECT a.*, k.counter AS highest, k.counter_window AS seen, k.revoked_at,
                 k.deleted_at
             FROM keys k JOIN asked a ON a.key = k.id ORDER BY k.id FOR UPDATE OF k
-        ), judged AS (
+        ), counted AS (
             SELECT *, CASE
                 WHEN deleted_at IS NOT NULL THEN 1
                 WHEN revoked_at IS NOT NULL THEN 2
@@ -98,8 +98,13 @@ enum UseStatement {
                 WHEN counter > highest THEN 0
                 WHEN counter = highest OR highest - counter > width THEN 3
                 WHEN seen >> (highest - counter - 1)::int & 1 = 1 THEN 3
-                ELSE 0 END AS fault
+                ELSE 0 END AS counter_fault
             FROM locked
+        ), judged AS (
+            SELECT *, CASE WHEN counter_fault = 0 AND epoch IS NOT NULL
+                AND expiry <= (SELECT f.expiry FROM challenge_floor f) THEN 4
+                ELSE counter_fault END AS fault
+            FROM counted
         ), spent AS (
             INSERT INTO spent_challenges (purpose, epoch, number, expires_at)
             SELECT purpose, epoch, number, expiry FROM judged

@@ -340,6 +340,7 @@ package final class Enrolment: Sendable {
         case .inserted(let keyID): return .enrolled(keyID, isNew: true)
         case .existing(let keyID): return .enrolled(keyID, isNew: false)
         case .revoked: return .refuse(EnrolmentRefusal(.keyRevoked))
+        case .challengeSpent: return .refuse(EnrolmentRefusal(.challengeSpent))
         case .failed:
             issuer.takeBack(serial)
             return .refuse(EnrolmentRefusal(.storeUnavailable))

@@ -134,7 +134,8 @@ struct Desk {
             switch await store(record) {
             case .inserted(let keyID): return await answer(.enrolled(keyID, isNew: true))
             case .existing(let keyID): return await answer(.enrolled(keyID, isNew: false))
-            case .revoked, .failed: preconditionFailure("Desk: a store in memory")
+            case .revoked, .challengeSpent, .failed:
+                preconditionFailure("Desk: a store in memory")
             }
         }
     }

@@ -1,10 +1,13 @@
+import Challenges
 import KeyStore
 import Verification
 
 /// `POST …/keys`: enrols a key.
 struct KeyService: Service {
-    /// Stores a key, and says later how it went, on any thread.
-    typealias Store = @Sendable (KeyRecord, @escaping @Sendable (EnrolOutcome) -> Void) -> Void
+    /// Stores a key, spends the challenge where the store does that, and says later how it went, on
+    /// any thread.
+    typealias Store =
+        @Sendable (KeyRecord, ChallengeSerial, @escaping @Sendable (EnrolOutcome) -> Void) -> Void
 
     let enrolment: Enrolment
     let store: Store
@@ -20,7 +23,7 @@ struct KeyService: Service {
             return .now(ServiceResult(action))
         }
         return .afterCommit { [enrolment, store] completion in
-            store(record) { outcome in
+            store(record, serial) { outcome in
                 completion(ServiceResult(enrolment.stored(outcome, spending: serial)))
             }
         }

@@ -21,7 +21,10 @@ extension ServiceTable {
         enrolling(
             below: path,
             challenges: ChallengeService(enrolment: enrolment),
-            keys: KeyService(enrolment: enrolment, store: { keys.enrol($0, completion: $1) }),
+            keys: KeyService(
+                enrolment: enrolment,
+                store: { keys.enrol($0, spending: $1, completion: $2) }
+            ),
             sessions: sessions.map {
                 (SessionService(sessions: $0.table, issuer: enrolment.issuer), $0.rule)
             },
