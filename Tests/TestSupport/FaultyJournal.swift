@@ -25,7 +25,13 @@ package final class FaultyJournal: KeyJournal {
     private let inner: any KeyJournal
     private let state = Mutex(State())
 
-    package init(_ inner: any KeyJournal) { self.inner = inner }
+    package let keysMax: Int?
+
+    /// - keysMax: how many keys the table holds, where that is not the journal's own number.
+    package init(_ inner: any KeyJournal, keysMax: Int? = nil) {
+        self.inner = inner
+        self.keysMax = keysMax ?? inner.keysMax
+    }
 
     package var decides: DecisionMoment { inner.decides }
 

@@ -57,7 +57,7 @@ package struct StoreContract: CustomTestStringConvertible, Sendable {
     package static func all(decided moment: DecisionMoment) -> [StoreContract] {
         let lists = [
             counters, races, challenges, otherProcesses, enrolments, commits, failures, crashes,
-            fleets, lateDecisions, receipts,
+            fleets, smallTables, lateDecisions, receipts,
         ]
         return lists.flatMap(\.self).filter { $0.moment == nil || $0.moment == moment }
     }
@@ -74,14 +74,18 @@ extension StoreContract {
         private var limits: Committer.Limits
         private let apps: AppNumbers
 
-        init(_ lab: any StoreLab, apps: AppNumbers = AppNumbers()) throws {
+        init(
+            _ lab: any StoreLab,
+            apps: AppNumbers = AppNumbers(),
+            keysMax: Int? = nil
+        ) throws {
             self.lab = lab
             self.apps = apps
             limits = Committer.Limits()
             // Nothing is written before the test says so.
             limits.behindDelay = .seconds(3_600)
             limits.retryDelay = .seconds(3_600)
-            journal = FaultyJournal(try lab.open())
+            journal = FaultyJournal(try lab.open(), keysMax: keysMax)
             table = try KeyTable(journal: journal, limits: limits, apps: apps)
             table.committer.register(log)
         }
@@ -102,7 +106,11 @@ extension StoreContract {
         }
 
         /// Another gateway on the same store. It alone hears of changes by others from now on.
-        package func neighbour() throws -> Bench { try Bench(lab, apps: apps) }
+        ///
+        /// - keysMax: how many keys it holds in memory.
+        package func neighbour(keysMax: Int? = nil) throws -> Bench {
+            try Bench(lab, apps: apps, keysMax: keysMax)
+        }
 
         /// Enrols a key and waits for the outcome.
         @discardableResult

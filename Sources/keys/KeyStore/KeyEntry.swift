@@ -4,12 +4,14 @@ internal import DeviceKey
 
 /// One key in memory: 128 bytes with its padding.
 struct KeyEntry {
-    /// Two facts in one byte, since no other is free.
+    /// Facts in one byte, since no other is free.
     private struct Marks: OptionSet {
         let rawValue: UInt8
 
         static let hasContext = Marks(rawValue: 1)
         static let lostAnchor = Marks(rawValue: 2)
+        static let isRecent = Marks(rawValue: 4)
+        static let isAhead = Marks(rawValue: 8)
     }
 
     let id: KeyID
@@ -39,6 +41,18 @@ struct KeyEntry {
     var hasContext: Bool {
         get { marks.contains(.hasContext) }
         set { if newValue { marks.insert(.hasContext) } else { marks.remove(.hasContext) } }
+    }
+
+    /// Whether it was looked up since the hand of a bounded shard passed.
+    var isRecent: Bool {
+        get { marks.contains(.isRecent) }
+        set { if newValue { marks.insert(.isRecent) } else { marks.remove(.isRecent) } }
+    }
+
+    /// Whether a use was decided here, of which the journal may not know yet.
+    var isAhead: Bool {
+        get { marks.contains(.isAhead) }
+        set { if newValue { marks.insert(.isAhead) } else { marks.remove(.isAhead) } }
     }
 
     /// Whether the counters are known to be the last ones.
@@ -104,6 +118,7 @@ struct KeyEntry {
             if anchor == .lost { counters.merge(CounterState(highest: counter, seen: .max)) }
         }
         hold()
+        isAhead = true
         return .success(CounterChange(row: row, counters: counters, usedAt: now))
     }
 }

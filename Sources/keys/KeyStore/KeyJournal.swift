@@ -20,6 +20,10 @@ package protocol KeyJournal: KeySource {
     /// Who decides whether a counter and a challenge are free: the table, or ``commit(_:)``.
     var decides: DecisionMoment { get }
 
+    /// The most keys that the table is to hold; others are looked up when they are used. `nil` for
+    /// all keys: so it must be where the table decides.
+    var keysMax: Int? { get }
+
     /// The secret of the enrolment challenges, 32 bytes, which outlasts the process and is the same
     /// for all gateways that share the store; `nil` where nothing outlasts the process. It is drawn
     /// when it is first asked for. It is in no export, and nobody may log it.
@@ -98,6 +102,7 @@ package protocol KeyJournal: KeySource {
 }
 
 extension KeyJournal {
+    package var keysMax: Int? { nil }
     package func writeOnDemand(_ body: @escaping @Sendable () -> JournalError?) {}
     package func sharedSecrets(
         now: Int64,

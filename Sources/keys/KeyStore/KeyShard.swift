@@ -32,6 +32,12 @@ struct KeyShard {
         func mayHold(_ hash: UInt32) -> Bool { (rawValue ^ hash) & Self.tag == 0 }
     }
 
+    /// The most entries. Where there are as many, a new one takes the place of one that was not
+    /// looked up for a while: a hand goes round, passes those that were since its last round, and
+    /// takes the next (the clock algorithm). So a lookup writes one bit and moves nothing.
+    let countMax: Int
+    private var hand = 0
+
     /// A power of two, at most 7/10 full.
     private var index = [Place](repeating: .empty, count: 16)
     private var pieces: [[KeyEntry]] = []
@@ -44,6 +50,11 @@ struct KeyShard {
     /// that keys without one take no memory for it.
     private var contexts: [Int: [UInt8]] = [:]
     private var contextBytes = 0
+
+    init(countMax: Int = .max) { self.countMax = countMax }
+
+    /// Whether a new entry takes the place of another.
+    var isFull: Bool { count >= countMax }
 
     /// Bytes that the index, the entries and the contexts take.
     var octets: Int {
@@ -99,6 +110,61 @@ struct KeyShard {
         place(number: count - 1, hash: hash)
     }
 
+    /// An entry was looked up.
+    mutating func touch(_ number: Int) {
+        guard countMax < .max else { return }
+        self[number].isRecent = true
+    }
+
+    /// Adds a key that is not here in the place of another one.
+    ///
+    /// - `keepsAhead`: whether entries stay that know of uses of which the journal may not know.
+    /// - Returns: its number; `nil` where all entries must stay.
+    mutating func replace(
+        with entry: KeyEntry,
+        hash: UInt32,
+        keepsAhead: Bool,
+        rehash: (KeyID) -> UInt32
+    ) -> Int? {
+        // Behind one round none is recent any more.
+        for _ in 0..<2 * count {
+            let number = hand
+            hand = (hand + 1) % count
+            if self[number].isRecent {
+                self[number].isRecent = false
+            } else if !keepsAhead || !self[number].isAhead {
+                dropContext(of: number)
+                tally(self[number].standing, -1)
+                vacate(number, rehash)
+                self[number] = entry
+                tally(entry.standing, 1)
+                place(number: number, hash: hash)
+                return number
+            }
+        }
+        return nil
+    }
+
+    /// Takes an entry out of the index. Those behind it move up, so that no search stops early.
+    private mutating func vacate(_ number: Int, _ rehash: (KeyID) -> UInt32) {
+        let mask = index.count - 1
+        var hole = Int(rehash(self[number].id)) & mask
+        while index[hole].number != number {
+            precondition(!index[hole].isEmpty, "KeyShard: an entry that is not in the index")
+            hole = (hole + 1) & mask
+        }
+        var next = (hole + 1) & mask
+        while !index[next].isEmpty {
+            let home = Int(rehash(self[index[next].number].id)) & mask
+            if (next - home) & mask >= (next - hole) & mask {
+                index[hole] = index[next]
+                hole = next
+            }
+            next = (next + 1) & mask
+        }
+        index[hole] = .empty
+    }
+
     /// What a command has made of an entry. Nothing brings a deleted one back.
     mutating func set(_ standing: KeyStanding, of number: Int) {
         let before = self[number].standing
@@ -106,9 +172,11 @@ struct KeyShard {
         tally(before, -1)
         tally(standing, 1)
         self[number].standing = standing
-        guard standing == .deleted, let context = contexts.removeValue(forKey: number) else {
-            return
-        }
+        if standing == .deleted { dropContext(of: number) }
+    }
+
+    private mutating func dropContext(of number: Int) {
+        guard let context = contexts.removeValue(forKey: number) else { return }
         self[number].hasContext = false
         contextBytes -= Self.bytes(of: context)
     }

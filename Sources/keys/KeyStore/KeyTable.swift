@@ -23,7 +23,9 @@ package final class KeyTable: Sendable {
 
     /// A mutex in a class of its own, so that an array can hold it.
     final class Shard: Sendable {
-        let keys = Mutex(KeyShard())
+        let keys: Mutex<KeyShard>
+
+        init(countMax: Int) { keys = Mutex(KeyShard(countMax: countMax)) }
     }
 
     /// The writer, for listeners and statistics.
@@ -40,7 +42,7 @@ package final class KeyTable: Sendable {
     /// Held from the ticket of a question to its way out.
     let asking = Mutex<Void>(())
     let apps: AppNumbers
-    private let shards: [Shard]
+    let shards: [Shard]
     /// Keys that the journal does not have, as it said a moment ago.
     let unknown = Mutex(UnknownKeys())
     /// The keys that are being stored, and how many times each.
@@ -69,7 +71,7 @@ package final class KeyTable: Sendable {
         let apps = ahead?.apps ?? apps
         self.apps = apps
         committer = Committer(journal: journal, limits: limits)
-        let shards = ahead?.shards ?? Self.emptyShards()
+        let shards = ahead?.shards ?? Self.emptyShards(journal.keysMax)
         self.shards = shards
         let loaded = try journal.load(apps: apps) { rows in
             for row in rows { Self.apply(row, .journal, to: shards) }
@@ -81,7 +83,11 @@ package final class KeyTable: Sendable {
         journal.writeOnDemand { [weak self] in self?.writeNow() }
     }
 
-    static func emptyShards() -> [Shard] { (0..<shardCount).map { _ in Shard() } }
+    /// - `keysMax`: the most keys of all shards together, which share them equally; `nil` for all.
+    static func emptyShards(_ keysMax: Int? = nil) -> [Shard] {
+        let countMax = keysMax.map { max(($0 - 1) / shardCount + 1, 1) } ?? .max
+        return (0..<shardCount).map { _ in Shard(countMax: countMax) }
+    }
 
     /// The number that stands for an App ID in ``StoredKey/app``.
     package func number(ofApp appID: String) -> AppNumber { apps.number(of: appID) }
@@ -113,6 +119,7 @@ package final class KeyTable: Sendable {
                 return isCurrent ? .unknown : .unavailable
             }
             let stored = keys.stored(number)
+            keys.touch(number)
             return isCurrent ? .known(stored) : .outdated(stored)
         }
     }
@@ -323,40 +330,7 @@ package final class KeyTable: Sendable {
         if let readFault { throw readFault }
     }
 
-    // MARK: Rows
-
-    /// Where a row comes from.
-    enum RowSource {
-        case enrolled
-        /// Read from the journal. Such rows are read one after the other, so the last one is right.
-        case journal
-    }
-
-    func apply(_ row: KeyRow, _ source: RowSource) { Self.apply(row, source, to: shards) }
-
-    /// Takes over what the journal says of a key. Counters only go one way, so that a row that was
-    /// read before a change here undoes nothing. For the same reason what an enrolment has read
-    /// says nothing about the standing of a key that is here.
-    static func apply(_ row: KeyRow, _ source: RowSource, to shards: [Shard]) {
-        let place = place(of: row.keyID)
-        shards[place.shard].keys.withLock { keys in
-            guard let number = keys.find(row.keyID, hash: place.hash) else {
-                guard row.standing != .deleted else { return }
-                let number = keys.count
-                keys.insert(KeyEntry(row), hash: place.hash) { Self.place(of: $0).hash }
-                if let context = row.context { keys.keep(context, for: number) }
-                return
-            }
-            keys[number].counters.merge(row.counters)
-            if row.anchor == .held { keys[number].hold() }
-            if source == .journal { keys.set(row.standing, of: number) }
-            if row.risk.isNewer(than: keys[number].risk) { keys[number].risk = row.risk }
-            guard let context = row.context, keys[number].standing != .deleted else { return }
-            keys.keep(context, for: number)
-        }
-    }
-
-    private static func place(of keyID: KeyID) -> (shard: Int, hash: UInt32) {
+    static func place(of keyID: KeyID) -> (shard: Int, hash: UInt32) {
         let hash = UInt64(truncatingIfNeeded: keyID.hashValue)
         return (Int(hash >> 58), UInt32(truncatingIfNeeded: hash))
     }

@@ -1,0 +1,96 @@
+import AppAttest
+import Cryptography
+import Dispatch
+package import KeyStore
+import Testing
+
+/// A table that holds fewer keys than the store.
+extension StoreContract {
+    static let smallTables = [
+        StoreContract(
+            "a table of a hundred keys serves two thousand, each counter once",
+            decided: .atCommit
+        ) { (bench) throws in
+            let records = KeyRecord.crowd(2_000)
+            try bench.add(records)
+            let small = try bench.neighbour(keysMax: 100)
+            var generator = SeededGenerator(seed: 1)
+            var highest: [KeyID: UInt32] = [:]
+            var revoked: Set<KeyID> = []
+            for round in 0..<2_500 {
+                let keyID = try #require(records.randomElement(using: &generator)).keyID
+                let before = highest[keyID, default: 0]
+                // Now and then a counter that was used already, maybe before the key left.
+                let counter = round % 5 == 0 && before > 0 ? before : before + 1
+                let decision = small.use(keyID, counter)
+                if revoked.contains(keyID) {
+                    #expect(decision == .refused(.revoked))
+                } else if counter == before {
+                    #expect(decision == .refused(.replayed))
+                } else {
+                    #expect(decision == .admitted)
+                    highest[keyID] = counter
+                }
+                if round % 100 == 7, !revoked.contains(keyID) {
+                    try bench.lab.revoke(keyID, isRead: false)
+                    revoked.insert(keyID)
+                }
+                // Two for each of the table's 64 shards.
+                #expect(small.table.count <= 128)
+            }
+            #expect(revoked.count > 20)
+            #expect(small.table.revokedCount <= revoked.count)
+            for (keyID, counter) in highest.prefix(50) {
+                #expect(try bench.storedCounter(keyID) == counter)
+            }
+        },
+        StoreContract(
+            "a key that leaves the table while its use waits is used all the same",
+            decided: .atCommit
+        ) { (bench) throws in
+            let records = KeyRecord.crowd(1_500)
+            try bench.add(records)
+            let small = try bench.neighbour(keysMax: 64)
+            let waiting = records[0].keyID
+            small.meet(waiting)
+            // The next batch has so many look-ups that the key must go, and the one behind it has
+            // the use.
+            let gate = small.journal.holdUp()
+            for record in records.dropFirst() { _ = small.table.lookUp(record.keyID) }
+            small.table.kick()
+            gate.entered.wait()
+            let ticket = try small.ticket(waiting, 7)
+            gate.open.signal()
+            try small.table.committer.flush()
+            #expect(small.log.decision(of: ticket) == .admitted)
+            guard case .absent = small.table.find(waiting) else {
+                throw Unexpected("the key is here still")
+            }
+            #expect(small.use(waiting, 7) == .refused(.replayed))
+            #expect(small.use(waiting, 8) == .admitted)
+        },
+    ]
+}
+
+extension StoreContract.Bench {
+    /// Enrols keys past the table, some at once.
+    fileprivate func add(_ records: [KeyRecord]) throws {
+        for start in stride(from: 0, to: records.count, by: 250) {
+            let piece = Array(records[start..<min(start + 250, records.count)])
+            _ = try journal.commit(JournalBatch(enrolments: piece))
+        }
+    }
+}
+
+extension KeyRecord {
+    /// Keys of one public key, since a test verifies nothing.
+    package static func crowd(_ count: Int) -> [KeyRecord] {
+        let sample = KeyRecord.sample(1)
+        return (0..<count).map { number in
+            var record = sample
+            record.keyID = KeyID(SHA256.digest(of: Array("crowd \(number)".utf8)))
+            record.receipt = nil
+            return record
+        }
+    }
+}
