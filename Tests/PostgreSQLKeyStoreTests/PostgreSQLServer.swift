@@ -13,13 +13,15 @@ final class PostgreSQLServer: Sendable {
     /// The one server of this process.
     static let shared = Result { try PostgreSQLServer() }
 
-    private let folder: String
+    let folder: String
     private let schemaCount = Atomic(0)
     /// The server ends when this is closed.
     private let leash: Pipe
+    private let answers: Pipe
     private let process: Process
 
-    private init() throws {
+    /// Starts a server.
+    init() throws {
         let programs = try Self.programs()
         folder = try Self.makeFolder()
         // The server refuses to be root.
@@ -28,13 +30,25 @@ final class PostgreSQLServer: Sendable {
             set -e
             \(prefix) \(programs)/initdb --no-sync --auth=trust --username=portcullis \\
                 --encoding=UTF8 --pgdata=\(folder)/data > \(folder)/log 2>&1
-            \(prefix) \(programs)/postgres -D \(folder)/data -k \(folder) -c listen_addresses= \\
-                -c fsync=off -c max_connections=200 -c deadlock_timeout=100ms \\
-                >> \(folder)/log 2>&1 &
-            server=$!
-            until \(programs)/pg_isready -q -h \(folder); do kill -0 $server; sleep 0.05; done
-            echo ready
-            cat > /dev/null
+            start() {
+                \(prefix) \(programs)/postgres -D \(folder)/data -k \(folder) \\
+                    -c listen_addresses= -c fsync=off -c max_connections=200 \\
+                    -c deadlock_timeout=100ms \\
+                    >> \(folder)/log 2>&1 &
+                server=$!
+                until \(programs)/pg_isready -q -h \(folder); do
+                    kill -0 $server
+                    sleep 0.05
+                done
+                echo ready
+            }
+            start
+            while read -r word; do
+                case $word in
+                crash) kill -QUIT $server; wait $server || true; echo ready ;;
+                start) start ;;
+                esac
+            done
             kill -INT $server
             wait $server || true
             rm -rf \(folder)
@@ -43,15 +57,36 @@ final class PostgreSQLServer: Sendable {
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
         process.arguments = ["-c", script]
         leash = Pipe()
-        let answers = Pipe()
+        answers = Pipe()
         process.standardInput = leash
         process.standardOutput = answers
         try process.run()
+        try awaitReady()
+    }
+
+    private func awaitReady() throws {
         let word = answers.fileHandleForReading.readData(ofLength: 6)
         guard word == Data("ready\n".utf8) else {
             let log = try? String(contentsOfFile: folder + "/log", encoding: .utf8)
             throw Missing(description: "PostgreSQL did not start: \(log ?? "no log")")
         }
+    }
+
+    /// Ends the server as a crash does: nothing is written any more.
+    func crash() throws { try tell("crash") }
+
+    /// Starts it again behind a crash.
+    func start() throws { try tell("start") }
+
+    private func tell(_ word: String) throws {
+        try leash.fileHandleForWriting.write(contentsOf: Data("\(word)\n".utf8))
+        try awaitReady()
+    }
+
+    /// Ends the server, and waits for that.
+    func stop() {
+        try? leash.fileHandleForWriting.close()
+        process.waitUntilExit()
     }
 
     /// Tables of their own in the database: what each lab needs.
@@ -69,7 +104,7 @@ final class PostgreSQLServer: Sendable {
         return PostgreSQLSettings(address: address(schema: "lab\(number)"))
     }
 
-    private func address(schema: String) -> String {
+    func address(schema: String) -> String {
         "host=\(folder) user=portcullis dbname=postgres options='-c search_path=\(schema)'"
     }
 

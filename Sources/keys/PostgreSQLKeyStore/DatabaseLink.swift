@@ -7,6 +7,13 @@ final class DatabaseLink: Sendable {
     /// Tries of a transaction that met others at the same rows.
     private static let collisionsMax = 5
 
+    /// How long no connection is tried behind so many failures: 50 ms, doubled to 1.6 s, less up to
+    /// a half by chance.
+    static func pause(after failures: Int) -> Duration {
+        let longest = 50.0 * Double(1 << min(failures, 5))
+        return .milliseconds(Int(Double.random(in: longest / 2...longest)))
+    }
+
     private struct State {
         var connection: DatabaseConnection?
         var failures = 0
@@ -24,9 +31,7 @@ final class DatabaseLink: Sendable {
             guard fault.endsConnection else { return }
             connection = nil
             lastFault = fault
-            // 50 ms, doubled to 1.6 s, less up to a half by chance.
-            let longest = 50.0 * Double(1 << min(failures, 5))
-            retryAt = .now + .milliseconds(Int(Double.random(in: longest / 2...longest)))
+            retryAt = .now + pause(after: failures)
             failures += 1
         }
     }

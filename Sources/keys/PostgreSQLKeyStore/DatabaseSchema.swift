@@ -70,7 +70,17 @@ enum DatabaseSchema {
             tried_at bigint,
             outcome text,
             due_at bigint,
-            asked boolean NOT NULL DEFAULT false
+            asked boolean NOT NULL DEFAULT false,
+            leased_by bigint NOT NULL DEFAULT 0,
+            leased_until bigint NOT NULL DEFAULT 0
+        )
+        """,
+        // What one gateway does for all of them: until when, by the clock of the database.
+        """
+        CREATE TABLE leases (
+            name text PRIMARY KEY,
+            holder bigint NOT NULL,
+            ends_at bigint NOT NULL
         )
         """,
         "CREATE INDEX renewals_by_due ON renewals (due_at) WHERE due_at IS NOT NULL",

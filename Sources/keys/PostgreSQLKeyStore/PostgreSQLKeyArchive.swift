@@ -142,34 +142,29 @@ package final class PostgreSQLKeyArchive: KeyArchive {
     }
 
     package func receiptCensus(at now: Int64) throws(StoreProblem) -> ReceiptCensus {
+        let rows = try ask([ReceiptColumns.census(at: now)])
+        return try attempt { () throws(JournalError) in try ReceiptColumns.census(rows[0]) }
+    }
+
+    /// Takes on what one gateway does for all of them, such as to expire keys.
+    ///
+    /// - Returns: whether `holder` has it for so many seconds; otherwise another one has.
+    package func lease(
+        _ name: String,
+        to holder: Int64,
+        seconds: Int64
+    ) throws(StoreProblem) -> Bool {
+        let now = "extract(epoch FROM now())::bigint"
         let rows = try ask(
             """
-            SELECT r.outcome, count(*), count(*) FILTER (WHERE r.due_at <= $1),
-                count(*) FILTER (WHERE r.expires_at <= $1), count(r.risk_metric)
-            FROM renewals r JOIN keys k ON k.id = r.key
-            WHERE k.revoked_at IS NULL GROUP BY r.outcome
+            INSERT INTO leases (name, holder, ends_at) VALUES ($1, $2, \(now) + $3)
+            ON CONFLICT (name) DO UPDATE SET holder = $2, ends_at = \(now) + $3
+                WHERE leases.ends_at <= \(now) OR leases.holder = $2
+            RETURNING holder
             """,
-            [.number(now)]
+            [.text(name), .number(holder), .number(seconds)]
         )
-        return try attempt { () throws(JournalError) in
-            var census = ReceiptCensus()
-            for row in 0..<rows.count {
-                let count = Int(try rows.present(row, 1))
-                census.receipts += count
-                census.due += Int(try rows.present(row, 2))
-                census.expired += Int(try rows.present(row, 3))
-                census.known += Int(try rows.present(row, 4))
-                guard let word = rows.text(row, 0) else {
-                    census.untried += count
-                    continue
-                }
-                guard let outcome = ReceiptState.Outcome(rawValue: word) else {
-                    throw JournalError(.damaged, "\(word) is no outcome of a renewal")
-                }
-                census.outcomes[outcome] = count
-            }
-            return census
-        }
+        return rows.count == 1
     }
 }
 

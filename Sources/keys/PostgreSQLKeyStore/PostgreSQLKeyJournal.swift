@@ -16,6 +16,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     private let apps = Mutex(AppNumbers())
     private let follower: ChangeFollower
     private let broom: Mutex<SpentChallengeBroom>
+    private let shelf: PostgreSQLReceiptShelf
 
     /// Connects, and checks the tables.
     ///
@@ -31,11 +32,13 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         writer = DatabaseLink(settings)
         reader = DatabaseLink(settings)
         follower = ChangeFollower(settings)
+        shelf = PostgreSQLReceiptShelf(settings)
         try reader.run { (link) throws(DatabaseFault) in try DatabaseMigration.state(link) }
             .check()
     }
 
     package var decides: DecisionMoment { .atCommit }
+    package var keysMax: Int? { settings.keysCached }
 
     package func load(
         apps: AppNumbers,
@@ -45,7 +48,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         // The revision comes first: what changes meanwhile is read twice.
         let revision = try self.revision()
         // Others come when they are asked for: the database may have more than fit here.
-        try fetch("k.deleted_at IS NULL", [], most: settings.keysLoadedMax, into: body)
+        try fetch("k.deleted_at IS NULL", [], most: settings.keysCached, into: body)
         return revision
     }
 
@@ -120,6 +123,8 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         }
     }
 
+    package func receiptShelf() -> (any ReceiptShelf)? { shelf }
+
     package func follow(_ body: @escaping @Sendable () -> JournalError?) { follower.start(body) }
 
     // MARK: Writing
@@ -193,6 +198,15 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         return enrolled
     }
 
+    /// What has become of the connections.
+    package var statistics: DatabaseStatistics {
+        let (writer, reader) = (writer.statistics, reader.statistics)
+        return DatabaseStatistics(
+            connections: writer.connections + reader.connections,
+            collisions: writer.collisions + reader.collisions
+        )
+    }
+
     package func settle() throws(JournalError) {
         guard let piece = broom.withLock({ $0.piece() }) else { return }
         let rows = try writer.ask(piece)
@@ -203,5 +217,6 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         follower.end()
         writer.close()
         reader.close()
+        shelf.close()
     }
 }

@@ -6,8 +6,8 @@ package struct PostgreSQLSettings: Hashable, Sendable {
     package var connectTimeout = Duration.seconds(5)
     /// How long the database may take for what is asked at once. Default 2 s.
     package var statementTimeout = Duration.seconds(2)
-    /// How many keys are read at the start. Others are read when they are first used.
-    package var keysLoadedMax = 1_000_000
+    /// How many keys are kept in memory. Others are read when they are used. Default 1,000,000.
+    package var keysCached = 1_000_000
 
     package init(address: String) { self.address = address }
 }

@@ -90,4 +90,37 @@ enum ReceiptColumns {
             [.number(change.row), .bytes(receipt)] + values(state).dropLast()
         )
     }
+
+    /// Counts in one pass over the states of all receipts; see ``census(_:)``.
+    static func census(at now: Int64) -> DatabaseStatement {
+        DatabaseStatement(
+            """
+            SELECT r.outcome, count(*), count(*) FILTER (WHERE r.due_at <= $1),
+                count(*) FILTER (WHERE r.expires_at <= $1), count(r.risk_metric)
+            FROM renewals r JOIN keys k ON k.id = r.key
+            WHERE k.revoked_at IS NULL GROUP BY r.outcome
+            """,
+            [.number(now)]
+        )
+    }
+
+    static func census(_ rows: DatabaseRows) throws(JournalError) -> ReceiptCensus {
+        var census = ReceiptCensus()
+        for row in 0..<rows.count {
+            let count = Int(try rows.present(row, 1))
+            census.receipts += count
+            census.due += Int(try rows.present(row, 2))
+            census.expired += Int(try rows.present(row, 3))
+            census.known += Int(try rows.present(row, 4))
+            guard let word = rows.text(row, 0) else {
+                census.untried += count
+                continue
+            }
+            guard let outcome = ReceiptState.Outcome(rawValue: word) else {
+                throw JournalError(.damaged, "\(word) is no outcome of a renewal")
+            }
+            census.outcomes[outcome] = count
+        }
+        return census
+    }
 }

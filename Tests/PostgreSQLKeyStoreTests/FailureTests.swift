@@ -1,0 +1,246 @@
+import AppAttest
+import Challenges
+import Dispatch
+import Foundation
+import KeyStore
+import TestSupport
+import Testing
+
+@testable import PostgreSQLKeyStore
+
+/// No assertion is admitted twice, whatever happens to the database in the middle of it.
+@Suite struct FailureTests {
+    private let settings: PostgreSQLSettings
+    private let link: DatabaseLink
+
+    init() throws {
+        settings = try PostgreSQLServer.shared.get().makeStore()
+        link = DatabaseLink(settings)
+    }
+
+    /// A journal whose connections have this name, with one key.
+    private func journal(
+        _ name: String,
+        _ change: (inout PostgreSQLSettings) -> Void = { _ in }
+    ) throws -> (PostgreSQLKeyJournal, KeyRow) {
+        var settings = settings
+        settings.address += " application_name=\(name)"
+        change(&settings)
+        let journal = try PostgreSQLKeyJournal(settings, clock: { 0 })
+        let stored = try journal.commit(JournalBatch(enrolments: [.sample(1)])).enrolments
+        return (journal, try #require(stored[0]).key)
+    }
+
+    private static func use(_ key: KeyRow, _ counter: UInt32) -> JournalBatch {
+        let use = CounterUse(
+            row: key.row,
+            keyID: key.keyID,
+            counter: SignCounter(rawValue: counter),
+            rule: .strict,
+            challenge: nil,
+            usedAt: 1
+        )
+        return JournalBatch(uses: [use])
+    }
+
+    /// Asks until there is an answer, for as long as pauses between connections may last.
+    private func answer(
+        _ journal: PostgreSQLKeyJournal,
+        _ batch: JournalBatch
+    ) throws -> (answer: UseAnswer?, faults: Int) {
+        let end = ContinuousClock.now + .seconds(20)
+        var faults = 0
+        while true {
+            do {
+                return (try journal.commit(batch).uses.first, faults)
+            } catch {
+                faults += 1
+                guard ContinuousClock.now < end else { throw error }
+            }
+        }
+    }
+
+    private func run(_ sql: String...) throws {
+        _ = try link.ask(sql.map { DatabaseStatement($0) })
+    }
+
+    @Test func `while the server ends connections, each counter is used once`() throws {
+        let (journal, key) = try journal("ended2")
+        var faults = 0
+        for counter in UInt32(1)...60 {
+            let ending = DispatchGroup()
+            if counter % 6 == 0 {
+                DispatchQueue(label: "test.ending").async(group: ending) {
+                    try? run(
+                        """
+                        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                        WHERE application_name = 'ended2'
+                        """
+                    )
+                }
+            }
+            let (answer, found) = try self.answer(journal, Self.use(key, counter))
+            // Where no answer came, the use may have been made all the same.
+            #expect(answer == .used || found > 0 && answer == .refused(.replayed))
+            faults += found
+            ending.wait()
+            let again = try self.answer(journal, Self.use(key, counter))
+            #expect(again.answer == .refused(.replayed))
+            faults += again.faults
+        }
+        #expect(faults > 0)
+        let stored = try PostgreSQLKeyArchive(settings).record(key.keyID)
+        #expect(stored?.counters.highest.rawValue == 60)
+    }
+
+    @Test func `a use whose answer is lost at the commit is unassured, and made only once`() throws
+    {
+        let (journal, key) = try journal("late") { $0.statementTimeout = .milliseconds(400) }
+        // The server is at the end of the transaction for longer than anybody waits for it.
+        try run(
+            """
+            CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$
+            """,
+            """
+            CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON keys
+            DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION linger()
+            """
+        )
+        var limits = Committer.Limits()
+        limits.retryDelay = .seconds(3_600)
+        let table = try KeyTable(journal: journal, limits: limits)
+        let log = TicketLog()
+        table.committer.register(log)
+        func consume() -> ConsumeOutcome {
+            table.consume(
+                key.keyID,
+                counter: SignCounter(rawValue: 1),
+                rule: .strict,
+                challenge: nil,
+                issuer: ChallengeIssuer(),
+                now: 1
+            )
+        }
+        guard case .pending(let ticket) = consume() else {
+            throw StoreContract.Unexpected("the database was not asked")
+        }
+        #expect(throws: JournalError.self) { try table.committer.flush() }
+        #expect(log.decision(of: ticket) == .unassured)
+        #expect(consume() == .decided(.refused(.replayed)))
+        // The transaction was committed, and no gateway uses the counter once more.
+        try run("DROP TRIGGER late ON keys")
+        let other = try PostgreSQLKeyJournal(settings, clock: { 0 })
+        #expect(try answer(other, Self.use(key, 1)).answer == .refused(.replayed))
+        #expect(try answer(other, Self.use(key, 2)).answer == .used)
+    }
+
+    @Test func `a server that stands still is left in time, and its batch is made once at most`()
+        throws
+    {
+        let (journal, key) = try journal("still") { $0.statementTimeout = .milliseconds(400) }
+        let rows = try #require(
+            try link.ask([
+                DatabaseStatement(
+                    "SELECT pid::bigint FROM pg_stat_activity WHERE application_name = 'still'"
+                )
+            ]).first
+        )
+        let pids = try (0..<rows.count).map { pid_t(try rows.present($0, 0)) }
+        for pid in pids { kill(pid, SIGSTOP) }
+        let start = ContinuousClock.now
+        let fault = #expect(throws: JournalError.self) {
+            try journal.commit(Self.use(key, 1))
+        }
+        #expect(fault?.reason == .busy)
+        #expect(ContinuousClock.now - start < .seconds(5))
+        for pid in pids { kill(pid, SIGCONT) }
+        let answers = try (0..<2).map { _ in try answer(journal, Self.use(key, 1)).answer }
+        #expect(answers[1] == .refused(.replayed))
+        #expect(try answer(journal, Self.use(key, 2)).answer == .used)
+    }
+
+    @Test func `others at the same rows are waited for a bounded number of times`() throws {
+        let (journal, key) = try journal("collision")
+        try run(
+            "CREATE SEQUENCE tries",
+            """
+            CREATE FUNCTION collide() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN
+                IF nextval('tries') % 4 <> 0 THEN
+                    RAISE EXCEPTION 'collision' USING ERRCODE = '40001';
+                END IF;
+                RETURN NEW;
+            END $$
+            """,
+            "CREATE TRIGGER collide BEFORE UPDATE ON keys FOR EACH ROW EXECUTE FUNCTION collide()"
+        )
+        #expect(try journal.commit(Self.use(key, 1)).uses == [.used])
+        #expect(journal.statistics.collisions == 3)
+        try run("ALTER SEQUENCE tries RESTART WITH 1 INCREMENT BY 4")
+        let fault = #expect(throws: JournalError.self) { try journal.commit(Self.use(key, 2)) }
+        #expect(fault?.reason == .busy)
+        #expect(journal.statistics.collisions == 7)
+        try run("DROP TRIGGER collide ON keys")
+        #expect(try journal.commit(Self.use(key, 2)).uses == [.used])
+    }
+
+    @Test func `a deadlock with another program is resolved, and the use is made`() throws {
+        let (journal, key) = try journal("deadlock") { $0.statementTimeout = .seconds(10) }
+        let second = try #require(
+            try journal.commit(JournalBatch(enrolments: [.sample(2)])).enrolments[0]
+        ).key
+        let other = try DatabaseConnection(settings.address, until: .now + .seconds(5))
+        func ask(_ sql: String) throws {
+            _ = try other.run([DatabaseStatement(sql)], until: .now + .seconds(10))
+        }
+        try ask("BEGIN")
+        try ask("SELECT id FROM keys WHERE id = \(second.row) FOR UPDATE")
+        let group = DispatchGroup()
+        let answers = Box<[UseAnswer]>()
+        DispatchQueue(label: "test.deadlock").async(group: group) {
+            let uses = Self.use(key, 1).uses + Self.use(second, 1).uses
+            if let answer = try? journal.commit(JournalBatch(uses: uses)) {
+                answers.set(answer.uses)
+            }
+        }
+        // The journal has the first and waits for the second; this one now wants the first. Which
+        // of the two is ended is the server's choice.
+        try? ask("SELECT id FROM keys WHERE id = \(key.row) FOR UPDATE")
+        try ask("ROLLBACK")
+        group.wait()
+        #expect(answers.value == [.used, .used])
+    }
+
+    @Test func `where the role has no connection left, that is told, and later one is found`()
+        throws
+    {
+        let schema = settings.address.firstMatch(of: /lab[0-9]+/).map { String($0.0) } ?? ""
+        let role = "few_\(schema)"
+        try run(
+            "CREATE ROLE \(role) LOGIN CONNECTION LIMIT 1",
+            "GRANT ALL ON SCHEMA \(schema) TO \(role)",
+            "GRANT ALL ON ALL TABLES IN SCHEMA \(schema) TO \(role)"
+        )
+        var few = settings
+        few.address = few.address.replacing("user=portcullis", with: "user=\(role)")
+        // The connection that reads is the one.
+        let journal = try PostgreSQLKeyJournal(few, clock: { 0 })
+        let batch = JournalBatch(enrolments: [.sample(1)])
+        let fault = #expect(throws: JournalError.self) { try journal.commit(batch) }
+        #expect(fault?.reason == .unusable)
+        #expect(fault?.detail.contains("too many connections") == true)
+        try run("ALTER ROLE \(role) CONNECTION LIMIT 9")
+        _ = try answer(journal, batch)
+        #expect(try PostgreSQLKeyArchive(settings).count() == 1)
+    }
+
+    @Test func `pauses between connections grow, end at 1.6 s and differ`() {
+        for failures in 0..<12 {
+            let longest = Duration.milliseconds(50 * (1 << min(failures, 5)))
+            let pauses = Set((0..<60).map { _ in DatabaseLink.pause(after: failures) })
+            #expect(pauses.allSatisfy { longest / 2 <= $0 && $0 <= longest })
+            #expect(pauses.count > 5)
+        }
+    }
+}
