@@ -80,6 +80,9 @@ enum UseStatement {
         return answers
     }
 
+    /// The challenges that were spent are looked for in a hash. In a join, the planner, which
+    /// expects few rows, would compare each with each.
+    ///
     /// `width` 0 is the strict rule. See `CounterState.admits` and `CounterState.use`.
     private static let sql = """
         WITH asked AS (
@@ -111,10 +114,9 @@ enum UseStatement {
             WHERE fault = 0 AND epoch IS NOT NULL ORDER BY epoch, number, purpose
             ON CONFLICT (epoch, number, purpose) DO NOTHING
             RETURNING purpose, epoch, number
-        ), good AS (
-            SELECT j.* FROM judged j LEFT JOIN spent s
-                ON s.epoch = j.epoch AND s.number = j.number AND s.purpose = j.purpose
-            WHERE j.fault = 0 AND (j.epoch IS NULL OR s.epoch IS NOT NULL)
+        ), good AS MATERIALIZED (
+            SELECT * FROM judged WHERE fault = 0 AND (epoch IS NULL
+                OR (epoch, number, purpose) IN (SELECT epoch, number, purpose FROM spent))
         ), used AS (
             UPDATE keys k SET
                 counter = CASE WHEN g.counter > g.highest THEN g.counter ELSE g.highest END,
