@@ -315,6 +315,14 @@ package final class KeyTable: Sendable {
         try journal.enrolmentSecret()
     }
 
+    /// The secrets that all gateways of the store share: see ``KeyJournal``.
+    package func sharedSecrets(
+        now: Int64,
+        lifetime: Int64
+    ) throws(JournalError) -> [SharedSecret]? {
+        try journal.sharedSecrets(now: now, lifetime: lifetime)
+    }
+
     /// Starts the writer when something waits; for the end of every turn of a lane.
     package func kick() { committer.kick() }
 

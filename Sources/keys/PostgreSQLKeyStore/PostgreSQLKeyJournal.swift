@@ -1,4 +1,4 @@
-internal import Challenges
+package import Challenges
 internal import Cryptography
 internal import DeviceKey
 internal import Foundation

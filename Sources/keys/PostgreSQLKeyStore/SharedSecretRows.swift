@@ -1,3 +1,4 @@
+internal import Challenges
 internal import Cryptography
 internal import KeyStore
 

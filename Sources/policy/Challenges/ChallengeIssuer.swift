@@ -51,8 +51,10 @@ package final class ChallengeIssuer: Sendable {
     private enum Reach {
         /// The secret dies with the process.
         case thisStart
-        /// Every gateway with this secret recognises them.
+        /// Every start with this secret recognises them.
         case allStarts
+        /// All gateways of a store have the secrets, and the store decides what is spent.
+        case fleet
     }
 
     /// The key of the codes of assertion challenges, which the next process gets and nobody else.
@@ -60,11 +62,17 @@ package final class ChallengeIssuer: Sendable {
     private let enrolmentKey: HMACSHA256.Key
     private let assertionKey: HMACSHA256.Key
     private let enrolmentReach: Reach
+    private let assertionReach: Reach
+    /// The secrets of a fleet's gateways; `nil` where this one has its own.
+    private let shared: Mutex<SharedKeys?>
     let epoch: UInt64
     let enrolment: SpentChallenges
     let assertion: SpentChallenges
     /// Enrolment challenges of other starts that were spent in this one.
     let earlier: RememberedChallenges
+    /// Assertion challenges of other gateways that were spent here. What was spent elsewhere, the
+    /// store knows.
+    let elsewhere: RememberedChallenges
     /// Who decides in the place of this issuer.
     let successor = SuccessorPlace()
     /// Enrolment challenges that were tried.
@@ -75,6 +83,8 @@ package final class ChallengeIssuer: Sendable {
     ///   memory to that of its successor alone, and dies with them.
     /// - `enrolmentSecret`: the key of the codes of enrolment challenges, where it outlasts the
     ///   process. Then enrolment challenges of other starts are good too.
+    /// - `shared`: the secrets of all gateways of a store, which decides what is spent. They take
+    ///   the place of the others. Later ones come by ``take(_:)``.
     /// - `epoch`: which start this is. Never give the same secret and epoch to two issuers: the
     ///   second would not know what the first has spent.
     package init(
@@ -82,6 +92,7 @@ package final class ChallengeIssuer: Sendable {
         capacity: Int = capacityDefault,
         secret: [UInt8]? = nil,
         enrolmentSecret: [UInt8]? = nil,
+        shared secrets: [SharedSecret] = [],
         epoch: UInt64 = randomEpoch()
     ) {
         let secret = secret ?? RandomOctets.make(count: 32)
@@ -89,9 +100,14 @@ package final class ChallengeIssuer: Sendable {
         let key = HMACSHA256.Key(secret.span)
         assertionKey = key
         enrolmentKey = enrolmentSecret.map { HMACSHA256.Key($0.span) } ?? key
-        enrolmentReach = enrolmentSecret == nil ? .thisStart : .allStarts
+        let sharedKeys = SharedKeys(secrets)
+        shared = Mutex(sharedKeys)
+        let ownReach = enrolmentSecret == nil ? Reach.thisStart : .allStarts
+        enrolmentReach = sharedKeys == nil ? ownReach : .fleet
+        assertionReach = sharedKeys == nil ? .thisStart : .fleet
         self.epoch = epoch
         earlier = RememberedChallenges(capacity: min(capacity, Self.rememberedBlocksMax))
+        elsewhere = RememberedChallenges(capacity: min(capacity, Self.rememberedBlocksMax))
         enrolment = SpentChallenges(capacity: capacity, lifetime: lifetimes.enrolment)
         assertion = SpentChallenges(capacity: capacity, lifetime: lifetimes.assertion)
     }
@@ -113,7 +129,7 @@ package final class ChallengeIssuer: Sendable {
             epoch: epoch,
             serial: set.issue(now: now),
             expiry: now + set.lifetime,
-            key: key(of: purpose)
+            key: signingKey(of: purpose, now: now)
         )
     }
 
@@ -132,11 +148,10 @@ package final class ChallengeIssuer: Sendable {
         if let successor = successor.holder {
             return examine(text, purpose, now: now, by: successor)
         }
-        guard let challenge = UnverifiedChallenge(text: text),
-            challenge.isAuthentic(under: key(of: purpose)), challenge.purpose == purpose,
-            challenge.epoch == epoch || isGoodInEveryStart(purpose)
-        else { return .unknown }
         let now = Self.bounded(now)
+        guard let challenge = UnverifiedChallenge(text: text), isAuthentic(challenge, purpose, now),
+            challenge.purpose == purpose, challenge.epoch == epoch || isGoodInEveryStart(purpose)
+        else { return .unknown }
         let set = set(of: purpose)
         guard !set.isOver(challenge.expiry, now: now) else { return .expired }
         let serial = ChallengeSerial(
@@ -150,7 +165,9 @@ package final class ChallengeIssuer: Sendable {
             earlier.forgetExpired(now: now)
         }
         guard challenge.epoch == epoch else {
-            return earlier.contains(serial) ? .spent : .valid(serial)
+            let others = others(of: purpose)
+            if purpose == .assertion { others.forgetExpired(now: now) }
+            return others.contains(serial) ? .spent : .valid(serial)
         }
         set.makeRoom(now: now)
         guard !set.isClosed(challenge.serial) else { return .expired }
@@ -158,8 +175,27 @@ package final class ChallengeIssuer: Sendable {
     }
 
     private func isGoodInEveryStart(_ purpose: ChallengePurpose) -> Bool {
-        guard case .enrolment = purpose, case .allStarts = enrolmentReach else { return false }
-        return true
+        switch reach(of: purpose) {
+        case .thisStart: false
+        case .allStarts, .fleet: true
+        }
+    }
+
+    private func isAuthentic(
+        _ challenge: UnverifiedChallenge,
+        _ purpose: ChallengePurpose,
+        _ now: Int64
+    ) -> Bool {
+        guard case .fleet = reach(of: purpose), let keys = shared.withLock({ $0 }) else {
+            return challenge.isAuthentic(under: key(of: purpose))
+        }
+        return keys.recognises(challenge, at: now)
+    }
+
+    /// From now on these are the secrets of all gateways; without any, nothing changes.
+    package func take(_ secrets: [SharedSecret]) {
+        guard case .fleet = assertionReach, let keys = SharedKeys(secrets) else { return }
+        shared.withLock { $0 = keys }
     }
 
     /// Spends a challenge: `spent` for exactly one of all callers.
@@ -168,7 +204,7 @@ package final class ChallengeIssuer: Sendable {
     package func spend(_ serial: ChallengeSerial) -> Spending {
         if let successor = successor.holder { return spend(serial, by: successor) }
         guard serial.epoch == epoch else {
-            switch earlier.add(serial) {
+            switch others(of: serial.purpose).add(serial) {
             case .added: return .spent
             case .present: return .spentBefore
             case .noRoom: return .noRoom
@@ -180,13 +216,13 @@ package final class ChallengeIssuer: Sendable {
     /// Makes a challenge good again whose spender could not store what it spent it for.
     package func takeBack(_ serial: ChallengeSerial) {
         if let successor = successor.holder { return takeBack(serial, by: successor) }
-        guard serial.epoch == epoch else { return earlier.remove(serial) }
+        guard serial.epoch == epoch else { return others(of: serial.purpose).remove(serial) }
         set(of: serial.purpose).takeBack(serial.number)
     }
 
     /// Whether a challenge was spent.
     package func isSpent(_ serial: ChallengeSerial) -> Bool {
-        guard serial.epoch == epoch else { return earlier.contains(serial) }
+        guard serial.epoch == epoch else { return others(of: serial.purpose).contains(serial) }
         return set(of: serial.purpose).isSpent(serial.number)
     }
 
@@ -206,12 +242,14 @@ package final class ChallengeIssuer: Sendable {
     package func issued(_ purpose: ChallengePurpose) -> UInt64 { set(of: purpose).issued }
 
     /// Bytes that the spent challenges of both purposes take now, and those that were tried.
-    package var spentBytes: Int { enrolment.bytes + assertion.bytes + earlier.bytes + tried.bytes }
+    package var spentBytes: Int {
+        enrolment.bytes + assertion.bytes + earlier.bytes + elsewhere.bytes + tried.bytes
+    }
 
     /// The most bytes that they take with such a capacity.
     package static func spentBytesMax(capacity: Int) -> Int {
         2 * SpentChallenges.bytesMax(capacity: capacity)
-            + 2 * RememberedChallenges.bytesMax(capacity: rememberedBlocksMax)
+            + 3 * RememberedChallenges.bytesMax(capacity: rememberedBlocksMax)
     }
 
     /// Far enough from the ends of the numbers to be added and subtracted.
@@ -219,8 +257,30 @@ package final class ChallengeIssuer: Sendable {
 
     /// A challenge that is good for nobody: its time is over.
     func deadText(_ purpose: ChallengePurpose, now: Int64) -> [UInt8] {
-        let key = key(of: purpose)
+        let key = signingKey(of: purpose, now: now)
         return UnverifiedChallenge.text(of: purpose, epoch: epoch, serial: 0, expiry: now, key: key)
+    }
+
+    private func signingKey(of purpose: ChallengePurpose, now: Int64) -> HMACSHA256.Key {
+        guard case .fleet = reach(of: purpose), let keys = shared.withLock({ $0 }) else {
+            return key(of: purpose)
+        }
+        return keys.signing(at: now)
+    }
+
+    private func reach(of purpose: ChallengePurpose) -> Reach {
+        switch purpose {
+        case .enrolment: enrolmentReach
+        case .assertion: assertionReach
+        }
+    }
+
+    /// What is remembered of challenges that were issued in another start, or by another gateway.
+    private func others(of purpose: ChallengePurpose) -> RememberedChallenges {
+        switch purpose {
+        case .enrolment: earlier
+        case .assertion: elsewhere
+        }
     }
 
     private func key(of purpose: ChallengePurpose) -> HMACSHA256.Key {

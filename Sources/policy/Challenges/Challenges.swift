@@ -24,6 +24,11 @@
 // * A spent challenge is never fresh again while it could be admitted, whatever the clock does. A
 //   period that was forgotten is closed: its numbers are refused for ever.
 // * After a start no assertion challenge from before is good: epoch and secret are others.
+// * Where gateways share a store that decides what is spent, they share the secrets too
+//   (`SharedSecret`, `SharedKeys`): a challenge of any of them, and of any start, is good at all of
+//   them, and is spent once. Each has an epoch of its own, so no two challenges are the same. The
+//   secrets change from day to day. One that is drawn is used a minute later, when all have read
+//   it. What is remembered here then only refuses earlier.
 // * An enrolment challenge outlasts the process where the store keeps its secret: a key that Apple
 //   has attested can't be attested again. Its epoch tells which start's serial number it has, so
 //   that numbers of two starts are two challenges. What was spent before the start is forgotten: a
