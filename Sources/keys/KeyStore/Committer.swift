@@ -16,6 +16,9 @@ package final class Committer: Sendable {
         package var enrolmentsMax = 4_096
         /// Renewed receipts that wait; each may hold some kilobytes. Default 1,024.
         package var renewalsMax = 1_024
+        /// Uses that wait until the journal decides them. Default 8,192: one transaction decides
+        /// all that wait, and has to end in time.
+        package var usesMax = 8_192
         /// Keys that wait to be looked up. Default 8,192.
         package var lookUpsMax = 8_192
         /// Maximum write-behind delay, for changes that no request waits for. Default 100 ms; after
@@ -93,7 +96,9 @@ package final class Committer: Sendable {
     /// Takes a use that the journal decides; `nil` when there is no room.
     func append(_ use: WaitingUse) -> CommitTicket? {
         pending.withLock { pending in
-            guard pending.depth < limits.changesMax else { return nil }
+            guard pending.depth < limits.changesMax, pending.uses.count < limits.usesMax else {
+                return nil
+            }
             return pending.append(use)
         }
     }

@@ -50,7 +50,7 @@ struct PendingChanges {
     /// A timer is set that will start the writer if it is `delayed` then.
     var hasTimer = false
     private(set) var changes: [CounterChange] = []
-    private var uses: [Use] = []
+    private(set) var uses: [Use] = []
     private(set) var enrolments: [Enrolment] = []
     /// Receipts that were renewed, or not. Nobody waits for them; one that fails is renewed again.
     private(set) var renewals: [Renewal] = []

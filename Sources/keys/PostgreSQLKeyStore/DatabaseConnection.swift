@@ -67,6 +67,13 @@ final class DatabaseConnection: @unchecked Sendable {
     /// The socket, to wait for notifications.
     var descriptor: Int32 { PQsocket(handle) }
 
+    /// Whether the server has said something that nobody asked for, or has ended the connection. A
+    /// connection that does not listen hears of nothing else than its end.
+    var isOver: Bool {
+        var watched = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
+        return poll(&watched, 1, 0) > 0
+    }
+
     /// Whether others have notified since the last call. Reads what has come.
     func takeNotifications() throws(DatabaseFault) -> Bool {
         guard PQconsumeInput(handle) == 1 else { throw .lost(message) }

@@ -79,7 +79,9 @@ final class DatabaseLink: Sendable {
     }
 
     private func connection(_ state: inout State) throws(DatabaseFault) -> DatabaseConnection {
-        if let connection = state.connection { return connection }
+        // What the server has ended meanwhile costs no request an answer.
+        if let connection = state.connection, !connection.isOver { return connection }
+        state.connection = nil
         guard !state.isClosed else { throw .unreachable("the store is closed") }
         let deadline = ContinuousClock.now + settings.connectTimeout
         let connection = try DatabaseConnection(settings.address, until: deadline)

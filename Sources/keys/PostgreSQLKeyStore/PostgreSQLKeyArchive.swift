@@ -23,6 +23,8 @@ package final class PostgreSQLKeyArchive: KeyArchive {
         }
     }
 
+    package func close() { link.close() }
+
     func ask(_ statements: [DatabaseStatement]) throws(StoreProblem) -> [DatabaseRows] {
         try attempt { () throws(JournalError) in try link.ask(statements) }
     }
