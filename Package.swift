@@ -46,7 +46,7 @@ let served: [Target.Dependency] = ["HTTPWire", "Services", "Verification"]
 let wires: [Target.Dependency] = ["CLinux", "TLSSession", "Lanes"]
 let process: [Target.Dependency] = [
     "AppleServices", "ConfigurationReading", "HTTP2Wire", "HTTPSCalls", "KeyCatalog", "Origins",
-    "Proxy", "SQLiteKeyStore", "Services", logging,
+    "PostgreSQLKeyStore", "Proxy", "SQLiteKeyStore", "Services", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
@@ -66,8 +66,8 @@ let fuzzed: [Target.Dependency] = [
     "Rules", "Sessions", "SoftwareAuthenticator",
 ]
 let commands: [Target.Dependency] = [
-    "ConfigurationReading", "DeviceKey", "Gateway", "KeyCatalog", "KeyStore", "SQLiteKeyStore",
-    arguments,
+    "ConfigurationReading", "DeviceKey", "Gateway", "KeyCatalog", "KeyStore", "PostgreSQLKeyStore",
+    "SQLiteKeyStore", arguments,
 ]
 let demo: [Target.Dependency] = policy + commands + stand + app + ["AppleStandIn"]
 

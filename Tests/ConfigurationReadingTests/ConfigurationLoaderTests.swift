@@ -27,7 +27,7 @@ import Verification
         let configuration = try #require(loaded.configuration)
         #expect(configuration.lanes == .fixed(1))
         #expect(configuration.log.access == .off)
-        #expect(configuration.storeFile == "/tmp/x.db")
+        #expect(configuration.store == .sqlite(file: "/tmp/x.db"))
         #expect(configuration.admin == nil)
         #expect(configuration.listeners.map(\.address.text) == ["127.0.0.1:9810"])
         let rule = try #require(configuration.rules.rules.first)
@@ -149,7 +149,7 @@ import Verification
             ).configuration
         )
         #expect(configuration.lanes == .perCore)
-        #expect(configuration.apps.isEmpty && configuration.storeFile == nil)
+        #expect(configuration.apps.isEmpty && configuration.store == .none)
         #expect(configuration.timeouts == TimeoutSettings())
         #expect(configuration.limits == LimitSettings())
         #expect(configuration.challenges == ChallengeSettings())

@@ -26,13 +26,15 @@ import Testing
     @Test func `what the complete configuration has in comments loads as well`() throws {
         let text = try String(contentsOfFile: Self.examples + "/portcullis.yaml", encoding: .utf8)
         var count = 0
-        let lines = text.split(separator: "\n").map { line in
+        // Of the two places for keys, a configuration has one.
+        let every = text.split(separator: "\n").filter { !$0.hasPrefix("  sqlite:") }
+        let lines = every.map { line in
             let options = line.hasPrefix("#  ") ? line.dropFirst() : line
             let inner = options.replacing("    # bundle_versions", with: "    bundle_versions")
             if inner != line { count += 1 }
             return String(inner).replacing("rules: ..", with: "rules: []")
         }
-        #expect(count == 30)
+        #expect(count == 35)
         let loaded = load(
             lines.joined(separator: "\n"),
             files: [

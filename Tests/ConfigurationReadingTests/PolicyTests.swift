@@ -168,7 +168,7 @@ import Testing
         #expect(ConfigurationLoader.load("p.yaml", files: files).configuration == nil)
         let loaded = ConfigurationLoader.loadStore("p.yaml", files: files)
         #expect(loaded.problems.map(\.text) == [])
-        #expect(loaded.settings?.storeFile == "p.db")
+        #expect(loaded.settings?.store == .sqlite(file: "p.db"))
         #expect(loaded.settings?.apps.map(\.id) == ["T.shop"])
         let wrong = MemoryFiles(files: ["p.yaml": main.replacing("sqlite", with: "sqlight")])
         #expect(ConfigurationLoader.loadStore("p.yaml", files: wrong).settings == nil)

@@ -9,6 +9,11 @@ package struct ChallengeSettings: Hashable, Sendable {
     /// 1048576, 1024…16777216.
     package var capacity = 1 << 20
 
+    /// Seconds that the challenge lives which lives longest.
+    package var lifetimeMax: Int64 {
+        max(enrolmentLifetime, assertionLifetime).components.seconds
+    }
+
     package init() {}
 
     init(_ node: SourceNode?, log: ProblemLog) {

@@ -47,6 +47,7 @@ extension ConfigurationDraft {
             if case .held(let limit, let memory) = rule.body { memory < limit } else { false }
         }
         var storeDevice: UInt64?
+        let storeFile = store.file
         if let storeFile {
             storeDevice = try? files.device(of: FilePath.folder(of: storeFile.value))
         }

@@ -41,8 +41,8 @@ extension ConfigurationDraft {
             lanes: lanes,
             origins: origins.map { validated($0, files) },
             apps: apps,
-            storeFile: storeFile?.value,
-            expireUnused: expireUnused,
+            store: store.place,
+            expireUnused: store.expireUnused,
             challenges: challenges,
             sessions: sessions,
             enrolment: enrolment,
@@ -79,7 +79,7 @@ extension ConfigurationDraft {
         for key in ["store", "log", "process", "spill_folder"] where reader.has(key) {
             places[key] = reader.place(of: key)
         }
-        if let storeFile { places[storeFile.keyPath] = storeFile.place }
+        if let file = store.file { places[file.keyPath] = file.place }
         for (keyPath, place) in listeners.compactMap(\.tls).flatMap(\.places) {
             places[keyPath] = place
         }
@@ -97,7 +97,7 @@ extension ConfigurationDraft {
     func validatedStore(files: some ConfigurationFiles) -> StoreSettings {
         let apps = validatedApps(files: files)
         validateStore(hasApps: !apps.isEmpty, files: files)
-        return StoreSettings(storeFile: storeFile?.value, apps: apps)
+        return StoreSettings(store: store.place, apps: apps)
     }
 
     /// All rules and the default. An index is built over them only when they have no error.
@@ -278,7 +278,7 @@ extension ConfigurationDraft {
                 use: "store: { sqlite: portcullis.db }"
             )
         }
-        guard let storeFile else { return }
+        guard let storeFile = store.file else { return }
         let folder = FilePath.folder(of: storeFile.value)
         let located = Located(value: folder, place: storeFile.place, keyPath: storeFile.keyPath)
         require(folder: located, files: files)

@@ -47,8 +47,7 @@ struct ConfigurationDraft {
     let lanes: LaneCount
     let origins: [OriginDraft]
     let apps: [AppDraft]
-    let storeFile: Located<String>?
-    let expireUnused: KeyAge?
+    let store: StoreDraft
     let challenges: ChallengeSettings
     let sessions: SessionSettings
     let enrolment: EnrolmentSettings
@@ -84,7 +83,7 @@ struct ConfigurationDraft {
         apps = (reader.list("apps", of: "apps: - id: …") ?? []).compactMap { node, keyPath in
             AppDraft(node, keyPath, log: log)
         }
-        (storeFile, expireUnused) = Self.store(reader, folder: folder)
+        store = StoreDraft(reader, folder: folder)
         challenges = ChallengeSettings(reader.node("challenges"), log: log)
         sessions = SessionSettings(reader.node("sessions"), log: log)
         enrolment = EnrolmentSettings(reader.node("enrolment"), log: log)
@@ -139,25 +138,6 @@ struct ConfigurationDraft {
                 decides: inner.word("decides")
             )
         }
-    }
-
-    private static func store(
-        _ reader: MappingReader,
-        folder: String
-    ) -> (file: Located<String>?, expireUnused: KeyAge?) {
-        let keys = ["sqlite", "expire_unused"]
-        guard let node = reader.node("store"),
-            let inner = MappingReader(node, "store", keys: keys, log: reader.log)
-        else { return (nil, nil) }
-        inner.require("sqlite", use: "sqlite: a file's path")
-        let file = inner.value("sqlite", use: "a file's path") { text in
-            text.isEmpty || text.hasSuffix("/") ? nil : FilePath.joined(folder, text)
-        }
-        let age = inner.value("expire_unused", use: "off | 30d…3650d", words: ["off"]) {
-            (text) -> KeyAge?? in
-            text == "off" ? .some(KeyAge?.none) : KeyAge(text).map(Optional.some)
-        }
-        return (file, age?.value ?? nil)
     }
 
     private static func origins(_ reader: MappingReader) -> [OriginDraft] {

@@ -20,8 +20,8 @@ package struct GatewayConfiguration: Sendable {
     package let origins: [UpstreamSettings]
     /// `apps`: mandatory when a rule verifies.
     package let apps: [AppPolicy]
-    /// `store.sqlite`: the database file; mandatory when there is an app.
-    package let storeFile: String?
+    /// `store`: mandatory when there is an app.
+    package let store: StorePlace
     /// `store.expire_unused`: keys that were not used for so long are deleted. Default off.
     package let expireUnused: KeyAge?
     package let challenges: ChallengeSettings

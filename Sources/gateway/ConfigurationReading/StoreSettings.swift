@@ -2,8 +2,7 @@ package import Rules
 
 /// The part of a configuration that commands about keys need.
 package struct StoreSettings: Sendable {
-    /// `store.sqlite`: the database file.
-    package let storeFile: String?
+    package let store: StorePlace
     package let apps: [AppPolicy]
 }
 

@@ -8,7 +8,7 @@ extension GatewayConfiguration {
         if admin != next.admin || adminCalls != next.adminCalls { return "admin" }
         if (operatorToken == nil) != (next.operatorToken == nil) { return "admin" }
         if lanes != next.lanes { return "lanes" }
-        if storeFile != next.storeFile { return "store" }
+        if store != next.store { return "store" }
         if challenges != next.challenges { return "challenges" }
         if sessions != next.sessions { return "sessions" }
         if limits.addresses != next.limits.addresses { return "limits.addresses" }

@@ -13,11 +13,9 @@ extension GatewayServer {
         dispatchPrecondition(condition: .onQueue(control))
         guard !isEnding else { return }
         control.asyncAfter(deadline: .now() + KeyExpiry.interval) { [self] in expireKeys() }
-        guard let age = configuration.expireUnused, let file = configuration.storeFile else {
-            return
-        }
+        guard let age = configuration.expireUnused else { return }
         let note = ChangeNote(now: wallSeconds, by: "portcullis", why: "store.expire_unused")
-        expiry.run(file, before: note.now - age.seconds, note) { [self] result in
+        expiry.run(configuration.store, before: note.now - age.seconds, note) { [self] result in
             control.async { self.tell(expired: result, age) }
         }
     }

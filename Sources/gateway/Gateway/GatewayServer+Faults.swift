@@ -13,7 +13,7 @@ extension GatewayServer {
     /// The store's transactions began to fail, or fail for another reason; `nil`: all is written.
     func storeChanged(_ error: JournalError?) {
         dispatchPrecondition(condition: .onQueue(control))
-        let path = configuration.storeFile ?? "memory"
+        let path = configuration.store.name
         guard let error else {
             guard toldOfWriting else { return }
             toldOfWriting = false
@@ -37,7 +37,7 @@ extension GatewayServer {
     /// The store's changes can't be read, or for another reason; `nil`: they are read again.
     func storeReadChanged(_ error: JournalError?) {
         dispatchPrecondition(condition: .onQueue(control))
-        let path = configuration.storeFile ?? "memory"
+        let path = configuration.store.name
         guard let error else {
             return log.notice("the store \(path): reads again; keys are answered as before")
         }

@@ -42,7 +42,7 @@ extension GatewayServer {
 
         init(_ book: RolloutBook, _ configuration: GatewayConfiguration) {
             self.book = book
-            file = configuration.storeFile.map { RolloutFile(besideStore: $0) }
+            file = RolloutFile(configuration)
         }
     }
 

@@ -310,6 +310,7 @@ package final class GatewayServer: @unchecked Sendable {
         }
         startRenewing(surroundings.wallClock)
         startExpiring()
+        startReadingSecrets()
         guard surroundings.watchesSignals else { return control.async { self.announce() } }
         // Signals are watched before the gateway says that it serves: they may follow at once.
         signals = SignalWatch(on: control) { [self] in

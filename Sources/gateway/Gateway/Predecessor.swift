@@ -72,9 +72,9 @@ package final class Predecessor: Sendable {
 
     /// - Throws: when the configuration names another store.
     func check(_ configuration: GatewayConfiguration) throws(GatewayError) {
-        guard configuration.storeFile ?? "" == store else {
+        guard configuration.store.file ?? "" == store else {
             throw GatewayError(
-                "the store is \(configuration.storeFile ?? "none"), and was \(store)",
+                "the store is \(configuration.store.name), and was \(store)",
                 hint: "An upgrade can't change `store.sqlite`: restart the service for it."
             )
         }

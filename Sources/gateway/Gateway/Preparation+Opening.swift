@@ -10,7 +10,7 @@ extension Preparation {
         _ configuration: GatewayConfiguration,
         _ age: StoreAge.Demand
     ) -> [Problem] {
-        guard let file = configuration.storeFile,
+        guard let file = configuration.store.file,
             let problem = StorePreview.problem(of: file, age: age)
         else { return [] }
         let keyPath = "store.sqlite"

@@ -124,7 +124,7 @@ package struct Preparation: Sendable {
         _ use: StoreUse,
         _ user: ProcessUser?
     ) {
-        guard let file = configuration.storeFile else { return }
+        guard let file = configuration.store.file else { return }
         let allowed = """
             an absolute path in a folder that the gateway may write, such as \
             /var/lib/portcullis/portcullis.db; a relative one counts from the configuration's folder

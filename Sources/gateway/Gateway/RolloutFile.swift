@@ -4,7 +4,8 @@ import JSONText
 package import Rules
 
 /// Where operators' orders are kept: beside the store, since the gateway writes there and not into
-/// the folder of its configuration.
+/// the folder of its configuration. Where the store is no file, they are beside the configuration
+/// all the same.
 ///
 ///     portcullis.db.rollout          the orders in force; replaced as a whole
 ///     portcullis.db.rollout.log      the audit log: a JSON line for each change, appended
@@ -23,15 +24,20 @@ package struct RolloutFile: Sendable {
     let path: String
     private var auditPath: String { path + ".log" }
 
-    /// - store: the store's file.
-    init(besideStore store: String) { path = store + ".rollout" }
+    /// `nil` without a store: then no rule verifies.
+    init?(_ configuration: GatewayConfiguration) {
+        switch configuration.store {
+        case .none: return nil
+        case .sqlite(let file): path = file + ".rollout"
+        case .postgresql: path = configuration.place(of: "").file + ".rollout"
+        }
+    }
 
     /// The orders of a configuration's gateway; without a problem where there are none yet.
     package static func book(
         of configuration: GatewayConfiguration
     ) -> (book: RolloutBook, problem: Problem?) {
-        guard let store = configuration.storeFile else { return (RolloutBook(), nil) }
-        let file = RolloutFile(besideStore: store)
+        guard let file = RolloutFile(configuration) else { return (RolloutBook(), nil) }
         do throws(Fault) {
             return (try file.read(), nil)
         } catch {

@@ -1,8 +1,10 @@
 import ByteCoding
 import Challenges
 import ConfigurationReading
+import Glibc
 import KeyCatalog
 import KeyStore
+import PostgreSQLKeyStore
 import SQLiteKeyStore
 
 /// Opens the store that a configuration names.
@@ -23,17 +25,27 @@ enum StoreOpening {
             }
         }
         do throws(StoreProblem) {
+            switch configuration.store {
             // Without a store nothing is verified, so there is nothing to keep.
-            if let file = configuration.storeFile {
-                journal = try open(file).get()
-            } else {
-                journal = MemoryJournal()
+            case .none: journal = MemoryJournal()
+            case .sqlite(let file): journal = try open(file).get()
+            case .postgresql(let database): journal = try Self.open(database)
             }
         } catch {
             throw unusable(error)
         }
         return try attempt(configuration) { () throws(JournalError) in
             try KeyTable(journal: journal, ahead: ahead?.keys)
+        }
+    }
+
+    private static func open(
+        _ database: DatabaseSettings
+    ) throws(StoreProblem) -> any KeyJournal {
+        do throws(JournalError) {
+            return try PostgreSQLKeyJournal(PostgreSQLSettings(database))
+        } catch {
+            throw StoreProblem(error, database.address)
         }
     }
 
@@ -49,7 +61,7 @@ enum StoreOpening {
     ) throws(GatewayError) -> (reader: SQLiteKeyReader, keys: KeysAhead)? {
         guard let predecessor else { return nil }
         try predecessor.check(configuration)
-        guard let file = configuration.storeFile else { return nil }
+        guard let file = configuration.store.file else { return nil }
         let reader: SQLiteKeyReader?
         do throws(StoreProblem) {
             reader = try SQLiteKeyReader(ahead: file)
@@ -67,14 +79,25 @@ enum StoreOpening {
         _ keys: KeyTable,
         _ predecessor: Predecessor?
     ) throws(GatewayError) -> ChallengeIssuer {
-        let secret = try attempt(configuration) { () throws(JournalError) in
-            try keys.enrolmentSecret()
-        }
         let settings = configuration.challenges
         let lifetimes = ChallengeIssuer.Lifetimes(
             enrolment: settings.enrolmentLifetime.components.seconds,
             assertion: settings.assertionLifetime.components.seconds
         )
+        let shared = try attempt(configuration) { () throws(JournalError) in
+            try keys.sharedSecrets(now: Int64(time(nil)), lifetime: settings.lifetimeMax)
+        }
+        // What the process before has spent, the store knows.
+        if let shared {
+            return ChallengeIssuer(
+                lifetimes: lifetimes,
+                capacity: settings.capacity,
+                shared: shared
+            )
+        }
+        let secret = try attempt(configuration) { () throws(JournalError) in
+            try keys.enrolmentSecret()
+        }
         guard let state = predecessor?.state?.challenges else {
             return ChallengeIssuer(
                 lifetimes: lifetimes,
@@ -101,7 +124,7 @@ enum StoreOpening {
         do throws(JournalError) {
             return try body()
         } catch {
-            let problem = StoreProblem(error, configuration.storeFile ?? "memory")
+            let problem = StoreProblem(error, configuration.store.name)
             throw GatewayError("the store \(problem.path): \(error)", hint: problem.hint)
         }
     }

@@ -5,7 +5,6 @@ import DeviceKey
 import Gateway
 import HTTPWire
 import KeyCatalog
-import SQLiteKeyStore
 
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -78,15 +77,15 @@ struct ExplainCommand: ParsableCommand {
     /// The key id that `--key` stands for. A short name has to be looked up.
     private func keyID(named name: String, _ configuration: GatewayConfiguration) throws -> KeyID {
         if case .id(let keyID) = KeyName(name) { return keyID }
-        guard let path = configuration.storeFile else {
+        let archive = try KeyStoreOptions.attempt { () throws(StoreProblem) in
+            try configuration.store.readableArchive()
+        }
+        guard let archive else {
             StandardError.write(
                 "\(file) names no store in which the short name \(name) could be looked up; give "
                     + "the key id (44 characters)"
             )
             throw ExitCode(1)
-        }
-        let archive = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-            try KeyAdministration(reading: path)
         }
         guard let keyID = try KeyStoreOptions.key(named: name, in: archive) else {
             throw ExitCode(1)
@@ -95,9 +94,11 @@ struct ExplainCommand: ParsableCommand {
     }
 
     private func lookUp(_ keyID: KeyID, _ configuration: GatewayConfiguration) -> KeyFinding {
-        guard let path = configuration.storeFile else { return .notAsked("\(file) names no store") }
         do throws(StoreProblem) {
-            let record = try KeyAdministration(reading: path).record(keyID)
+            guard let archive = try configuration.store.readableArchive() else {
+                return .notAsked("\(file) names no store")
+            }
+            let record = try archive.record(keyID)
             return record.map(KeyFinding.stored) ?? .notStored
         } catch {
             return .notAsked("\(error.path): \(error.detail)")

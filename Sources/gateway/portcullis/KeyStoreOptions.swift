@@ -1,8 +1,8 @@
 import ArgumentParser
 import ConfigurationReading
 import DeviceKey
+import Gateway
 import KeyCatalog
-import SQLiteKeyStore
 
 /// Which store a command is about.
 struct KeyStoreOptions: ParsableArguments {
@@ -14,26 +14,34 @@ struct KeyStoreOptions: ParsableArguments {
 
     /// Opens the store; prints what is wrong and exits 1 when that fails.
     func administration(creates: Bool = false) throws -> (any KeyArchive, StoreSettings) {
-        let (path, settings) = try Self.location(file)
+        let settings = try LoadedFile.store(file)
         let keys = try Self.attempt { () throws(StoreProblem) in
-            try KeyAdministration(path: path, creates: creates)
+            try settings.store.archive(creates: creates)
         }
+        guard let keys else { throw Self.noStore(file) }
         return (keys, settings)
     }
 
-    /// The store's database.
+    /// The store's database file.
     func path() throws -> String { try Self.path(file) }
 
-    /// The database of the store that a configuration names.
-    static func path(_ file: String) throws -> String { try location(file).path }
-
-    private static func location(_ file: String) throws -> (path: String, StoreSettings) {
-        let settings = try LoadedFile.store(file)
-        guard let path = settings.storeFile else {
-            StandardError.write("\(file) names no store; add `store: { sqlite: portcullis.db }`")
+    /// The database file of the store that a configuration names.
+    static func path(_ file: String) throws -> String {
+        switch try LoadedFile.store(file).store {
+        case .none: throw noStore(file)
+        case .sqlite(let path): return path
+        case .postgresql:
+            StandardError.write(
+                "\(file) keeps its keys in PostgreSQL: use the database's own tools, such as "
+                    + "pg_dump and pg_amcheck"
+            )
             throw ExitCode(1)
         }
-        return (path, settings)
+    }
+
+    private static func noStore(_ file: String) -> ExitCode {
+        StandardError.write("\(file) names no store; add `store: { sqlite: portcullis.db }`")
+        return ExitCode(1)
     }
 
     /// Refuses what can't be the name of a key.

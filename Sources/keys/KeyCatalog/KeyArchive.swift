@@ -68,6 +68,9 @@ package protocol KeyArchive: AnyObject, Sendable {
     ///
     /// - `now`: second of Unix time.
     func receiptCensus(at now: Int64) throws(StoreProblem) -> ReceiptCensus
+
+    /// Ends its use. Nothing is called afterwards.
+    func close() throws(StoreProblem)
 }
 
 /// What has become of the wish to have a receipt renewed.

@@ -1,0 +1,62 @@
+/// How the database is reached that several gateways share: `store.postgresql`.
+package struct DatabaseSettings: Hashable, Sendable {
+    static let keys = ["address", "connect_timeout", "statement_timeout", "keys_cached"]
+
+    /// `address`, mandatory: what libpq takes, as `host=db.example.com dbname=portcullis`, without
+    /// a password.
+    package var address: String
+    /// `connect_timeout`: how long a connection may take. Default 5 s, 100 ms…1 min.
+    package var connectTimeout = Duration.seconds(5)
+    /// `statement_timeout`: how long the database may take for what is asked at once. Default 2 s,
+    /// 100 ms…1 min.
+    package var statementTimeout = Duration.seconds(2)
+    /// `keys_cached`: keys in memory; others are asked for. Default 1,000,000, 1,000…100,000,000.
+    package var keysCached = 1_000_000
+
+    package init(address: String) { self.address = address }
+
+    init?(_ node: SourceNode, log: ProblemLog) {
+        guard let reader = MappingReader(node, "store.postgresql", keys: Self.keys, log: log)
+        else { return nil }
+        let use = "host=db.example.com dbname=portcullis user=portcullis sslmode=verify-full"
+        reader.require("address", use: "address: \(use)")
+        let address = reader.value("address", use: use) { $0.isEmpty ? nil : $0 }
+        let times = Duration.milliseconds(100)...Duration.seconds(60)
+        let connectTime = reader.duration("connect_timeout", in: times)
+        let statementTime = reader.duration("statement_timeout", in: times)
+        let count = reader.integer("keys_cached", in: 1_000...100_000_000)
+        guard let address else { return nil }
+        self.init(address: address.value)
+        Self.examine(address, log)
+        if let connectTime { connectTimeout = connectTime.value }
+        if let statementTime { statementTimeout = statementTime.value }
+        if let count { keysCached = count.value }
+    }
+
+    /// A configuration is read by many, and goes into backups and repositories.
+    private static func examine(_ address: Located<String>, _ log: ProblemLog) {
+        let text = address.value.lowercased()
+        let isURI = text.contains("://")
+        let authority = isURI ? text.drop { $0 != "/" }.dropFirst(2).prefix { $0 != "/" } : ""
+        let user = authority.contains("@") ? authority.prefix { $0 != "@" } : ""
+        if text.contains("password=") || text.contains("password =") || user.contains(":") {
+            log.error(
+                address.place,
+                address.keyPath,
+                found: "a password",
+                use: "passfile=/etc/portcullis/pgpass, a file that the gateway alone may read"
+            )
+        }
+        // A path is a Unix socket, on this machine.
+        let isLocal = text.contains("host=/") || text.contains("host=%2f")
+        guard !isLocal, !text.contains("sslmode=verify-full"), !text.contains("service=") else {
+            return
+        }
+        log.warning(
+            address.place,
+            address.keyPath,
+            found: "no sslmode=verify-full: whoever is in between can play the database",
+            use: "sslmode=verify-full sslrootcert=FILE, or host=/run/postgresql on this machine"
+        )
+    }
+}
