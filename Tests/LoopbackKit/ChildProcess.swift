@@ -127,9 +127,12 @@ package final class ChildProcess: @unchecked Sendable {
         if isRunning { kill(process.processIdentifier, number) }
     }
 
+    /// Ends what it reads, where that was kept open.
+    package func endInput() { try? input.fileHandleForWriting.close() }
+
     /// Ends it at once, and waits for that.
     package func end() {
-        try? input.fileHandleForWriting.close()
+        endInput()
         signal(SIGKILL)
         do {
             try waitForEnd()

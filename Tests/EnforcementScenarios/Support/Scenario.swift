@@ -155,6 +155,7 @@ final class Scenario {
     ///
     /// - `origin`: the origin's server.
     /// - `rules`: the list of rules, in YAML without indentation.
+    /// - `database`: the address of a PostgreSQL, in the place of the file `store`.
     /// - `origins`: more origins, in YAML that is indented.
     /// - `listeners`: more listeners, in YAML that is indented.
     func configure(
@@ -164,10 +165,12 @@ final class Scenario {
         rules: String,
         more: String = "",
         store: String = "portcullis.db",
+        database: String? = nil,
         lanes: Int = 2,
         origins: String = "",
         listeners: String = ""
     ) throws {
+        let place = database.map { "postgresql: { address: \"\($0)\" }" } ?? "sqlite: \"\(store)\""
         let secured = originSide == .tls ? ", tls: { ca: origin.pem }" : ""
         let rules = apps == nil ? Self.naming(Self.appID, in: rules) : rules
         let apps =
@@ -185,7 +188,7 @@ final class Scenario {
             \(origins)
             apps:
             \(apps)
-            store: { sqlite: "\(store)" }
+            store: { \(place) }
             default: { origin: shop, mode: off }
             \(more.replacing("timeouts: {", with: "timeouts: { \(Self.drainIdle),"))
             rules:

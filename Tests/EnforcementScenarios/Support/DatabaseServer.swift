@@ -1,0 +1,145 @@
+import Foundation
+import Glibc
+import LoopbackKit
+
+/// A server of PostgreSQL of one test's own, on a Unix socket. The test ends, stops and starts it.
+final class DatabaseServer {
+    /// Where its socket is.
+    let folder: String
+    private let programs: String
+    private var child: ChildProcess?
+    private var postmaster: Int32 = 0
+
+    /// Where the newest version's programs are, since Debian keeps several side by side; `nil`,
+    /// and says so, where there are none.
+    static let programs: String? = {
+        let all = "/usr/lib/postgresql"
+        let versions = (try? FileManager.default.contentsOfDirectory(atPath: all)) ?? []
+        guard let newest = versions.compactMap(Int.init).max() else {
+            print("no \(all): install it with deploy/install-packages test; a scenario is skipped")
+            return nil
+        }
+        return "\(all)/\(newest)/bin"
+    }()
+
+    /// Makes a database, and starts its server.
+    init() throws {
+        guard let programs = Self.programs else {
+            throw ChildProcess.Failure(description: "no PostgreSQL")
+        }
+        self.programs = programs
+        var path = Array("/tmp/portcullis-fleet-XXXXXX".utf8CString)
+        guard mkdtemp(&path) != nil else { throw ChildProcess.Failure(description: "no folder") }
+        folder = String(decoding: path.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        if getuid() == 0, let user = getpwnam("postgres") {
+            chown(folder, user.pointee.pw_uid, user.pointee.pw_gid)
+            chmod(folder, 0o755)
+        }
+        let made = try ChildProcess.run(
+            "/bin/sh",
+            [
+                "-c",
+                """
+                \(Self.asOther) \(programs)/initdb --no-sync --auth=trust \\
+                    --username=portcullis --encoding=UTF8 --pgdata=\(folder)/data
+                """,
+            ]
+        )
+        guard made.status == 0 else { throw ChildProcess.Failure(description: "initdb: \(made)") }
+        try start()
+    }
+
+    deinit { end() }
+
+    /// The server refuses to be root.
+    private static let asOther =
+        getuid() == 0 ? "setpriv --reuid postgres --regid postgres --init-groups" : ""
+
+    /// The address without what a gateway adds.
+    var address: String { address(at: folder) }
+
+    /// The address by another socket.
+    func address(at folder: String) -> String {
+        "host=\(folder) user=portcullis dbname=postgres"
+    }
+
+    /// Starts the server, which goes on from what it has on disk.
+    func start() throws {
+        // The server ends with this process, however that ends: `cat` then sees the end.
+        let script = """
+            exec 3<&0
+            \(Self.asOther) \(programs)/postgres -D \(folder)/data -k \(folder) \\
+                -c listen_addresses= -c fsync=off -c max_connections=60 \\
+                >> \(folder)/log 2>&1 3<&- &
+            server=$!
+            (cat <&3; kill -QUIT $server) > /dev/null 2>&1 &
+            until \(programs)/pg_isready -q -h \(folder); do kill -0 $server || exit 1; done
+            echo "ready $server."
+            wait $server
+            """
+        let child = try ChildProcess("/bin/sh", ["-c", script], input: nil)
+        self.child = child
+        postmaster = try child.wait(for: "PostgreSQL") { printed, _ -> Int32? in
+            guard printed.hasSuffix(".\n") else { return nil }
+            return Int32(printed.dropFirst("ready ".count).prefix { $0.isNumber })
+        }
+    }
+
+    /// Ends it in the middle of everything; the next start recovers from its log.
+    func crash() throws {
+        kill(postmaster, SIGQUIT)
+        child?.endInput()
+        try child?.waitForEnd()
+        child?.end()
+        child = nil
+    }
+
+    func end() {
+        try? crash()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    /// Stops all its processes, which hold what they have locked.
+    func pause() throws { try signalAll(SIGSTOP) }
+
+    func resume() throws { try signalAll(SIGCONT) }
+
+    private func signalAll(_ number: Int32) throws {
+        kill(postmaster, number)
+        for child in try Self.children(of: postmaster) { kill(child, number) }
+    }
+
+    /// Ends one of the processes that serve connections: the server then ends them all, and
+    /// recovers.
+    func killOneBackend() throws {
+        let text = try query(
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' "
+                + "AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1"
+        )
+        if let backend = text.first.flatMap({ Int32($0) }) { kill(backend, SIGKILL) }
+    }
+
+    /// Ends every connection in order.
+    func endConnections() throws {
+        _ = try query(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                + "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+    }
+
+    /// The lines that a statement answers, fields divided by `|`.
+    func query(_ statement: String) throws -> [Substring] {
+        let words = ["-X", "-A", "-t", "-d", address, "-c", statement]
+        let answer = try ChildProcess.run("\(programs)/psql", words)
+        guard answer.status == 0 else {
+            throw ChildProcess.Failure(description: "psql: \(answer.complained)")
+        }
+        return answer.printed.split(separator: "\n")
+    }
+
+    private static func children(of process: Int32) throws -> [Int32] {
+        let path = "/proc/\(process)/task/\(process)/children"
+        return try String(contentsOfFile: path, encoding: .utf8).split(separator: " ")
+            .compactMap { Int32($0) }
+    }
+}

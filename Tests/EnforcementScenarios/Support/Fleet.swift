@@ -1,0 +1,123 @@
+import AppAttest
+import Foundation
+import LoopbackKit
+
+/// Gateways that share a database, each by a cable of its own, before one origin.
+///
+/// `@unchecked Sendable`: which gateways serve changes under `lock`; a member is started and ended
+/// by one thread.
+final class Fleet: @unchecked Sendable {
+    let scenario: Scenario
+    let origin: RecordingOrigin
+    let database: DatabaseServer
+    let cables: [DatabaseCable]
+    private let lock = NSLock()
+    private var gateways: [GatewayProcess?]
+
+    /// - `rules`: the list of rules, in YAML without indentation.
+    init(_ count: Int, rules: String, more: String = "") throws {
+        scenario = try Scenario()
+        origin = try scenario.origin()
+        database = try DatabaseServer()
+        gateways = Array(repeating: nil, count: count)
+        var cables: [DatabaseCable] = []
+        for number in 0..<count {
+            let near = scenario.path("c\(number)")
+            try FileManager.default.createDirectory(
+                atPath: near,
+                withIntermediateDirectories: true
+            )
+            cables.append(
+                try DatabaseCable(
+                    from: near + "/.s.PGSQL.5432",
+                    to: database.folder + "/.s.PGSQL.5432"
+                )
+            )
+        }
+        self.cables = cables
+        for number in 0..<count {
+            let address = database.address(at: scenario.path("c\(number)"))
+            try configure(Self.file(number), rules, more, address)
+        }
+        try configure("direct.yaml", rules, more, database.address)
+        try portcullis("store", "migrate", scenario.path("direct.yaml"))
+        for number in 0..<count { try start(number) }
+    }
+
+    private static func file(_ number: Int) -> String { "gateway\(number).yaml" }
+
+    private func configure(
+        _ file: String,
+        _ rules: String,
+        _ more: String,
+        _ address: String
+    ) throws {
+        try scenario.configure(
+            file,
+            origin: "127.0.0.1:\(origin.port)",
+            rules: rules,
+            more: more,
+            database: address
+        )
+    }
+
+    var count: Int { gateways.count }
+
+    /// A gateway that serves now, or was killed and not yet started again: `nil`.
+    func gateway(_ number: Int) -> GatewayProcess? { lock.withLock { gateways[number] } }
+
+    func start(_ number: Int) throws {
+        let gateway = try scenario.serve(Self.file(number))
+        lock.withLock { gateways[number] = gateway }
+    }
+
+    /// Ends a gateway as a crash does.
+    func crash(_ number: Int) throws {
+        let gateway = lock.withLock {
+            defer { gateways[number] = nil }
+            return gateways[number]
+        }
+        try gateway?.crash()
+    }
+
+    /// Runs a command with a cable that nobody cuts.
+    @discardableResult
+    func portcullis(_ arguments: String...) throws -> String {
+        let answer = try scenario.portcullis(arguments)
+        guard answer.status == 0 else {
+            throw ChildProcess.Failure(description: "\(arguments): \(answer.complained)")
+        }
+        return answer.printed
+    }
+
+    /// Runs a command on the keys.
+    @discardableResult
+    func keys(_ command: String, _ arguments: String...) throws -> String {
+        let words = ["keys", command, "--config", scenario.path("direct.yaml")] + arguments
+        let answer = try scenario.portcullis(words)
+        guard answer.status == 0 else {
+            throw ChildProcess.Failure(description: "\(words): \(answer.complained)")
+        }
+        return answer.printed
+    }
+
+    /// Revokes a key as an operator does: a command that fails, since the database has just ended
+    /// its connection or recovers, is given again.
+    func revoke(_ keyID: KeyID) throws {
+        let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
+        while true {
+            do {
+                try keys("revoke", keyID.base64)
+                return
+            } catch  where Date() < deadline {
+                continue
+            }
+        }
+    }
+
+    func end() {
+        for cable in cables { cable.end() }
+        scenario.end()
+        database.end()
+    }
+}
