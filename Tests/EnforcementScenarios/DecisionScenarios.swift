@@ -43,14 +43,18 @@ extension Scenarios {
                 self.proxy = proxy
                 self.scenario = scenario
                 application = try scenario.origin(fields: "App-Attest-Error: forged\r\n")
-                try scenario.configure(
-                    origin: "127.0.0.1:\(application.port)",
-                    rules: Decisions.rules,
-                    more: "trusted_proxies: [127.0.0.1/32]",
-                    listeners: "  - { address: 127.0.0.1:0, decides: \(proxy.form) }"
-                )
+                let port = application.port
+                // Clients speak to the proxy, and the second listener is the one that decides.
+                try ClientSide.$current.withValue(.http1) {
+                    try scenario.configure(
+                        origin: "127.0.0.1:\(port)",
+                        rules: Decisions.rules,
+                        more: "trusted_proxies: [127.0.0.1/32]",
+                        listeners: "  - { address: 127.0.0.1:0, decides: \(proxy.form) }"
+                    )
+                }
                 key = try scenario.imported()[0]
-                gateway = try scenario.serve()
+                gateway = try ClientSide.$current.withValue(.http1) { try scenario.serve() }
                 let ports = DecidingProxy.Ports(
                     decisions: try gateway.secondPort(),
                     gateway: gateway.port,
