@@ -114,6 +114,68 @@ extension Scenarios {
             #expect(fleet.origin.seen.count == before.count)
         }
 
+        /// HAProxy in front of a fleet: each request goes to the next gateway.
+        private func front(_ fleet: Fleet, _ haproxy: String) throws -> HTTPClient {
+            let path = fleet.scenario.path("front")
+            let servers = (0..<fleet.count).compactMap { number in
+                fleet.gateway(number).map { "server g\(number) 127.0.0.1:\($0.port)" }
+            }
+            try fleet.scenario.write(
+                "haproxy.cfg",
+                """
+                defaults
+                    mode http
+                    timeout connect 5s
+                    timeout client 60s
+                    timeout server 60s
+                listen front
+                    bind unix@\(path)
+                    balance roundrobin
+                    \(servers.joined(separator: "\n    "))
+
+                """
+            )
+            let child = try fleet.scenario.start(haproxy, ["-db", "-V", "-f", "haproxy.cfg"])
+            let _: Bool = try child.wait(for: "start of HAProxy") { printed, complained in
+                (printed + complained).contains("polling mechanism") ? true : nil
+            }
+            return HTTPClient(path: path)
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `behind a load balancer two gateways refuse none of 600 good requests`() throws {
+            guard let haproxy = Scenario.tool("haproxy") else { return }
+            let fleet = try Fleet(2, rules: Self.rules, more: Self.more)
+            defer { fleet.end() }
+            let client = try front(fleet, haproxy)
+            let gateway = try #require(fleet.gateway(0))
+            var keys = try fleet.imported(4)
+            for _ in 0..<2 {
+                // The challenge comes from one gateway, and the other one gets the attestation.
+                let key = Scenario.device.makeKey()
+                #expect(try gateway.enrol(key, client).status == 201)
+                keys.append(key)
+            }
+            var refused: [String] = []
+            for number in 0..<600 {
+                let isSigned = number.isMultiple(of: 2)
+                let challenge = isSigned ? try gateway.challenges("assertion", client)[0] : nil
+                let path = isSigned ? "/v1/signed" : "/v1/bare"
+                let raw = keys[number / 2 % keys.count].get(
+                    "\(path)?n=\(number)",
+                    challenge: challenge
+                )
+                let answer = try client.send(raw: raw)
+                if answer.status != 200 { refused.append("\(number): \(answer.reason)") }
+            }
+            #expect(refused == [])
+            #expect(fleet.origin.seen.count == 600)
+            for number in 0..<fleet.count {
+                let admin = try #require(fleet.gateway(number)).adminClient()
+                #expect(try Metrics(admin)["verdicts_total"] > 200)
+            }
+        }
+
         @Test(.enabled(if: DatabaseServer.programs != nil))
         func `an assertion that three gateways get at once is admitted once, whatever fails`()
             throws
