@@ -78,7 +78,7 @@ package final class Lane: @unchecked Sendable {
     private var isCallDue = false
     private var events = [clinux_event](repeating: clinux_event(), count: 256)
     /// Memory for what an event writes.
-    private var output: [UInt8] = []
+    var output: [UInt8] = []
     /// Called at the end of every turn.
     package var turnEnded: (() -> Void)?
 
@@ -147,23 +147,6 @@ package final class Lane: @unchecked Sendable {
     package func perform(_ work: @escaping @Sendable () -> Void) {
         // A lane with work lives until that is done.
         mailbox.post { [self] in withExtendedLifetime(self) { work() } }
-    }
-}
-
-// Memory.
-extension Lane {
-    /// An empty array with the lane's memory, for the bytes that one event writes; give it back
-    /// with ``giveBack(_:)``.
-    package func takeOutput() -> [UInt8] {
-        var taken: [UInt8] = []
-        swap(&taken, &output)
-        return taken
-    }
-
-    /// Taken out of the caller's variable: of an array that two hold, removing makes a third.
-    package func giveBack(_ used: inout [UInt8]) {
-        used.removeAll(keepingCapacity: true)
-        swap(&used, &output)
     }
 }
 
