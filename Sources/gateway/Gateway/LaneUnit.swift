@@ -32,6 +32,8 @@ final class LaneUnit: Sendable {
         bound = LaneBound(Residents(proxy), on: lane)
     }
 
+    deinit { lane.stop() }
+
     /// A listening socket of the lane.
     struct Socket: Sendable {
         let descriptor: Int32

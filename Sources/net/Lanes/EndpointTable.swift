@@ -10,7 +10,7 @@ final class EndpointTable {
     }
 
     @exclusivity(unchecked) private var slots: [Slot] = []
-    private var free: [UInt32] = []
+    @exclusivity(unchecked) private var free: [UInt32] = []
 
     /// A token for an endpoint that is still to be put under it.
     func reserve() -> UInt64 {

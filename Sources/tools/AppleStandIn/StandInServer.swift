@@ -99,6 +99,7 @@ package final class StandInServer: Sendable {
             for connection in listeners.connections.values { connection.reset() }
             listeners.all = []
             listeners.connections = [:]
+            lane.stop()
         }
     }
 

@@ -91,6 +91,7 @@ package struct EnrolmentRun: Sendable {
         let (events, stream) = AsyncStream<EnrolmentNews?>.makeStream()
         let carried = LaneBound(EnrolmentLane(self, on: lane) { stream.yield($0) }, on: lane)
         lane.start()
+        defer { lane.stop() }
         lane.perform { carried.value.start() }
         let queue = DispatchQueue(label: "portcullis-load.enrolment")
         let beat = DispatchSource.makeTimerSource(queue: queue)

@@ -1,7 +1,7 @@
 import Lanes
 
 /// A lane with what runs on it, for those on other queues.
-struct LaneUnit: Sendable {
+final class LaneUnit: Sendable {
     private let lane: Lane
     private let carried: LaneBound<LoadLane>
 
@@ -21,6 +21,8 @@ struct LaneUnit: Sendable {
         carried = LaneBound(LoadLane(plan, number: number, on: lane, tell: tell), on: lane)
         lane.start()
     }
+
+    deinit { lane.stop() }
 
     /// Has something done on the lane.
     func tell(_ body: @escaping @Sendable (LoadLane) -> Void) {

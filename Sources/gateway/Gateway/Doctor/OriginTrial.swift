@@ -44,7 +44,10 @@ final class OriginTrial {
         }
         lane.start()
         lane.perform {
-            let trial = OriginTrial(ended)
+            let trial = OriginTrial {
+                lane.stop()
+                ended($0)
+            }
             for (upstream, origin) in origins { trial.add(upstream, origin, on: lane) }
             trial.begin()
         }
