@@ -13,8 +13,10 @@ import subprocess
 import sys
 import tempfile
 
+import fleet
 import loads
 import signed
+from database import Database
 from edge import DOWNLOAD, Edge
 from failure import Failure
 from gauges import bare_verification_us, cpu_seconds, machine
@@ -34,6 +36,7 @@ def options():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--sessions", action="store_true", help="compares sessions, nothing else")
     parser.add_argument("--edge", action="store_true", help="compares the edge, nothing else")
+    parser.add_argument("--fleet", action="store_true", help="compares PostgreSQL with SQLite")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=int)
     parser.add_argument("--json")
@@ -76,7 +79,8 @@ def sign(chosen, folder):
     say("signing requests")
     # One lane verifies on one thread: it is never faster than the bare verification.
     slice_size = int(chosen.seconds * 1.2e6 / bare_verification_us(1))
-    rounds = -(-slice_size * (chosen.rounds + 1) // KEYS)
+    slices = (chosen.rounds + 1) * (len(fleet.WIDTHS) + 2 if chosen.fleet else 1)
+    rounds = -(-slice_size * slices // KEYS)
     program = os.path.join(chosen.benchmarks, "signed-requests")
     command = [program, folder, str(KEYS), str(rounds), "GET", "/verified"]
     command += [str(chosen.rounds + 1), str(chosen.upload), "/upload"]
@@ -206,6 +210,17 @@ def by_session(chosen, stand):
     return medians(samples)
 
 
+def in_a_fleet(chosen, folder, stand, slice_size):
+    """Verified requests on SQLite and PostgreSQL, in turns."""
+    say(f"a fleet: {chosen.rounds} rounds of {2 * len(fleet.WIDTHS) + 2} × {chosen.seconds} s")
+    with Database(folder) as database:
+        slices = fleet.Slices(stand.path("requests.tsv"), slice_size)
+        gateways = fleet.Fleet(stand, database, slices, chosen.seconds)
+        # The first round warms up.
+        rounds = [gateways.sample() for _ in range(chosen.rounds + 1)]
+        return fleet.medians(rounds[1:])
+
+
 def gateways(chosen, systems, nginx):
     program = os.path.join(os.path.abspath(chosen.programs), "portcullis")
     results = {}
@@ -214,6 +229,9 @@ def gateways(chosen, systems, nginx):
         if chosen.sessions:
             with Stand(folder, program, nginx) as stand:
                 return {"session": by_session(chosen, stand)}
+        if chosen.fleet:
+            with Stand(folder, program, nginx) as stand:
+                return {"fleet": in_a_fleet(chosen, folder, stand, slice_size)}
         protocols = by_protocol(chosen, folder, program, nginx)
         if chosen.edge:
             with Stand(folder, program, nginx) as stand:
@@ -248,8 +266,9 @@ def main():
     facts.update(rounds=chosen.rounds, seconds=chosen.seconds, connections=CONNECTIONS)
     if facts["load"] > 0.5:
         say(f"the machine is busy (load {facts['load']}): trust the ratios, not the times")
+    is_part = chosen.sessions or chosen.edge or chosen.fleet
     try:
-        results = {"machine": facts, "steps": [] if chosen.sessions or chosen.edge else micro(chosen)}
+        results = {"machine": facts, "steps": [] if is_part else micro(chosen)}
         results.update(gateways(chosen, systems, nginx))
     except Failure as failure:
         print(f"benchmark: {failure}\nbenchmark: next: {failure.next_step}", file=sys.stderr)

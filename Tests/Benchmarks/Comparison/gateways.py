@@ -140,6 +140,12 @@ class Stand:
         finally:
             self.secure_port = None
 
+    def start_on(self, address, name, keys=None):
+        """Starts a Portcullis that keeps its keys in a PostgreSQL; gives process id and port."""
+        port = free_port()
+        store = {"postgresql": {"address": address}}
+        return self._start(name, self._portcullis(port, keys, store, name), port).pid, port
+
     def start(self, system, keys=None):
         """Starts one gateway on one core; gives process id and port."""
         port = free_port()
@@ -164,7 +170,7 @@ class Stand:
         text = HAPROXY.format(port=port, origin=self.origin_port)
         return ["haproxy", "-db", "-f", self._write("haproxy.cfg", text)]
 
-    def _portcullis(self, port, keys):
+    def _portcullis(self, port, keys, store=None, name="portcullis"):
         signed = {"mode": "enforce", "challenge": "none", "counter": "strict"}
         rules = [
             {"id": "verified", "match": {"path": "/verified"}, "origin": "small",
@@ -175,9 +181,11 @@ class Stand:
              "sign": ["method", "target", "body"],
              "body": {"digest": "streamed", "limit": "64GiB"}, **signed},
         ]
-        for suffix in ("", "-wal", "-shm", ".generation"):
-            if os.path.exists(self.path("portcullis.db" + suffix)):
-                os.remove(self.path("portcullis.db" + suffix))
+        if store is None:
+            store = {"sqlite": self.path("portcullis.db")}
+            for suffix in ("", "-wal", "-shm", ".generation"):
+                if os.path.exists(self.path("portcullis.db" + suffix)):
+                    os.remove(self.path("portcullis.db" + suffix))
         listen = [{"address": f"127.0.0.1:{port}", "http2": "on"}]
         if self.secure_port:
             certificate, key = edge.certificate(self.folder)
@@ -186,7 +194,7 @@ class Stand:
                 "tls": {"certificate": certificate, "key": key},
             })
         # JSON is YAML.
-        file = self._write("portcullis.yaml", json.dumps({
+        file = self._write(name + ".yaml", json.dumps({
             "listen": listen,
             "lanes": 1,
             "origins": {
@@ -194,17 +202,22 @@ class Stand:
                 "sink": {"servers": [f"127.0.0.1:{self.sink_port}"]},
             },
             "apps": [{"id": APP, "environments": ["production"]}],
-            "store": {"sqlite": self.path("portcullis.db")},
+            "store": store,
             "log": {"access": "off"},
             "default": {"origin": "small", "mode": "off"},
             "rules": rules,
         }))
         if keys:
-            command = [self.program, "keys", "import", "--config", file, keys]
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode:
-                raise Failure(f"keys import: {done.stderr}", " ".join(command))
+            if "postgresql" in store:
+                self._run("store", "migrate", file)
+            self._run("keys", "import", "--config", file, keys)
         return [self.program, "serve", file]
+
+    def _run(self, *arguments):
+        command = [self.program, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise Failure(f"{' '.join(arguments[:2])}: {done.stderr}", " ".join(command))
 
 
 def free_port():

@@ -14,6 +14,24 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
 
 
+def cpu_seconds_of_children(pid):
+    """The same of a process and all that it has started, those that have ended too."""
+    seconds = cpu_seconds(pid)
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    # cutime and cstime: of children that were waited for.
+    seconds += (int(fields[13]) + int(fields[14])) / TICKS_A_SECOND
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/stat") as file:
+                parent = int(file.read().rpartition(")")[2].split()[1])
+            if parent == pid:
+                seconds += cpu_seconds(int(entry))
+        except (OSError, ValueError):
+            continue
+    return seconds
+
+
 def memory_kib(pid, field="VmRSS"):
     with open(f"/proc/{pid}/status") as file:
         for line in file:

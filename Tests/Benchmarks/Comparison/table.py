@@ -1,5 +1,6 @@
 """Shows what was measured: as aligned text, or as Markdown for the README."""
 
+import fleet
 from edge import ROWS
 
 NAMES = {
@@ -19,6 +20,9 @@ class Table:
             [f"{step['group']}: {step['name']}", time(step["ns"]), number(step["allocations"])]
             for step in self.results["steps"]
         ]
+        if "fleet" in self.results:
+            rows = fleet.table(self.results["fleet"])
+            return "\n\n".join([self._machine(), self._rows(rows)])
         if "session" not in self.results:
             return "\n\n".join([self._machine(), self._rows([heads] + self._edge())])
         if "pass" not in self.results:
