@@ -65,7 +65,7 @@ extension Scenarios {
             return try scenario.run(words[0], Array(words.dropFirst()))
         }
 
-        @Test(.enabled(if: isPossible), arguments: ["check", "serve"])
+        @Test(.enabled(if: isPossible), .inTheClear, arguments: ["check", "serve"])
         func `a store beside a configuration that is read-only is refused before the start`(
             command: String
         ) throws {
@@ -81,7 +81,7 @@ extension Scenarios {
             #expect(said.contains("such as /var/lib/portcullis/portcullis.db"))
         }
 
-        @Test(.enabled(if: isPossible))
+        @Test(.enabled(if: isPossible), .inTheClear)
         func `the configuration for deployments starts with nothing but its state writable`()
             throws
         {

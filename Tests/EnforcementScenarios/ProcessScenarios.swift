@@ -115,7 +115,7 @@ extension Scenarios {
             }
         }
 
-        @Test(.enabled(if: isRoot))
+        @Test(.enabled(if: isRoot), .inTheClear)
         func `a process that root has started serves as its user, with all threads, for good`()
             throws
         {

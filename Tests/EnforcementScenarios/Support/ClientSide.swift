@@ -99,3 +99,19 @@ struct OverEachClient: TestTrait, SuiteTrait, TestScoping {
 extension Trait where Self == OverEachClient {
     static var overEachClient: Self { OverEachClient() }
 }
+
+/// Runs a scenario over HTTP/1.1 in the clear whatever the run was told: the gateway serves as a
+/// user that may not read the key of ``ClientSide/certificate``, and refuses one that all may read.
+struct InTheClear: TestTrait, TestScoping {
+    func provideScope(
+        for test: Test,
+        testCase: Test.Case?,
+        performing function: @concurrent @Sendable () async throws -> Void
+    ) async throws {
+        try await ClientSide.$current.withValue(.http1) { try await function() }
+    }
+}
+
+extension Trait where Self == InTheClear {
+    static var inTheClear: Self { InTheClear() }
+}
