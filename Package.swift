@@ -242,7 +242,7 @@ let package = Package(
         .part("RequestBinding", in: "policy", uses: ["ByteCoding"]),
         .part("Rules", in: "policy", uses: object + ["HTTPWire", "JSONText", "RequestBinding"]),
         .part("Challenges", in: "policy", uses: ["ByteCoding", "Cryptography"]),
-        .part("Sessions", in: "policy", uses: key + ["AppAttest", "ByteCoding", "RequestBinding"]),
+        .part("Sessions", in: "policy", uses: policy + ["Challenges", "DeviceKey"]),
         .part("Verification", in: "policy", uses: policy + ["Challenges", "KeyStore", "Sessions"]),
 
         // Sources/keys: keys and counters, in memory and on disk. Shared by the lanes.
@@ -347,7 +347,7 @@ let package = Package(
         ),
         .tests("RequestFlow", uses: policy + ["KeyStore", "Verification"]),
         .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),
-        .tests("Sessions", uses: object + stand + ["DeviceKey", "RequestBinding"]),
+        .tests("Sessions", uses: object + stand + ["ByteCoding", "DeviceKey", "RequestBinding"]),
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
         .tests("PostgreSQLKeyStore", uses: policy + kept + ["TestSupport"]),
         .tests("SQLiteKeyStore", uses: policy + verdict + ["KeyCatalog", "TestSupport", grdb]),

@@ -27,7 +27,7 @@ public struct AuthenticatorExtensions: Hashable, Sendable {
     /// No extensions: what systems before 27 send.
     static let none = AuthenticatorExtensions()
 
-    init(
+    package init(
         validationCategory: ValidationCategory? = nil,
         bundleVersion: String? = nil,
         codeDirectoryHash: [UInt8]? = nil,

@@ -152,7 +152,11 @@ package final class GatewayServer: @unchecked Sendable {
         let outputs = LogOutputs()
         do throws(GatewayError) {
             let server = try GatewayServer(configuration, file: file, surroundings, outputs)
-            try surroundings.predecessor?.takeTurn(server.keys, server.issuer)
+            try surroundings.predecessor?.takeTurn(
+                server.keys,
+                server.issuer,
+                server.sessions
+            )
             server.start()
             return server
         } catch {
@@ -197,7 +201,7 @@ package final class GatewayServer: @unchecked Sendable {
         }
         keys = try StoreOpening.table(configuration, surroundings)
         issuer = try StoreOpening.issuer(configuration, keys, surroundings.predecessor)
-        sessions = SessionTable(configuration.sessions.limits)
+        sessions = try Self.sessions(configuration.sessions.limits, surroundings.predecessor)
         apple = AppleDesk(configuration.apple, wallClock: surroundings.wallClock)
         devices = DeviceDesk(apple, configuration.apple, log, surroundings.wallClock)
         servers = ServerBook(configuration, resolver)

@@ -34,7 +34,7 @@ enum HandoverMessage: Equatable {
     case answer(UInt64, [UInt8])
 
     /// Of this protocol. Another version of the program may have another.
-    static let version: UInt8 = 2
+    static let version: UInt8 = 3
     /// Bytes of a message at most.
     static let bytesMax = 96 << 10
     /// Bytes of state in one message.

@@ -3,13 +3,14 @@ import ConfigurationReading
 import Dispatch
 import Glibc
 import KeyStore
+import Sessions
 import Synchronization
 
 /// The process that this one takes over from, as the new one sees it. See `Upgrade` for the order.
 package final class Predecessor: Sendable {
     /// What the old one hands over while it stands still.
     struct State: Sendable {
-        let challenges: [UInt8]
+        let handed: HandoverState
         /// `nil` where there is no store.
         let loan: StoreLoan?
     }
@@ -81,7 +82,7 @@ package final class Predecessor: Sendable {
     }
 
     /// Says that all is well so far, and takes the state. From then on the old process stands still
-    /// until ``takeTurn(_:_:)``.
+    /// until ``takeTurn(_:_:_:)``.
     func takeState() throws(GatewayError) -> State {
         guard socket.send(.ready) else { throw Self.gone }
         var bytes: [UInt8] = []
@@ -98,7 +99,8 @@ package final class Predecessor: Sendable {
                     throw Self.garbled
                 }
                 let loan = isStored ? StoreLoan(lock: descriptors[0], calls: descriptors[1]) : nil
-                let state = State(challenges: bytes, loan: loan)
+                guard let handed = try? HandoverState(bytes) else { throw Self.garbled }
+                let state = State(handed: handed, loan: loan)
                 taken.withLock { $0 = state }
                 return state
             case .ended, .late: throw Self.gone
@@ -111,7 +113,11 @@ package final class Predecessor: Sendable {
     ///
     /// When the old one is gone, it decides nothing either: it closes its end of the socket only
     /// when this process has ended, or with its own end.
-    func takeTurn(_ keys: KeyTable, _ issuer: ChallengeIssuer) throws(GatewayError) {
+    func takeTurn(
+        _ keys: KeyTable,
+        _ issuer: ChallengeIssuer,
+        _ sessions: SessionTable
+    ) throws(GatewayError) {
         guard socket.send(.taken) else { return }
         switch socket.receive(within: Self.patienceMilliseconds) {
         case .message(.go, _): break
@@ -124,6 +130,10 @@ package final class Predecessor: Sendable {
         DispatchQueue(label: "portcullis.predecessor").async { [socket] in
             while case .message(let message, _) = socket.receive(within: nil) {
                 guard case .question(let number, let question) = message else { continue }
+                if let answer = sessions.answer(question) {
+                    replies.async { _ = socket.send(.answer(number, answer)) }
+                    continue
+                }
                 desk.answer(question) { answer in
                     // Not on the caller's thread, which may be the store's writer.
                     replies.async { _ = socket.send(.answer(number, answer)) }

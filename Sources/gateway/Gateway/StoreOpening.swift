@@ -98,7 +98,7 @@ enum StoreOpening {
         let secret = try attempt(configuration) { () throws(JournalError) in
             try keys.enrolmentSecret()
         }
-        guard let state = predecessor?.state?.challenges else {
+        guard let state = predecessor?.state?.handed.challenges else {
             return ChallengeIssuer(
                 lifetimes: lifetimes,
                 capacity: settings.capacity,

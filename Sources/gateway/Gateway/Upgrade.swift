@@ -5,6 +5,7 @@ import Dispatch
 import Glibc
 import KeyStore
 import Lanes
+import Sessions
 
 // From one process to the next, while clients are served:
 //
@@ -14,12 +15,14 @@ import Lanes
 //                                                  READY
 //     all lanes stand still
 //     what waits for the disk is committed
-//     STATE: challenges, the store's descriptors   opens the store, reads what is new in it
+//     STATE: challenges, sessions, the store's     opens the store, reads what is new in it
+//     descriptors
 //                                                  TAKEN
 //     GO: decides nothing any more                 accepts
 //     lanes go on, and drain                       answers what the old one asks
 //
-// One process decides at any moment which counter and which challenge is used. Until it has sent
+// One process decides at any moment which counter, which challenge and which number of a session is
+// used. Until it has sent
 // GO that is the old one, and behind GO the new one. While the lanes stand still, neither does. The
 // old one still has requests that were not decided: uploads that are held, and what clients send on
 // connections that they have. It asks the new one about each.
@@ -82,6 +85,7 @@ struct Upgrade {
         let pause = MonotonicClock.nanoseconds &- began
         server.keys.handOver(to: line)
         server.issuer.handOver(to: line)
+        server.sessions.handOver(to: line)
         line.start()
         for unit in server.units { unit.leaveSockets(closes: false) }
         server.adminUnit?.leaveSockets(closes: true)
@@ -134,7 +138,7 @@ struct Upgrade {
             throw UpgradeRefusal("the store can't be written or read: \(error)")
         }
         do throws(UpgradeRefusal) {
-            guard send(server.issuer.state, loan, to: successor.socket) else {
+            guard send(state.bytes, loan, to: successor.socket) else {
                 throw UpgradeRefusal("the new process does not take the state")
             }
             try expect(.taken, from: successor, within: Self.takenMilliseconds)
@@ -150,6 +154,10 @@ struct Upgrade {
             try takeBack(error)
             throw error
         }
+    }
+
+    private var state: HandoverState {
+        HandoverState(challenges: server.issuer.state, sessions: server.sessions.state)
     }
 
     private func takeBack(_ refusal: UpgradeRefusal) throws(UpgradeRefusal) {

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import RequestBinding
 
 /// Which sequence numbers of a session were used: the highest, and a bitmap of those below it.
@@ -5,6 +6,9 @@ internal import RequestBinding
 /// As the replay window of IPsec (RFC 4303 §3.4.3), with the bitmap as a ring (RFC 6479), so that
 /// nothing is shifted.
 struct SequenceWindow: Sendable {
+    /// The widest window that is read: as wide as the configuration allows.
+    private static let widthMax = 4_096
+
     /// How far below the highest a number may be.
     private let width: UInt64
     /// The highest number used; 0 at first, which is no number.
@@ -49,6 +53,36 @@ struct SequenceWindow: Sendable {
             }
         }
         highest = number
+    }
+
+    func write(to out: inout ByteWriter) {
+        out.word(width)
+        out.word(highest)
+        for word in words { out.word(word) }
+    }
+
+    /// Reads what another process has written, whose windows may be of another width. A number that
+    /// it would not have admitted is used.
+    init(width: Int, from bytes: inout ByteReader) throws(ByteReader.Fault) {
+        guard let widthBefore = Int(exactly: try bytes.word()),
+            (1...Self.widthMax).contains(widthBefore)
+        else { throw ByteReader.Fault() }
+        var before = SequenceWindow(width: widthBefore)
+        before.highest = try bytes.word()
+        guard before.highest <= SequenceNumber.max.rawValue else { throw ByteReader.Fault() }
+        for index in before.words.indices { before.words[index] = try bytes.word() }
+        guard width != widthBefore else {
+            self = before
+            return
+        }
+        self.init(width: width)
+        highest = before.highest
+        let oldest = highest - min(highest, self.width)
+        for value in oldest...highest {
+            guard let number = SequenceNumber(value), !before.admits(number) else { continue }
+            let (word, bit) = place(of: value)
+            words[word] |= bit
+        }
     }
 
     private func place(of number: UInt64) -> (word: Int, bit: UInt64) {

@@ -1,4 +1,6 @@
 package import AppAttest
+internal import ByteCoding
+internal import Challenges
 package import Cryptography
 package import DeviceKey
 package import RequestBinding
@@ -13,20 +15,24 @@ package final class Session: Sendable {
     let id: SessionID
     private let secret: HMACSHA256.Key
     private let window: Mutex<SequenceWindow>
+    /// Who decides about numbers in the place of the window.
+    private let heir: SessionHeir
 
     init(
         _ id: SessionID,
         _ secret: SHA256Digest,
-        window: Int,
+        window: SequenceWindow,
         keyID: KeyID,
-        assertion: VerifiedAssertion
+        assertion: VerifiedAssertion,
+        heir: SessionHeir
     ) {
         self.id = id
         self.keyID = keyID
         self.assertion = assertion
         let bytes = secret.bytes
         self.secret = HMACSHA256.Key(bytes.span)
-        self.window = Mutex(SequenceWindow(width: window))
+        self.window = Mutex(window)
+        self.heir = heir
     }
 
     /// The signature of client data.
@@ -44,13 +50,18 @@ package final class Session: Sendable {
 
     /// Whether a number is free now.
     package func admits(_ number: SequenceNumber) -> Bool {
-        window.withLock { $0.admits(number) }
+        if let successor = heir.place.holder { return admits(number, by: successor) }
+        return window.withLock { $0.admits(number) }
     }
 
     /// Uses a number: `true` for exactly one of all callers.
     ///
     /// Call it after the signature over the number was verified.
     package func use(_ number: SequenceNumber) -> Bool {
-        window.withLock { $0.use(number) }
+        if let successor = heir.place.holder { return use(number, by: successor) }
+        return window.withLock { $0.use(number) }
     }
+
+    /// Writes which numbers were used.
+    func writeWindow(to out: inout ByteWriter) { window.withLock { $0.write(to: &out) } }
 }

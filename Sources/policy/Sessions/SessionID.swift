@@ -44,8 +44,13 @@ struct SessionID: Sendable {
                 return nil
             }
         }
-        guard let bytes = Base64.decode(text), bytes.count == Self.byteCount,
-            bytes[0] == Self.version,
+        guard let bytes = Base64.decode(text) else { return nil }
+        self.init(bytes: bytes)
+    }
+
+    /// Reads the bytes of an id; `nil` for another count or version, and for an expiry before 1970.
+    init?(bytes: [UInt8]) {
+        guard bytes.count == Self.byteCount, bytes[0] == Self.version,
             let expiry = Int64(exactly: Self.number(bytes.span, at: 9))
         else { return nil }
         serial = Self.number(bytes.span, at: 1)

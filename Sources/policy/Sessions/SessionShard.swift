@@ -17,6 +17,9 @@ struct SessionShard: Sendable {
 
     func find(_ serial: UInt64) -> Session? { sessions[serial] }
 
+    /// All sessions, in the order in which they were opened.
+    var all: [Session] { order[oldest...].compactMap { sessions[$0] } }
+
     /// Adds a session. Where its key has as many as it may, the oldest of them ends; answers
     /// whether one did.
     mutating func insert(_ session: Session, perKeyMax: Int) -> Bool {

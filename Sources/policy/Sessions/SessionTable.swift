@@ -1,4 +1,6 @@
 package import AppAttest
+internal import ByteCoding
+internal import Challenges
 internal import Cryptography
 package import DeviceKey
 internal import Synchronization
@@ -40,27 +42,34 @@ package final class SessionTable: Sendable {
     /// The most sessions of one key. A further one ends its oldest.
     package static let perKeyMax = 4
 
-    private static let shardBits: UInt64 = 6
+    static let shardBits: UInt64 = 6
+    private static let homeLabel = Array("portcullis-session-home".utf8)
 
     /// A mutex in a class of its own, so that an array can hold it.
-    private final class Shard: Sendable {
+    final class Shard: Sendable {
         let sessions = Mutex(SessionShard())
     }
 
     package let limits: Limits
-    private let key: HMACSHA256.Key
-    private let next = Atomic<UInt64>(0)
-    private let live = Atomic<Int>(0)
+    /// The key of ids and secrets, which the next process gets and nobody else.
+    let secret: [UInt8]
+    let key: HMACSHA256.Key
+    let next = Atomic<UInt64>(0)
+    let live = Atomic<Int>(0)
     private let evictions = Atomic<UInt64>(0)
-    private let shards = (0..<1 << shardBits).map { _ in Shard() }
+    let shards = (0..<1 << shardBits).map { _ in Shard() }
+    /// Who decides in the place of this table.
+    let heir = SessionHeir()
 
-    /// - secret: the key of ids and secrets. Without one it is drawn here, never leaves memory and
-    ///   dies with the process.
+    /// - secret: the key of ids and secrets. Without one it is drawn here, goes from this process's
+    ///   memory to that of its successor alone, and dies with them.
     package init(_ limits: Limits = Limits(), secret: [UInt8]? = nil) {
         precondition(limits.sessionsMax >= 1, "SessionTable: room for one at least")
         precondition(limits.lifetime >= 1 && limits.lifetime <= 1 << 32, "SessionTable: lifetime")
         self.limits = limits
-        key = secret.map { HMACSHA256.Key($0.span) } ?? .random()
+        let secret = secret ?? RandomOctets.make(count: 32)
+        self.secret = secret
+        key = HMACSHA256.Key(secret.span)
     }
 
     /// Opens a session for a key that has just made this assertion.
@@ -71,30 +80,61 @@ package final class SessionTable: Sendable {
         _ assertion: VerifiedAssertion,
         now: Int64
     ) -> Opened {
+        if let successor = heir.place.holder {
+            return open(keyID, assertion, now: Self.bounded(now), by: successor)
+        }
+        let id = openedID(keyID, assertion, now: now)
+        return Opened(id: id.text, secret: id.secret(under: key))
+    }
+
+    func openedID(_ keyID: KeyID, _ assertion: VerifiedAssertion, now: Int64) -> SessionID {
         let now = Self.bounded(now)
-        // A key's sessions are in one shard, so one lock is enough to count them.
-        let home = UInt64(truncatingIfNeeded: keyID.hashValue) >> (64 - Self.shardBits)
+        let home = home(of: keyID)
         let number = next.wrappingAdd(1, ordering: .relaxed).oldValue
         let id = SessionID(
-            serial: number << Self.shardBits | home,
+            serial: number << Self.shardBits | UInt64(home),
             expiry: now + limits.lifetime,
             key: key
         )
+        let session = session(id, SequenceWindow(width: limits.window), keyID, assertion)
+        makeRoom(in: home, now: now)
+        keep(session)
+        return id
+    }
+
+    /// A key's sessions are in one shard, so one lock is enough to count them. It is the same one
+    /// in the next process, and nobody else knows which.
+    private func home(of keyID: KeyID) -> Int {
+        let code = key.code(Self.homeLabel.span, keyID.bytes.span)
+        return Int(code.firstWord >> (64 - Self.shardBits))
+    }
+
+    func session(
+        _ id: SessionID,
+        _ window: SequenceWindow,
+        _ keyID: KeyID,
+        _ assertion: VerifiedAssertion
+    ) -> Session {
         let secret = id.secret(under: key)
-        let session = Session(
+        return Session(
             id,
             secret,
-            window: limits.window,
+            window: window,
             keyID: keyID,
-            assertion: assertion
+            assertion: assertion,
+            heir: heir
         )
-        makeRoom(in: Int(home), now: now)
-        let isReplacing = shards[Int(home)].sessions.withLock {
+    }
+
+    /// Keeps a session that has its place in ``live``.
+    func keep(_ session: Session) {
+        let isReplacing = shard(of: session.id).sessions.withLock {
             $0.insert(session, perKeyMax: Self.perKeyMax)
         }
         if isReplacing { ended(evicted: true) }
-        return Opened(id: id.text, secret: secret)
     }
+
+    func shard(of id: SessionID) -> Shard { shards[Int(id.serial & (1 << Self.shardBits - 1))] }
 
     /// Finds a session.
     ///
@@ -102,13 +142,23 @@ package final class SessionTable: Sendable {
     /// - now: the wall clock, seconds since 1970.
     package func find(_ text: Span<UInt8>, now: Int64) -> Finding {
         guard let id = SessionID(text: text) else { return .unknown }
+        if let successor = heir.place.holder { return find(id, now: now, by: successor) }
+        return find(id, now: now)
+    }
+
+    func find(_ id: SessionID, now: Int64) -> Finding {
         let now = Self.bounded(now)
-        let shard = shards[Int(id.serial & (1 << Self.shardBits - 1))]
-        guard let session = shard.sessions.withLock({ $0.find(id.serial) }) else {
+        guard let session = shard(of: id).sessions.withLock({ $0.find(id.serial) }) else {
             return id.isAuthentic(under: key) && now >= id.expiry ? .expired : .unknown
         }
         guard session.id.isEqual(id) else { return .unknown }
         return session.isOver(at: now) ? .expired : .live(session)
+    }
+
+    /// The session of an id, whatever the clock says.
+    func live(_ id: SessionID) -> Session? {
+        let session = shard(of: id).sessions.withLock { $0.find(id.serial) }
+        return session.flatMap { $0.id.isEqual(id) ? $0 : nil }
     }
 
     /// Sessions that are open.
@@ -138,7 +188,7 @@ package final class SessionTable: Sendable {
     /// first of each shard, which takes a microsecond or two; the assertion took eighty.
     ///
     /// Another lane may end the same session meanwhile; then none ends here.
-    private func endOldest(now: Int64) {
+    func endOldest(now: Int64) {
         var found: (shard: Shard, serial: UInt64)?
         for shard in shards {
             guard let serial = shard.sessions.withLock({ $0.oldestSerial() }),
@@ -163,5 +213,5 @@ package final class SessionTable: Sendable {
     }
 
     /// Far enough from the ends of the numbers to be added.
-    private static func bounded(_ now: Int64) -> Int64 { min(max(now, 0), 1 << 60) }
+    static func bounded(_ now: Int64) -> Int64 { min(max(now, 0), 1 << 60) }
 }

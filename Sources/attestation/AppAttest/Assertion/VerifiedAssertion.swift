@@ -10,7 +10,13 @@ public struct VerifiedAssertion: Sendable {
     /// The flags byte, for logs.
     public let flags: UInt8
 
-    init(app: AppIDHash, counter: SignCounter, extensions: AuthenticatorExtensions, flags: UInt8) {
+    /// One that was verified before, here or in the process before.
+    package init(
+        app: AppIDHash,
+        counter: SignCounter,
+        extensions: AuthenticatorExtensions,
+        flags: UInt8
+    ) {
         self.app = app
         self.counter = counter
         self.extensions = extensions

@@ -1,0 +1,216 @@
+import AppAttest
+import ByteCoding
+import Cryptography
+import RequestBinding
+import SoftwareAuthenticator
+import Synchronization
+import Testing
+
+@testable import Sessions
+
+/// What goes from one process to the next.
+@Suite struct SessionStateTests {
+    /// The next process, which answers at once.
+    private final class Next: Successor {
+        let table: SessionTable
+        /// Whether it still answers.
+        let isThere = Atomic(true)
+
+        init(_ table: SessionTable) { self.table = table }
+
+        func ask(_ question: [UInt8]) -> [UInt8]? {
+            isThere.load(ordering: .relaxed) ? table.answer(question) : nil
+        }
+
+        func ask(_ question: [UInt8], _ answered: @escaping @Sendable ([UInt8]?) -> Void) {
+            answered(ask(question))
+        }
+    }
+
+    private func number(_ value: UInt64) -> SequenceNumber { SequenceNumber(known: value) }
+
+    /// The session of an id at a table; `nil` when it is not open there.
+    private func session(
+        _ table: SessionTable,
+        _ opened: SessionTable.Opened,
+        now: Int64 = 1_000
+    ) -> Session? {
+        guard case .live(let session) = table.find(opened.id.span, now: now) else { return nil }
+        return session
+    }
+
+    private func next(
+        _ before: SessionTable,
+        window: Int = 256,
+        sessionsMax: Int = 1_000
+    ) throws -> SessionTable {
+        try SessionTable(
+            SessionTable.Limits(lifetime: 600, window: window, sessionsMax: sessionsMax),
+            goingOnFrom: before.state
+        )
+    }
+
+    @Test func `a session goes on with the numbers that were used, twice over`() throws {
+        let opening = Opening()
+        let key = Opening.makeKey()
+        let opened = try opening.open(key)
+        let before = try #require(opening.session(opened))
+        for value in [1, 2, 5, 900, 901, 700] as [UInt64] { #expect(before.use(number(value))) }
+        let after = try next(try next(opening.table))
+        let session = try #require(self.session(after, opened))
+        #expect(session.keyID == key.keyID)
+        #expect(session.assertion.app == before.assertion.app)
+        #expect(session.assertion.counter == before.assertion.counter)
+        #expect(session.assertion.extensions == before.assertion.extensions)
+        #expect(session.assertion.flags == before.assertion.flags)
+        let line = Array("x".utf8)
+        #expect(session.signature(of: line.span) == before.signature(of: line.span))
+        for value in 1...1_000 as ClosedRange<UInt64> {
+            #expect(session.admits(number(value)) == before.admits(number(value)), "\(value)")
+        }
+        #expect(session.use(number(899)))
+        #expect(!session.use(number(899)))
+        // The next session is none of before.
+        let fresh = after.open(key.keyID, before.assertion, now: 1_000)
+        #expect(fresh.id != opened.id)
+        #expect(self.session(after, fresh) != nil)
+        #expect(after.opened == 2)
+        #expect(after.count(now: 1_000) == 2)
+    }
+
+    @Test(arguments: [64, 100, 255, 257, 320, 1_024, 4_096], [64, 256, 300, 4_096])
+    func `a window of another width admits nothing that was used or refused before`(
+        _ width: Int,
+        _ widthBefore: Int
+    ) throws {
+        let opening = Opening(window: widthBefore)
+        let opened = try opening.open(Opening.makeKey())
+        let before = try #require(opening.session(opened))
+        var random = SystemRandomNumberGenerator()
+        for _ in 0..<3_000 {
+            _ = before.use(number(UInt64.random(in: 1...9_000, using: &random)))
+        }
+        let after = try #require(session(try next(opening.table, window: width), opened))
+        var admitted = 0
+        for value in 1...9_100 as ClosedRange<UInt64> where after.admits(number(value)) {
+            admitted += 1
+            #expect(before.admits(number(value)), "\(value)")
+        }
+        #expect(admitted >= 100)
+        // What both windows hold is lost by neither.
+        let highest = try #require((1...9_000).last { !before.admits(number(UInt64($0))) })
+        for value in max(1, highest - min(width, widthBefore))...highest {
+            let number = number(UInt64(value))
+            #expect(after.admits(number) == before.admits(number), "\(value)")
+        }
+    }
+
+    @Test func `where there is room for fewer, the oldest end`() throws {
+        let opening = Opening()
+        let opened = try (0..<6).map { _ in try opening.open(Opening.makeKey()) }
+        let after = try next(opening.table, sessionsMax: 4)
+        #expect(opened.map { session(after, $0) != nil } == [false, false, true, true, true, true])
+        #expect(after.count(now: 1_000) == 4)
+        #expect(after.count(now: 1_600) == 0)
+    }
+
+    @Test func `a key has as many sessions as it may, in whichever process they were opened`()
+        throws
+    {
+        let opening = Opening()
+        let key = Opening.makeKey()
+        let opened = try (0..<SessionTable.perKeyMax).map { _ in try opening.open(key) }
+        let after = try next(opening.table)
+        let fresh = after.open(key.keyID, try Opening.assertion(key), now: 1_000)
+        #expect(session(after, opened[0]) == nil)
+        #expect((opened.dropFirst() + [fresh]).allSatisfy { session(after, $0) != nil })
+        #expect(after.count(now: 1_000) == SessionTable.perKeyMax)
+    }
+
+    @Test func `the process before asks for each number, and none is used twice`() throws {
+        let opening = Opening()
+        let key = Opening.makeKey()
+        let opened = try opening.open(key)
+        // Found before the hand-over: its content comes after it.
+        let held = try #require(opening.session(opened))
+        #expect(held.use(number(1)))
+        let heir = Next(try next(opening.table))
+        opening.table.handOver(to: heir)
+        let found = try #require(opening.session(opened))
+        let own = try #require(session(heir.table, opened))
+        #expect(found.keyID == key.keyID)
+        let line = Array("x".utf8)
+        #expect(found.signature(of: line.span) == own.signature(of: line.span))
+        for session in [held, found, own] { #expect(!session.use(number(1))) }
+        #expect(held.use(number(2)))
+        #expect(found.use(number(3)))
+        #expect(own.use(number(4)))
+        for session in [held, found, own] {
+            for value in 1...4 as ClosedRange<UInt64> { #expect(!session.admits(number(value))) }
+            #expect(session.admits(number(5)))
+        }
+        // Opened here, and good there.
+        let fresh = try opening.open(key)
+        let there = try #require(session(heir.table, fresh))
+        #expect(fresh.secret == (SessionID(text: fresh.id.span)?.secret(under: heir.table.key)))
+        #expect(there.keyID == key.keyID)
+        guard case .expired = opening.table.find(opened.id.span, now: 1_600) else {
+            Issue.record("not expired")
+            return
+        }
+    }
+
+    @Test func `when the next process has gone, nothing is admitted`() throws {
+        let opening = Opening()
+        let opened = try opening.open(Opening.makeKey())
+        let held = try #require(opening.session(opened))
+        let heir = Next(try next(opening.table))
+        opening.table.handOver(to: heir)
+        heir.isThere.store(false, ordering: .relaxed)
+        #expect(!held.admits(number(1)))
+        #expect(!held.use(number(1)))
+        #expect(opening.session(opened) == nil)
+        // What is opened meanwhile is over.
+        let dead = try opening.open(Opening.makeKey())
+        #expect(dead.id != opened.id)
+        #expect(opening.session(dead) == nil)
+        heir.isThere.store(true, ordering: .relaxed)
+        #expect(session(heir.table, dead) == nil)
+        #expect(session(heir.table, opened)?.use(number(1)) == true)
+    }
+
+    @Test func `a state that is cut or changed is refused or harmless, and never crashes`() throws {
+        let opening = Opening()
+        let opened = try opening.open(Opening.makeKey())
+        #expect(opening.session(opened)?.use(number(9)) == true)
+        let state = opening.table.state
+        for count in state.indices {
+            #expect(throws: ByteReader.Fault.self) {
+                try SessionTable(goingOnFrom: Array(state.prefix(count)))
+            }
+        }
+        #expect(throws: ByteReader.Fault.self) { try SessionTable(goingOnFrom: state + [0]) }
+        for index in state.indices {
+            for bit in 0..<8 {
+                var changed = state
+                changed[index] ^= 1 << bit
+                _ = (try? SessionTable(goingOnFrom: changed))?.count(now: 0)
+            }
+        }
+    }
+
+    @Test func `a question that is none is not answered, and changes nothing`() throws {
+        let opening = Opening()
+        let opened = try opening.open(Opening.makeKey())
+        let read = SessionID(text: opened.id.span)
+        let id = try #require(read)
+        for kind in UInt8.min...UInt8.max {
+            for rest in [[], Array(repeating: 0, count: 60), id.bytes] as [[UInt8]] {
+                #expect(opening.table.answer([kind] + rest) == nil)
+            }
+        }
+        #expect(opening.table.answer([]) == nil)
+        #expect(opening.table.opened == 1)
+        #expect(opening.session(opened)?.admits(number(1)) == true)
+    }
+}
