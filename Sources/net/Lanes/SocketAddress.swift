@@ -132,6 +132,23 @@ package struct SocketAddress: Sendable {
         }
     }
 
+    /// The IPv4 address, its first byte the highest; `nil` for any other.
+    package var v4: UInt32? {
+        family == AF_INET ? UInt32(bigEndian: load(as: sockaddr_in.self).sin_addr.s_addr) : nil
+    }
+
+    /// The IPv6 address, its first byte the highest; `nil` for any other.
+    package var v6: (high: UInt64, low: UInt64)? {
+        guard family == AF_INET6 else { return nil }
+        // An address of IPv6 has 16 bytes.
+        return withUnsafeBytes(of: load(as: sockaddr_in6.self).sin6_addr) {
+            (
+                UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self)),
+                UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+            )
+        }
+    }
+
     /// The IP address's bytes, 4 or 16; an IPv4 address mapped into IPv6 gives its 4. Empty for a
     /// Unix socket.
     package var octets: [UInt8] {

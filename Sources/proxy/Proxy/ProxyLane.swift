@@ -204,7 +204,8 @@ package final class ProxyLane {
             tally.add(.connectionsRefused)
             return Connection.discard(descriptor)
         }
-        let address = ownAddress(of: peer)
+        let source = peer.ipAddress
+        let address = ownAddress(source, isUnix: peer.isUnix)
         let entry: AddressEntry?
         switch address.map({ hold($0, max: settings.limits.addressConnectionsMax) }) ?? .noRoom {
         case .held(let held): entry = held
@@ -217,12 +218,12 @@ package final class ProxyLane {
         do {
             let session = try entrance.tls.map { try TLSSession(accepting: $0) }
             let facts = ClientPeer(
-                address: peer.ipAddress,
+                address: source,
                 isUnix: peer.isUnix,
                 isSecure: session != nil,
                 decides: entrance.decides,
                 entry: entry,
-                provenance: provenance(of: peer.ipAddress, isSecure: session != nil),
+                provenance: provenance(of: source, isSecure: session != nil),
                 settingsNumber: settingsNumber
             )
             client = HTTP1Connection(
@@ -266,10 +267,6 @@ package final class ProxyLane {
 
     /// The peer's address, where it is the client's. Behind a trusted proxy the address that counts
     /// is told with each request; the peer of a Unix socket has none.
-    private func ownAddress(of peer: SocketAddress) -> IPAddress? {
-        ownAddress(peer.ipAddress, isUnix: peer.isUnix)
-    }
-
     func ownAddress(_ address: IPAddress, isUnix: Bool) -> IPAddress? {
         isUnix || settings.isTrusted(address) ? nil : address
     }

@@ -11,13 +11,8 @@ extension SocketAddress {
 
     /// The IP address; of a Unix socket's peer the loopback address, since it is on this host.
     package var ipAddress: IPAddress {
-        let octets = octets
-        let high = octets.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-        let low = octets.dropFirst(8).reduce(0) { $0 << 8 | UInt64($1) }
-        switch octets.count {
-        case 4: return .v4(UInt32(truncatingIfNeeded: high))
-        case 16: return IPAddress(high: high, low: low)
-        default: return .v4(0x7F00_0001)
-        }
+        if let v4 { return .v4(v4) }
+        if let v6 { return IPAddress(high: v6.high, low: v6.low) }
+        return .v4(0x7F00_0001)
     }
 }

@@ -153,9 +153,15 @@ extension IPAddress {
     package func append(to octets: inout [UInt8]) {
         switch self {
         case .v4(let address):
-            for part in UInt32(0)..<4 {
-                if part > 0 { octets.append(UInt8(ascii: ".")) }
-                octets.append(decimal: UInt64(address &>> (24 - part * 8) & 0xFF))
+            // 15 characters at most: one growth of the array, not one for each.
+            octets.append(addingCapacity: 15) { text in
+                for part in UInt32(0)..<4 {
+                    if part > 0 { text.append(UInt8(ascii: ".")) }
+                    let number = UInt8(truncatingIfNeeded: address &>> (24 - part * 8))
+                    if number >= 100 { text.append(UInt8(ascii: "0") + number / 100) }
+                    if number >= 10 { text.append(UInt8(ascii: "0") + number / 10 % 10) }
+                    text.append(UInt8(ascii: "0") + number % 10)
+                }
             }
         case .v6(let high, let low):
             Self.append(high, low, to: &octets)

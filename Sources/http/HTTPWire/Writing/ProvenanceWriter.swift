@@ -11,9 +11,11 @@ package struct ProvenanceWriter: Sendable {
     package var certificate: ClientCertificate?
     private let isSecure: Bool
     private let writesForwarded: Bool
-    private let peerText: [UInt8]
     /// X-Forwarded-For and -Proto as they are without a trusted peer's.
     private let ownLines: [UInt8]
+    /// The peer's address in ``ownLines``.
+    private let peerText: Range<Int>
+    private let peerIsV6: Bool
 
     /// `peer` is the address that the connection came from; `isSecure` says that it has TLS;
     /// `writesForwarded` adds RFC 7239's Forwarded to X-Forwarded-For, -Proto and -Host.
@@ -26,20 +28,17 @@ package struct ProvenanceWriter: Sendable {
         self.peerIsTrusted = peerIsTrusted
         self.isSecure = isSecure
         self.writesForwarded = writesForwarded
-        var text: [UInt8] = []
-        peer.append(to: &text)
         var lines: [UInt8] = []
+        // Both lines with the longest address.
+        lines.reserveCapacity(88)
         lines.append("X-Forwarded-For: ")
-        lines += text
+        let start = lines.count
+        peer.append(to: &lines)
+        peerText = start..<lines.count
         lines.appendLineEnd()
         lines.append(Self.protocolLine(isSecure))
         ownLines = lines
-        if case .v6 = peer {
-            // RFC 7239 §6: in brackets and quoted, since a token has no colon.
-            peerText = Array("\"[".utf8) + text + Array("]\"".utf8)
-        } else {
-            peerText = text
-        }
+        peerIsV6 = if case .v6 = peer { true } else { false }
     }
 
     /// Appends the fields. The client's own copies are to be dropped: ``FieldKindSet/provenance``.
@@ -116,7 +115,10 @@ package struct ProvenanceWriter: Sendable {
             believed(head.fields, octets, from: first, into: &out)
         }
         out.append("for=")
-        out += peerText
+        // RFC 7239 §6: in brackets and quoted, since a token has no colon.
+        if peerIsV6 { out.append("\"[") }
+        out.append(ownLines.span, peerText)
+        if peerIsV6 { out.append("]\"") }
         out.append(isSecure ? ";proto=https" : ";proto=http")
         if !head.authority.isEmpty {
             out.append(";host=\"")
