@@ -1,4 +1,5 @@
 import AppAttest
+import ByteCoding
 import Cryptography
 import HTTPWire
 import Testing
@@ -205,5 +206,75 @@ import Testing
         used.end(Self.token(3), of: try client(3), isSpent: true, now: 0)
         expect(used.begin(Self.token(16), of: try client(16), now: 0), .begun)
         expect(used.begin(Self.token(20), of: try client(20), now: 0), .crowded)
+    }
+
+    // MARK: One process after the other
+
+    private func next(_ used: UsedTokens, now: Int64) throws -> UsedTokens {
+        var out = ByteWriter()
+        used.write(to: &out, now: now)
+        var state = ByteReader(out.bytes)
+        var next = Self.tokens()
+        try next.take(from: &state, now: now)
+        try state.end()
+        return next
+    }
+
+    @Test func `what was used, or is under way, is used in the next process, for its time`() throws
+    {
+        var used = Self.tokens()
+        expect(use(1, of: try Self.client(1), &used, now: 0), .begun)
+        expect(use(2, of: nil, &used, now: 2 * Self.hour), .begun)
+        expect(used.begin(Self.token(3), of: try Self.client(1), now: 3 * Self.hour), .begun)
+        var after = try next(try next(used, now: 3 * Self.hour), now: 3 * Self.hour)
+        for number in 1...3 {
+            expect(use(number, of: try Self.client(2), &after, now: 3 * Self.hour), .used)
+        }
+        #expect(after.count == 3)
+        expect(use(4, of: try Self.client(1), &after, now: 3 * Self.hour), .begun)
+        expect(use(1, of: nil, &after, now: Self.day + Self.hour), .begun)
+        expect(use(2, of: nil, &after, now: Self.day + 2 * Self.hour), .used)
+    }
+
+    @Test func `the process before claims tokens, each once, and gives back what Apple refused`()
+        throws
+    {
+        var after = Self.tokens(3)
+        expect(after.claim(Self.token(1), now: 0), .begun)
+        expect(after.claim(Self.token(1), now: 0), .used)
+        expect(use(1, of: nil, &after), .used)
+        after.release(Self.token(1))
+        after.release(Self.token(1))
+        #expect(after.count == 0)
+        expect(use(1, of: nil, &after), .begun)
+        expect(after.begin(Self.token(2), of: nil, now: 0), .begun)
+        expect(after.claim(Self.token(2), now: 0), .used)
+        expect(after.claim(Self.token(3), now: 0), .begun)
+        expect(after.claim(Self.token(4), now: 0), .full)
+    }
+
+    @Test func `a state that is cut or changed is refused or harmless`() throws {
+        var used = Self.tokens()
+        for number in 0..<20 { _ = use(number, of: nil, &used, now: Int64(number) * Self.hour / 4) }
+        var out = ByteWriter()
+        used.write(to: &out, now: 5 * Self.hour)
+        let state = out.bytes
+        func read(_ bytes: [UInt8]) throws(ByteReader.Fault) {
+            var bytes = ByteReader(bytes)
+            var next = Self.tokens()
+            try next.take(from: &bytes, now: 5 * Self.hour)
+            try bytes.end()
+            _ = next.claim(Self.token(1), now: .max)
+        }
+        for count in state.indices {
+            #expect(throws: ByteReader.Fault.self) { try read(Array(state.prefix(count))) }
+        }
+        for index in state.indices {
+            for bit in 0..<8 {
+                var changed = state
+                changed[index] ^= 1 << bit
+                try? read(changed)
+            }
+        }
     }
 }

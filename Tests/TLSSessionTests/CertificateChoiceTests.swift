@@ -93,3 +93,34 @@ import Testing
         #expect(unnamed.clientOutcome.reason == .hostMismatch)
     }
 }
+
+/// What goes from one process to the next.
+@Suite struct TicketStateTests {
+    @Test func `keys go over with their age, and others' bytes change nothing`() {
+        let (rotation, lifetime) = (TicketKeys.rotationSeconds, TicketKeys.lifetimeSeconds)
+        let before = TicketKeys(now: 100)
+        before.rotate(now: 100 + rotation)
+        let state = before.state
+        let after = TicketKeys(now: 200 + rotation)
+        for wrong in [[], Array(state.dropLast()), state + [0]] as [[UInt8]] {
+            #expect(!after.take(wrong, now: 200 + rotation))
+            #expect(after.count == 1)
+        }
+        let many = Array(repeating: state, count: 9).flatMap(\.self)
+        #expect(!after.take(many, now: 200 + rotation))
+        #expect(after.take(state, now: 200 + rotation))
+        #expect(after.state == state)
+        after.rotate(now: 100 + rotation + lifetime)
+        #expect(after.count == 2)
+        // One of the future is of now; one of long ago is over.
+        let late = TicketKeys(now: .max)
+        #expect(after.take(late.state, now: 5_000))
+        after.rotate(now: 5_000 + rotation)
+        #expect(after.count == 2)
+        let old = TicketKeys(now: .min)
+        #expect(after.take(old.state, now: 5_000))
+        after.rotate(now: 5_000)
+        #expect(after.count == 1)
+        #expect(after.state != old.state)
+    }
+}

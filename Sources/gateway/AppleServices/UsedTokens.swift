@@ -1,4 +1,5 @@
 package import AppAttest
+package import ByteCoding
 package import Cryptography
 package import HTTPWire
 import KeyStore
@@ -65,6 +66,8 @@ package struct UsedTokens: Sendable {
 
         init(since: Int64) { self.since = since }
 
+        var names: [UInt64] { shards.flatMap { $0 } }
+
         func contains(_ name: UInt64) -> Bool {
             shards[Int(truncatingIfNeeded: name & 0xFF)].contains(name)
         }
@@ -77,7 +80,18 @@ package struct UsedTokens: Sendable {
             count += 1
             return true
         }
+
+        /// Whether it was there.
+        mutating func remove(_ name: UInt64) -> Bool {
+            let place = Int(truncatingIfNeeded: name & 0xFF)
+            guard shards[place].remove(name) != nil else { return false }
+            count -= 1
+            return true
+        }
     }
+
+    /// More spells than a lifetime has, and than are kept a moment longer.
+    private static let spellsMax = 64
 
     private var limits: Limits
     /// The oldest comes first.
@@ -142,10 +156,64 @@ package struct UsedTokens: Sendable {
             if let network = client.network { Self.leave(&underWayOfAddress[network]) }
         }
         guard isSpent else { return }
+        remember(token.firstWord, now: now)
+    }
+
+    private mutating func remember(_ name: UInt64, now: Int64) {
         if spells.last.map({ now &- $0.since >= limits.spell }) ?? true {
             spells.append(Spell(since: now))
         }
-        if spells[spells.count - 1].insert(token.firstWord) { count += 1 }
+        if spells[spells.count - 1].insert(name) { count += 1 }
+    }
+
+    // MARK: One process after the other
+
+    /// The process before shows a token, for which it has counted itself. It is used from now on:
+    /// that process may end without a word of Apple's answer.
+    package mutating func claim(_ token: SHA256Digest, now: Int64) -> Beginning {
+        forgetOldest(now: now)
+        guard !isUsed(token, now: now), !underWay.contains(token) else { return .used }
+        guard count + underWay.count < limits.tokensMax else { return .full }
+        remember(token.firstWord, now: now)
+        return .begun
+    }
+
+    /// The process before has claimed a token, and Apple didn't take it.
+    package mutating func release(_ token: SHA256Digest) {
+        for index in spells.indices where spells[index].remove(token.firstWord) { count -= 1 }
+    }
+
+    /// Writes what the next process must know, whose clock is the same. Of what is under way, Apple
+    /// may take each: so it is used there until ``release(_:)``.
+    package func write(to out: inout ByteWriter, now: Int64) {
+        let begun = underWay.map(\.firstWord)
+        for (since, names) in spells.map({ ($0.since, $0.names) }) + [(now, begun)] {
+            out.byte(1)
+            out.number(since)
+            out.word(UInt64(names.count))
+            for name in names { out.word(name) }
+        }
+        out.byte(0)
+    }
+
+    /// Takes what another process has written. For tokens of which none was used here.
+    package mutating func take(
+        from state: inout ByteReader,
+        now: Int64
+    ) throws(ByteReader.Fault) {
+        while try state.flag() {
+            let oldest = now &- limits.spell &- limits.lifetime
+            let since = min(max(try state.number(), oldest), now)
+            let names = try state.word()
+            guard spells.count <= Self.spellsMax, names <= UInt64(state.left) / 8 else {
+                throw ByteReader.Fault()
+            }
+            var spell = Spell(since: max(since, spells.last?.since ?? since))
+            for _ in 0..<names { _ = spell.insert(try state.word()) }
+            guard spell.count > 0 else { continue }
+            count += spell.count
+            spells.append(spell)
+        }
     }
 
     private static func leave(_ count: inout Int?) {

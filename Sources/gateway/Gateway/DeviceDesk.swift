@@ -1,6 +1,7 @@
 import AppAttest
 import AppleServices
 import ByteCoding
+import Challenges
 import ConfigurationReading
 import Cryptography
 import Dispatch
@@ -18,7 +19,7 @@ import Verification
 /// Performs what ``UsedTokens`` and ``DeviceUpdates`` decide. Everything runs on the queues of its
 /// callers, and of the desk that makes the calls; nothing here waits.
 final class DeviceDesk: DeviceChecking {
-    private struct Board {
+    struct Board {
         var used: UsedTokens
         var updates = DeviceUpdates()
         var kept: UInt64 = 0
@@ -56,7 +57,9 @@ final class DeviceDesk: DeviceChecking {
     private let log: Logger
     private let wallClock: @Sendable () -> Int64
     private let queue = DispatchQueue(label: "portcullis.devices")
-    private let board: Mutex<Board>
+    let board: Mutex<Board>
+    /// Who decides about tokens in the place of the board.
+    let successor = SuccessorPlace()
 
     /// - wallClock: milliseconds since 1970.
     init(
@@ -119,7 +122,14 @@ final class DeviceDesk: DeviceChecking {
     /// A token is shown; `client` is `nil` for an operator's call. Then ``end(_:of:isSpent:)``,
     /// where it has begun.
     func begin(_ token: DeviceToken, of client: DeviceClient?) -> UsedTokens.Beginning {
-        board.withLock { $0.used.begin(token.digest, of: client, now: Self.seconds) }
+        let digest = token.digest
+        let beginning = board.withLock { $0.used.begin(digest, of: client, now: Self.seconds) }
+        guard beginning == .begun, let successor = successor.holder else { return beginning }
+        let claim = claim(digest, by: successor)
+        if claim != .begun {
+            board.withLock { $0.used.end(digest, of: client, isSpent: false, now: Self.seconds) }
+        }
+        return claim
     }
 
     /// Apple has answered about a token that was begun, or not.
@@ -127,6 +137,8 @@ final class DeviceDesk: DeviceChecking {
         board.withLock {
             $0.used.end(token.digest, of: client, isSpent: isSpent, now: Self.seconds)
         }
+        guard !isSpent, let successor = successor.holder else { return }
+        release(token.digest, by: successor)
     }
 
     /// Asks Apple once, within the time that the configuration gives a call.
@@ -241,7 +253,7 @@ final class DeviceDesk: DeviceChecking {
     }
 
     /// Seconds of a clock that never goes back.
-    private static var seconds: Int64 {
+    static var seconds: Int64 {
         Int64(clamping: MonotonicClock.nanoseconds / 1_000_000_000)
     }
 }

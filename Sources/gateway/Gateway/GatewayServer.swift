@@ -152,10 +152,11 @@ package final class GatewayServer: @unchecked Sendable {
         let outputs = LogOutputs()
         do throws(GatewayError) {
             let server = try GatewayServer(configuration, file: file, surroundings, outputs)
+            try server.takeRest(of: surroundings.predecessor)
             try surroundings.predecessor?.takeTurn(
                 server.keys,
                 server.issuer,
-                server.sessions
+                also: [server.sessions.answer, server.devices.answer]
             )
             server.start()
             return server

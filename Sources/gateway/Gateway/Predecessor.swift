@@ -3,7 +3,6 @@ import ConfigurationReading
 import Dispatch
 import Glibc
 import KeyStore
-import Sessions
 import Synchronization
 
 /// The process that this one takes over from, as the new one sees it. See `Upgrade` for the order.
@@ -14,6 +13,9 @@ package final class Predecessor: Sendable {
         /// `nil` where there is no store.
         let loan: StoreLoan?
     }
+
+    /// Answers a question at once; `nil` for one of another subject.
+    typealias Answerer = @Sendable (_ question: [UInt8]) -> [UInt8]?
 
     /// How long the plan may take: the old one sends it at once.
     private static let planMilliseconds = 10_000
@@ -82,7 +84,7 @@ package final class Predecessor: Sendable {
     }
 
     /// Says that all is well so far, and takes the state. From then on the old process stands still
-    /// until ``takeTurn(_:_:_:)``.
+    /// until ``takeTurn(_:_:also:)``.
     func takeState() throws(GatewayError) -> State {
         guard socket.send(.ready) else { throw Self.gone }
         var bytes: [UInt8] = []
@@ -116,7 +118,7 @@ package final class Predecessor: Sendable {
     func takeTurn(
         _ keys: KeyTable,
         _ issuer: ChallengeIssuer,
-        _ sessions: SessionTable
+        also answerers: [Answerer]
     ) throws(GatewayError) {
         guard socket.send(.taken) else { return }
         switch socket.receive(within: Self.patienceMilliseconds) {
@@ -130,7 +132,7 @@ package final class Predecessor: Sendable {
         DispatchQueue(label: "portcullis.predecessor").async { [socket] in
             while case .message(let message, _) = socket.receive(within: nil) {
                 guard case .question(let number, let question) = message else { continue }
-                if let answer = sessions.answer(question) {
+                if let answer = Self.answer(question, answerers) {
                     replies.async { _ = socket.send(.answer(number, answer)) }
                     continue
                 }
@@ -140,5 +142,13 @@ package final class Predecessor: Sendable {
                 }
             }
         }
+    }
+
+    /// Each is asked once: what it answers, it has done.
+    private static func answer(_ question: [UInt8], _ answerers: [Answerer]) -> [UInt8]? {
+        for answerer in answerers {
+            if let answer = answerer(question) { return answer }
+        }
+        return nil
     }
 }

@@ -15,8 +15,8 @@ import Sessions
 //                                                  READY
 //     all lanes stand still
 //     what waits for the disk is committed
-//     STATE: challenges, sessions, the store's     opens the store, reads what is new in it
-//     descriptors
+//     STATE: challenges, sessions, what else is    opens the store, reads what is new in it
+//     used up; the store's descriptors
 //                                                  TAKEN
 //     GO: decides nothing any more                 accepts
 //     lanes go on, and drain                       answers what the old one asks
@@ -75,7 +75,8 @@ struct Upgrade {
             throw error
         }
         let began = MonotonicClock.nanoseconds
-        let park = LanePark(server.units)
+        // The operators' too: their calls use tokens of devices.
+        let park = LanePark(server.units + [server.adminUnit].compactMap(\.self))
         defer { park.open() }
         guard park.wait(Self.laneTime) else {
             successor.kill()
@@ -86,6 +87,7 @@ struct Upgrade {
         server.keys.handOver(to: line)
         server.issuer.handOver(to: line)
         server.sessions.handOver(to: line)
+        server.devices.handOver(to: line)
         line.start()
         for unit in server.units { unit.leaveSockets(closes: false) }
         server.adminUnit?.leaveSockets(closes: true)
@@ -138,7 +140,7 @@ struct Upgrade {
             throw UpgradeRefusal("the store can't be written or read: \(error)")
         }
         do throws(UpgradeRefusal) {
-            guard send(state.bytes, loan, to: successor.socket) else {
+            guard send(server.handoverState.bytes, loan, to: successor.socket) else {
                 throw UpgradeRefusal("the new process does not take the state")
             }
             try expect(.taken, from: successor, within: Self.takenMilliseconds)
@@ -154,10 +156,6 @@ struct Upgrade {
             try takeBack(error)
             throw error
         }
-    }
-
-    private var state: HandoverState {
-        HandoverState(challenges: server.issuer.state, sessions: server.sessions.state)
     }
 
     private func takeBack(_ refusal: UpgradeRefusal) throws(UpgradeRefusal) {

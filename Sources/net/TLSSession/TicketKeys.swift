@@ -4,8 +4,9 @@ import Synchronization
 /// The keys under which clients keep their sessions (tickets, RFC 8446 §4.6.1 and RFC 5077).
 ///
 /// Listeners and lanes share them, and a reload keeps them: without that, every client would do a
-/// full handshake afterwards, all at once. They never leave memory, so a restart ends them. A key
-/// makes tickets for ``rotationSeconds``, and opens them as long as one of them may be good.
+/// full handshake afterwards, all at once. They go from this process's memory to that of its
+/// successor alone, so a restart ends them. A key makes tickets for ``rotationSeconds``, and opens
+/// them as long as one of them may be good.
 package final class TicketKeys: Sendable {
     /// How long one key makes tickets: an hour. Who steals a key can read what was sent in TLS 1.2
     /// sessions that were resumed by its tickets, so it is not kept longer than it is of use.
@@ -13,8 +14,12 @@ package final class TicketKeys: Sendable {
     /// How long a ticket is good: two hours. RFC 8446 §4.6.1 allows a week.
     package static let lifetimeSeconds: Int64 = 7_200
 
+    /// More keys than ever open tickets.
+    private static let keysMax = 16
+
     private struct Key {
         static let nameCount = 16
+        static let bytesCount = 80
         /// 16 bytes that the ticket shows, 32 for AES-256-CBC, 32 for HMAC-SHA-256.
         let bytes: [UInt8]
         let madeAt: Int64
@@ -24,12 +29,17 @@ package final class TicketKeys: Sendable {
         var mac: ArraySlice<UInt8> { bytes[48...] }
 
         init(at seconds: Int64) {
-            var drawn = [UInt8](repeating: 0, count: 80)
+            var drawn = [UInt8](repeating: 0, count: Self.bytesCount)
             guard RAND_bytes(&drawn, Int32(drawn.count)) == 1 else {
                 preconditionFailure("TicketKeys: no randomness")
             }
             bytes = drawn
             madeAt = seconds
+        }
+
+        init(_ bytes: [UInt8], madeAt: Int64) {
+            self.bytes = bytes
+            self.madeAt = madeAt
         }
     }
 
@@ -42,13 +52,42 @@ package final class TicketKeys: Sendable {
     /// Draws a new key when it is time, and forgets those whose tickets are all over.
     package func rotate(now: Int64) {
         keys.withLock { keys in
-            if let newest = keys.first, now - newest.madeAt >= Self.rotationSeconds {
+            if let newest = keys.first, now &- newest.madeAt >= Self.rotationSeconds {
                 keys.insert(Key(at: now), at: 0)
             }
             let oldest = now - Self.rotationSeconds - Self.lifetimeSeconds
             keys.removeAll { $0.madeAt <= oldest }
             if keys.isEmpty { keys = [Key(at: now)] }
         }
+    }
+
+    /// What the next process needs, whose clock is the same. Whoever reads it can read what clients
+    /// send: it goes to that process and nowhere else.
+    package var state: [UInt8] {
+        keys.withLock { keys in
+            keys.flatMap { key in
+                withUnsafeBytes(of: key.madeAt.bigEndian) { Array($0) } + key.bytes
+            }
+        }
+    }
+
+    /// Goes on where another process has stopped, with its keys in the place of those that were
+    /// drawn here.
+    ///
+    /// - Returns: whether it is a state; otherwise nothing has changed.
+    package func take(_ state: [UInt8], now: Int64) -> Bool {
+        let size = 8 + Key.bytesCount
+        guard !state.isEmpty, state.count % size == 0, state.count / size <= Self.keysMax else {
+            return false
+        }
+        let taken = stride(from: 0, to: state.count, by: size).map { start in
+            let time = state[start..<(start + 8)].reduce(0) { $0 << 8 | UInt64($1) }
+            // One of the future would be good for too long.
+            let madeAt = min(Int64(bitPattern: time), now)
+            return Key(Array(state[(start + 8)..<(start + size)]), madeAt: madeAt)
+        }
+        keys.withLock { $0 = taken }
+        return true
     }
 
     /// How many keys open tickets.

@@ -70,7 +70,7 @@ extension SessionTable {
     /// Answers a question of the process before.
     ///
     /// - Returns: `nil` when it is no question about sessions.
-    package func answer(_ question: [UInt8]) -> [UInt8]? {
+    @Sendable package func answer(_ question: [UInt8]) -> [UInt8]? {
         var question = ByteReader(question)
         do throws(ByteReader.Fault) {
             guard let kind = Question(rawValue: try question.byte()) else { return nil }

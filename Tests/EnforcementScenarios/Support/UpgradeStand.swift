@@ -16,6 +16,7 @@ final class UpgradeStand {
         rules: String = UpgradeStand.rules,
         more: String = "timeouts: { drain: 10m }",
         origins: String = "",
+        listeners: String = "",
         keys: Int = 0,
         program: String? = nil,
         within outer: [String] = []
@@ -26,7 +27,8 @@ final class UpgradeStand {
             origin: "127.0.0.1:\(origin.port)",
             rules: rules,
             more: more,
-            origins: origins
+            origins: origins,
+            listeners: listeners
         )
         let file = scenario.path("portcullis.yaml")
         let text = try String(contentsOfFile: file, encoding: .utf8)
