@@ -464,4 +464,40 @@ private actor SilentService: AttestationService {
         guard !hasBeenAsked else { return }
         await withCheckedContinuation { awaited = $0 }
     }
+
+    // MARK: The key beside a session
+
+    @Test(arguments: [true, false, nil])
+    func `a session's requests name the key where the gateway that opened it takes that`(
+        accepts: Bool?
+    ) async throws {
+        let requirement = SigningRequirement(accepts: [.assertion, .session])
+        let bench = try Bench { $0.assumed = requirement }
+        await bench.gateway.change {
+            $0.requirement = requirement
+            $0.acceptsKeyID = accepts
+            $0.refusesKeyID = accepts != true
+        }
+        for _ in 0..<2 { _ = try await bench.session.data(for: Bench.request("/a")) }
+        #expect(await bench.verdicts == ["pass", "pass"])
+        for seen in await bench.gateway.seen {
+            let keyID = seen.request.value(forHTTPHeaderField: "App-Attest-Key-Id")
+            #expect(seen.request.value(forHTTPHeaderField: "App-Attest-Session") != nil)
+            #expect((keyID != nil) == (accepts == true))
+        }
+    }
+
+    @Test func `an older gateway that takes no key beside a session gets an assertion`()
+        async throws
+    {
+        let requirement = SigningRequirement(accepts: [.assertion, .session])
+        let bench = try Bench { $0.assumed = requirement }
+        await bench.gateway.change {
+            $0.requirement = requirement
+            $0.refusesKeyID = true
+        }
+        let answer = try await bench.session.data(for: Bench.request("/a")).1
+        #expect((answer.statusCode, answer.tries) == (200, 2))
+        #expect(await bench.verdicts == ["assertion-malformed", "pass"])
+    }
 }

@@ -170,7 +170,7 @@ import Verification
             }
             #expect(refusal(twice) == .assertionMalformed, "\(name) twice")
         }
-        for name in ["App-Attest-Key-Id", "App-Attest-Assertion", "App-Attest-Challenge"] {
+        for name in ["App-Attest-Assertion", "App-Attest-Challenge"] {
             let beside = try trial.send(trial.request(), by: &session) {
                 $0.fields.append((name, key.keyID.base64))
             }
@@ -180,6 +180,74 @@ import Verification
         let assertion = key.proof(of: request, signing: Trial.sessionRule().signing)
         let both = try trial.send(request, by: &session) { $0.fields += assertion.fields }
         #expect(refusal(both) == .assertionMalformed)
+    }
+
+    @Test func `a session's request may name its key, once and no other`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        let other = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        let (own, field) = (key.keyID, "App-Attest-Key-Id")
+        let named = try trial.send(trial.request(), by: &session) { $0.set(field, own.base64) }
+        #expect(named.verdict == .pass)
+        for stranger in [other.keyID, Trial.device().makeKey().keyID] {
+            let ruling = try trial.send(trial.request(), by: &session) {
+                $0.set(field, stranger.base64)
+            }
+            #expect(refusal(ruling) == .sessionMismatch)
+            #expect(ruling.signer == nil)
+        }
+        let twice = try trial.send(trial.request(), by: &session) {
+            $0.fields += [(field, own.base64), (field, own.base64)]
+        }
+        #expect(refusal(twice) == .assertionMalformed)
+        for text in ["", "AAAA", "%%%%", String(repeating: "A", count: 9_000)] {
+            let ruling = try trial.send(trial.request(), by: &session) { $0.set(field, text) }
+            #expect(refusal(ruling) == .assertionMalformed, "\(text.prefix(30))")
+        }
+        // What is not known is that first, whoever it names.
+        var unknown = SoftwareSession(id: String(repeating: "A", count: 44), secret: session.secret)
+        let ruling = try trial.send(trial.request(), by: &unknown) { $0.set(field, own.base64) }
+        #expect(refusal(ruling) == .sessionUnknown)
+        #expect(ruling.sessionAbsence == .foreign)
+        #expect(ruling.keyID == own)
+    }
+
+    @Test func `beside a session the key id has its own name, whatever names the rule has`() throws
+    {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        let other = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        let rule = Trial.sessionRule { $0.fields.keyID = Array("x-key".utf8) }
+        func send(_ name: String, _ keyID: KeyID) throws -> Ruling {
+            try trial.send(trial.request(), by: &session, rule) { $0.set(name, keyID.base64) }
+        }
+        #expect(try send("App-Attest-Key-Id", key.keyID).verdict == .pass)
+        #expect(refusal(try send("App-Attest-Key-Id", other.keyID)) == .sessionMismatch)
+        #expect(refusal(try send("X-Key", key.keyID)) == .assertionMalformed)
+    }
+
+    @Test func `an evicted session is told from one of another gateway`() throws {
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        var first = try trial.openSession(&key)
+        for _ in 0..<SessionTable.perKeyMax { _ = try trial.openSession(&key) }
+        let evicted = try trial.send(trial.request(), by: &first)
+        #expect(refusal(evicted) == .sessionUnknown)
+        #expect(evicted.sessionAbsence == .evicted)
+        let opened = SessionTable().open(
+            key.keyID,
+            try #require(try trial.ask(&key).grant).assertion,
+            now: trial.now.seconds
+        )
+        var foreign = SoftwareSession(
+            id: String(decoding: opened.id, as: UTF8.self),
+            secret: opened.secret.octets
+        )
+        let elsewhere = try trial.send(trial.request(), by: &foreign)
+        #expect(refusal(elsewhere) == .sessionUnknown)
+        #expect(elsewhere.sessionAbsence == .foreign)
     }
 
     @Test func `ids and codes of any length and alphabet are refused`() throws {

@@ -50,6 +50,7 @@ package enum Counter: Int, CaseIterable, Sendable {
     case sessionsRefused
     case sessionsEvicted
     case sessionPasses
+    case sessionsForeign
     case riskMarks
     case addressConnectionsRefused
     case addressRequestsRefused
@@ -109,6 +110,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .sessionsRefused: "sessions_refused_total"
         case .sessionsEvicted: "sessions_evicted_total"
         case .sessionPasses: "session_passes_total"
+        case .sessionsForeign: "sessions_foreign_total"
         case .riskMarks: "risk_marks_total"
         case .addressConnectionsRefused: "address_connections_refused_total"
         case .addressRequestsRefused: "address_requests_refused_total"
@@ -170,6 +172,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .sessionsRefused: "Requests to open a session that were refused."
         case .sessionsEvicted: "Sessions that ended early to make room for another."
         case .sessionPasses: "Requests that passed by a session."
+        case .sessionsForeign: "Requests with a session that this process has not opened."
         case .riskMarks: "Requests that passed although a rule's risk limit speaks against them."
         case .addressConnectionsRefused:
             "Connections and HTTP/2 requests over the limit of their address."

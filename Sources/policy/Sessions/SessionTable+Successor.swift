@@ -43,7 +43,7 @@ extension SessionTable {
         let answer = successor.ask(out.bytes).flatMap { answer in
             try? finding(of: id, answer)
         }
-        return answer ?? .unknown
+        return answer ?? .unknown(.foreign)
     }
 
     private func finding(
@@ -61,7 +61,8 @@ extension SessionTable {
             try answer.end()
             // Its window stays empty: the successor has the one that decides.
             return .live(session(id, SequenceWindow(width: 1), keyID, assertion))
-        default: return .unknown
+        case 3: return .unknown(.evicted)
+        default: return .unknown(.foreign)
         }
     }
 
@@ -105,7 +106,8 @@ extension SessionTable {
     private func bytes(of finding: Finding) -> [UInt8] {
         var out = ByteWriter()
         switch finding {
-        case .unknown: out.byte(0)
+        case .unknown(.foreign): out.byte(0)
+        case .unknown(.evicted): out.byte(3)
         case .expired: out.byte(1)
         case .live(let session):
             out.byte(2)

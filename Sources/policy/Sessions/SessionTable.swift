@@ -34,9 +34,16 @@ package final class SessionTable: Sendable {
     /// What a lookup finds.
     package enum Finding: Sendable {
         case live(Session)
-        /// Not issued here, before this start, or evicted.
-        case unknown
+        case unknown(Absence)
         case expired
+    }
+
+    /// Why there is no such session. The raw value is the word in the log.
+    package enum Absence: String, Sendable {
+        /// This table has opened it, and ended it to make room.
+        case evicted
+        /// Another gateway has opened it, this one before its start, or nobody.
+        case foreign
     }
 
     /// The most sessions of one key. A further one ends its oldest.
@@ -141,7 +148,7 @@ package final class SessionTable: Sendable {
     /// - text: what the client sent as the id.
     /// - now: the wall clock, seconds since 1970.
     package func find(_ text: Span<UInt8>, now: Int64) -> Finding {
-        guard let id = SessionID(text: text) else { return .unknown }
+        guard let id = SessionID(text: text) else { return .unknown(.foreign) }
         if let successor = heir.place.holder { return find(id, now: now, by: successor) }
         return find(id, now: now)
     }
@@ -149,9 +156,10 @@ package final class SessionTable: Sendable {
     func find(_ id: SessionID, now: Int64) -> Finding {
         let now = Self.bounded(now)
         guard let session = shard(of: id).sessions.withLock({ $0.find(id.serial) }) else {
-            return id.isAuthentic(under: key) && now >= id.expiry ? .expired : .unknown
+            guard id.isAuthentic(under: key) else { return .unknown(.foreign) }
+            return now >= id.expiry ? .expired : .unknown(.evicted)
         }
-        guard session.id.isEqual(id) else { return .unknown }
+        guard session.id.isEqual(id) else { return .unknown(.foreign) }
         return session.isOver(at: now) ? .expired : .live(session)
     }
 

@@ -59,8 +59,9 @@ extension Judge {
         )
     }
 
-    /// Reads the fields of a session: each once, and nothing of an assertion beside them. Which of
-    /// two proofs counts, no specification says.
+    /// Reads the fields of a session: each once, and nothing of an assertion beside them, since no
+    /// specification says which of two proofs counts. The key id may be there, for balancers: it
+    /// names the key that has opened the session, or the request is refused.
     private func readSession(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,
@@ -71,7 +72,18 @@ extension Judge {
         func refused(_ refusal: Refusal, _ keyID: KeyID? = nil) -> ProofReading {
             .unproven(Ruling(.refuse(refusal), keyID: keyID, proof: .session))
         }
-        guard fields.isEmpty else { return refused(.assertionMalformed, named(fields, octets)) }
+        let isAlone = fields.assertion == nil && fields.challenge == nil
+        // A session's fields have fixed names, and so has the key id beside them.
+        guard isAlone, fields.keyID == nil || rule.fields.keyID == FieldNames.standard.keyID else {
+            return refused(.assertionMalformed, named(fields, octets))
+        }
+        var owner: KeyID?
+        if head.fields.kinds.contains(.appAttestKeyID) {
+            owner = head.fields.only(.appAttestKeyID).flatMap {
+                KeyID(base64: octets.extracting($0.value))
+            }
+            guard owner != nil else { return refused(.assertionMalformed) }
+        }
         guard let id = head.fields.only(.appAttestSession),
             let number = head.fields.only(.appAttestSequence),
             let code = head.fields.only(.appAttestSignature),
@@ -80,9 +92,15 @@ extension Judge {
         else { return refused(.assertionMalformed) }
         guard rule.accept.takesSessions else { return refused(.sessionRefused) }
         switch sessions.find(octets.extracting(id.value), now: now.seconds) {
-        case .unknown: return refused(.sessionUnknown)
-        case .expired: return refused(.sessionExpired)
+        case .unknown(let absence):
+            var ruling = Ruling(.refuse(.sessionUnknown), keyID: owner, proof: .session)
+            ruling.sessionAbsence = absence
+            return .unproven(ruling)
+        case .expired: return refused(.sessionExpired, owner)
         case .live(let session):
+            guard owner == nil || owner == session.keyID else {
+                return refused(.sessionMismatch, owner)
+            }
             return .claimed(
                 Proof(
                     keyID: session.keyID,

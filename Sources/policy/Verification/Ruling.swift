@@ -2,6 +2,7 @@ package import AppAttest
 package import Cryptography
 package import KeyStore
 package import Rules
+package import Sessions
 
 /// The verdict about a request and what belongs to it.
 package struct Ruling: Sendable {
@@ -54,6 +55,8 @@ package struct Ruling: Sendable {
     package var deviceBits: DeviceBits?
     /// What a request to open a session has proved; `nil` for all others.
     package var grant: SessionGrant?
+    /// Why the session is not known; `nil` where the request names none, or a known one.
+    package var sessionAbsence: SessionTable.Absence?
 
     /// Why the verdict is a refusal; `nil` where it is none.
     package var refusal: Refusal? {

@@ -6,6 +6,7 @@ import KeyStore
 import Lanes
 import RequestFlow
 import Rules
+import Sessions
 import Telemetry
 import Verification
 
@@ -170,6 +171,7 @@ extension Exchange {
         }
         if ruling.risk?.mark != nil, ruling.verdict == .pass { proxy.tally.add(.riskMarks) }
         if ruling.proof == .session, ruling.verdict == .pass { proxy.tally.add(.sessionPasses) }
+        if ruling.sessionAbsence == .foreign { proxy.tally.add(.sessionsForeign) }
         let isEnforced = if case .enforced = enforcement { true } else { false }
         if isEnforced, !proxy.guards.areNone {
             proxy.guards.count(flow.rule, ruling) { proxy.judge.isInstall(ruling) }

@@ -6,6 +6,7 @@ import Lanes
 import Origins
 import RequestFlow
 import Rules
+import Sessions
 import TLSSession
 import Telemetry
 import Verification
@@ -139,6 +140,7 @@ extension Exchange {
             if let mark = risk.mark { proxy.log.member("mark", mark.rawValue) }
         }
         if let proof = ruling.proof { proxy.log.member("proof", proof.rawValue) }
+        if let absence = ruling.sessionAbsence { proxy.log.member("session", absence.rawValue) }
         if let bits = ruling.deviceBits { proxy.log.member("device_bits", bits.text) }
         if let keyID = ruling.keyID { proxy.log.member("key", keyID.logName) }
         if !ruling.appID.isEmpty, let environment = ruling.environment {

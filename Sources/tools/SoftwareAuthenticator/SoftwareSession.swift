@@ -76,12 +76,16 @@ public struct SessionProof: Hashable, Sendable {
     public var signature: String
     /// `Content-Digest`: the sha-256 member, for requests with content.
     public var contentDigest: String?
+    /// `App-Attest-Key-Id`, for load balancers: the key that has opened the session. The gateway
+    /// takes it where its answer said `accepts_key_id`.
+    public var keyID: String?
 
     /// The fields, in the order above.
     public var fields: [(name: String, value: String)] {
         [
             ("App-Attest-Session", session), ("App-Attest-Sequence", sequence),
             ("App-Attest-Signature", signature), ("Content-Digest", contentDigest),
+            ("App-Attest-Key-Id", keyID),
         ].compactMap { field in field.1.map { (field.0, $0) } }
     }
 }

@@ -37,6 +37,10 @@ actor FakeGateway: HTTPTransport {
     /// Replies of an endpoint, used up one by one before it works.
     var troubles: [String: [Reply]] = [:]
     var sessionsAreOffered = true
+    /// What it says of a key id beside a session; an older one says nothing.
+    var acceptsKeyID: Bool? = true
+    /// Whether a key id beside a session is malformed, as with an older one.
+    var refusesKeyID = false
 
     private(set) var seen: [Seen] = []
     private(set) var calls: [String] = []
@@ -174,7 +178,10 @@ actor FakeGateway: HTTPTransport {
         _ requirement: SigningRequirement
     ) -> String {
         guard requirement.accepts.contains(.session) else { return "session-refused" }
+        let named = request.value(forHTTPHeaderField: "App-Attest-Key-Id")
+        if named != nil, refusesKeyID { return "assertion-malformed" }
         guard let session = sessions[name] else { return "session-unknown" }
+        guard named == nil || named == session.keyID else { return "session-mismatch" }
         guard let text = request.value(forHTTPHeaderField: "App-Attest-Sequence"),
             let number = UInt64(text),
             let data = sent.clientData(requirement.form, sequence: text)
@@ -192,7 +199,7 @@ actor FakeGateway: HTTPTransport {
 
     private func refusal(_ reason: String) -> Reply {
         let status =
-            reason.hasPrefix("device-token")
+            reason.hasPrefix("device-token") || reason == "assertion-malformed"
             ? 400 : reason == "signature-mismatch" || reason == "app-mismatch" ? 403 : 401
         let next =
             switch status {
@@ -276,7 +283,8 @@ actor FakeGateway: HTTPTransport {
             sessions["session-\(serial)"] = (secret, [], keyID)
             let text =
                 "{\"session\":\"session-\(serial)\",\"secret\":\"\(secret.base64EncodedString())\","
-                + "\"expires_in\":600,\"window\":256}"
+                + "\"expires_in\":600,\"window\":256"
+                + (acceptsKeyID.map { ",\"accepts_key_id\":\($0)}" } ?? "}")
             return Reply(status: 201, content: Data(text.utf8))
         default: return Self.problem(404, "no-such-endpoint", next: "none")
         }

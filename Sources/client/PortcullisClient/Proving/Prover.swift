@@ -230,6 +230,7 @@ final class Prover: Sendable {
         }
         let key = SymmetricKey(data: ticket.secret)
         let code = Data(HMAC<SHA256>.authenticationCode(for: data, using: key))
+        settled.setValue(ticket.namedKey, forHTTPHeaderField: ProofFields().keyID)
         settled.setValue(ticket.session, forHTTPHeaderField: OwnFields.session)
         settled.setValue(ticket.sequence.text, forHTTPHeaderField: OwnFields.sequence)
         settled.setValue(code.base64EncodedString(), forHTTPHeaderField: OwnFields.signature)

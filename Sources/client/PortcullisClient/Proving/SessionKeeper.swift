@@ -9,6 +9,9 @@ actor SessionKeeper {
         let session: String
         let secret: Data
         let keyID: String
+        /// What the request says of the key, so that a load balancer finds the gateway that has
+        /// opened the session; `nil` where that gateway does not take it.
+        let namedKey: String?
         let sequence: SequenceNumber
     }
 
@@ -100,6 +103,7 @@ actor SessionKeeper {
             session: open.opened.opening.session,
             secret: open.opened.opening.secret,
             keyID: open.opened.keyID,
+            namedKey: open.opened.opening.accepts_key_id == true ? open.opened.keyID : nil,
             sequence: sequence
         )
     }

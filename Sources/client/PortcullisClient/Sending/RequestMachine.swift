@@ -182,7 +182,14 @@ struct RequestMachine: Sendable {
                 seconds.rounded(.down) <= limits.retryWait.seconds
             else { break }
             verdict.step = .againAfter(now.addingTimeInterval(seconds))
-        case .fixClient, .none: break
+        case .fixClient:
+            // An older gateway of the fleet takes no key id beside a session.
+            guard case .session = proof, refusal.reason == "assertion-malformed", mayRepeat
+            else { break }
+            insistence = .onAssertion
+            verdict.effects.append(.forgetSession)
+            verdict.step = .again
+        case .none: break
         }
         return verdict
     }

@@ -18,6 +18,8 @@ struct GatewayCalls: Sendable {
         let secret: Data
         let expires_in: Double
         let window: Int
+        /// Whether the session's requests may name its key; older gateways don't say.
+        let accepts_key_id: Bool?
     }
 
     private let endpoints: URL

@@ -23,6 +23,8 @@ struct SessionService: Service {
             document.member("secret", Base64.text(opened.secret.octets))
             document.member("expires_in", sessions.limits.lifetime)
             document.member("window", sessions.limits.window)
+            // The requests may name the key. Before, that made them malformed.
+            document.member("accepts_key_id", true)
         }
         var result = ServiceResult(
             LocalResponse(
