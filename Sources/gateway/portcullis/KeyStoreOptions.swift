@@ -39,7 +39,7 @@ struct KeyStoreOptions: ParsableArguments {
         }
     }
 
-    private static func noStore(_ file: String) -> ExitCode {
+    static func noStore(_ file: String) -> ExitCode {
         StandardError.write("\(file) names no store; add `store: { sqlite: portcullis.db }`")
         return ExitCode(1)
     }

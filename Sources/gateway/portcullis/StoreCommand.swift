@@ -3,10 +3,10 @@ import ArgumentParser
 struct StoreCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "store",
-        abstract: "Copy the store of keys, check it, put a copy back, make its tables.",
+        abstract: "Back up the store of keys, check it, restore it, make its tables, copy it.",
         subcommands: [
             StoreBackupCommand.self, StoreCheckCommand.self, StoreRestoreCommand.self,
-            StoreMigrateCommand.self,
+            StoreMigrateCommand.self, StoreCopyCommand.self,
         ]
     )
 }

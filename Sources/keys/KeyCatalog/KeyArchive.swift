@@ -25,7 +25,8 @@ package protocol KeyArchive: AnyObject, Sendable {
     /// What is stored of those of these keys that are known.
     func identities(of keyIDs: [KeyID]) throws(StoreProblem) -> [KeyID: KeyIdentity]
 
-    /// Stores keys in one transaction, in the order given where one comes twice.
+    /// Stores keys in one transaction, in the order given where one comes twice. One that was
+    /// deleted is deleted here, too.
     ///
     /// - Returns: for each key in turn what was done.
     func store(_ records: [KeyRecord]) throws(StoreProblem) -> [StoreOutcome]
@@ -100,7 +101,7 @@ package struct KeyPage: Sendable {
 package enum StoreOutcome: Sendable {
     case inserted
     /// It was there: its counter was raised, what was not known of it was added, and when either is
-    /// revoked it is.
+    /// revoked or deleted it is.
     case merged
     /// It is another key under the same id, or was deleted. Nothing was changed.
     case differs(KeyIdentity)

@@ -1,7 +1,15 @@
 package import KeyStore
 
-/// Which keys a command is about: none that was deleted; what is `nil` does not matter.
+/// Which keys a command is about; what is `nil` does not matter.
 package struct KeyFilter: Sendable {
+    /// What becomes of keys that were deleted.
+    package enum Deleted: Sendable {
+        case excluded
+        /// A copy keeps them from being enrolled anew, too.
+        case included
+    }
+
+    package var deleted = Deleted.excluded
     package var appID: String?
     package var environment: KeyEnvironment?
     package var isRevoked: Bool?
@@ -15,7 +23,7 @@ package struct KeyFilter: Sendable {
 
     /// Whether it admits a key.
     package func admits(_ record: KeyRecord) -> Bool {
-        if record.status.standing == .deleted { return false }
+        if record.status.standing == .deleted, deleted == .excluded { return false }
         if let appID, record.appID != appID { return false }
         if let environment, record.environment != environment { return false }
         if let isRevoked, (record.status != .active) != isRevoked { return false }

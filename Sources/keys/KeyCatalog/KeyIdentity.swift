@@ -20,6 +20,11 @@ package struct KeyIdentity: Equatable, Sendable {
         self.standing = standing
     }
 
+    /// Whether a record is of this key, whatever has become of either.
+    package func isOf(_ record: KeyRecord) -> Bool {
+        publicKey == record.publicKey && appID == record.appID && environment == record.environment
+    }
+
     /// Why a record can't be of the key that is stored so; `nil` when it can.
     package func difference(from record: KeyRecord) -> String? {
         if publicKey != record.publicKey { return "the key is stored with another public key" }

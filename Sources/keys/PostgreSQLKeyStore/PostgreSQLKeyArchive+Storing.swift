@@ -9,7 +9,12 @@ extension PostgreSQLKeyArchive {
         var statements = [Self.nextRevision]
         for record in records {
             statements += KeyColumns.insert(record, revision: "(SELECT revision FROM state)")
-            statements += [Self.identity(of: record.keyID), Self.merge(record)]
+            statements += [Self.identity(of: record.keyID)]
+            if case .deleted(let second) = record.status {
+                statements += [Self.burial(record, at: second)]
+            } else {
+                statements += [Self.merge(record)]
+            }
         }
         let rows = try ask(statements + [Self.notification])
         return try attempt { () throws(JournalError) in
@@ -20,9 +25,12 @@ extension PostgreSQLKeyArchive {
                 guard let stored = try Self.identity(rows[first + 2]) else {
                     throw JournalError(.damaged, "a key that was stored is not there")
                 }
+                let isSame =
+                    record.status.standing == .deleted
+                    ? stored.isOf(record) : stored.difference(from: record) == nil
                 if rows[first + 1].count == 1 {
                     outcomes.append(.inserted)
-                } else if stored.difference(from: record) != nil {
+                } else if !isSame {
                     outcomes.append(.differs(stored))
                 } else {
                     outcomes.append(.merged)
@@ -54,6 +62,29 @@ extension PostgreSQLKeyArchive {
                 .number(Int64(bitPattern: record.counters.seen)), .number(record.enrolledAt),
                 .number(record.lastUsedAt), .number(revokedAt), .bytes(record.context),
                 .text(record.appID), .bytes(Array(record.publicKey.x963.dropFirst())),
+                .number(Int64(record.environment.number)),
+            ]
+        )
+    }
+
+    /// Deletes a key that was deleted elsewhere, if it is the same key.
+    private static func burial(_ record: KeyRecord, at second: Int64) -> DatabaseStatement {
+        DatabaseStatement(
+            """
+            WITH gone AS (
+                UPDATE keys k SET \(deletion), revision = (SELECT revision FROM state)
+                FROM apps a
+                WHERE k.key_id = $2 AND a.id = k.app AND a.app_id = $3 AND k.public_key = $4
+                    AND k.environment = $5 AND k.deleted_at IS NULL
+                RETURNING k.id
+            ), receipt AS (
+                DELETE FROM receipts WHERE key IN (SELECT id FROM gone)
+            )
+            DELETE FROM renewals WHERE key IN (SELECT id FROM gone)
+            """,
+            [
+                .number(max(second, 0)), .bytes(record.keyID.bytes), .text(record.appID),
+                .bytes(Array(record.publicKey.x963.dropFirst())),
                 .number(Int64(record.environment.number)),
             ]
         )

@@ -174,7 +174,7 @@ extension KeyFilter {
     /// What the filter says in terms of `KeyColumns.selectRecord`, with parameters from this
     /// number on.
     fileprivate func condition(from first: Int) -> (sql: String, values: [DatabaseValue]) {
-        var terms = ["k.deleted_at IS NULL"]
+        var terms = [deleted == .included ? "true" : "k.deleted_at IS NULL"]
         var values: [DatabaseValue] = []
         func add(_ term: String, _ value: DatabaseValue) {
             terms.append("\(term) $\(first + values.count)")

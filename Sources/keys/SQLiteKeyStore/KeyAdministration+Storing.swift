@@ -68,8 +68,12 @@ extension KeyAdministration {
         var outcomes = [StoreOutcome](repeating: .inserted, count: records.count)
         for index in order {
             let record = records[index]
-            if try KeyColumns.insert(record, revision: revision, db) { continue }
             let key = Data(record.keyID.bytes)
+            if case .deleted(let second) = record.status {
+                outcomes[index] = try bury(record, at: second, revision, select, db)
+                continue
+            }
+            if try KeyColumns.insert(record, revision: revision, db) { continue }
             guard let row = try Row.fetchOne(select, arguments: [key]) else {
                 throw JournalError(.damaged, "a key is in an index and nowhere else")
             }
@@ -88,5 +92,29 @@ extension KeyAdministration {
             outcomes[index] = .merged
         }
         return outcomes
+    }
+
+    /// Stores a key as one that was deleted.
+    private static func bury(
+        _ record: KeyRecord,
+        at second: Int64,
+        _ revision: Int64,
+        _ select: Statement,
+        _ db: Database
+    ) throws -> StoreOutcome {
+        var living = record
+        living.status = .active
+        let isNew = try KeyColumns.insert(living, revision: revision, db)
+        if !isNew {
+            let key: StatementArguments = [Data(record.keyID.bytes)]
+            guard let row = try Row.fetchOne(select, arguments: key) else {
+                throw JournalError(.damaged, "a key is in an index and nowhere else")
+            }
+            let stored = try identity(row)
+            guard stored.isOf(record) else { return .differs(stored) }
+            guard stored.standing != .deleted else { return .merged }
+        }
+        try delete(record.keyID, ChangeNote(now: second), db)
+        return isNew ? .inserted : .merged
     }
 }

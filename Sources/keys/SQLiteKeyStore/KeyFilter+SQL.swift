@@ -6,7 +6,7 @@ extension KeyFilter {
     /// What the database can say of it, in terms of `KeyColumns.selectRecord`: all that it admits,
     /// and some keys that were used too lately.
     var condition: (sql: String, arguments: StatementArguments) {
-        var terms = ["k.deleted_at IS NULL"]
+        var terms = [deleted == .included ? "true" : "k.deleted_at IS NULL"]
         var arguments: StatementArguments = []
         func add(_ term: String, _ argument: some DatabaseValueConvertible) {
             terms.append(term)

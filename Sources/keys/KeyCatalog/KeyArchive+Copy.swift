@@ -1,0 +1,128 @@
+internal import DeviceKey
+internal import KeyStore
+
+/// Whether a copy writes.
+package enum CopyMode: Sendable {
+    case write
+    /// Only looks what it would write.
+    case rehearse
+}
+
+extension KeyArchive {
+    /// Keys of one transaction: few enough that a gateway's uses of the target wait some tens of
+    /// milliseconds at most.
+    private static var copyPage: Int { 1_000 }
+
+    /// Copies all keys into another store, those that were deleted too.
+    ///
+    /// Both may be in use. Nothing in the target goes back: a counter takes the higher value, used
+    /// counters stay used, and a key that either store has revoked or deleted is. Keys are read in
+    /// the order of their ids, and each page is written in one transaction, so a copy that was cut
+    /// short is simply begun again: keys that the target has already cost a comparison.
+    ///
+    /// - told: what was done so far, after each page.
+    package func copy(
+        to target: any KeyArchive,
+        _ mode: CopyMode = .write,
+        told: (CopyReport) -> Void = { _ in }
+    ) throws(StoreProblem) -> CopyReport {
+        var all = KeyFilter()
+        all.deleted = .included
+        var report = CopyReport()
+        var last: KeyID?
+        repeat {
+            let page = try scan(all, after: last, limit: Self.copyPage)
+            if let end = page.records.last?.keyID {
+                let stored = try target.records(all, behind: last, through: end)
+                try Self.add(page.records, stored, to: target, mode, &report)
+                told(report)
+            }
+            last = page.next
+        } while last != nil
+        return report
+    }
+
+    /// The keys of a range of ids, by their ids.
+    private func records(
+        _ filter: KeyFilter,
+        behind first: KeyID?,
+        through end: KeyID
+    ) throws(StoreProblem) -> [KeyID: KeyRecord] {
+        var found: [KeyID: KeyRecord] = [:]
+        var last = first
+        repeat {
+            let page = try scan(filter, after: last, limit: Self.copyPage)
+            for record in page.records {
+                guard !end.bytes.lexicographicallyPrecedes(record.keyID.bytes) else { return found }
+                found[record.keyID] = record
+            }
+            last = page.next
+        } while last != nil
+        return found
+    }
+
+    private static func add(
+        _ records: [KeyRecord],
+        _ stored: [KeyID: KeyRecord],
+        to target: any KeyArchive,
+        _ mode: CopyMode,
+        _ report: inout CopyReport
+    ) throws(StoreProblem) {
+        var news: [KeyRecord] = []
+        for record in records {
+            switch record.addition(to: stored[record.keyID]) {
+            case .none: report.unchanged += 1
+            case .differs(let why): report.differs(record.keyID, why)
+            case .new: news.append(record)
+            }
+        }
+        let outcomes =
+            switch mode {
+            case .write: news.isEmpty ? [] : try target.store(news)
+            case .rehearse:
+                news.map { stored[$0.keyID] == nil ? StoreOutcome.inserted : .merged }
+            }
+        for (record, outcome) in zip(news, outcomes) {
+            switch (outcome, record.status) {
+            case (.differs(let other), _):
+                // Another command, or a gateway, has stored it since it was looked up.
+                report.differs(record.keyID, other.difference(from: record) ?? "it was changed")
+            case (_, .deleted): report.deleted += 1
+            case (.inserted, _): report.inserted += 1
+            case (.merged, _): report.raised += 1
+            }
+        }
+    }
+}
+
+/// What a record would change of a stored one.
+private enum Addition {
+    case none
+    case new
+    case differs(String)
+}
+
+extension KeyRecord {
+    fileprivate func addition(to stored: KeyRecord?) -> Addition {
+        guard let stored else { return .new }
+        let identity = KeyIdentity(
+            publicKey: stored.publicKey,
+            appID: stored.appID,
+            environment: stored.environment,
+            standing: stored.status.standing
+        )
+        if status.standing == .deleted, identity.isOf(self) {
+            return stored.status.standing == .deleted ? .none : .new
+        }
+        if let why = identity.difference(from: self) { return .differs(why) }
+        var counters = stored.counters
+        counters.merge(self.counters)
+        let isCovered =
+            counters == stored.counters
+            && (status.standing != .revoked || stored.status.standing == .revoked)
+            && (enrolledAt == nil || stored.enrolledAt != nil)
+            && lastUsedAt ?? .min <= stored.lastUsedAt ?? .min
+            && (context == nil || stored.context != nil)
+        return isCovered ? .none : .new
+    }
+}
