@@ -20,11 +20,14 @@ import Testing
         let plain = Self.loaded("{ postgresql: { address: \(address) } }")
         #expect(plain.problems.map(\.text) == [])
         #expect(plain.configuration?.store == .postgresql(DatabaseSettings(address: address)))
-        let more = "connect_timeout: 1s, statement_timeout: 500ms, keys_cached: 2000"
+        let more =
+            "connect_timeout: 1s, statement_timeout: 500ms, keys_cached: 2000, "
+            + "revoked_within: 5s"
         let other = Self.loaded("{ postgresql: { address: \(address), \(more) } }")
         var settings = DatabaseSettings(address: address)
         settings.connectTimeout = .seconds(1)
         settings.statementTimeout = .milliseconds(500)
+        settings.revokedWithin = .seconds(5)
         settings.keysCached = 2_000
         #expect(other.configuration?.store == .postgresql(settings))
     }

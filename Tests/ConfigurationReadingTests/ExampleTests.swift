@@ -34,7 +34,7 @@ import Testing
             if inner != line { count += 1 }
             return String(inner).replacing("rules: ..", with: "rules: []")
         }
-        #expect(count == 35)
+        #expect(count == 36)
         let loaded = load(
             lines.joined(separator: "\n"),
             files: [

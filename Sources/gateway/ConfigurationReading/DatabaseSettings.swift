@@ -1,6 +1,8 @@
 /// How the database is reached that several gateways share: `store.postgresql`.
 package struct DatabaseSettings: Hashable, Sendable {
-    static let keys = ["address", "connect_timeout", "statement_timeout", "keys_cached"]
+    static let keys = [
+        "address", "connect_timeout", "statement_timeout", "keys_cached", "revoked_within",
+    ]
 
     /// `address`, mandatory: what libpq takes, as `host=db.example.com dbname=portcullis`, without
     /// a password.
@@ -12,6 +14,11 @@ package struct DatabaseSettings: Hashable, Sendable {
     package var statementTimeout = Duration.seconds(2)
     /// `keys_cached`: keys in memory; others are asked for. Default 1,000,000, 1,000…100,000,000.
     package var keysCached = 1_000_000
+
+    /// `revoked_within`: the longest time from the commit of a revocation until no gateway admits a
+    /// session of the key. A gateway that has not heard from the database for so long admits none.
+    /// Default 3 s, 2 s…1 min: changes are read every second.
+    package var revokedWithin = Duration.seconds(3)
 
     package init(address: String) { self.address = address }
 
@@ -25,12 +32,15 @@ package struct DatabaseSettings: Hashable, Sendable {
         let connectTime = reader.duration("connect_timeout", in: times)
         let statementTime = reader.duration("statement_timeout", in: times)
         let count = reader.integer("keys_cached", in: 1_000...100_000_000)
+        let bounds = Duration.seconds(2)...Duration.seconds(60)
+        let revokedTime = reader.duration("revoked_within", in: bounds)
         guard let address else { return nil }
         self.init(address: address.value)
         Self.examine(address, log)
         if let connectTime { connectTimeout = connectTime.value }
         if let statementTime { statementTimeout = statementTime.value }
         if let count { keysCached = count.value }
+        if let revokedTime { revokedWithin = revokedTime.value }
     }
 
     /// A configuration is read by many, and goes into backups and repositories.

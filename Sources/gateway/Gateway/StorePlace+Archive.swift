@@ -30,5 +30,6 @@ extension PostgreSQLSettings {
         connectTimeout = settings.connectTimeout
         statementTimeout = settings.statementTimeout
         keysCached = settings.keysCached
+        revokedWithin = settings.revokedWithin
     }
 }

@@ -55,6 +55,7 @@ struct KeysDeleteCommand: ParsableCommand {
     func run() throws {
         let (archive, _) = try store.administration()
         let note = reason.note
+        defer { archive.awaitGateways() }
         if let unused {
             let before = note.now - (try Self.days(unused))
             let count = try KeyStoreOptions.attempt { () throws(StoreProblem) in

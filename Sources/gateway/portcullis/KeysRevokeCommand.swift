@@ -18,6 +18,7 @@ struct KeysRevokeCommand: ParsableCommand {
     func run() throws {
         let (archive, _) = try store.administration()
         let note = reason.note
+        defer { archive.awaitGateways() }
         try named.forEach(in: archive) { id in
             let outcome = try KeyStoreOptions.attempt { () throws(StoreProblem) in
                 try archive.revoke(id, note)

@@ -31,7 +31,8 @@ package protocol KeyArchive: AnyObject, Sendable {
     /// - Returns: for each key in turn what was done.
     func store(_ records: [KeyRecord]) throws(StoreProblem) -> [StoreOutcome]
 
-    /// Revokes a key. When this returns, no gateway admits it any more.
+    /// Revokes a key. When this returns, no gateway admits an assertion of it any more, and when
+    /// ``awaitGateways()`` has returned, too, nothing of its sessions.
     ///
     /// This and what follows throw `gatewayNotTold` when the change is stored, and a running
     /// gateway has not said that it has read that.
@@ -54,6 +55,9 @@ package protocol KeyArchive: AnyObject, Sendable {
         _ note: ChangeNote
     ) throws(StoreProblem) -> ExpiryPiece
 
+    /// Waits until no gateway goes by what it knew before the changes that were made. Blocks.
+    func awaitGateways()
+
     /// The last changes by commands, the newest first.
     ///
     /// - keyID: of this key alone.
@@ -72,6 +76,10 @@ package protocol KeyArchive: AnyObject, Sendable {
 
     /// Ends its use. Nothing is called afterwards.
     func close() throws(StoreProblem)
+}
+
+extension KeyArchive {
+    package func awaitGateways() {}
 }
 
 /// What has become of the wish to have a receipt renewed.

@@ -24,6 +24,10 @@ package protocol KeyJournal: KeySource {
     /// all keys: so it must be where the table decides.
     var keysMax: Int? { get }
 
+    /// For how long the changes of others count as known after they were read; `nil` where they do
+    /// until reading fails. Behind it a key that is in the table may be revoked, for all it knows.
+    var knowledgeLifetime: Duration? { get }
+
     /// The secret of the enrolment challenges, 32 bytes, which outlasts the process and is the same
     /// for all gateways that share the store; `nil` where nothing outlasts the process. It is drawn
     /// when it is first asked for. It is in no export, and nobody may log it.
@@ -103,6 +107,7 @@ package protocol KeyJournal: KeySource {
 
 extension KeyJournal {
     package var keysMax: Int? { nil }
+    package var knowledgeLifetime: Duration? { nil }
     package func writeOnDemand(_ body: @escaping @Sendable () -> JournalError?) {}
     package func sharedSecrets(
         now: Int64,

@@ -1,3 +1,5 @@
+internal import Challenges
+package import DeviceKey
 internal import Synchronization
 
 extension KeyTable {
@@ -27,6 +29,16 @@ extension KeyTable {
         changeWatcher.withLock { $0 = body }
     }
 
+    /// Looks a key up for a request that the journal is not asked about: the key is `outdated` also
+    /// when the changes of others were read so long ago that it may be revoked since.
+    package func findUnasked(_ keyID: KeyID) -> Finding {
+        // First: what is read meanwhile makes the answer below newer, and not older.
+        let counts = successor.holder != nil || moment.counts
+        let finding = find(keyID)
+        guard case .known(let key) = finding, !counts else { return finding }
+        return .outdated(key)
+    }
+
     /// Writes what waits.
     ///
     /// - Returns: why it failed.
@@ -49,11 +61,12 @@ extension KeyTable {
         unknown.withLock { $0.removeAll() }
         let error = revision.withLock { (revision) -> JournalError? in
             do throws(JournalError) {
-                let before = revision
+                let (before, moment) = (revision, self.moment.now)
                 revision = try journal.changes(since: revision) { rows in
                     for row in rows { apply(row, .journal) }
                 }
                 isCurrent.store(true, ordering: .releasing)
+                self.moment.note(moment)
                 hasChanged = revision > before
                 return nil
             } catch {

@@ -52,6 +52,7 @@ package final class KeyTable: Sendable {
     /// The revision read last, under the lock that makes readers of changes take turns.
     let revision: Mutex<JournalRevision>
     let fault = Mutex(ReadFault())
+    let moment: ReadMoment
     /// Is told when other processes have changed keys.
     let changeWatcher = Mutex<(@Sendable () -> Void)?>(nil)
 
@@ -64,9 +65,11 @@ package final class KeyTable: Sendable {
         journal: any KeyJournal,
         limits: Committer.Limits = Committer.Limits(),
         apps: AppNumbers = AppNumbers(),
-        ahead: KeysAhead? = nil
+        ahead: KeysAhead? = nil,
+        clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws(JournalError) {
         self.journal = journal
+        moment = ReadMoment(lifetime: journal.knowledgeLifetime, clock: clock)
         journalDecides = journal.decides
         let apps = ahead?.apps ?? apps
         self.apps = apps

@@ -15,6 +15,9 @@ final class ChangeFollower: Sendable {
 
     private let settings: PostgreSQLSettings
     private let queue = DispatchQueue(label: "portcullis.store.changes")
+    /// Connecting takes its time, and changes are read meanwhile.
+    private let connecting = DispatchQueue(label: "portcullis.store.listening")
+    private let isConnecting = Atomic(false)
     private let body = Mutex<(@Sendable () -> JournalError?)?>(nil)
     private let ear = Mutex<Ear?>(nil)
     private let isEnded = Atomic(false)
@@ -32,11 +35,19 @@ final class ChangeFollower: Sendable {
         stopListening()
     }
 
-    private func call() { _ = body.withLock { $0 }?() }
+    private func call() {
+        guard !isEnded.load(ordering: .acquiring) else { return }
+        _ = body.withLock { $0 }?()
+    }
 
     private func turn() {
         guard !isEnded.load(ordering: .acquiring) else { return }
-        if ear.withLock({ $0 == nil }) { listen() }
+        if ear.withLock({ $0 == nil }), !isConnecting.exchange(true, ordering: .acquiring) {
+            connecting.async { [weak self] in
+                self?.listen()
+                self?.isConnecting.store(false, ordering: .releasing)
+            }
+        }
         call()
         queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in self?.turn() }
     }
@@ -57,6 +68,9 @@ final class ChangeFollower: Sendable {
                 source.activate()
                 ear = Ear(connection: connection, source: source)
             }
+            // What changed before is told to nobody.
+            queue.async { [weak self] in self?.call() }
+            if isEnded.load(ordering: .acquiring) { stopListening() }
         } catch {
             return
         }

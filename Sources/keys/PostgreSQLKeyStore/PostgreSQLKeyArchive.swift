@@ -1,20 +1,24 @@
 package import DeviceKey
+internal import Dispatch
 package import KeyCatalog
 package import KeyStore
 
 /// What the `keys` commands do on the database that gateways share.
 ///
-/// A gateway asks the database about each use, so a key is refused from the moment its revocation
-/// was committed. That others read a change soon is left to notifications.
+/// A gateway asks the database about each use of a counter, so a key is refused from the moment its
+/// revocation was committed. About a request of a session it asks nobody: it admits one only when
+/// it has read changes a short time ago, and commands wait for that time.
 package final class PostgreSQLKeyArchive: KeyArchive {
     let link: DatabaseLink
     /// For messages: the address without what is secret in it.
     let name: String
+    private let revokedWithin: Duration
 
     /// Connects, and checks the tables.
     package init(_ settings: PostgreSQLSettings) throws(StoreProblem) {
         link = DatabaseLink(settings)
         name = "postgresql"
+        revokedWithin = settings.revokedWithin
         do throws(JournalError) {
             try link.run { (link) throws(DatabaseFault) in try DatabaseMigration.state(link) }
                 .check()
@@ -24,6 +28,16 @@ package final class PostgreSQLKeyArchive: KeyArchive {
     }
 
     package func close() { link.close() }
+
+    package func awaitGateways() {
+        let components = revokedWithin.components
+        let milliseconds =
+            Int(components.seconds) * 1_000
+            + Int(components.attoseconds / 1_000_000_000_000_000) + 1
+        // Nobody signals it: this time is what the gateways go by.
+        let time = DispatchTime.now() + .milliseconds(milliseconds)
+        _ = DispatchSemaphore(value: 0).wait(timeout: time)
+    }
 
     func ask(_ statements: [DatabaseStatement]) throws(StoreProblem) -> [DatabaseRows] {
         try attempt { () throws(JournalError) in try link.ask(statements) }

@@ -39,6 +39,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
 
     package var decides: DecisionMoment { .atCommit }
     package var keysMax: Int? { settings.keysCached }
+    package var knowledgeLifetime: Duration? { settings.revokedWithin }
 
     package func load(
         apps: AppNumbers,

@@ -9,5 +9,9 @@ package struct PostgreSQLSettings: Hashable, Sendable {
     /// How many keys are kept in memory. Others are read when they are used. Default 1,000,000.
     package var keysCached = 1_000_000
 
+    /// The longest time from the commit of a revocation until the key is refused also where the
+    /// database is asked about nothing, as in a session. Default 3 s.
+    package var revokedWithin = Duration.seconds(3)
+
     package init(address: String) { self.address = address }
 }

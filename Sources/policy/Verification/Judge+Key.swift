@@ -11,12 +11,16 @@ extension Judge {
     }
 
     /// The key, when it may be used at all and the rule admits its app.
-    func find(_ keyID: KeyID, _ rule: Rule, _ ruling: inout Ruling) -> (
+    ///
+    /// Where the store decides each use of a counter, it refuses that of a revoked key. A session
+    /// uses none.
+    func find(_ proof: Proof, _ rule: Rule, _ ruling: inout Ruling) -> (
         stored: StoredKey, app: AppPolicy, isOutdated: Bool
     )? {
+        let keyID = proof.keyID
         let stored: StoredKey
         var isOutdated = false
-        switch keys.find(keyID) {
+        switch proof.kind == .session ? keys.findUnasked(keyID) : keys.find(keyID) {
         case .unavailable:
             ruling.verdict = .failure(.store)
             return nil

@@ -108,7 +108,7 @@ extension Judge {
         var ruling = proof.ruling(.pass)
         ruling.standing = .signed
         ruling.appVersion = verified.extensions.bundleVersion.flatMap(AppVersion.init)
-        guard let key = find(proof.keyID, rule, &ruling) else { return ruling }
+        guard let key = find(proof, rule, &ruling) else { return ruling }
         guard admits(key.stored.environment, key.app) else {
             ruling.verdict = .refuse(.environmentMismatch)
             return ruling
@@ -147,7 +147,7 @@ extension Judge {
         _ length: BodyFraming
     ) -> (ruling: Ruling, claim: Claim?) {
         var ruling = proof.ruling(.pass)
-        guard let key = find(proof.keyID, rule, &ruling) else { return (ruling, nil) }
+        guard let key = find(proof, rule, &ruling) else { return (ruling, nil) }
         let verified: VerifiedAssertion?
         switch proof.evidence {
         case .assertion(let assertion):
@@ -222,7 +222,7 @@ extension Judge {
         clientWaits: Bool
     ) -> Ruling? {
         var ruling = proof.ruling(.pass)
-        guard let key = find(proof.keyID, rule, &ruling) else { return ruling }
+        guard let key = find(proof, rule, &ruling) else { return ruling }
         guard mayVerify || proof.kind == .session else {
             ruling.verdict = .refuse(.addressThrottled)
             return ruling
