@@ -376,7 +376,7 @@ let package = Package(
         ),
         .scenarios(
             "EnforcementScenarios",
-            uses: policy + commands + stand + ["Services", "TLSSession"]
+            uses: policy + commands + stand + app + ["Services", "TLSSession"]
                 + ["AppleServices", "AppleStandIn", "CLinux", "LoopbackKit", "TestSupport", grdb]
         ),
     ],

@@ -15,8 +15,10 @@ final class Fleet: @unchecked Sendable {
     private var gateways: [GatewayProcess?]
 
     /// - `rules`: the list of rules, in YAML without indentation.
-    init(_ count: Int, rules: String, more: String = "") throws {
+    /// - `root`: the certificate that attestations rest on, in PEM; that of ``Scenario`` without.
+    init(_ count: Int, rules: String, more: String = "", root: String? = nil) throws {
         scenario = try Scenario()
+        if let root { try scenario.write("root.pem", root) }
         origin = try scenario.origin()
         database = try DatabaseServer()
         gateways = Array(repeating: nil, count: count)
@@ -69,6 +71,18 @@ final class Fleet: @unchecked Sendable {
     func start(_ number: Int) throws {
         let gateway = try scenario.serve(Self.file(number))
         lock.withLock { gateways[number] = gateway }
+    }
+
+    /// Has a gateway come back at the port that the system chose for it.
+    func keepPort(_ number: Int) throws {
+        guard let port = gateway(number)?.port else { return }
+        let file = scenario.path(Self.file(number))
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        guard let place = text.range(of: "127.0.0.1:0") else { return }
+        try scenario.write(
+            Self.file(number),
+            text.replacingCharacters(in: place, with: "127.0.0.1:\(port)")
+        )
     }
 
     /// Ends a gateway as a crash does.

@@ -1,0 +1,141 @@
+import Foundation
+import LoopbackKit
+import PortcullisClient
+import PortcullisClientTesting
+import Testing
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+extension Scenarios {
+    /// Apps with PortcullisClient, a load balancer as `deploy/README.md` sets it up, two gateways
+    /// on one database.
+    @Suite struct FleetBalancers {
+        private static let rules = """
+            - id: chat
+              match: { path: /chat/** }
+              mode: enforce
+              accept: [assertion, session]
+              counter: { window: 64 }
+            """
+        private static let more = """
+            probes: { ready: /readyz }
+            enrolment: { rate: 10000/s, burst: 100000 }
+            """
+        /// So many that each gateway gets one, but for once in 2^19 times.
+        private static let appCount = 20
+
+        private struct Crowd {
+            let apps: [PortcullisSession]
+            let front: URL
+
+            /// Sends a request of each app, one after the other.
+            func send(_ name: String) async throws -> [ProvenResponse] {
+                var answers: [ProvenResponse] = []
+                for (number, app) in apps.enumerated() {
+                    let target = front.appending(path: "/chat/\(name)-\(number)")
+                    answers.append(try await app.data(for: URLRequest(url: target)).1)
+                }
+                return answers
+            }
+        }
+
+        private func crowd(_ authority: TestAuthority, _ port: UInt16) throws -> Crowd {
+            guard let front = URL(string: "http://127.0.0.1:\(port)") else {
+                throw URLError(.badURL)
+            }
+            let apps = try (0..<Self.appCount).map { _ in
+                var configuration = PortcullisConfiguration(
+                    endpoints: front.appending(path: "/.well-known/app-attest")
+                )
+                configuration.assumed = SigningRequirement(accepts: [.assertion, .session])
+                return PortcullisSession(
+                    configuration,
+                    service: try SoftwareAttestationService(
+                        appID: Scenario.appID,
+                        authority: authority
+                    ),
+                    store: MemoryEnrolmentStore(),
+                    transport: URLSessionTransport()
+                )
+            }
+            return Crowd(apps: apps, front: front)
+        }
+
+        private func metric(_ name: String, _ fleet: Fleet) throws -> [Double] {
+            try (0..<fleet.count).compactMap { number in
+                try fleet.gateway(number).map { try Metrics($0.adminClient())[name] }
+            }
+        }
+
+        @Test(
+            .enabled(if: DatabaseServer.programs != nil),
+            arguments: FleetBalancer.allCases
+        )
+        func `behind a balancer apps keep their sessions, and lose one with its gateway alone`(
+            balancer: FleetBalancer
+        ) async throws {
+            let authority = try TestAuthority()
+            let fleet = try Fleet(
+                2,
+                rules: Self.rules,
+                more: Self.more,
+                root: authority.rootPEM
+            )
+            defer { fleet.end() }
+            for number in 0..<2 { try fleet.keepPort(number) }
+            let ports = (0..<2).compactMap { fleet.gateway($0)?.port }
+            guard let port = try balancer.start(fleet.scenario, before: ports) else { return }
+            let crowd = try crowd(authority, port)
+
+            // Each app opens one session, and all of its requests find it.
+            for round in 0..<10 {
+                let answers = try await crowd.send("whole-\(round)")
+                #expect(answers.allSatisfy { $0.statusCode == 200 && $0.tries == 1 })
+                #expect(answers.allSatisfy { $0.isOfSession })
+            }
+            let opened = try metric("sessions_opened_total", fleet)
+            #expect(opened.reduce(0, +) == Double(Self.appCount))
+            #expect(opened.allSatisfy { $0 > 0 }, "\(opened)")
+            #expect(try metric("sessions_foreign_total", fleet) == [0, 0])
+
+            // A gateway is gone: its apps go on at the other one.
+            try fleet.crash(1)
+            let gone = try await crowd.send("gone")
+            #expect(gone.allSatisfy { $0.statusCode == 200 }, "\(gone.map(\.statusCode))")
+            let settled = try await crowd.send("settled")
+            #expect(settled.allSatisfy { $0.statusCode == 200 && $0.isOfSession })
+
+            // It comes back, and so do its apps.
+            try fleet.start(1)
+            var round = 0
+            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
+            while try metric("sessions_opened_total", fleet)[1] < opened[1] {
+                round += 1
+                let answers = try await crowd.send("back-\(round)")
+                #expect(answers.allSatisfy { $0.statusCode == 200 })
+                try #require(Date() < deadline, "nobody came back in \(round) rounds")
+            }
+            let last = try await crowd.send("last")
+            #expect(last.allSatisfy { $0.statusCode == 200 && $0.tries == 1 && $0.isOfSession })
+
+            let targets = fleet.origin.seen.map(\.target)
+            #expect(Set(targets).count == targets.count)
+            #expect(targets.count == Self.appCount * (13 + round))
+            print(
+                "\(balancer.rawValue): \(targets.count) requests of \(Self.appCount) apps, all "
+                    + "answered 200; sessions opened \(opened), after the return "
+                    + "\(try metric("sessions_opened_total", fleet))"
+            )
+            for app in crowd.apps { await app.close() }
+        }
+    }
+}
+
+extension ProvenResponse {
+    fileprivate var isOfSession: Bool {
+        if case .session = proof { return true }
+        return false
+    }
+}
