@@ -14,11 +14,12 @@ final class SuccessorProcess: Sendable {
     /// Starts the program that is at this one's path now, with its arguments and environment.
     ///
     /// - environment: more variables.
-    init(_ environment: [String: String]) throws(UpgradeRefusal) {
+    /// - program: another program, for tests; `nil` for this one's path.
+    init(_ environment: [String: String], program: String? = nil) throws(UpgradeRefusal) {
         guard let (own, other) = HandoverSocket.pair() else {
             throw UpgradeRefusal("no socket for it: \(Self.lastError)")
         }
-        let path = try Self.programPath()
+        let path = if let program { program } else { try Self.programPath() }
         var variables = ProcessInfo.processInfo.environment
         variables.merge(environment) { $1 }
         variables[Self.variable] = String(Self.descriptor)

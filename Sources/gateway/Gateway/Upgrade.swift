@@ -38,18 +38,25 @@ struct Upgrade {
         let pause: UInt64
     }
 
-    /// How long the new process may take for all that it does beside the old one.
-    static let readyMilliseconds = 60_000
-    /// How long it may take for the rest, while clients wait. It has read the keys before, but of a
-    /// store whose tables it must bring up to date it reads them in this time: a million takes some
-    /// seconds.
-    static let takenMilliseconds = 30_000
+    /// How long the new process may take.
+    struct Patience: Sendable {
+        /// For all that it does beside the old one.
+        var ready = Duration.seconds(60)
+        /// For the rest, while clients wait. It has read the keys before, but of a store whose
+        /// tables it must bring up to date it reads them in this time: a million takes some
+        /// seconds.
+        var taken = Duration.seconds(30)
+    }
+
     /// How long lanes may take to end their turns. A turn is some milliseconds.
     private static let laneTime = DispatchTimeInterval.seconds(2)
 
     let server: GatewayServer
     /// The new process finds the same one.
     let store: String
+    var patience = Patience()
+    /// What is started; `nil` for the program at this one's path.
+    var program: String?
 
     /// Makes the upgrade. Blocks; not on the control queue.
     ///
@@ -66,10 +73,10 @@ struct Upgrade {
 
     private func handOver() throws(UpgradeRefusal) -> Done {
         let environment = server.surroundings.supervisor?.environment ?? [:]
-        let successor = try SuccessorProcess(environment)
+        let successor = try SuccessorProcess(environment, program: program)
         do throws(UpgradeRefusal) {
             try sendPlan(to: successor)
-            try expect(.ready, from: successor, within: Self.readyMilliseconds)
+            try expect(.ready, from: successor, within: patience.ready)
         } catch {
             successor.kill()
             throw error
@@ -117,9 +124,9 @@ struct Upgrade {
     private func expect(
         _ message: HandoverMessage,
         from successor: SuccessorProcess,
-        within milliseconds: Int
+        within time: Duration
     ) throws(UpgradeRefusal) {
-        switch successor.socket.receive(within: milliseconds) {
+        switch successor.socket.receive(within: Int(clamping: time.milliseconds)) {
         case .message(message, _): return
         case .message(.failed(let text), _):
             throw UpgradeRefusal("the new process can't serve: \(text)")
@@ -143,7 +150,7 @@ struct Upgrade {
             guard send(server.handoverState.bytes, loan, to: successor.socket) else {
                 throw UpgradeRefusal("the new process does not take the state")
             }
-            try expect(.taken, from: successor, within: Self.takenMilliseconds)
+            try expect(.taken, from: successor, within: patience.taken)
             // Before it says that it is ready: the manager listens to the main process alone.
             tell(successor.identifier)
             guard successor.socket.send(.go) else {
