@@ -245,4 +245,52 @@ import Testing
         }
         #expect(try bench.decision(bench.use(key.keyID, 1, at: bench.before)) == .admitted)
     }
+
+    @Test func `a store that decides is asked by the successor, for keys and challenges`() throws {
+        let journal = DecidingJournal()
+        let (before, after) = (try KeyTable(journal: journal), try KeyTable(journal: journal))
+        let issuer = ChallengeIssuer(capacity: 1_024)
+        let log = Log()
+        before.committer.register(log)
+        _ = try before.stopWriting()
+        before.handOver(to: Line(DecisionDesk(after, issuer)))
+        func enrol(_ seed: UInt8, _ challenge: ChallengeSerial) -> EnrolOutcome? {
+            let done = DispatchSemaphore(value: 0)
+            let box = Box<EnrolOutcome>()
+            before.enrol(KeyRecord.sample(seed), spending: challenge) { outcome in
+                box.set(outcome)
+                done.signal()
+            }
+            done.wait()
+            return box.value
+        }
+        let text = issuer.issue(.enrolment, now: 0)
+        guard case .valid(let serial) = issuer.examine(text.span, purpose: .enrolment, now: 0)
+        else {
+            Issue.record("no challenge")
+            return
+        }
+        guard case .inserted = enrol(1, serial), case .challengeSpent = enrol(2, serial) else {
+            Issue.record("a challenge has enrolled two keys, or none")
+            return
+        }
+        // Nobody has the other key: that is found out once, and then known.
+        let stranger = KeyRecord.sample(2).keyID
+        guard case .absent = before.find(stranger) else {
+            Issue.record("not absent")
+            return
+        }
+        let ticket = try #require(before.lookUp(stranger))
+        while log.all.isEmpty { try after.committer.flush() }
+        #expect(log.all.map(\.ticket) == [ticket])
+        #expect(log.all.map(\.decision) == [.admitted])
+        guard case .unknown = before.find(stranger),
+            case .known = before.find(
+                KeyRecord.sample(1).keyID
+            )
+        else {
+            Issue.record("not found out")
+            return
+        }
+    }
 }

@@ -71,7 +71,7 @@ extension GatewayServer: Handing {
             if let why = obstacle() { return refuse(why, done) }
             upgrading = .running
             log.notice("upgrade: starting the program anew")
-            let upgrade = Upgrade(server: self, store: configuration.store.file ?? "")
+            let upgrade = Upgrade(server: self, store: configuration.store.name)
             DispatchQueue(label: "portcullis.upgrade").async { [self] in
                 let result = Result { () throws(UpgradeRefusal) in try upgrade.run() }
                 control.async { self.upgradeEnded(result, done) }

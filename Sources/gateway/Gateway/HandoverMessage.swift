@@ -15,7 +15,7 @@ enum HandoverMessage: Equatable {
 
     /// From the old one, first: what there is to take over.
     ///
-    /// - store: the database; empty where there is none.
+    /// - store: the name of the store.
     case plan(store: String, sockets: [Socket])
     /// Descriptors of the sockets, in their order; as many messages as it takes.
     case sockets

@@ -75,17 +75,19 @@ package final class Predecessor: Sendable {
 
     /// - Throws: when the configuration names another store.
     func check(_ configuration: GatewayConfiguration) throws(GatewayError) {
-        guard configuration.store.file ?? "" == store else {
+        guard configuration.store.name == store else {
             throw GatewayError(
                 "the store is \(configuration.store.name), and was \(store)",
-                hint: "An upgrade can't change `store.sqlite`: restart the service for it."
+                hint: "An upgrade can't change `store`: restart the service for it."
             )
         }
     }
 
     /// Says that all is well so far, and takes the state. From then on the old process stands still
     /// until ``takeTurn(_:_:also:)``.
-    func takeState() throws(GatewayError) -> State {
+    ///
+    /// - isLent: whether the store has one user at a time, which the old process lends it to.
+    func takeState(isLent: Bool) throws(GatewayError) -> State {
         guard socket.send(.ready) else { throw Self.gone }
         var bytes: [UInt8] = []
         var descriptors: [Int32] = []
@@ -96,11 +98,8 @@ package final class Predecessor: Sendable {
                 descriptors += given
                 guard bytes.count <= Self.stateMax else { throw Self.garbled }
                 guard isLast else { continue }
-                let isStored = descriptors.count == 2
-                guard isStored || (descriptors.isEmpty && store.isEmpty) else {
-                    throw Self.garbled
-                }
-                let loan = isStored ? StoreLoan(lock: descriptors[0], calls: descriptors[1]) : nil
+                guard descriptors.count == (isLent ? 2 : 0) else { throw Self.garbled }
+                let loan = isLent ? StoreLoan(lock: descriptors[0], calls: descriptors[1]) : nil
                 guard let handed = try? HandoverState(bytes) else { throw Self.garbled }
                 let state = State(handed: handed, loan: loan)
                 taken.withLock { $0 = state }

@@ -17,7 +17,9 @@ enum StoreOpening {
         let journal: any KeyJournal
         let ahead = try readAhead(configuration, surroundings.predecessor)
         // From here on the process before waits, and decides nothing.
-        let loan = try surroundings.predecessor?.takeState().loan
+        let loan = try surroundings.predecessor?.takeState(
+            isLent: configuration.store.file != nil
+        ).loan
         func open(_ file: String) -> Result<any KeyJournal, StoreProblem> {
             guard let loan else { return surroundings.openJournal(file) }
             return Result { () throws(StoreProblem) in

@@ -58,7 +58,11 @@ package final class DecisionDesk: CommitListener {
         case .isEnrolling:
             reply([keys.isEnrolling(try KeyID(from: &bytes)) ? 1 : 0])
         case .enrol:
-            keys.enrol(try KeyRecord(from: &bytes)) { outcome in
+            let record = try KeyRecord(from: &bytes)
+            let challenge = try bytes.optional { (bytes) throws(ByteReader.Fault) in
+                try ChallengeSerial(from: &bytes)
+            }
+            keys.enrol(record, spending: challenge) { outcome in
                 var out = ByteWriter()
                 outcome.write(to: &out)
                 reply(out.bytes)
@@ -74,7 +78,16 @@ package final class DecisionDesk: CommitListener {
             )
             reply(Self.bytes(decision))
         case .consume: try consume(&bytes, reply)
+        case .lookUp: lookUp(try KeyID(from: &bytes), reply)
         }
+    }
+
+    private func lookUp(_ keyID: KeyID, _ reply: @escaping Reply) {
+        waiting.withLock { waiting in
+            waiting.append(Waiting(ticket: keys.lookUp(keyID), reply: reply))
+            Self.answerFront(of: &waiting)
+        }
+        keys.kick()
     }
 
     private func consume(

@@ -1,3 +1,4 @@
+internal import Challenges
 package import DeviceKey
 internal import Synchronization
 
@@ -7,7 +8,10 @@ extension KeyTable {
     /// ``find(_:)`` knows the key, or that there is none.
     ///
     /// - Returns: `nil` when too many wait.
-    package func lookUp(_ keyID: KeyID) -> CommitTicket? { committer.lookUp(keyID) }
+    package func lookUp(_ keyID: KeyID) -> CommitTicket? {
+        if let successor = successor.holder { return lookUp(keyID, by: successor) }
+        return committer.lookUp(keyID)
+    }
 
     /// What is said of a key that is not in the table.
     func missing(_ keyID: KeyID) -> Finding {

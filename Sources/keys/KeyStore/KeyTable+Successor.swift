@@ -8,7 +8,7 @@ extension KeyTable {
     /// Questions. The raw value is the first byte; those of challenges have lower ones.
     enum Question: UInt8 {
         case find = 32
-        case peek, consume, enrol, isEnrolling
+        case peek, consume, enrol, isEnrolling, lookUp
     }
 
     /// From now on the next process may read the store ahead, until ``endTrail()`` or a hand-over.
@@ -109,24 +109,39 @@ extension KeyTable {
         out.number(now)
         out.flag(durability == .awaited)
         out.flag(whenFailing == .useInMemory)
-        // Tickets are asked for in their order, which is that of the answers.
-        return asking.withLock { _ in
+        return .pending(ticket(for: out.bytes, by: successor))
+    }
+
+    /// Has a key looked up. The answer comes as that of a commit, with the ticket.
+    func lookUp(_ keyID: KeyID, by successor: any Successor) -> CommitTicket {
+        var out = Self.writer(.lookUp)
+        keyID.write(to: &out)
+        return ticket(for: out.bytes, by: successor)
+    }
+
+    /// Asks for a decision that comes with a ticket. Tickets are asked for in their order, which is
+    /// that of the answers.
+    private func ticket(for question: [UInt8], by successor: any Successor) -> CommitTicket {
+        asking.withLock { _ in
             let ticket = committer.ticketOfSuccessor()
-            successor.ask(out.bytes) { [committer] answer in
+            successor.ask(question) { [committer] answer in
                 let report = CommitReport(ticket...ticket, all: Self.decision(answer))
                 committer.tell(report)
             }
-            return .pending(ticket)
+            return ticket
         }
     }
 
+    /// - challenge: spent with the enrolment, where the journal decides.
     func enrol(
         _ record: KeyRecord,
+        _ challenge: ChallengeSerial?,
         by successor: any Successor,
         completion: @escaping @Sendable (EnrolOutcome) -> Void
     ) {
         var out = Self.writer(.enrol)
         record.write(to: &out)
+        out.optional(challenge) { $1.write(to: &$0) }
         successor.ask(out.bytes) { answer in
             completion(EnrolOutcome(from: answer ?? [], record.keyID))
         }
@@ -149,7 +164,7 @@ extension KeyTable.Finding {
     func bytes(_ appID: (AppNumber) -> String) -> [UInt8] {
         var out = ByteWriter()
         switch self {
-        case .unavailable, .absent: out.byte(0)
+        case .unavailable: out.byte(0)
         case .unknown: out.byte(1)
         case .known(let key):
             out.byte(2)
@@ -157,6 +172,7 @@ extension KeyTable.Finding {
         case .outdated(let key):
             out.byte(3)
             key.write(to: &out, appID: appID(key.app))
+        case .absent: out.byte(4)
         }
         return out.bytes
     }
@@ -168,6 +184,7 @@ extension KeyTable.Finding {
         case 1: self = .unknown
         case 2: self = .known(try StoredKey(from: &bytes, apps: apps))
         case 3: self = .outdated(try StoredKey(from: &bytes, apps: apps))
+        case 4: self = .absent
         default: throw ByteReader.Fault()
         }
     }

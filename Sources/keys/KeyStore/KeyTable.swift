@@ -254,7 +254,7 @@ package final class KeyTable: Sendable {
         completion: @escaping @Sendable (EnrolOutcome) -> Void
     ) {
         if let successor = successor.holder {
-            return enrol(record, by: successor, completion: completion)
+            return enrol(record, challenge, by: successor, completion: completion)
         }
         enrolling.withLock { $0[record.keyID, default: 0] += 1 }
         let spent = journalDecides == .atCommit ? challenge : nil

@@ -17,6 +17,7 @@ final class UpgradeStand {
         more: String = "timeouts: { drain: 10m }",
         origins: String = "",
         listeners: String = "",
+        database: String? = nil,
         keys: Int = 0,
         program: String? = nil,
         within outer: [String] = []
@@ -27,6 +28,7 @@ final class UpgradeStand {
             origin: "127.0.0.1:\(origin.port)",
             rules: rules,
             more: more,
+            database: database,
             origins: origins,
             listeners: listeners
         )
@@ -39,6 +41,10 @@ final class UpgradeStand {
                 with: "admin: { address: \"unix:\(scenario.path("admin"))\" }"
             )
         try scenario.write("portcullis.yaml", changed)
+        if database != nil {
+            let made = try scenario.portcullis("store", "migrate", file)
+            guard made.status == 0 else { throw ChildProcess.Failure(description: "\(made)") }
+        }
         self.keys = try keys > 0 ? scenario.imported(keys) : []
         if let program {
             let words = outer + [program, "serve", file]
