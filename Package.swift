@@ -349,7 +349,10 @@ let package = Package(
         .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),
         .tests("Sessions", uses: object + stand + ["ByteCoding", "DeviceKey", "RequestBinding"]),
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),
-        .tests("PostgreSQLKeyStore", uses: policy + kept + ["TestSupport"]),
+        .tests(
+            "PostgreSQLKeyStore",
+            uses: policy + kept + ["ConfigurationReading", "TestSupport"]
+        ),
         .tests("SQLiteKeyStore", uses: policy + verdict + ["KeyCatalog", "TestSupport", grdb]),
         .tests("ConfigurationReading", uses: policy + apple + ["Verification"]),
         .tests("TLSSession"),

@@ -34,6 +34,10 @@ import Testing
 
     @Test(arguments: [
         "host=/run/postgresql password=hunter2", "postgresql://gateway:hunter2@/portcullis",
+        "host=/run/postgresql password  =   hunter2", "host=/run password\\t= 'hunter2'",
+        "host=/run user=x password =hunter2", "postgres://gateway:hunter2@db1,db2/portcullis",
+        "postgresql:///portcullis?pass%77ord=hunter2", "postgresql://u:hunter2@/p?user=x",
+        "postgresql://u:a?x=hunter2@h/p",
     ])
     func `a password in the address is refused, and not repeated`(address: String) {
         let loaded = Self.loaded("{ postgresql: { address: \"\(address)\" } }")
@@ -44,16 +48,42 @@ import Testing
     }
 
     @Test(arguments: [
-        ("host=db.example.com dbname=portcullis", 1),
+        // Nothing said is verify-full: the gateway asks for it.
+        ("host=db.example.com dbname=portcullis", 0),
         ("host=db.example.com sslmode=require", 1),
+        ("host=db.example.com sslmode = verify-ca", 1),
+        ("host=db.example.com application_name=sslmode=verify-full sslmode=prefer", 1),
         ("host=db.example.com sslmode=verify-full", 0),
-        ("host=/run/postgresql", 0),
+        ("\"host=/run/postgresql,db.example.com sslmode=disable\"", 1),
+        ("host=localhost hostaddr=192.0.2.1 sslmode=disable", 1),
+        ("host=127.0.0.1.example.com sslmode=disable", 1),
+        ("service=fleet sslmode=disable", 1),
+        ("\"postgresql://db.example.com/p?sslmode=require\"", 1),
+        ("\"postgresql://db.example.com/p?ssl=true\"", 1),
+        ("\"postgresql://[2001:db8::1]:5432/p?sslmode=allow\"", 1),
+        ("\"postgresql://[::1]:5432/p?sslmode=allow\"", 0),
+        ("\"postgresql://%2Frun%2Fpostgresql/p?sslmode=disable\"", 0),
+        ("\"host=localhost,127.0.0.2 sslmode=disable\"", 0), ("host=/run/postgresql", 0),
+        ("sslmode=disable", 0),
     ])
     func `a database whose certificate is not verified is warned of`(address: String, count: Int) {
         let loaded = Self.loaded("{ postgresql: { address: \(address) } }")
         #expect(loaded.errors.map(\.text) == [])
-        #expect(loaded.problems.count == count)
+        #expect(loaded.problems.count == count, "\(address)")
         #expect(loaded.problems.allSatisfy { $0.text.contains("sslmode=verify-full") })
+    }
+
+    @Test(arguments: [
+        ("a key's password", "host=/run sslpassword=hunter2", "sslkey="),
+        ("a name alone", "portcullis", "libpq"), ("no name", "= x", "libpq"),
+        ("an open quote", "host='/run", "libpq"), ("half an escape", "postgres://a%4", "libpq"),
+        ("a zero", "postgresql://a%00b", "libpq"), ("a URI's word", "postgres://a/b?c", "libpq"),
+    ])
+    func `other addresses are refused`(what: String, address: String, next: String) {
+        let loaded = Self.loaded("{ postgresql: { address: \"\(address)\" } }")
+        #expect(loaded.errors.count == 1, "\(what)")
+        #expect(loaded.errors.allSatisfy { $0.text.contains(next) }, "\(what)")
+        #expect(loaded.problems.allSatisfy { !$0.text.contains("hunter2") })
     }
 
     @Test func `keys are in one place`() {

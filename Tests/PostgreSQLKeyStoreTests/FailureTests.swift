@@ -190,7 +190,7 @@ import Testing
         let second = try #require(
             try journal.commit(JournalBatch(enrolments: [.sample(2)])).enrolments[0]
         ).key
-        let other = try DatabaseConnection(settings.address, until: .now + .seconds(5))
+        let other = try DatabaseConnection.open(settings.address, until: .now + .seconds(5))
         func ask(_ sql: String) throws {
             _ = try other.run([DatabaseStatement(sql)], until: .now + .seconds(10))
         }

@@ -51,7 +51,7 @@ import Testing
         let key = try #require(
             try journal.commit(JournalBatch(enrolments: [.sample(1)])).enrolments[0]
         ).key
-        let holder = try DatabaseConnection(
+        let holder = try DatabaseConnection.open(
             settings.address,
             until: .now + .seconds(5)
         )

@@ -45,23 +45,25 @@ package struct DatabaseSettings: Hashable, Sendable {
 
     /// A configuration is read by many, and goes into backups and repositories.
     private static func examine(_ address: Located<String>, _ log: ProblemLog) {
-        let text = address.value.lowercased()
-        let isURI = text.contains("://")
-        let authority = isURI ? text.drop { $0 != "/" }.dropFirst(2).prefix { $0 != "/" } : ""
-        let user = authority.contains("@") ? authority.prefix { $0 != "@" } : ""
-        if text.contains("password=") || text.contains("password =") || user.contains(":") {
+        guard let read = DatabaseAddress(address.value) else {
+            return log.error(
+                address.place,
+                address.keyPath,
+                found: "what libpq can't read",
+                use: "host=db.example.com dbname=portcullis user=portcullis, quotes as in 'a b'"
+            )
+        }
+        for secret in read.secrets {
             log.error(
                 address.place,
                 address.keyPath,
-                found: "a password",
-                use: "passfile=/etc/portcullis/pgpass, a file that the gateway alone may read"
+                found: "a password (\(secret))",
+                use: secret == "password"
+                    ? "passfile=/etc/portcullis/pgpass, a file that the gateway alone may read"
+                    : "sslkey= with a key that has no password, which the gateway alone may read"
             )
         }
-        // A path is a Unix socket, on this machine.
-        let isLocal = text.contains("host=/") || text.contains("host=%2f")
-        guard !isLocal, !text.contains("sslmode=verify-full"), !text.contains("service=") else {
-            return
-        }
+        guard read.isRemote, !read.isVerifying else { return }
         log.warning(
             address.place,
             address.keyPath,

@@ -35,17 +35,21 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
     package let path: String
     /// What was found.
     package let detail: String
+    /// What to do, where the store knows better than ``reason`` tells.
+    private let next: String?
 
     package init(_ reason: Reason, _ path: String, _ detail: String) {
         self.reason = reason
         self.path = path
         self.detail = detail
+        next = nil
     }
 
     /// What a journal's fault is to the operator of the file at this path.
     package init(_ error: JournalError, _ path: String) {
         self.path = path
         detail = error.detail
+        next = error.next
         reason =
             switch error.reason {
             case .busy: .busy
@@ -56,7 +60,9 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
     }
 
     /// What to do.
-    package var hint: String {
+    package var hint: String { next ?? usualHint }
+
+    private var usualHint: String {
         switch reason {
         case .missing: "give the path of the gateway's database, or import keys to make one"
         case .locked: "stop the other gateway, or give this one a database of its own"

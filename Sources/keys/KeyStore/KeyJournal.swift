@@ -240,9 +240,13 @@ package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible 
     /// For people; left out of `==`.
     package let detail: String
 
-    package init(_ reason: Reason, _ detail: String) {
+    /// What to do, where the journal knows better than ``reason`` tells; left out of `==`.
+    package let next: String?
+
+    package init(_ reason: Reason, _ detail: String, next: String? = nil) {
         self.reason = reason
         self.detail = detail
+        self.next = next
     }
 
     package static func == (left: Self, right: Self) -> Bool { left.reason == right.reason }

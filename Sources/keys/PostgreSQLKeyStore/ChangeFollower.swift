@@ -56,7 +56,7 @@ final class ChangeFollower: Sendable {
     private func listen() {
         let deadline = ContinuousClock.now + settings.connectTimeout
         do throws(DatabaseFault) {
-            let connection = try DatabaseConnection(settings.address, until: deadline)
+            let connection = try DatabaseConnection.open(settings.address, until: deadline)
             let listen = DatabaseStatement("LISTEN \(Self.channel)")
             _ = try connection.run([listen], until: deadline)
             ear.withLock { ear in

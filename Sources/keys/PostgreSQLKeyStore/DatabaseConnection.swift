@@ -14,34 +14,82 @@ final class DatabaseConnection: @unchecked Sendable {
     /// The names of the statements that this connection has prepared, by their text.
     private var prepared: [String: String] = [:]
 
-    /// Connects.
+    /// Connects to the first server that takes it. Each gets its share of the time.
     ///
     /// - address: as libpq reads it (PostgreSQL manual, section 34.1.1). What it leaves open is set
     ///   here: TLS with the server's name verified, and keepalive probes.
-    init(_ address: String, until deadline: Deadline) throws(DatabaseFault) {
+    static func open(
+        _ address: String,
+        names: NameLookUp = .shared,
+        until deadline: Deadline
+    ) throws(DatabaseFault) -> DatabaseConnection {
+        let all = try DatabaseServers(address) { (name) throws(DatabaseFault) in
+            try names.addresses(of: name, until: share(of: deadline, among: 2))
+        }
+        var faults: [DatabaseFault] = []
+        for (index, server) in all.servers.enumerated() {
+            let end = share(of: deadline, among: all.servers.count - index)
+            do throws(DatabaseFault) {
+                return try DatabaseConnection(address, server, until: end)
+            } catch {
+                faults.append(error)
+            }
+        }
+        throw .all(faults)
+    }
+
+    /// When the first of so many has to be done, so that the others have as much.
+    private static func share(of deadline: Deadline, among count: Int) -> Deadline {
+        let now = ContinuousClock.now
+        return now + max(now.duration(to: deadline), .zero) / max(count, 1)
+    }
+
+    private init(
+        _ address: String,
+        _ server: DatabaseServers.Server,
+        until deadline: Deadline
+    ) throws(DatabaseFault) {
         // Of two settings of one name the last one counts; `dbname` is the whole address.
-        let settings = [
-            ("sslmode", "verify-full"), ("keepalives_idle", "10"), ("keepalives_interval", "5"),
-            ("keepalives_count", "3"), ("tcp_user_timeout", "30000"),
-            ("fallback_application_name", "portcullis"), ("client_encoding", "UTF8"),
-            ("dbname", address),
-        ]
+        let settings =
+            [
+                ("sslmode", "verify-full"), ("keepalives_idle", "10"),
+                ("keepalives_interval", "5"), ("keepalives_count", "3"),
+                ("tcp_user_timeout", "30000"), ("fallback_application_name", "portcullis"),
+                ("client_encoding", "UTF8"), ("dbname", address),
+            ] + server.settings.map { ($0.name, $0.value) }
         let handle = Self.withCStrings(settings.map(\.0)) { names in
             Self.withCStrings(settings.map(\.1)) { values in
                 PQconnectStartParams(names, values, 1)
             }
         }
-        guard let handle else { throw .unreachable("no memory for a connection") }
+        guard let handle else { throw .unreachable("no memory for a connection", state: nil) }
         self.handle = handle
-        try finishConnecting(until: deadline)
+        // With the SQLSTATE in what is said of a connection that the server refuses.
+        PQsetErrorVerbosity(handle, PQERRORS_VERBOSE)
+        try finishConnecting(server.name, until: deadline)
         PQsetnonblocking(handle, 1)
         PQsetNoticeProcessor(handle, { _, _ in }, nil)
-        guard PQenterPipelineMode(handle) == 1 else { throw .unreachable(message) }
+        guard PQenterPipelineMode(handle) == 1 else { throw unreachable }
+        guard version >= Self.oldestVersion else {
+            throw .unreachable(
+                "\(server.name) is version \(version / 10_000) of PostgreSQL, or like it",
+                state: DatabaseHint.tooOld
+            )
+        }
     }
 
     deinit { PQfinish(handle) }
 
-    private func finishConnecting(until deadline: Deadline) throws(DatabaseFault) {
+    /// PostgreSQL 12. What else speaks its protocol says which one it is like.
+    private static let oldestVersion: Int32 = 120_000
+
+    /// As PostgreSQL counts: 150004 is 15.4.
+    var version: Int32 { PQserverVersion(handle) }
+
+    private func finishConnecting(
+        _ server: String,
+        until deadline: Deadline
+    ) throws(DatabaseFault) {
         var state = PGRES_POLLING_WRITING
         while PQstatus(handle) != CONNECTION_BAD {
             switch state {
@@ -49,14 +97,17 @@ final class DatabaseConnection: @unchecked Sendable {
             case PGRES_POLLING_READING, PGRES_POLLING_WRITING:
                 let events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT
                 guard wait(for: events, until: deadline) else {
-                    throw .unreachable("no connection in time")
+                    throw .unreachable("\(server) gave no connection in time", state: nil)
                 }
-            default: throw .unreachable(message)
+            default: throw unreachable
             }
             state = PQconnectPoll(handle)
         }
-        throw .unreachable(message)
+        throw unreachable
     }
+
+    /// Why there is no connection.
+    private var unreachable: DatabaseFault { .connecting(message) }
 
     /// What libpq says of the last fault, on one line.
     private var message: String {

@@ -3,7 +3,9 @@ internal import KeyStore
 /// Why the database did not do what it was asked.
 enum DatabaseFault: Error {
     /// No connection could be made.
-    case unreachable(String)
+    ///
+    /// - state: what the server said, as in ``refused(state:_:)``; `nil` when it said nothing.
+    case unreachable(String, state: String?)
     /// The connection was lost, or no answer came in time: what was asked may have been done.
     case lost(String)
     /// It refused, and nothing was changed.
@@ -26,11 +28,44 @@ enum DatabaseFault: Error {
 
     var journalError: JournalError {
         switch self {
-        case .unreachable(let detail): JournalError(.unusable, detail)
-        case .lost(let detail): JournalError(.busy, detail)
+        case .unreachable(let detail, let state):
+            // The server has it in its text already.
+            JournalError(.unusable, detail, next: DatabaseHint.next(state, detail))
+        case .lost(let detail):
+            JournalError(.busy, detail, next: DatabaseHint.next(nil, detail))
         case .refused(let state, let detail):
-            JournalError(Self.reason(state), "\(detail) (SQLSTATE \(state))")
+            JournalError(
+                Self.reason(state),
+                "\(detail) (SQLSTATE \(state))",
+                next: DatabaseHint.next(state, detail)
+            )
         }
+    }
+
+    /// What libpq says of a connection that came to nothing, with the SQLSTATE when it has one:
+    /// `FATAL:  28P01: password …; LOCATION:  auth_failed, auth.c:326`.
+    static func connecting(_ message: String) -> DatabaseFault {
+        let said = message.split(separator: "; LOCATION: ", maxSplits: 1).first ?? ""
+        let state = said.split(separator: ":").dropFirst().lazy
+            .map { $0.drop { $0 == " " } }
+            .first { word in
+                word.utf8.count == 5
+                    && word.utf8.allSatisfy { 48...57 ~= $0 || 65...90 ~= $0 }
+                    && word.utf8.contains { 48...57 ~= $0 }
+            }
+        return .unreachable(String(said), state: state.map(String.init))
+    }
+
+    /// None of several servers gave a connection. What one of them said is worth more than that
+    /// another is silent.
+    static func all(_ faults: [DatabaseFault]) -> DatabaseFault {
+        var (texts, state): ([String], String?) = ([], nil)
+        for case .unreachable(let text, let found) in faults {
+            if !texts.contains(text), texts.count < 4 { texts.append(text) }
+            state = state ?? found
+        }
+        let text = texts.isEmpty ? "no server is named" : texts.joined(separator: "; ")
+        return .unreachable(text, state: state)
     }
 
     private static func reason(_ state: String) -> JournalError.Reason {

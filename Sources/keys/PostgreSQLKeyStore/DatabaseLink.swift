@@ -82,9 +82,9 @@ final class DatabaseLink: Sendable {
         // What the server has ended meanwhile costs no request an answer.
         if let connection = state.connection, !connection.isOver { return connection }
         state.connection = nil
-        guard !state.isClosed else { throw .unreachable("the store is closed") }
+        guard !state.isClosed else { throw .unreachable("the store is closed", state: nil) }
         let deadline = ContinuousClock.now + settings.connectTimeout
-        let connection = try DatabaseConnection(settings.address, until: deadline)
+        let connection = try DatabaseConnection.open(settings.address, until: deadline)
         try prepare(connection, until: deadline)
         state.connection = connection
         state.failures = 0

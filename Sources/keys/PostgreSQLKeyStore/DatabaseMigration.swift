@@ -15,21 +15,24 @@ package enum DatabaseMigration {
             guard version > 0 else {
                 throw JournalError(
                     .unusable,
-                    "the database has no tables of Portcullis: run portcullis store migrate"
+                    "the database has no tables of Portcullis: run portcullis store migrate",
+                    next: DatabaseHint.next("42P01", "")
                 )
             }
             guard version >= DatabaseSchema.version else {
                 throw JournalError(
                     .unusable,
                     "the tables are of version \(version), and this program needs "
-                        + "\(DatabaseSchema.version): run portcullis store migrate"
+                        + "\(DatabaseSchema.version): run portcullis store migrate",
+                    next: "run portcullis store migrate, as a role that may change tables"
                 )
             }
             guard oldestReader <= DatabaseSchema.version else {
                 throw JournalError(
                     .unusable,
                     "the tables are of version \(version), which programs below version "
-                        + "\(oldestReader) can't use: install a newer portcullis"
+                        + "\(oldestReader) can't use: install a newer portcullis",
+                    next: "install a newer portcullis"
                 )
             }
         }

@@ -11,6 +11,12 @@ enum DatabaseSchema {
     /// as ``oldestReader`` there says so.
     static let steps: [[String]] = [keys]
 
+    /// The tables that a gateway and the `keys` commands write to.
+    static let tables = [
+        "apps", "challenge_floor", "key_changes", "keys", "leases", "receipts", "renewals",
+        "secrets", "shared_secrets", "spent_challenges", "state",
+    ]
+
     /// Where the steps that were made are noted. `oldest_reader`: the lowest version whose program
     /// can use the tables, so that old and new gateways run side by side over a migration.
     static let begin = """

@@ -6,8 +6,8 @@ import TLSSession
 /// the user that it will run as.
 ///
 /// `check` judges what is written; this tries it. It binds addresses for a moment, writes and
-/// deletes a file in the store's folder, and sends each server of an origin one request. A gateway
-/// that runs on the same configuration is not disturbed.
+/// deletes a file in the store's folder, connects to the store's database, and sends each server of
+/// an origin one request. A gateway that runs on the same configuration is not disturbed.
 package enum Doctor {
     /// Looks at everything.
     ///
@@ -27,6 +27,7 @@ package enum Doctor {
         findings += addresses(configuration)
         findings += certificates(configuration)
         findings += disk(configuration)
+        findings += database(configuration)
         let rest = findings
         OriginTrial.run(configuration) { ended(DoctorReport(file: file, rest + $0)) }
     }

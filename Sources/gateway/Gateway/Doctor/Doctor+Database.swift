@@ -1,0 +1,105 @@
+import ConfigurationReading
+import KeyStore
+import PostgreSQLKeyStore
+
+// The database that the gateways of a fleet share.
+extension Doctor {
+    /// Challenges of five minutes are refused by a clock that is much further off.
+    private static let clockDifferenceMax = Duration.seconds(30)
+    /// A use waits for a round trip, and for the database's disk.
+    private static let roundTripSlow = Duration.milliseconds(20)
+
+    static func database(_ configuration: GatewayConfiguration) -> [Finding] {
+        guard case .postgresql(let database) = configuration.store else { return [] }
+        do throws(JournalError) {
+            return findings(try DatabaseCheckup(PostgreSQLSettings(database)))
+        } catch {
+            return [.error(.store, error.detail, next: error.next ?? "see the database's log")]
+        }
+    }
+
+    static func findings(_ found: DatabaseCheckup) -> [Finding] {
+        var findings = [connected(found)]
+        if let fault = found.tableFault {
+            findings.append(.error(.store, fault.detail, next: fault.next ?? "see its log"))
+        }
+        if !found.missingRights.isEmpty {
+            findings.append(
+                .error(
+                    .store,
+                    "the role lacks \(found.missingRights.joined(separator: ", "))",
+                    next: "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA … TO …"
+                )
+            )
+        }
+        if found.isReadOnly {
+            findings.append(
+                .error(
+                    .store,
+                    "the database takes no writes: it is a standby, or set so",
+                    next: "name all servers in host=, with target_session_attrs=read-write; else "
+                        + "see default_transaction_read_only"
+                )
+            )
+        }
+        if found.synchronousCommit == "off" {
+            findings.append(
+                .warning(
+                    .store,
+                    "synchronous_commit is off: when the database crashes, what was admitted in "
+                        + "its last moments may be admitted again",
+                    next: "ALTER ROLE … SET synchronous_commit = on; nothing where that is accepted"
+                )
+            )
+        }
+        return findings + [clock(found), connections(found)].compactMap(\.self)
+    }
+
+    private static func connected(_ found: DatabaseCheckup) -> Finding {
+        let (major, minor) = (found.version / 10_000, found.version % 10_000)
+        let text =
+            "the database is PostgreSQL \(major).\(minor), or like it; connected within "
+            + "\(milliseconds(found.connectTime)) ms, answered within "
+            + "\(milliseconds(found.roundTrip)) ms"
+        guard found.roundTrip > roundTripSlow else { return .ok(.store, text) }
+        return .warning(
+            .store,
+            text + "; each request that is verified waits for such an answer",
+            next: "run the gateways near the database; look again when it is idle"
+        )
+    }
+
+    private static func clock(_ found: DatabaseCheckup) -> Finding? {
+        let difference = found.clockAhead < .zero ? .zero - found.clockAhead : found.clockAhead
+        guard difference > clockDifferenceMax else { return nil }
+        return .warning(
+            .clock,
+            "the database's clock is \(difference.components.seconds) s "
+                + (found.clockAhead < .zero ? "behind" : "ahead of") + " the one of this machine",
+            next: "keep both right by NTP: challenges, leases and expiry go by them"
+        )
+    }
+
+    /// Connections of a gateway: writer, reader, listener, receipts.
+    private static let connectionsOfGateway: Int64 = 4
+
+    private static func connections(_ found: DatabaseCheckup) -> Finding? {
+        guard let most = found.connectionsMax, let now = found.connections else { return nil }
+        let text =
+            "\(now) of at most \(most) connections are used; each gateway has up to "
+            + "\(connectionsOfGateway)"
+        let (left, overflows) = most.subtractingReportingOverflow(now)
+        // Three are kept for administrators (superuser_reserved_connections).
+        guard overflows || left < connectionsOfGateway * 2 + 3 else { return .ok(.store, text) }
+        return .warning(
+            .store,
+            text,
+            next: "raise max_connections: gateways that find no place answer 503, and an upgrade "
+                + "has two processes for a moment"
+        )
+    }
+
+    private static func milliseconds(_ time: Duration) -> Int64 {
+        time.components.seconds * 1_000 + time.components.attoseconds / 1_000_000_000_000_000
+    }
+}

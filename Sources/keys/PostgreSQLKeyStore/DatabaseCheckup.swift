@@ -1,0 +1,114 @@
+internal import Foundation
+package import KeyStore
+
+/// What `portcullis doctor` finds out about a database. Nothing is changed there.
+package struct DatabaseCheckup: Hashable, Sendable {
+    /// As PostgreSQL counts: 150004 is 15.4.
+    package var version = 0
+    /// Why the tables can't be used, and what to do.
+    package var tableFault: JournalError?
+    /// Whether it takes no writes: a standby, or set so.
+    package var isReadOnly = false
+    /// `on`, `off`, `local`, `remote_write` or `remote_apply`; `nil` where there is no such thing.
+    package var synchronousCommit: String?
+    /// How far its clock is ahead of the gateway's.
+    package var clockAhead = Duration.zero
+    /// Connections that it takes altogether; `nil` where it does not say.
+    package var connectionsMax: Int64?
+    /// Connections that there are now; `nil` where it does not say.
+    package var connections: Int64?
+    /// Rights that this role lacks: `INSERT on keys`.
+    package var missingRights: [String] = []
+    /// How long it took to connect, and to answer.
+    package var connectTime = Duration.zero
+    package var roundTrip = Duration.zero
+
+    /// Connects, and looks.
+    ///
+    /// - Throws: why there is no connection, or no answer.
+    package init(_ settings: PostgreSQLSettings) throws(JournalError) {
+        do throws(DatabaseFault) {
+            try look(settings)
+        } catch {
+            throw error.journalError
+        }
+    }
+
+    private mutating func look(_ settings: PostgreSQLSettings) throws(DatabaseFault) {
+        let clock = ContinuousClock()
+        let start = clock.now
+        let connection = try DatabaseConnection.open(
+            settings.address,
+            until: start + settings.connectTimeout
+        )
+        connectTime = clock.now - start
+        version = Int(connection.version)
+        let deadline = clock.now + max(settings.statementTimeout, .seconds(2))
+        let asked = clock.now
+        let before = Self.unixMilliseconds
+        let rows = try connection.run([DatabaseStatement(Self.settingsAsked)], until: deadline)
+        roundTrip = clock.now - asked
+        let here = before + (Self.unixMilliseconds - before) / 2
+        guard let found = rows.first, found.count == 1 else { throw .lost("no answer") }
+        let there = (try? found.number(0, 0)) ?? here
+        clockAhead = .milliseconds(there.subtractingReportingOverflow(here).partialValue)
+        isReadOnly = found.text(0, 1) == "on"
+        synchronousCommit = found.text(0, 2)
+        connectionsMax = found.text(0, 3).flatMap { Int64($0) }
+        // Not every database that speaks the protocol has this view.
+        let counting = DatabaseStatement(Self.connectionsAsked)
+        connections = try refusable { () throws(DatabaseFault) in
+            let rows = try connection.run([counting], until: deadline)
+            return (try? rows.first?.number(0, 0)) ?? nil
+        }
+        let state = try DatabaseMigration.state(connection)
+        do throws(JournalError) {
+            try state.check()
+        } catch {
+            tableFault = error
+            return
+        }
+        missingRights =
+            try refusable { () throws(DatabaseFault) in
+                let rows = try connection.run(
+                    [DatabaseStatement(Self.rightsAsked)],
+                    until: deadline
+                )
+                guard let found = rows.first else { return [] }
+                return (0..<found.count).compactMap { found.text($0, 0) }
+            } ?? []
+    }
+
+    /// What a refusal makes `nil`; the connection is good behind it.
+    private func refusable<Value>(
+        _ body: () throws(DatabaseFault) -> Value?
+    ) throws(DatabaseFault) -> Value? {
+        do throws(DatabaseFault) {
+            return try body()
+        } catch {
+            guard case .refused = error, !error.endsConnection else { throw error }
+            return nil
+        }
+    }
+
+    private static var unixMilliseconds: Int64 { Int64(Date().timeIntervalSince1970 * 1_000) }
+
+    private static let settingsAsked = """
+        SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+            current_setting('transaction_read_only', true),
+            current_setting('synchronous_commit', true),
+            current_setting('max_connections', true)
+        """
+
+    private static let connectionsAsked =
+        "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+
+    /// The rights that the gateway uses, of each table.
+    private static let rightsAsked = """
+        SELECT r.name || ' on ' || t.name
+        FROM (VALUES \(DatabaseSchema.tables.map { "('\($0)')" }.joined(separator: ", ")))
+            AS t (name)
+        CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS r (name)
+        WHERE NOT has_table_privilege(t.name, r.name) ORDER BY 1 LIMIT 8
+        """
+}

@@ -1,0 +1,102 @@
+/// What to do next when the database does not do what it was asked.
+///
+/// The server's language does not matter: its faults are known by their SQLSTATE (PostgreSQL
+/// manual, appendix A). What libpq finds itself it says in English, since this program asks for no
+/// other language.
+enum DatabaseHint {
+    /// The state of a server that lacks what is needed (feature not supported).
+    static let tooOld = "0A000"
+
+    /// - state: `nil` when the server has said nothing.
+    /// - Returns: `nil` where nothing better is known than what is said of every store.
+    static func next(_ state: String?, _ detail: String) -> String? {
+        if let state { return next(state) }
+        return words.first { entry in entry.found.contains { detail.contains($0) } }?.next
+    }
+
+    private static func next(_ state: String) -> String? {
+        switch state {
+        case "28P01":
+            "put the role's password into the file of passfile= (HOST:PORT:DATABASE:USER:PASSWORD, "
+                + "mode 0600, the gateway's own), or set it anew: ALTER ROLE … PASSWORD"
+        case "28000":
+            "let the gateway in: a line of pg_hba.conf for this host, database and role (and "
+                + "hostssl for TLS), then SELECT pg_reload_conf(); or make the role: CREATE ROLE … "
+                + "LOGIN"
+        case "3D000":
+            "name a database that is there (dbname=), or make it: CREATE DATABASE …; then "
+                + "portcullis store migrate"
+        case "42P01", "42703":
+            "run portcullis store migrate; where the tables are in another schema, name it: "
+                + "options='-c search_path=SCHEMA', and GRANT USAGE ON SCHEMA"
+        case "42501":
+            "give the role what it needs: GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN "
+                + "SCHEMA … TO …, and GRANT USAGE ON SCHEMA …; tables are made by a role that may "
+                + "create them"
+        case "25006":
+            "a standby or a read-only database: name all servers with "
+                + "target_session_attrs=read-write, or make one of them take writes again"
+        case "53300":
+            "raise max_connections, or the role's CONNECTION LIMIT: each gateway has four "
+                + "connections, and each command one"
+        case "53100": "make room on the database's disk"
+        case "53200": "give the database's machine more memory, or its work_mem less"
+        case "57P03": "nothing when it has just been started; else see in the database's log why"
+        case "40001", "40P01", "55P03", "57014":
+            "see in pg_stat_activity who holds the locks, and whether the database's disk is slow"
+        case tooOld:
+            "use PostgreSQL 12 or newer; where a pooler is in between, session pooling with "
+                + "prepared statements"
+        default: nil
+        }
+    }
+
+    private static let words: [(found: [String], next: String)] = [
+        (
+            ["no password supplied", "password retrieved from file"],
+            "name the file with the password: passfile=/etc/portcullis/pgpass, mode 0600, the "
+                + "gateway's own, with a line HOST:PORT:DATABASE:USER:PASSWORD that fits"
+        ),
+        (
+            ["root certificate file"],
+            "name the authority that has signed the server's certificate: sslrootcert=FILE"
+        ),
+        (
+            ["certificate verify failed", "self-signed", "certificate has expired"],
+            "name the authority that has signed the server's certificate (sslrootcert=FILE), or "
+                + "renew the certificate"
+        ),
+        (
+            ["does not match host name", "server certificate for"],
+            "name the server as its certificate does (host=), with hostaddr= for another address"
+        ),
+        (
+            ["does not support SSL"],
+            "have the server use TLS (ssl = on), or reach it over a Unix socket"
+        ),
+        (
+            ["session is read-only", "session is not read-only", "server is in hot standby"],
+            "name all servers in host=, so that the one that takes writes is among them"
+        ),
+        (
+            ["resolver did not answer", "has no address"],
+            "look at /etc/resolv.conf, or use hostaddr="
+        ),
+        (
+            [
+                "Connection refused", "No such file", "no connection in time", "No route to host",
+                "server closed the connection", "Connection reset",
+            ],
+            "start the database, or look at the network in between: pg_isready -h HOST -p PORT"
+        ),
+        (
+            ["no answer in time"],
+            "see in pg_stat_activity what the database does; a slower one needs a longer "
+                + "statement_timeout"
+        ),
+        (
+            ["can't read the address"],
+            "write it as host=db.example.com dbname=portcullis, with quotes as in 'a b'"
+        ),
+    ]
+}

@@ -1,0 +1,116 @@
+internal import CPostgreSQL
+
+/// The servers of a connection string, each with what a connection to it alone needs.
+///
+/// libpq, when it is polled, waits for its first server as long as that is silent, and looks names
+/// up without a deadline. So each server gets a connection of its own, and an address.
+struct DatabaseServers {
+    /// A server, or the one way there is where the string names none.
+    struct Server: Hashable {
+        /// For messages: the name, and the address where that is another.
+        var name: String
+        /// What is set beside the string.
+        var settings: [Setting]
+    }
+
+    struct Setting: Hashable {
+        var name: String
+        var value: String
+
+        init(_ name: String, _ value: String) { (self.name, self.value) = (name, value) }
+    }
+
+    /// More servers than this are not tried: each gets its share of the time.
+    private static let serversMax = 16
+
+    /// In the order in which they are tried.
+    let servers: [Server]
+
+    /// - address: as libpq reads it.
+    /// - lookUp: the addresses of a name. What it throws is what is said of that server.
+    /// - Throws: that the string can't be read, or that no name of a server has an address.
+    init(
+        _ address: String,
+        lookUp: (String) throws(DatabaseFault) -> [String]
+    ) throws(DatabaseFault) {
+        let said = try Self.settings(address)
+        func list(_ name: String) -> [String] {
+            guard let value = said[name], !value.isEmpty else { return [] }
+            return value.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        }
+        let (hosts, addresses, ports) = (list("host"), list("hostaddr"), list("port"))
+        let count = max(hosts.count, addresses.count)
+        guard count > 0 else {
+            // From a service file or the environment, or the socket that libpq knows.
+            servers = [Server(name: "the database", settings: [])]
+            return
+        }
+        // libpq says what is wrong with other lists.
+        guard hosts.isEmpty || addresses.isEmpty || hosts.count == addresses.count,
+            ports.count <= 1 || ports.count == count
+        else {
+            servers = [Server(name: "the database", settings: [])]
+            return
+        }
+        var servers: [Server] = []
+        var fault: DatabaseFault?
+        for index in 0..<count {
+            let host = hosts.isEmpty ? "" : hosts[index]
+            var common = [Setting("host", host)]
+            if !ports.isEmpty {
+                let port = ports.count == 1 ? ports[0] : ports[index]
+                // As libpq reads a list with gaps.
+                common.append(Setting("port", port.isEmpty ? "5432" : port))
+            }
+            let known = addresses.isEmpty ? "" : addresses[index]
+            if !known.isEmpty || Self.isSocket(host) {
+                let name = host.isEmpty ? known.isEmpty ? "the socket" : known : host
+                servers.append(
+                    Server(name: name, settings: common + [Setting("hostaddr", known)])
+                )
+                continue
+            }
+            do throws(DatabaseFault) {
+                for found in try lookUp(host) {
+                    let name = found == host ? host : "\(host) (\(found))"
+                    let setting = Setting("hostaddr", found)
+                    servers.append(Server(name: name, settings: common + [setting]))
+                }
+            } catch {
+                fault = error
+            }
+        }
+        if servers.isEmpty, let fault { throw fault }
+        // Where several are named it is because one of them takes writes.
+        if count > 1, said["target_session_attrs"] == nil {
+            let setting = Setting("target_session_attrs", "read-write")
+            for index in servers.indices { servers[index].settings.append(setting) }
+        }
+        self.servers = Array(servers.prefix(Self.serversMax))
+    }
+
+    /// Whether a host is a Unix socket: a folder, a name without a file, or libpq's own.
+    private static func isSocket(_ host: String) -> Bool {
+        host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@")
+    }
+
+    /// What the string says.
+    static func settings(_ address: String) throws(DatabaseFault) -> [String: String] {
+        var message: UnsafeMutablePointer<CChar>?
+        guard let options = PQconninfoParse(address, &message) else {
+            // The message may repeat the string, and so a password.
+            PQfreemem(message)
+            throw .unreachable("libpq can't read the address", state: nil)
+        }
+        defer { PQconninfoFree(options) }
+        var settings: [String: String] = [:]
+        var next = options
+        while let name = next.pointee.keyword {
+            if let value = next.pointee.val {
+                settings[String(cString: name)] = String(cString: value)
+            }
+            next += 1
+        }
+        return settings
+    }
+}

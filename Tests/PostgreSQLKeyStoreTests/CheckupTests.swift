@@ -1,0 +1,68 @@
+import KeyStore
+import Testing
+
+@testable import PostgreSQLKeyStore
+
+/// What the doctor sees of a database.
+@Suite struct CheckupTests {
+    @Test func `a database that is as it should be has nothing to be said of`() throws {
+        let settings = try PostgreSQLServer.shared.get().makeStore()
+        let found = try DatabaseCheckup(settings)
+        #expect(found.version >= 120_000)
+        #expect(found.tableFault == nil)
+        #expect(found.missingRights == [])
+        #expect(!found.isReadOnly)
+        #expect(found.synchronousCommit == "on")
+        #expect(found.clockAhead < .seconds(5) && found.clockAhead > .seconds(-5))
+        #expect(found.connectionsMax == 200)
+        #expect(found.connections.map { $0 > 0 } == true)
+        #expect(found.roundTrip > .zero && found.connectTime > .zero)
+    }
+
+    @Test func `what is wrong with a database is found`() throws {
+        let server = try PostgreSQLServer.shared.get()
+        var settings = try server.makeSchema()
+        #expect(try DatabaseCheckup(settings).tableFault?.next?.contains("migrate") == true)
+        settings = try server.makeStore()
+        let set = "-c default_transaction_read_only=on -c synchronous_commit=off"
+        var other = settings
+        other.address = settings.address.replacing("options='", with: "options='\(set) ")
+        let found = try DatabaseCheckup(other)
+        #expect(found.isReadOnly)
+        #expect(found.synchronousCommit == "off")
+        #expect(found.tableFault == nil)
+    }
+
+    @Test func `rights that a role lacks are named, a few of them`() throws {
+        let server = try PostgreSQLServer.shared.get()
+        var settings = try server.makeStore()
+        let schema = try #require(
+            settings.address.split(separator: "search_path=").last?.dropLast()
+        )
+        _ = try DatabaseLink(settings).ask([
+            DatabaseStatement("CREATE ROLE half LOGIN"),
+            DatabaseStatement("GRANT USAGE ON SCHEMA \(schema) TO half"),
+            DatabaseStatement("GRANT SELECT ON ALL TABLES IN SCHEMA \(schema) TO half"),
+            DatabaseStatement("GRANT INSERT, UPDATE, DELETE ON keys, receipts TO half"),
+        ])
+        settings.address = settings.address.replacing("user=portcullis", with: "user=half")
+        let found = try DatabaseCheckup(settings)
+        #expect(found.missingRights.count == 8)
+        #expect(found.missingRights.contains("DELETE on apps"))
+        #expect(!found.missingRights.contains { $0.hasPrefix("SELECT") || $0.hasSuffix(" keys") })
+    }
+
+    @Test func `every table that the steps make is looked at`() {
+        let made = DatabaseSchema.steps.joined().compactMap { sql -> String? in
+            let words = sql.split(whereSeparator: \.isWhitespace)
+            return words.starts(with: ["CREATE", "TABLE"]) ? String(words[2]) : nil
+        }
+        #expect(made.sorted() == DatabaseSchema.tables)
+    }
+
+    @Test func `a database that is not there says what to do`() throws {
+        let settings = PostgreSQLSettings(address: "host=/nowhere")
+        let fault = #expect(throws: JournalError.self) { try DatabaseCheckup(settings) }
+        #expect(fault?.next?.contains("pg_isready") == true)
+    }
+}
