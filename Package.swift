@@ -250,7 +250,7 @@ let package = Package(
         .part("KeyCatalog", in: "keys", uses: key + ["ByteCoding", "JSONText", "KeyStore"]),
         .part("SQLiteKeyStore", in: "keys", uses: key + ["KeyCatalog", "KeyStore", grdb, sqlite]),
         .bridge("CPostgreSQL", in: "keys", links: ["pq"]),
-        .part("PostgreSQLKeyStore", in: "keys", uses: key + kept + ["CPostgreSQL"]),
+        .part("PostgreSQLKeyStore", in: "keys", uses: key + kept + ["CPostgreSQL", "Telemetry"]),
 
         // Sources/net: sockets.
         .bridge("CLinux", in: "net"),

@@ -176,11 +176,11 @@ import Testing
             "CREATE TRIGGER collide BEFORE UPDATE ON keys FOR EACH ROW EXECUTE FUNCTION collide()"
         )
         #expect(try journal.commit(Self.use(key, 1)).uses == [.used])
-        #expect(journal.statistics.collisions == 3)
+        #expect(journal.databaseStatistics?.retries.serialization == 3)
         try run("ALTER SEQUENCE tries RESTART WITH 1 INCREMENT BY 4")
         let fault = #expect(throws: JournalError.self) { try journal.commit(Self.use(key, 2)) }
         #expect(fault?.reason == .busy)
-        #expect(journal.statistics.collisions == 7)
+        #expect(journal.databaseStatistics?.retries.serialization == 7)
         try run("DROP TRIGGER collide ON keys")
         #expect(try journal.commit(Self.use(key, 2)).uses == [.used])
     }

@@ -1,3 +1,4 @@
+import KeyStore
 import Rules
 import Telemetry
 import Testing
@@ -97,6 +98,36 @@ import Testing
         #expect(shown.contains(#"portcullis_commit_batch_size_bucket{le="127.0"} 2"#))
         #expect(shown.contains("portcullis_commit_batch_size_sum 65.0"))
         #expect(shown.contains("portcullis_commit_seconds_sum 0.5"))
+    }
+
+    @Test func `the connections to a database show, and nothing of them where there is none`() {
+        var store = StoreFacts(keys: 0, revokedKeys: 0)
+        #expect(!lines(.sample(store: store)).contains { $0.hasPrefix("portcullis_database") })
+        var reader = DatabaseStatistics.Connection(.reader)
+        reader.isConnected = true
+        (reader.made, reader.lost, reader.failures) = (5, 4, 3)
+        (reader.serializationRetries, reader.deadlockRetries) = (2, 1)
+        reader.roundTrips.add(1_000_000)
+        var writer = DatabaseStatistics.Connection(.writer)
+        writer.deadlockRetries = 6
+        store.database = DatabaseStatistics([writer, reader, .init(.listener)])
+        (store.waiting, store.turnedAway, store.lookUps, store.foundLookUps) = (7, 8, 9, 4)
+        let shown = lines(.sample(store: store))
+        for line in [
+            #"portcullis_database_connected{connection="reader"} 1"#,
+            #"portcullis_database_connected{connection="writer"} 0"#,
+            #"portcullis_database_connections_total{connection="reader"} 5"#,
+            #"portcullis_database_connections_lost_total{connection="reader"} 4"#,
+            #"portcullis_database_connect_failures_total{connection="reader"} 3"#,
+            #"portcullis_database_retries_total{cause="serialization"} 2"#,
+            #"portcullis_database_retries_total{cause="deadlock"} 7"#,
+            #"portcullis_database_round_trip_seconds_sum{connection="reader"} 0.001"#,
+            #"portcullis_database_round_trip_seconds_count{connection="writer"} 0"#,
+            "portcullis_store_waiting 7", "portcullis_store_turned_away_total 8",
+            #"portcullis_key_look_ups_total{found="yes"} 4"#,
+            #"portcullis_key_look_ups_total{found="no"} 5"#,
+        ] { #expect(shown.contains(line), "\(line)") }
+        #expect(!shown.contains { $0.contains(#"seconds_count{connection="listener"}"#) })
     }
 
     @Test func `a lane's turns are seconds, the sockets served in them plain numbers`() {

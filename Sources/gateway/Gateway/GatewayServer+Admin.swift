@@ -87,6 +87,11 @@ extension GatewayServer: AdminSource {
             droppedLogLines: outputs.accessLosses.count,
             droppedMessages: outputs.messageLosses.count
         )
+        snapshot.store.waiting = statistics.waiting
+        snapshot.store.turnedAway = statistics.turnedAway
+        snapshot.store.lookUps = statistics.lookUps
+        snapshot.store.foundLookUps = statistics.foundLookUps
+        snapshot.store.database = keys.databaseStatistics
         snapshot.process = .current
         snapshot.origins = originFacts
         snapshot.unknownServers = servers.unknown(configuration)

@@ -65,6 +65,7 @@ package final class Committer: Sendable {
         pending.withLock { pending in
             var statistics = pending.statistics
             statistics.depth = pending.depth
+            statistics.waiting = pending.uses.count + pending.lookUps.count
             return statistics
         }
     }
@@ -87,7 +88,10 @@ package final class Committer: Sendable {
     ///   lock.
     func append(_ durability: Durability, _ body: () -> CounterChange?) -> Intake {
         pending.withLock { pending in
-            guard pending.depth < limits.changesMax else { return .full }
+            guard pending.depth < limits.changesMax else {
+                pending.statistics.turnedAway += 1
+                return .full
+            }
             guard let change = body() else { return .declined }
             return .taken(pending.append(change, durability))
         }
@@ -97,6 +101,7 @@ package final class Committer: Sendable {
     func append(_ use: WaitingUse) -> CommitTicket? {
         pending.withLock { pending in
             guard pending.depth < limits.changesMax, pending.uses.count < limits.usesMax else {
+                pending.statistics.turnedAway += 1
                 return nil
             }
             return pending.append(use)
@@ -110,7 +115,10 @@ package final class Committer: Sendable {
     /// knows whether there is one.
     func lookUp(_ keyID: KeyID) -> CommitTicket? {
         pending.withLock { pending in
-            guard pending.lookUps.count < limits.lookUpsMax else { return nil }
+            guard pending.lookUps.count < limits.lookUpsMax else {
+                pending.statistics.turnedAway += 1
+                return nil
+            }
             return pending.append(keyID)
         }
     }
@@ -130,7 +138,10 @@ package final class Committer: Sendable {
         _ completion: @escaping @Sendable (Result<EnrolledRow?, JournalError>) -> Void
     ) {
         let isTaken = pending.withLock { pending in
-            guard pending.enrolments.count < limits.enrolmentsMax else { return false }
+            guard pending.enrolments.count < limits.enrolmentsMax else {
+                pending.statistics.turnedAway += 1
+                return false
+            }
             pending.append((record, challenge, completion))
             return true
         }
@@ -149,7 +160,10 @@ package final class Committer: Sendable {
         _ completion: @escaping @Sendable (Result<Void, JournalError>) -> Void
     ) {
         let isTaken = pending.withLock { pending in
-            guard pending.renewals.count < limits.renewalsMax else { return false }
+            guard pending.renewals.count < limits.renewalsMax else {
+                pending.statistics.turnedAway += 1
+                return false
+            }
             pending.append((change, completion))
             if case .idle = pending.phase { schedule(&pending) }
             return true
@@ -266,7 +280,9 @@ package final class Committer: Sendable {
             pending.statistics.durations.add(duration)
             let before = pending.failing
             switch result {
-            case .success:
+            case .success(let answer):
+                pending.statistics.lookUps += UInt64(batch.lookUps.count)
+                pending.statistics.foundLookUps += UInt64(answer.found.count)
                 pending.succeeded(
                     changes.count + uses.usedCount,
                     enrolments: batch.enrolments.count,

@@ -101,6 +101,9 @@ package protocol KeyJournal: KeySource {
     /// The other process has it. Nothing is called afterwards, but ``close()``.
     func leave()
 
+    /// How its connections stand; `nil` where there are none. Never waits.
+    var databaseStatistics: DatabaseStatistics? { get }
+
     /// Ends the use of the journal. Nothing is called afterwards.
     func close()
 }
@@ -108,6 +111,7 @@ package protocol KeyJournal: KeySource {
 extension KeyJournal {
     package var keysMax: Int? { nil }
     package var knowledgeLifetime: Duration? { nil }
+    package var databaseStatistics: DatabaseStatistics? { nil }
     package func writeOnDemand(_ body: @escaping @Sendable () -> JournalError?) {}
     package func sharedSecrets(
         now: Int64,

@@ -106,6 +106,9 @@ package final class KeyTable: Sendable {
     /// Keys that are revoked.
     package var revokedCount: Int { shards.reduce(0) { $0 + $1.keys.withLock(\.revokedCount) } }
 
+    /// How the connections of a store stand that several gateways share; `nil` for others.
+    package var databaseStatistics: DatabaseStatistics? { journal.databaseStatistics }
+
     /// Bytes that the table takes.
     package var octets: Int { shards.reduce(0) { $0 + $1.keys.withLock(\.octets) } }
 

@@ -21,6 +21,7 @@ final class ChangeFollower: Sendable {
     private let body = Mutex<(@Sendable () -> JournalError?)?>(nil)
     private let ear = Mutex<Ear?>(nil)
     private let isEnded = Atomic(false)
+    let tally = LinkTally()
 
     init(_ settings: PostgreSQLSettings) { self.settings = settings }
 
@@ -33,6 +34,7 @@ final class ChangeFollower: Sendable {
     func end() {
         isEnded.store(true, ordering: .releasing)
         stopListening()
+        tally.closed()
     }
 
     private func call() {
@@ -68,11 +70,12 @@ final class ChangeFollower: Sendable {
                 source.activate()
                 ear = Ear(connection: connection, source: source)
             }
+            tally.connected()
             // What changed before is told to nobody.
             queue.async { [weak self] in self?.call() }
-            if isEnded.load(ordering: .acquiring) { stopListening() }
+            if isEnded.load(ordering: .acquiring) { end() }
         } catch {
-            return
+            tally.failed()
         }
     }
 
@@ -84,7 +87,10 @@ final class ChangeFollower: Sendable {
                 return nil
             }
         }
-        if isNotified == nil { stopListening() }
+        if isNotified == nil {
+            tally.disconnected()
+            stopListening()
+        }
         if isNotified != false { call() }
     }
 

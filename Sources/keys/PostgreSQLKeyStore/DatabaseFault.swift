@@ -16,7 +16,13 @@ enum DatabaseFault: Error {
     /// Whether the same may be good when it is asked again at once: others were at the same rows.
     var isCollision: Bool {
         guard case .refused(let state, _) = self else { return false }
-        return state == "40001" || state == "40P01"
+        return state == "40001" || isDeadlock
+    }
+
+    /// Whether transactions waited for each other.
+    var isDeadlock: Bool {
+        guard case .refused("40P01", _) = self else { return false }
+        return true
     }
 
     /// Whether the connection can't be used any more.

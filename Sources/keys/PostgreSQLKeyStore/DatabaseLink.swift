@@ -17,7 +17,6 @@ final class DatabaseLink: Sendable {
     private struct State {
         var connection: DatabaseConnection?
         var failures = 0
-        var connections: UInt64 = 0
         var retryAt = ContinuousClock.now
         var lastFault: DatabaseFault?
         var isClosed = false
@@ -38,7 +37,8 @@ final class DatabaseLink: Sendable {
 
     private let settings: PostgreSQLSettings
     private let state = Mutex(State())
-    private let collisions = Atomic<UInt64>(0)
+    /// Read by others while the lock is held.
+    let tally = LinkTally()
 
     init(_ settings: PostgreSQLSettings) { self.settings = settings }
 
@@ -46,16 +46,20 @@ final class DatabaseLink: Sendable {
     func ask(_ statements: [DatabaseStatement]) throws(JournalError) -> [DatabaseRows] {
         guard !statements.isEmpty else { return [] }
         let timeout = settings.statementTimeout
-        return try run { (connection) throws(DatabaseFault) in
+        return try run { [tally] (connection) throws(DatabaseFault) in
             let deadline = ContinuousClock.now + timeout
             var tries = 1
             while true {
+                let start = ContinuousClock.now
                 do throws(DatabaseFault) {
-                    return try connection.run(statements, until: deadline)
+                    let rows = try connection.run(statements, until: deadline)
+                    tally.answered(in: ContinuousClock.now - start)
+                    return rows
                 } catch {
+                    if case .refused = error { tally.answered(in: ContinuousClock.now - start) }
                     guard error.isCollision, tries < Self.collisionsMax else { throw error }
                     tries += 1
-                    collisions.add(1, ordering: .relaxed)
+                    tally.retried(after: error)
                 }
             }
         }
@@ -71,6 +75,7 @@ final class DatabaseLink: Sendable {
             do throws(DatabaseFault) {
                 return .success(try body(try connection(&state)))
             } catch {
+                if error.endsConnection, state.connection != nil { tally.disconnected() }
                 state.failed(error)
                 return .failure(error.journalError)
             }
@@ -80,15 +85,24 @@ final class DatabaseLink: Sendable {
 
     private func connection(_ state: inout State) throws(DatabaseFault) -> DatabaseConnection {
         // What the server has ended meanwhile costs no request an answer.
-        if let connection = state.connection, !connection.isOver { return connection }
-        state.connection = nil
+        if let connection = state.connection {
+            guard connection.isOver else { return connection }
+            tally.disconnected()
+            state.connection = nil
+        }
         guard !state.isClosed else { throw .unreachable("the store is closed", state: nil) }
         let deadline = ContinuousClock.now + settings.connectTimeout
-        let connection = try DatabaseConnection.open(settings.address, until: deadline)
-        try prepare(connection, until: deadline)
+        let connection: DatabaseConnection
+        do throws(DatabaseFault) {
+            connection = try DatabaseConnection.open(settings.address, until: deadline)
+            try prepare(connection, until: deadline)
+        } catch {
+            tally.failed()
+            throw error
+        }
         state.connection = connection
         state.failures = 0
-        state.connections += 1
+        tally.connected()
         return connection
     }
 
@@ -110,18 +124,20 @@ final class DatabaseLink: Sendable {
         )
     }
 
-    /// Connections that were made, and transactions that were asked once more.
-    var statistics: (connections: UInt64, collisions: UInt64) {
-        (
-            state.withLock(\.connections),
-            collisions.load(ordering: .relaxed)
-        )
+    /// Finds out whether the server has ended the connection, unless it is in use now. Never waits.
+    func look() {
+        _ = state.withLockIfAvailable { state in
+            guard let connection = state.connection, connection.isOver else { return }
+            state.connection = nil
+            tally.disconnected()
+        }
     }
 
     func close() {
         state.withLock { state in
             state.isClosed = true
             state.connection = nil
+            tally.closed()
         }
     }
 }

@@ -199,13 +199,14 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         return enrolled
     }
 
-    /// What has become of the connections.
-    package var statistics: DatabaseStatistics {
-        let (writer, reader) = (writer.statistics, reader.statistics)
-        return DatabaseStatistics(
-            connections: writer.connections + reader.connections,
-            collisions: writer.collisions + reader.collisions
-        )
+    package var databaseStatistics: DatabaseStatistics? {
+        writer.look()
+        reader.look()
+        shelf.look()
+        return DatabaseStatistics([
+            writer.tally.figures(of: .writer), reader.tally.figures(of: .reader),
+            follower.tally.figures(of: .listener), shelf.tally.figures(of: .receipts),
+        ])
     }
 
     package func settle() throws(JournalError) {

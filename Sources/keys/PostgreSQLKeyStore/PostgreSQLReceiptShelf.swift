@@ -25,6 +25,10 @@ final class PostgreSQLReceiptShelf: ReceiptShelf {
         link = DatabaseLink(settings)
     }
 
+    var tally: LinkTally { link.tally }
+
+    func look() { link.look() }
+
     func close() { link.close() }
 
     private func ask(_ statements: DatabaseStatement...) throws(JournalError) -> DatabaseRows {

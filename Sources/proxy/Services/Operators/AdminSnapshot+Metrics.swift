@@ -160,6 +160,8 @@ extension AdminSnapshot {
         out.histogram("commit_batch_size", store.commitSizes, unit: 1)
         out.metric("commit_seconds", type: "histogram", help: "Time in a transaction.")
         out.histogram("commit_seconds", store.commitDurations, unit: 1e-9)
+        store.writeWaiting(into: &out)
+        store.writeDatabase(into: &out)
     }
 }
 

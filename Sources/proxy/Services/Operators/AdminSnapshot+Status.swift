@@ -1,5 +1,6 @@
 import Cryptography
 import JSONText
+import KeyStore
 import Rules
 import Telemetry
 
@@ -67,6 +68,21 @@ extension AdminSnapshot {
             out.member("commit_failures", store.failedCommits)
             out.summary("commit_batch_size", store.commitSizes, unit: 1)
             out.summary("commit_seconds", store.commitDurations, unit: 1e-9)
+            out.member("waiting", store.waiting)
+            out.member("turned_away", store.turnedAway)
+            guard let database = store.database else { return }
+            out.array("database") { out in
+                for connection in database.connections {
+                    out.object { out in
+                        out.member("connection", connection.role.rawValue)
+                        out.member("connected", connection.isConnected)
+                        out.member("made", connection.made)
+                        out.member("lost", connection.lost)
+                        out.member("failures", connection.failures)
+                        out.summary("round_trip_seconds", connection.roundTrips, unit: 1e-9)
+                    }
+                }
+            }
         }
     }
 

@@ -1,3 +1,4 @@
+package import KeyStore
 package import Telemetry
 
 /// How the store of keys stands.
@@ -20,6 +21,15 @@ package struct StoreFacts: Sendable {
     package var commitSizes: Histogram
     /// Time in a transaction, in nanoseconds.
     package var commitDurations: Histogram
+    /// Uses and look-ups that wait for the next transaction.
+    package var waiting = 0
+    /// What found no room to wait, since the start.
+    package var turnedAway: UInt64 = 0
+    /// Keys that were looked up in the store, and those of them that it had, since the start.
+    package var lookUps: UInt64 = 0
+    package var foundLookUps: UInt64 = 0
+    /// The connections to the database; `nil` where the store is none.
+    package var database: DatabaseStatistics?
 
     package init(
         keys: Int,

@@ -1,0 +1,114 @@
+import AppAttest
+import Foundation
+import LoopbackKit
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// What operators see of a fleet's database.
+    @Suite struct FleetSights {
+        /// The fourth, for receipts, is used now and then.
+        private static let needed: Set<String> = ["writer", "reader", "listener"]
+
+        /// Asks until this holds of the connections that there are.
+        private func wait(
+            _ admin: HTTPClient,
+            _ what: String,
+            _ isTrue: (Set<String>) throws -> Bool
+        ) throws {
+            let start = "portcullis_database_connected{connection=\""
+            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
+            while true {
+                let lines = try admin.send("GET", "/metrics").text.split(separator: "\n")
+                let connected = lines.filter { $0.hasPrefix(start) && $0.hasSuffix("} 1") }
+                    .map { String($0.dropFirst(start.count).prefix { $0 != "\"" }) }
+                if try isTrue(Set(connected)) { return }
+                guard Date() < deadline else {
+                    throw ChildProcess.Failure(description: "never: \(what); \(connected)")
+                }
+            }
+        }
+
+        private func sent(
+            _ key: inout SoftwareKey,
+            _ number: Int,
+            _ client: HTTPClient
+        ) throws -> Int {
+            try client.send(raw: key.get("/v1/bare?n=\(number)", challenge: nil)).status
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a database that is cut off shows in metrics, and its return too`() throws {
+            let fleet = try Fleet(1, rules: StockRule.list(.bare))
+            defer { fleet.end() }
+            let gateway = try #require(fleet.gateway(0))
+            let (client, admin) = (gateway.client(), try gateway.adminClient())
+            var key = try fleet.imported(1)[0]
+            #expect(try sent(&key, 1, client) == 200)
+            try wait(admin, "all connections are made") { $0.isSuperset(of: Self.needed) }
+            let before = try Metrics(admin)
+            #expect(before["database_connections_total"] >= 3)
+            #expect(before["database_connections_lost_total"] == 0)
+            #expect(before["database_connect_failures_total"] == 0)
+            #expect(before["database_round_trip_seconds_count"] > 2)
+            #expect(before["store_turned_away_total"] == 0)
+            #expect(before["store_degraded"] == 0)
+
+            fleet.cables[0].turn(.cut)
+            #expect(try sent(&key, 2, client) == 503)
+            try wait(admin, "none is left") { $0.isDisjoint(with: Self.needed) }
+            try gateway.waitUntil("tries, and a store that is degraded", admin) {
+                $0["database_connect_failures_total"] > 0 && $0["store_degraded"] == 1
+            }
+            #expect(try Metrics(admin)["database_connections_lost_total"] >= 3)
+            let ready = try admin.send("GET", "/readyz")
+            #expect(ready.status == 503)
+            #expect(ready.reason == "store-degraded")
+            // What to do is in the log, and of a database: no disk has to be made writable.
+            #expect(try gateway.complaints(of: "pg_isready") > 0)
+            #expect(!gateway.child.complained.contains("writable for this user"))
+
+            fleet.cables[0].turn(.whole)
+            var number = 3
+            try wait(admin, "all connections again") { connected in
+                number += 1
+                _ = try sent(&key, number, client)
+                return connected.isSuperset(of: Self.needed)
+            }
+            try gateway.waitUntil("a good store", admin) { $0["store_degraded"] == 0 }
+            #expect(try Metrics(admin)["database_connections_total"] >= 6)
+            #expect(try admin.send("GET", "/readyz").status == 200)
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `the doctor looks at the database`() throws {
+            let fleet = try Fleet(1, rules: StockRule.list(.bare))
+            defer { fleet.end() }
+            func doctor() throws -> (status: Int32, stores: [String]) {
+                let path = fleet.scenario.path("direct.yaml")
+                let said = try fleet.scenario.portcullis(["doctor", path])
+                let lines = said.printed.split(separator: "\n").map(String.init)
+                return (said.status, lines.filter { $0.contains(" store ") })
+            }
+            let well = try doctor()
+            #expect(well.stores.contains { $0.contains("the database is PostgreSQL") })
+            #expect(well.stores.allSatisfy { $0.hasPrefix("ok") }, "\(well)")
+            #expect(well.stores.contains { $0.contains("connections are used") })
+
+            _ = try fleet.database.query("ALTER ROLE portcullis SET synchronous_commit = off")
+            let loose = try doctor()
+            #expect(
+                loose.stores.contains { $0.hasPrefix("warning") && $0.contains("commit is off") }
+            )
+            _ = try fleet.database.query("ALTER TABLE schema_steps RENAME TO other")
+            let bare = try doctor()
+            #expect(bare.status == 1)
+            #expect(bare.stores.contains { $0.hasPrefix("error") && $0.contains("migrate") })
+
+            try fleet.database.crash()
+            let gone = try doctor()
+            #expect(gone.status == 1)
+            #expect(gone.stores.count == 1 && gone.stores[0].hasPrefix("error"), "\(gone)")
+        }
+    }
+}
