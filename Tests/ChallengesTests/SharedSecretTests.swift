@@ -42,6 +42,12 @@ import Testing
         #expect(isValid(examine(text, one, purpose)))
         let wrong: ChallengePurpose = purpose == .assertion ? .enrolment : .assertion
         #expect(examine(text, other, wrong) == .unknown)
+        // What is made up looks like one of another fleet, unless it is not even of our form.
+        let foreign = ChallengeIssuer().issue(purpose, now: Self.now)
+        #expect(examine(foreign, other, purpose) == .foreign)
+        #expect(examine(foreign, other, wrong) == .unknown)
+        #expect(examine(Array(foreign.dropLast()), other, purpose) == .unknown)
+        #expect(examine(Array("AQEA".utf8), other, purpose) == .unknown)
         // One with a secret of its own is no part of the fleet.
         #expect(examine(text, ChallengeIssuer(), purpose) == .unknown)
     }
@@ -52,7 +58,7 @@ import Testing
         let early = gateway.issue(.assertion, now: Self.now)
         #expect(isValid(examine(early, before)))
         let late = gateway.issue(.assertion, now: Self.now + 60)
-        #expect(examine(late, before, at: Self.now + 60) == .unknown)
+        #expect(examine(late, before, at: Self.now + 60) == .foreign)
         #expect(isValid(examine(late, gateway, at: Self.now + 60)))
         // A gateway that has not read it yet reads it in a moment.
         before.take([Self.old, Self.new])
@@ -64,7 +70,7 @@ import Testing
         )
         let text = patient.issue(.assertion, now: Self.now)
         #expect(isValid(examine(text, patient, at: Self.now + 3_659)))
-        #expect(examine(text, patient, at: Self.now + 3_660) == .unknown)
+        #expect(examine(text, patient, at: Self.now + 3_660) == .foreign)
     }
 
     @Test func `a gateway whose clock is behind all secrets uses the oldest, and knows all`() {

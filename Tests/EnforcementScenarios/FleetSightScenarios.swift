@@ -81,6 +81,35 @@ extension Scenarios {
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a challenge whose secret is gone is counted and logged apart`() throws {
+            let fleet = try Fleet(1, rules: StockRule.list(.signed))
+            defer { fleet.end() }
+            let first = try #require(fleet.gateway(0))
+            var key = try fleet.imported(1)[0]
+            let challenge = try first.challenges("assertion", first.client())[0]
+            let raw = key.get("/v1/signed?n=1", challenge: challenge)
+            try fleet.crash(0)
+            _ = try fleet.database.query("DELETE FROM shared_secrets")
+            try fleet.start(0)
+
+            let gateway = try #require(fleet.gateway(0))
+            let (client, admin) = (gateway.client(), try gateway.adminClient())
+            let answer = try client.send(raw: raw)
+            #expect(answer.status == 401)
+            #expect(answer.reason == "challenge-unknown")
+            #expect(!answer.text.contains("secret"), "strangers hear nothing of it")
+            #expect(
+                try gateway.line(about: "/v1/signed")["challenge"] as? String == "unknown-secret"
+            )
+            #expect(try Metrics(admin)["challenges_foreign_total"] == 1)
+            // One that is not of our form is none of another gateway's.
+            let made = key.get("/v1/signed?n=2", challenge: "AQEA")
+            #expect(try client.send(raw: made).reason == "challenge-unknown")
+            #expect(try gateway.line(about: "/v1/signed", after: 1)["challenge"] == nil)
+            #expect(try Metrics(admin)["challenges_foreign_total"] == 1)
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
         func `the doctor looks at the database`() throws {
             let fleet = try Fleet(1, rules: StockRule.list(.bare))
             defer { fleet.end() }

@@ -42,6 +42,7 @@ package enum Counter: Int, CaseIterable, Sendable {
     case deviceChecks
     case deviceFieldsIgnored
     case challengesIssued
+    case challengesForeign
     case enrolments
     case enrolmentsThrottled
     case enrolmentsNotYet
@@ -102,6 +103,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .deviceChecks: "device_checks_total"
         case .deviceFieldsIgnored: "device_fields_ignored_total"
         case .challengesIssued: "challenges_issued_total"
+        case .challengesForeign: "challenges_foreign_total"
         case .enrolments: "enrolments_total"
         case .enrolmentsThrottled: "enrolments_throttled_total"
         case .enrolmentsNotYet: "enrolments_not_yet_total"
@@ -164,6 +166,8 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .deviceChecks: "Requests that waited for what Apple says of their device."
         case .deviceFieldsIgnored: "App-Attest-Device-Bits of origins that changed nothing."
         case .challengesIssued: "Challenges issued."
+        case .challengesForeign:
+            "Challenges that a device has signed under a secret unknown to this gateway of a fleet."
         case .enrolments: "Keys enrolled."
         case .enrolmentsThrottled: "Enrolments turned away for now, over the rate."
         case .enrolmentsNotYet: "Enrolments turned away for now, outside the ramp."

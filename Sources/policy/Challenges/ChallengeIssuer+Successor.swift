@@ -81,6 +81,7 @@ extension ChallengeIssuer {
         case 0: return .valid(try ChallengeSerial(from: &answer))
         case 2: return .expired
         case 3: return .spent
+        case 4: return .foreign
         default: return .unknown
         }
     }
@@ -137,6 +138,7 @@ extension ChallengeIssuer {
         case .unknown: out.byte(1)
         case .expired: out.byte(2)
         case .spent: out.byte(3)
+        case .foreign: out.byte(4)
         }
         return out.bytes
     }

@@ -22,6 +22,9 @@ package final class ChallengeIssuer: Sendable {
         /// Not issued here, for another purpose, or, where the secret dies with the process, before
         /// this start.
         case unknown
+        /// In a fleet: of our form, and its code is of none of the secrets that are known here. A
+        /// gateway with other secrets has issued it, or somebody has made it up.
+        case foreign
         case expired
         case spent
     }
@@ -149,8 +152,11 @@ package final class ChallengeIssuer: Sendable {
             return examine(text, purpose, now: now, by: successor)
         }
         let now = Self.bounded(now)
-        guard let challenge = UnverifiedChallenge(text: text), isAuthentic(challenge, purpose, now),
-            challenge.purpose == purpose, challenge.epoch == epoch || isGoodInEveryStart(purpose)
+        guard let challenge = UnverifiedChallenge(text: text) else { return .unknown }
+        guard isAuthentic(challenge, purpose, now) else {
+            return challenge.purpose == purpose && isOfFleet(purpose) ? .foreign : .unknown
+        }
+        guard challenge.purpose == purpose, challenge.epoch == epoch || isGoodInEveryStart(purpose)
         else { return .unknown }
         let set = set(of: purpose)
         guard !set.isOver(challenge.expiry, now: now) else { return .expired }
@@ -178,6 +184,13 @@ package final class ChallengeIssuer: Sendable {
         switch reach(of: purpose) {
         case .thisStart: false
         case .allStarts, .fleet: true
+        }
+    }
+
+    private func isOfFleet(_ purpose: ChallengePurpose) -> Bool {
+        switch reach(of: purpose) {
+        case .thisStart, .allStarts: false
+        case .fleet: true
         }
     }
 

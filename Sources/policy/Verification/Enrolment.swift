@@ -195,7 +195,7 @@ package final class Enrolment: Sendable {
         let serial: ChallengeSerial
         switch issuer.examine(challenge.span, purpose: .enrolment, now: now.seconds) {
         case .valid(let good): serial = good
-        case .unknown: return repeated(keyID, .challengeUnknown)
+        case .unknown, .foreign: return repeated(keyID, .challengeUnknown)
         case .expired: return repeated(keyID, .challengeExpired)
         case .spent: return repeated(keyID, .challengeSpent)
         }

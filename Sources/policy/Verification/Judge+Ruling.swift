@@ -249,7 +249,10 @@ extension Judge {
         return ruling
     }
 
-    private struct ChallengeFault: Error { let refusal: Refusal }
+    private struct ChallengeFault: Error {
+        let refusal: Refusal
+        var note: ChallengeNote?
+    }
 
     /// Step 6, without spending; of a session, whether it is over meanwhile.
     private func examine(
@@ -265,6 +268,8 @@ extension Judge {
         switch challenges.examine(text.span, purpose: .assertion, now: now.seconds) {
         case .valid(let serial): return .success(serial)
         case .unknown: return .failure(ChallengeFault(refusal: .challengeUnknown))
+        case .foreign:
+            return .failure(ChallengeFault(refusal: .challengeUnknown, note: .unknownSecret))
         case .expired: return .failure(ChallengeFault(refusal: .challengeExpired))
         case .spent: return .failure(ChallengeFault(refusal: .challengeSpent))
         }
@@ -288,7 +293,10 @@ extension Judge {
         } catch {
             fault = Refusal(error.reason)
         }
-        if case .failure(let earlier) = challenge { fault = earlier.refusal }
+        if case .failure(let earlier) = challenge {
+            fault = earlier.refusal
+            ruling.challengeNote = earlier.note
+        }
         if let fault {
             let earlier = peek(proof, serial, rule, isOutdated: claim.isOutdated)
             if case .refuse = earlier, let earlier {

@@ -46,6 +46,9 @@ package struct Ruling: Sendable {
     /// The rule forwards although the verdict is a refusal: clients that can't attest, and
     /// preflights.
     package var isExcused = false
+    /// What is known of a challenge that is not; `nil` for nothing. The key that the request names
+    /// has signed it, so no stranger has made it up.
+    package var challengeNote: ChallengeNote?
     /// What Apple's risk metric says; `nil` where the rule does not ask, or nothing is proven.
     package var risk: RiskNote?
     /// What the content must hash to before its last bytes are released.

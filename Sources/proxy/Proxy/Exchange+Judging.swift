@@ -165,6 +165,10 @@ extension Exchange {
         guard record.verdictCount != .done, let (ruling, enforcement) = flow.judgement.verdict
         else { return }
         record.verdictCount = .done
+        // A device that repeats an old assertion has another reason.
+        if ruling.verdict == .refuse(.challengeUnknown), ruling.challengeNote != nil {
+            proxy.tally.add(.challengesForeign)
+        }
         switch flow.rule.goal {
         case .origin: break
         case .session: return proxy.tally.add(.sessionsRefused)

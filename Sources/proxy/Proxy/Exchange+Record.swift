@@ -133,6 +133,9 @@ extension Exchange {
         proxy.log.member("verdict", ruling.verdict.word)
         let reason = ruling.verdict.reason
         if !reason.isEmpty { proxy.log.member("reason", reason) }
+        if ruling.verdict == .refuse(.challengeUnknown), let note = ruling.challengeNote {
+            proxy.log.member("challenge", note.rawValue)
+        }
         let isEnforced = if case .enforced = enforcement { true } else { false }
         proxy.log.member("enforced", isEnforced)
         if let risk = ruling.risk {
