@@ -41,6 +41,26 @@ extension FuzzTarget {
         if let number = SequenceNumber(text: octets.span) {
             demand(Array(number.text.utf8) == octets, "a number has one spelling")
         }
+        handedOver(octets)
+    }
+
+    /// What the process before says in an upgrade is read like anybody's bytes: a state that is
+    /// taken can be handed on, and says the same there. A question is answered or is none.
+    private static func handedOver(_ octets: [UInt8]) {
+        if let taken = try? SessionTable(goingOnFrom: octets) {
+            let state = taken.state
+            let next = try? SessionTable(goingOnFrom: state)
+            demand(next?.state == state, "a state that is taken goes on")
+        }
+        // The real state with some bits changed, which gets further than bytes from nowhere.
+        var state = table.state
+        for (index, octet) in octets.enumerated() where index + 40 < state.count {
+            state[index + 40] ^= octet
+        }
+        if let taken = try? SessionTable(goingOnFrom: state) {
+            demand(taken.count(now: now) <= 1, "a state has no more sessions than it says")
+            _ = taken.answer(octets)
+        }
     }
 
     private static func isOpen(_ id: [UInt8]) -> Bool {
