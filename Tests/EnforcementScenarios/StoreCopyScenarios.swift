@@ -33,11 +33,13 @@ extension Scenarios {
                 database = try DatabaseServer()
                 origin = try scenario.origin()
                 let place = "127.0.0.1:\(origin.port)"
-                try scenario.configure(origin: place, rules: rules)
+                let more = "limits: { address_failures: off }"
+                try scenario.configure(origin: place, rules: rules, more: more)
                 try scenario.configure(
                     fleet,
                     origin: place,
                     rules: rules,
+                    more: more,
                     database: database.address
                 )
                 try run("store", "migrate", scenario.path(fleet))
@@ -105,9 +107,10 @@ extension Scenarios {
             init(_ keys: [SoftwareKey], at gateway: GatewayProcess) {
                 for (number, key) in keys.enumerated() {
                     let path = number.isMultiple(of: 2) ? "/v1/bare" : "/v1/window"
-                    let client = gateway.client()
+                    let (port, side) = (gateway.clientPort, ClientSide.current)
                     DispatchQueue(label: "client \(number)").async(group: group) { [self] in
                         var key = key
+                        let client = HTTPClient(port: port, side)
                         while !condition.withLock({ isOver }) {
                             let raw = key.get(path)
                             let answer = Result { try client.send(raw: raw) }
@@ -177,7 +180,7 @@ extension Scenarios {
             let client = new.client()
             let before = stores.origin.seen.count
             for raw in admitted {
-                #expect(try client.send(raw: raw).reason == "assertion-replayed")
+                #expect(try client.send(raw: raw).reason == "counter-replayed")
             }
             var (revoked, deleted, unused) = (keys[4], keys[5], keys[6])
             #expect(try client.send(raw: revoked.get("/v1/bare")).reason == "key-revoked")

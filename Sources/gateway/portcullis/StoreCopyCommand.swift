@@ -34,17 +34,20 @@ struct StoreCopyCommand: ParsableCommand {
         guard old != new else {
             throw ValidationError("\(from) and \(to) name the same store.")
         }
-        let source = try archive(old, from) { place throws(StoreProblem) in
-            try place.readableArchive()
-        }
-        let isNew = !dryRun
-        let target = try archive(new, to) { place throws(StoreProblem) in
-            try place.archive(creates: isNew)
+        let source = try archive(from) { () throws(StoreProblem) in try old.readableArchive() }
+        let target: CopyTarget
+        if dryRun {
+            target = .rehearsal(of: try reached(new))
+        } else {
+            let made = try archive(to) { () throws(StoreProblem) in
+                try new.archive(creates: true)
+            }
+            target = .store(made)
         }
         let beganAt = DispatchTime.now().uptimeNanoseconds
         var lines: UInt64 = 0
         let report = try KeyStoreOptions.attempt { () throws(StoreProblem) in
-            try source.copy(to: target, dryRun ? .rehearse : .write) { report in
+            try source.copy(to: target) { report in
                 let seconds = (DispatchTime.now().uptimeNanoseconds &- beganAt) / 1_000_000_000
                 guard seconds / Self.progressSeconds > lines else { return }
                 lines = seconds / Self.progressSeconds
@@ -68,12 +71,23 @@ struct StoreCopyCommand: ParsableCommand {
     }
 
     private func archive(
-        _ place: StorePlace,
         _ file: String,
-        _ open: (StorePlace) throws(StoreProblem) -> (any KeyArchive)?
+        _ open: () throws(StoreProblem) -> (any KeyArchive)?
     ) throws -> any KeyArchive {
-        let archive = try KeyStoreOptions.attempt { () throws(StoreProblem) in try open(place) }
-        guard let archive else { throw KeyStoreOptions.noStore(file) }
+        guard let archive = try KeyStoreOptions.attempt(open) else {
+            throw KeyStoreOptions.noStore(file)
+        }
         return archive
+    }
+
+    /// The store to write, as it is now; `nil` where it is still to be made.
+    private func reached(_ place: StorePlace) throws -> (any KeyArchive)? {
+        try KeyStoreOptions.attempt { () throws(StoreProblem) in
+            do throws(StoreProblem) {
+                return try place.readableArchive()
+            } catch  where error.reason == .missing {
+                return nil
+            }
+        }
     }
 }

@@ -1,11 +1,18 @@
 internal import DeviceKey
 internal import KeyStore
 
-/// Whether a copy writes.
-package enum CopyMode: Sendable {
-    case write
-    /// Only looks what it would write.
-    case rehearse
+/// Where a copy goes.
+package enum CopyTarget: Sendable {
+    case store(any KeyArchive)
+    /// It only looks what it would write; `nil` where there is no store yet.
+    case rehearsal(of: (any KeyArchive)?)
+
+    fileprivate var archive: (any KeyArchive)? {
+        switch self {
+        case .store(let archive): archive
+        case .rehearsal(let archive): archive
+        }
+    }
 }
 
 extension KeyArchive {
@@ -22,8 +29,7 @@ extension KeyArchive {
     ///
     /// - told: what was done so far, after each page.
     package func copy(
-        to target: any KeyArchive,
-        _ mode: CopyMode = .write,
+        to target: CopyTarget,
         told: (CopyReport) -> Void = { _ in }
     ) throws(StoreProblem) -> CopyReport {
         var all = KeyFilter()
@@ -33,8 +39,8 @@ extension KeyArchive {
         repeat {
             let page = try scan(all, after: last, limit: Self.copyPage)
             if let end = page.records.last?.keyID {
-                let stored = try target.records(all, behind: last, through: end)
-                try Self.add(page.records, stored, to: target, mode, &report)
+                let stored = try target.archive?.records(all, behind: last, through: end)
+                try Self.add(page.records, stored ?? [:], to: target, &report)
                 told(report)
             }
             last = page.next
@@ -64,8 +70,7 @@ extension KeyArchive {
     private static func add(
         _ records: [KeyRecord],
         _ stored: [KeyID: KeyRecord],
-        to target: any KeyArchive,
-        _ mode: CopyMode,
+        to target: CopyTarget,
         _ report: inout CopyReport
     ) throws(StoreProblem) {
         var news: [KeyRecord] = []
@@ -77,9 +82,9 @@ extension KeyArchive {
             }
         }
         let outcomes =
-            switch mode {
-            case .write: news.isEmpty ? [] : try target.store(news)
-            case .rehearse:
+            switch target {
+            case .store(let archive): news.isEmpty ? [] : try archive.store(news)
+            case .rehearsal:
                 news.map { stored[$0.keyID] == nil ? StoreOutcome.inserted : .merged }
             }
         for (record, outcome) in zip(news, outcomes) {

@@ -11,6 +11,7 @@ enum NotExecuted {
             "deploy/strip .build/release/portcullis .build/stripped": "needs root and systemd",
             "deploy/release dist": "builds for release, and installs a package",
             "docker build -f deploy/Containerfile -t portcullis .": "needs Docker",
+            "portcullis store migrate fleet.yaml": "needs PostgreSQL: StoreCopyScenarios",
             "deploy/benchmark --markdown": "builds for release and takes minutes",
         ],
     ]
