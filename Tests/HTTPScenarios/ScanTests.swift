@@ -11,6 +11,7 @@ extension Scenarios {
             "DNS_CAArecord": "localhost has no zone, so nobody can write a CAA record for it",
             "security_headers": "what a page may do is for the application to say",
             "HSTS": "whether a host is HTTPS alone is for the application to say (RFC 6797)",
+            "engine_problem": "speaks of the openssl that the scanner calls",
         ]
 
         /// A certificate as an authority makes it: with the address of its OCSP responder, and

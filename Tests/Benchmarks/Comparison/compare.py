@@ -16,6 +16,7 @@ import tempfile
 import fleet
 import loads
 import signed
+import sizing
 from database import Database
 from edge import DOWNLOAD, Edge
 from failure import Failure
@@ -37,6 +38,7 @@ def options():
     parser.add_argument("--sessions", action="store_true", help="compares sessions, nothing else")
     parser.add_argument("--edge", action="store_true", help="compares the edge, nothing else")
     parser.add_argument("--fleet", action="store_true", help="compares PostgreSQL with SQLite")
+    parser.add_argument("--keys", type=int, help="with --fleet: keys in the database")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=int)
     parser.add_argument("--json")
@@ -79,7 +81,10 @@ def sign(chosen, folder):
     say("signing requests")
     # One lane verifies on one thread: it is never faster than the bare verification.
     slice_size = int(chosen.seconds * 1.2e6 / bare_verification_us(1))
-    slices = (chosen.rounds + 1) * (len(fleet.WIDTHS) + 2 if chosen.fleet else 1)
+    loads_a_round = 1
+    if chosen.fleet:
+        loads_a_round = 3 if chosen.keys else len(fleet.WIDTHS) + 2
+    slices = (chosen.rounds + 1) * loads_a_round
     rounds = -(-slice_size * slices // KEYS)
     program = os.path.join(chosen.benchmarks, "signed-requests")
     command = [program, folder, str(KEYS), str(rounds), "GET", "/verified"]
@@ -221,6 +226,15 @@ def in_a_fleet(chosen, folder, stand, slice_size):
         return fleet.medians(rounds[1:])
 
 
+def with_many_keys(chosen, folder, stand, slice_size):
+    """What a database takes that holds so many keys."""
+    say(f"a database of {chosen.keys:,} keys")
+    with Database(folder) as database:
+        slices = fleet.Slices(stand.path("requests.tsv"), slice_size)
+        many = sizing.Sizing(stand, database, slices, chosen.seconds)
+        return many.measure(chosen.keys, chosen.rounds)
+
+
 def gateways(chosen, systems, nginx):
     program = os.path.join(os.path.abspath(chosen.programs), "portcullis")
     results = {}
@@ -231,6 +245,8 @@ def gateways(chosen, systems, nginx):
                 return {"session": by_session(chosen, stand)}
         if chosen.fleet:
             with Stand(folder, program, nginx) as stand:
+                if chosen.keys:
+                    return {"sizing": with_many_keys(chosen, folder, stand, slice_size)}
                 return {"fleet": in_a_fleet(chosen, folder, stand, slice_size)}
         protocols = by_protocol(chosen, folder, program, nginx)
         if chosen.edge:

@@ -10,6 +10,8 @@ from failure import Failure
 WIDTHS = (8, 64, 512)
 # Of the rows that have one width.
 WIDTH = 64
+# Keys in the memory of a gateway that has to look up most.
+CACHED = 1_000
 
 
 class Slices:

@@ -92,13 +92,21 @@ class Stand:
 
     def _end(self):
         for process in self.running:
-            process.send_signal(signal.SIGTERM)
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
         for process in self.running:
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+    def end(self, gateway):
+        """Ends one gateway."""
+        for process in self.running:
+            if process.pid == gateway[0]:
+                process.send_signal(signal.SIGTERM)
+                process.wait(30)
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -140,10 +148,10 @@ class Stand:
         finally:
             self.secure_port = None
 
-    def start_on(self, address, name, keys=None):
+    def start_on(self, address, name, keys=None, **settings):
         """Starts a Portcullis that keeps its keys in a PostgreSQL; gives process id and port."""
         port = free_port()
-        store = {"postgresql": {"address": address}}
+        store = {"postgresql": {"address": address, **settings}}
         return self._start(name, self._portcullis(port, keys, store, name), port).pid, port
 
     def start(self, system, keys=None):

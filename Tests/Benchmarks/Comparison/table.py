@@ -1,6 +1,7 @@
 """Shows what was measured: as aligned text, or as Markdown for the README."""
 
 import fleet
+import sizing
 from edge import ROWS
 
 NAMES = {
@@ -20,6 +21,9 @@ class Table:
             [f"{step['group']}: {step['name']}", time(step["ns"]), number(step["allocations"])]
             for step in self.results["steps"]
         ]
+        if "sizing" in self.results:
+            rows = sizing.table(self.results["sizing"])
+            return "\n\n".join([self._machine(), self._rows(rows)])
         if "fleet" in self.results:
             rows = fleet.table(self.results["fleet"])
             return "\n\n".join([self._machine(), self._rows(rows)])

@@ -1,0 +1,103 @@
+"""What a database of many keys takes: bytes, the gateway's start, uses, and keys not in memory."""
+import time
+
+import fleet
+import loads
+from gauges import memory_kib
+
+# Rows as gateways write them, with the hashes of numbers in the place of keys.
+FILL = """
+INSERT INTO keys (key_id, public_key, app, environment, is_imported, counter, counter_window,
+    enrolled_at, last_used_at)
+SELECT sha256(n::text::bytea), sha512(n::text::bytea), (SELECT min(id) FROM apps), 1, false,
+    n % 100, 0, 1790000000, 1790000000
+FROM generate_series({first}, {last}) n
+"""
+PIECE = 1_000_000
+
+SIZES = """
+SELECT pg_relation_size('keys'), pg_indexes_size('keys'), (SELECT count(*) FROM keys)
+"""
+UPDATES = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'keys'"
+
+
+def fill(database, count):
+    """Adds so many keys that nobody has; gives the seconds that it took."""
+    began = time.monotonic()
+    for first in range(1, count + 1, PIECE):
+        last = min(first + PIECE - 1, count)
+        database.ask(FILL.format(first=first, last=last))
+    database.ask("VACUUM ANALYZE keys")
+    return time.monotonic() - began
+
+
+class Sizing:
+    """Gateways on a database with many keys: one that has all that it is asked for in memory, and
+    one that has few keys there and looks up the others."""
+
+    def __init__(self, stand, database, slices, seconds):
+        self.stand, self.database, self.slices, self.seconds = stand, database, slices, seconds
+        self.script = stand.path("signed.lua")
+        with open(self.script, "w") as file:
+            file.write(loads.SIGNED)
+
+    def measure(self, count, rounds):
+        stand, address = self.stand, self.database.address
+        # Makes the tables, and stores the keys that sign.
+        small = stand.start_on(address, "small", stand.path("keys.jsonl"))
+        rows = [self._send(small) for _ in range(rounds)]
+        results = {"before": fleet.medians([{"row": row} for row in rows])["row"]}
+        stand.end(small)
+        results["fill_s"] = fill(self.database, count)
+        table, indexes, keys = (int(word) for word in self.database.ask(SIZES).split("|"))
+        results.update(keys=keys, table=table / keys, indexes=indexes / keys)
+
+        began = time.monotonic()
+        whole = stand.start_on(address, "whole")
+        results["start_s"] = time.monotonic() - began
+        results["memory_mib"] = memory_kib(whole[0]) / 1024
+        cold = stand.start_on(address, "cold", keys_cached=fleet.CACHED)
+        before = [int(word) for word in self.database.ask(UPDATES).split("|")]
+        samples = {"after": [], "cold": []}
+        for _ in range(rounds):
+            samples["after"].append({"row": self._send(whole)})
+            samples["cold"].append({"row": self._send(cold)})
+        for name, rounds_done in samples.items():
+            results[name] = fleet.medians(rounds_done)["row"]
+        # What a connection counts is published when it has been idle for a second.
+        time.sleep(1.2)
+        after = [int(word) for word in self.database.ask(UPDATES).split("|")]
+        results["hot"] = (after[1] - before[1]) / max(1, after[0] - before[0])
+        began = time.monotonic()
+        self.database.ask("VACUUM keys")
+        results["vacuum_s"] = time.monotonic() - began
+        return results
+
+    def _send(self, gateway):
+        pid, port = gateway
+        return loads.requests(
+            pid, port, self.seconds, fleet.WIDTH, self.script, self.slices.take()
+        )
+
+
+def table(results):
+    """Rows of text, the head first."""
+    def use(name):
+        row = results[name]
+        return f"{row['rate']:,.0f} requests/s, CPU {row['cpu_us']:.1f} µs, p99 {row['p99_ms']:.1f} ms"
+
+    bytes_a_key = results["table"] + results["indexes"]
+    return [
+        ["what", f"{results['keys']:,} keys"],
+        ["table, bytes a key", f"{results['table']:.0f}"],
+        ["its indexes, bytes a key", f"{results['indexes']:.0f}"],
+        ["a hundred million keys without receipts", f"{bytes_a_key * 1e8 / 2**30:.0f} GiB"],
+        ["making them", f"{results['fill_s']:.0f} s"],
+        ["the gateway's start", f"{results['start_s']:.1f} s"],
+        ["its memory then", f"{results['memory_mib']:.0f} MiB"],
+        ["verified before, with 2,001 keys", use("before")],
+        ["verified now, keys in memory", use("after")],
+        ["verified now, most keys looked up", use("cold")],
+        ["heap-only updates (HOT)", f"{results['hot']:.1%}"],
+        ["VACUUM afterwards", f"{results['vacuum_s']:.1f} s"],
+    ]
