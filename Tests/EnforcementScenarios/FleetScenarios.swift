@@ -177,6 +177,86 @@ extension Scenarios {
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a failover to a synchronous standby loses nothing that was answered`() throws {
+            let fleet = try Fleet(
+                3,
+                rules: Self.rules,
+                more: Self.more,
+                servers: .primaryAndStandby
+            )
+            let load = FleetLoad(fleet)
+            defer {
+                try? load.end()
+                fleet.end()
+            }
+            load.begin(try fleet.imported(3))
+            var counters: [String: Int] = [:]
+            #expect(load.awaitAdmitted(60, seconds: ChildProcess.patience))
+            let victim = try fleet.imported(1)[0]
+            load.join(victim, .bare)
+            #expect(load.awaitAdmitted(30, seconds: ChildProcess.patience))
+            try fleet.revoke(victim.keyID)
+            load.noteRevoked(victim.keyID)
+            try examine(fleet, load, &counters, "before")
+            try fleet.database.crash()
+            let before = load.admitted.count
+            try #require(fleet.standby).promote()
+            #expect(load.awaitAdmitted(60, seconds: ChildProcess.patience))
+            try load.end()
+            try examine(fleet, load, &counters, "behind")
+            try replay(fleet, load)
+            let all = load.admitted.count
+            print("failover: \(before) admitted before, \(all - before) behind, none twice")
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `without a database each gateway forwards a request once where a rule says so`()
+            throws
+        {
+            let fleet = try Fleet(2, rules: StockRule.list(.lenient, .bare))
+            defer { fleet.end() }
+            var keys = try fleet.imported(2)
+            let gateways = try (0..<2).map { try #require(fleet.gateway($0)) }
+            // In the memory of both.
+            for gateway in gateways {
+                let raw = keys[0].get("/v1/lenient?known")
+                #expect(try gateway.client().send(raw: raw).status == 200)
+            }
+            let known = fleet.origin.seen.count
+            try fleet.database.crash()
+            let lenient = keys[0].get("/v1/lenient?n=1")
+            let strict = keys[1].get("/v1/bare?n=1")
+            for gateway in gateways {
+                #expect(try gateway.client().send(raw: lenient).status == 200)
+                #expect(try gateway.client().send(raw: strict).status == 503)
+                // Once at each.
+                #expect(try gateway.client().send(raw: lenient).status != 200)
+            }
+            let seen = fleet.origin.seen.dropFirst(known)
+            #expect(seen.map(\.target) == ["/v1/lenient?n=1", "/v1/lenient?n=1"])
+            for request in seen {
+                #expect(request.head.all("App-Attest-Verdict") == ["error"])
+            }
+            try fleet.database.start()
+            for gateway in gateways {
+                // It is connecting anew; a client signs again.
+                let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
+                var answer = try gateway.client().send(raw: keys[1].get("/v1/bare?again"))
+                while answer.status == 503, Date() < deadline {
+                    answer = try gateway.client().send(raw: keys[1].get("/v1/bare?again"))
+                }
+                #expect(answer.status == 200)
+                for raw in [lenient, strict] {
+                    #expect(try gateway.client().send(raw: raw).reason == "counter-replayed")
+                }
+            }
+            // Nothing stays open.
+            let all = fleet.origin.seen.dropFirst(known).map(\.target)
+            #expect(all.filter { $0 == "/v1/lenient?n=1" }.count == 2)
+            #expect(!all.contains("/v1/bare?n=1"))
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
         func `an assertion that three gateways get at once is admitted once, whatever fails`()
             throws
         {

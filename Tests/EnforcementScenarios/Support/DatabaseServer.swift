@@ -23,7 +23,29 @@ final class DatabaseServer {
     }()
 
     /// Makes a database, and starts its server.
-    init() throws {
+    convenience init() throws {
+        try self.init { programs, folder in
+            """
+            \(programs)/initdb --no-sync --auth=trust --username=portcullis --encoding=UTF8 \
+                --pgdata=\(folder)/data
+            """
+        }
+    }
+
+    /// Makes a standby of a server, which from then on commits what the standby has, too.
+    convenience init(standbyOf primary: DatabaseServer) throws {
+        try self.init { programs, folder in
+            """
+            \(programs)/pg_basebackup --no-sync --host=\(primary.folder) --username=portcullis \
+                --pgdata=\(folder)/data --write-recovery-conf --checkpoint=fast
+            """
+        }
+        _ = try primary.query("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        _ = try primary.query("SELECT pg_reload_conf()")
+    }
+
+    /// - command: what makes the data, in a folder.
+    private init(_ command: (_ programs: String, _ folder: String) -> String) throws {
         guard let programs = Self.programs else {
             throw ChildProcess.Failure(description: "no PostgreSQL")
         }
@@ -37,15 +59,9 @@ final class DatabaseServer {
         }
         let made = try ChildProcess.run(
             "/bin/sh",
-            [
-                "-c",
-                """
-                \(Self.asOther) \(programs)/initdb --no-sync --auth=trust \\
-                    --username=portcullis --encoding=UTF8 --pgdata=\(folder)/data
-                """,
-            ]
+            ["-c", "\(Self.asOther) \(command(programs, folder))"]
         )
-        guard made.status == 0 else { throw ChildProcess.Failure(description: "initdb: \(made)") }
+        guard made.status == 0 else { throw ChildProcess.Failure(description: "data: \(made)") }
         try start()
     }
 
@@ -98,6 +114,9 @@ final class DatabaseServer {
         try? crash()
         try? FileManager.default.removeItem(atPath: folder)
     }
+
+    /// Makes a standby the server that takes writes.
+    func promote() throws { _ = try query("SELECT pg_promote()") }
 
     /// Stops all its processes, which hold what they have locked.
     func pause() throws { try signalAll(SIGSTOP) }

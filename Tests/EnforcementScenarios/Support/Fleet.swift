@@ -10,17 +10,38 @@ final class Fleet: @unchecked Sendable {
     let scenario: Scenario
     let origin: RecordingOrigin
     let database: DatabaseServer
+    /// Takes over when the database is gone.
+    let standby: DatabaseServer?
     let cables: [DatabaseCable]
     private let lock = NSLock()
     private var gateways: [GatewayProcess?]
 
+    /// What a fleet keeps its keys in.
+    enum Servers {
+        case one
+        /// What the first one answers, the second one has.
+        case primaryAndStandby
+    }
+
     /// - `rules`: the list of rules, in YAML without indentation.
     /// - `root`: the certificate that attestations rest on, in PEM; that of ``Scenario`` without.
-    init(_ count: Int, rules: String, more: String = "", root: String? = nil) throws {
+    init(
+        _ count: Int,
+        rules: String,
+        more: String = "",
+        root: String? = nil,
+        servers: Servers = .one
+    ) throws {
         scenario = try Scenario()
         if let root { try scenario.write("root.pem", root) }
         origin = try scenario.origin()
         database = try DatabaseServer()
+        standby =
+            switch servers {
+            case .one: nil
+            case .primaryAndStandby: try DatabaseServer(standbyOf: database)
+            }
+        let others = standby.map { "," + $0.folder } ?? ""
         gateways = Array(repeating: nil, count: count)
         var cables: [DatabaseCable] = []
         for number in 0..<count {
@@ -38,10 +59,11 @@ final class Fleet: @unchecked Sendable {
         }
         self.cables = cables
         for number in 0..<count {
-            let address = database.address(at: scenario.path("c\(number)"))
+            let address = database.address(at: scenario.path("c\(number)") + others)
             try configure(Self.file(number), rules, more, address)
         }
-        try configure("direct.yaml", rules, more, database.address)
+        let direct = database.address(at: database.folder + others)
+        try configure("direct.yaml", rules, more, direct)
         try portcullis("store", "migrate", scenario.path("direct.yaml"))
         for number in 0..<count { try start(number) }
     }
@@ -132,6 +154,7 @@ final class Fleet: @unchecked Sendable {
     func end() {
         for cable in cables { cable.end() }
         scenario.end()
+        standby?.end()
         database.end()
     }
 }
