@@ -135,10 +135,7 @@ extension Scenarios {
 
                 """
             )
-            let child = try fleet.scenario.start(haproxy, ["-db", "-V", "-f", "haproxy.cfg"])
-            let _: Bool = try child.wait(for: "start of HAProxy") { printed, complained in
-                (printed + complained).contains("polling mechanism") ? true : nil
-            }
+            try fleet.scenario.startHAProxy(haproxy, at: path)
             return HTTPClient(path: path)
         }
 

@@ -72,10 +72,7 @@ extension Scenarios {
                 ]
             )
             try scenario.write("haproxy.cfg", text)
-            let child = try scenario.start(haproxy, ["-db", "-V", "-f", "haproxy.cfg"])
-            let _: Bool = try child.wait(for: "start of HAProxy") { printed, complained in
-                (printed + complained).contains("polling mechanism") ? true : nil
-            }
+            try scenario.startHAProxy(haproxy, at: front)
             let client = HTTPClient(path: front)
             func answers(_ count: Int) throws -> [Int] {
                 try (0..<count).map { _ in

@@ -65,10 +65,10 @@ import Testing
         let fault = #expect(throws: DatabaseFault.self) {
             try DatabaseConnection.open(
                 "host=127.0.0.1,127.0.0.1 port=\(silent.port) sslmode=disable",
-                until: start + .milliseconds(600)
+                until: start + .seconds(3)
             )
         }
-        #expect(ContinuousClock.now - start < .seconds(3))
+        #expect(ContinuousClock.now - start < .seconds(10))
         #expect(fault?.journalError.detail.contains("127.0.0.1 gave no connection in time") == true)
     }
 

@@ -30,7 +30,14 @@ enum FleetBalancer: String, CaseIterable, Sendable {
                 let isUp = text.contains("polling mechanism") || text.contains("using the")
                 return isUp ? true : nil
             }
-            if isServing { return listener.port }
+            if isServing {
+                // HAProxy says so before it listens.
+                let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
+                while Date() < deadline {
+                    if (try? Wire(port: listener.port)) != nil { return listener.port }
+                    sched_yield()
+                }
+            }
             child.end()
         }
         throw ChildProcess.Failure(description: "\(rawValue) found no port")
