@@ -107,10 +107,10 @@ package enum LoopbackKit {
         }
     }
 
-    /// A socket that has a port and does not listen there.
-    package static func bound() throws -> Int32 {
+    /// A socket that has a port and does not listen there; 0 for one that the system chooses.
+    package static func bound(port: UInt16 = 0) throws -> Int32 {
         try open(AF_INET) { descriptor in
-            call(bind, descriptor, address(port: 0)) == 0 ? nil : "bind"
+            call(bind, descriptor, address(port: port)) == 0 ? nil : "bind"
         }
     }
 
