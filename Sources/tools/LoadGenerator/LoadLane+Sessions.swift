@@ -44,6 +44,7 @@ extension LoadLane {
             into: &proof
         )
         openingSigner.note(nanoseconds: MonotonicClock.nanoseconds - start)
+        sessions.ask(device, keyID: proof.keyID)
         errand.sending = .opening
         errand.device = device
         plan.openingTemplate.write(proof, .opening, content: 0, into: &message)

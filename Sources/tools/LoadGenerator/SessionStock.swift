@@ -2,11 +2,13 @@ import ByteCoding
 import Cryptography
 import JSONText
 import RequestBinding
+import Rules
 
 /// The sessions of a lane's devices. Signs with them.
 struct SessionStock {
     private struct Open {
         let id: [UInt8]
+        let keyID: [UInt8]
         let secret: HMACSHA256.Key
         var next = SequenceNumber.first
         /// By the monotonic clock.
@@ -16,12 +18,16 @@ struct SessionStock {
     /// What a request carries, as texts.
     struct Texts {
         var id: [UInt8] = []
+        /// Load balancers go by it.
+        var keyID: [UInt8] = []
         var sequence: [UInt8] = []
         var signature: [UInt8] = []
     }
 
     private let template: RequestTemplate
     private var sessions: [Open?]
+    /// Of those that have asked for a session, as texts.
+    private var keyIDs: [[UInt8]]
     private var lines = RequestLines()
     /// Signatures made, and the nanoseconds that took.
     private(set) var signedCount: UInt64 = 0
@@ -30,6 +36,7 @@ struct SessionStock {
     init(_ template: RequestTemplate, deviceCount: Int) {
         self.template = template
         sessions = Array(repeating: nil, count: deviceCount)
+        keyIDs = Array(repeating: [], count: deviceCount)
     }
 
     /// Counts what a signature took, by the clock of the caller.
@@ -54,10 +61,14 @@ struct SessionStock {
         texts.signature.removeAll(keepingCapacity: true)
         Base64.append(code.span, to: &texts.signature)
         texts.id = session.id
+        texts.keyID = session.keyID
         session.next = following
         sessions[device] = session
         return true
     }
+
+    /// A device asks for a session, with an assertion by this key.
+    mutating func ask(_ device: Int, keyID: [UInt8]) { keyIDs[device] = keyID }
 
     /// Takes what the gateway has answered; nothing where it can't be read.
     mutating func open(_ content: [UInt8], of device: Int, now: UInt64) {
@@ -70,6 +81,7 @@ struct SessionStock {
         let good = UInt64(clamping: max(seconds - 1, 0)) * 900_000_000
         sessions[device] = Open(
             id: Array(id.utf8),
+            keyID: keyIDs[device],
             secret: HMACSHA256.Key(secret.span),
             goodUntil: now + good
         )
@@ -88,6 +100,10 @@ extension RequestTemplate {
         into message: inout Message
     ) {
         begin(sending, into: &message)
+        // A rule that names its fields otherwise takes no key id beside a session.
+        if demand.fields.keyID == FieldNames.standard.keyID {
+            field(demand.fields.keyID, texts.keyID, into: &message.head)
+        }
         field(Self.sessionName, texts.id, into: &message.head)
         field(Self.sequenceName, texts.sequence, into: &message.head)
         field(Self.signatureName, texts.signature, into: &message.head)
