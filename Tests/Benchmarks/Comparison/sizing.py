@@ -18,6 +18,21 @@ PIECE = 1_000_000
 SIZES = """
 SELECT pg_relation_size('keys'), pg_indexes_size('keys'), (SELECT count(*) FROM keys)
 """
+# Uses of keys at random, as many in a transaction as gateways have in one under some load.
+BATCH = 40
+TRANSACTIONS = 2_500
+SPREAD = """
+DO $$ BEGIN FOR number IN 1..{transactions} LOOP
+    UPDATE keys SET counter = counter + 1, last_used_at = last_used_at + 1
+    WHERE key_id IN (
+        SELECT sha256(n::text::bytea) FROM (
+            SELECT 1 + floor(random() * {count})::bigint n FROM generate_series(1, {batch})
+        ) some
+    );
+    COMMIT;
+END LOOP; END $$
+"""
+LOG = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')"
 UPDATES = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'keys'"
 
 
@@ -57,21 +72,40 @@ class Sizing:
         results["start_s"] = time.monotonic() - began
         results["memory_mib"] = memory_kib(whole[0]) / 1024
         cold = stand.start_on(address, "cold", keys_cached=fleet.CACHED)
-        before = [int(word) for word in self.database.ask(UPDATES).split("|")]
+        before = self._updates()
         samples = {"after": [], "cold": []}
         for _ in range(rounds):
             samples["after"].append({"row": self._send(whole)})
             samples["cold"].append({"row": self._send(cold)})
         for name, rounds_done in samples.items():
             results[name] = fleet.medians(rounds_done)["row"]
-        # What a connection counts is published when it has been idle for a second.
-        time.sleep(1.2)
-        after = [int(word) for word in self.database.ask(UPDATES).split("|")]
+        after = self._updates()
         results["hot"] = (after[1] - before[1]) / max(1, after[0] - before[0])
+        stand.end(whole)
+        stand.end(cold)
+        results["spread"] = self._spread(count)
+        self.database.set("wal_compression", "lz4")
+        results["compressed"] = self._spread(count)
         began = time.monotonic()
         self.database.ask("VACUUM keys")
         results["vacuum_s"] = time.monotonic() - began
         return results
+
+    def _spread(self, count):
+        """What uses write right behind a checkpoint, where each comes to a page of its own."""
+        self.database.ask("CHECKPOINT")
+        log, updates = int(self.database.ask(LOG)), self._updates()
+        statement = SPREAD.format(transactions=TRANSACTIONS, batch=BATCH, count=count)
+        self.database.ask(statement)
+        log = int(self.database.ask(LOG)) - log
+        updates = [after - before for after, before in zip(self._updates(), updates)]
+        return {"wal": log / updates[0], "hot": updates[1] / updates[0]}
+
+    def _updates(self):
+        """Rows that were changed, and those of them whose indexes were not."""
+        # What a connection counts is published when it has been idle for a second.
+        time.sleep(1.2)
+        return [int(word) for word in self.database.ask(UPDATES).split("|")]
 
     def _send(self, gateway):
         pid, port = gateway
@@ -98,6 +132,9 @@ def table(results):
         ["verified before, with 2,001 keys", use("before")],
         ["verified now, keys in memory", use("after")],
         ["verified now, most keys looked up", use("cold")],
-        ["heap-only updates (HOT)", f"{results['hot']:.1%}"],
+        ["heap-only updates (HOT), of 2,001 keys", f"{results['hot']:.1%}"],
+        ["the same, of keys at random", f"{results['spread']['hot']:.1%}"],
+        ["log (WAL) a use, behind a checkpoint", f"{results['spread']['wal']:,.0f} bytes"],
+        ["the same with wal_compression = lz4", f"{results['compressed']['wal']:,.0f} bytes"],
         ["VACUUM afterwards", f"{results['vacuum_s']:.1f} s"],
     ]
