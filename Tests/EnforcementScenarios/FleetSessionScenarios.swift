@@ -150,7 +150,7 @@ extension Scenarios {
             let gateway = try #require(fleet.gateway(0))
             let before = try captured(&session, "before", of: keyID)
             #expect(try send(before, to: gateway).status == 200)
-            if deafness != .none { fleet.cables[0].turn(.silent) }
+            if deafness != .none { try fleet.cables[0].turn(.silent) }
             if deafness == .silentAndPaused { gateway.child.signal(SIGSTOP) }
             try fleet.keys("revoke", keyID.base64)
             gateway.child.signal(SIGCONT)
@@ -158,7 +158,7 @@ extension Scenarios {
             let answer = try send(after, to: gateway)
             let expected = deafness == .none ? [403] : [403, 503]
             #expect(expected.contains(answer.status), "\(answer.reason)")
-            fleet.cables[0].turn(.whole)
+            try fleet.cables[0].turn(.whole)
             #expect(try awaited(after, at: gateway) == 403)
             #expect(fleet.origin.seen.map(\.target) == [before.target])
         }
@@ -171,7 +171,7 @@ extension Scenarios {
             let keyID = key.keyID
             var session = try open(fleet, 0, &key)
             let gateway = try #require(fleet.gateway(0))
-            fleet.cables[0].turn(.silent)
+            try fleet.cables[0].turn(.silent)
             var number = 0
             let cut = ContinuousClock.now
             while true {
@@ -186,7 +186,7 @@ extension Scenarios {
                 try #require(time < .seconds(10), "\(number) requests in \(time)")
             }
             print("fleet sessions: no request admitted \(ContinuousClock.now - cut) after the cut")
-            fleet.cables[0].turn(.whole)
+            try fleet.cables[0].turn(.whole)
             let later = try captured(&session, "later", of: keyID)
             #expect(try awaited(later, at: gateway) == 200)
         }

@@ -54,7 +54,7 @@ extension Scenarios {
             #expect(before["store_turned_away_total"] == 0)
             #expect(before["store_degraded"] == 0)
 
-            fleet.cables[0].turn(.cut)
+            try fleet.cables[0].turn(.cut)
             #expect(try sent(&key, 2, client) == 503)
             try wait(admin, "none is left") { $0.isDisjoint(with: Self.needed) }
             try gateway.waitUntil("tries, and a store that is degraded", admin) {
@@ -68,7 +68,7 @@ extension Scenarios {
             #expect(try gateway.complaints(of: "pg_isready") > 0)
             #expect(!gateway.child.complained.contains("writable for this user"))
 
-            fleet.cables[0].turn(.whole)
+            try fleet.cables[0].turn(.whole)
             var number = 3
             try wait(admin, "all connections again") { connected in
                 number += 1

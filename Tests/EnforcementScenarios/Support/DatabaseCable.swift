@@ -5,31 +5,27 @@ import LoopbackKit
 /// The cable between one gateway and the database, from Unix socket to Unix socket. A test cuts it.
 ///
 /// `@unchecked Sendable`: what changes is touched under `condition`; the listener is set once.
-final class DatabaseCable: @unchecked Sendable {
-    enum Standing {
-        case whole
-        /// Nothing passes, and neither end is told: as on a network that drops packets.
-        case silent
-        /// Connections end, and no new one is made.
-        case cut
-    }
-
+final class DatabaseCable: FleetCable, @unchecked Sendable {
     private let far: String
     private let listener: Int32
     private let condition = NSCondition()
-    private var standing = Standing.whole
+    private var standing = CableStanding.whole
     private var isEnded = false
     private var wires: [ObjectIdentifier: Wire] = [:]
 
-    /// - `near`: where the gateway connects.
-    /// - `far`: where the database listens.
-    init(from near: String, to far: String) throws {
-        self.far = far
-        listener = try LoopbackKit.listening(path: near)
+    /// - folder: where the gateway connects; it is made.
+    init(_ folder: String, to database: DatabaseServer) throws {
+        let name = "/.s.PGSQL.5432"
+        far = database.folder + name
+        try FileManager.default.createDirectory(
+            atPath: folder,
+            withIntermediateDirectories: true
+        )
+        listener = try LoopbackKit.listening(path: folder + name)
         Thread.detachNewThread { [self] in acceptAll() }
     }
 
-    func turn(_ standing: Standing) {
+    func turn(_ standing: CableStanding) {
         condition.withLock {
             self.standing = standing
             if case .cut = standing { for wire in wires.values { wire.cut() } }

@@ -7,6 +7,8 @@ final class DatabaseServer {
     /// Where its socket is.
     let folder: String
     private let programs: String
+    /// Where it takes connections of TCP too.
+    private let network: NetworkNamespace?
     private var child: ChildProcess?
     private var postmaster: Int32 = 0
 
@@ -23,29 +25,55 @@ final class DatabaseServer {
     }()
 
     /// Makes a database, and starts its server.
-    convenience init() throws {
-        try self.init { programs, folder in
+    ///
+    /// - network: where it takes connections of TCP, besides its socket.
+    convenience init(in network: NetworkNamespace? = nil) throws {
+        try self.init(in: network) { programs, folder in
             """
             \(programs)/initdb --no-sync --auth=trust --username=portcullis --encoding=UTF8 \
-                --pgdata=\(folder)/data
+                --pgdata=\(folder)/data \
+                && echo host all all 10.0.0.0/8 trust >> \(folder)/data/pg_hba.conf
             """
         }
     }
 
-    /// Makes a standby of a server, which from then on commits what the standby has, too.
-    convenience init(standbyOf primary: DatabaseServer) throws {
-        try self.init { programs, folder in
+    /// Makes a standby of a server.
+    ///
+    /// - isWaitedFor: whether the server from then on commits only what the standby has, too.
+    convenience init(standbyOf primary: DatabaseServer, isWaitedFor: Bool) throws {
+        try self.init(in: nil) { programs, folder in
             """
             \(programs)/pg_basebackup --no-sync --host=\(primary.folder) --username=portcullis \
                 --pgdata=\(folder)/data --write-recovery-conf --checkpoint=fast
             """
         }
-        _ = try primary.query("ALTER SYSTEM SET synchronous_standby_names = '*'")
-        _ = try primary.query("SELECT pg_reload_conf()")
+        if isWaitedFor { try primary.set("synchronous_standby_names", "*") }
+    }
+
+    /// Changes a setting while it runs.
+    func set(_ name: String, _ value: String) throws {
+        _ = try query("ALTER SYSTEM SET \(name) = '\(value)'")
+        _ = try query("SELECT pg_reload_conf()")
+    }
+
+    /// Waits until all that was committed is on disk, and where a standby follows, there too.
+    func settle() throws {
+        _ = try query("CHECKPOINT")
+        let isBehind = """
+            SELECT count(*) FROM pg_stat_replication WHERE replay_lsn < pg_current_wal_lsn()
+            """
+        let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
+        while try query(isBehind) != ["0"] {
+            guard Date() < deadline else { throw ChildProcess.Failure(description: "behind") }
+        }
     }
 
     /// - command: what makes the data, in a folder.
-    private init(_ command: (_ programs: String, _ folder: String) -> String) throws {
+    private init(
+        in network: NetworkNamespace?,
+        _ command: (_ programs: String, _ folder: String) -> String
+    ) throws {
+        self.network = network
         guard let programs = Self.programs else {
             throw ChildProcess.Failure(description: "no PostgreSQL")
         }
@@ -82,10 +110,12 @@ final class DatabaseServer {
     /// Starts the server, which goes on from what it has on disk.
     func start() throws {
         // The server ends with this process, however that ends: `cat` then sees the end.
+        let inside = network?.entrance.joined(separator: " ") ?? ""
+        let addresses = network == nil ? "" : "'*'"
         let script = """
             exec 3<&0
-            \(Self.asOther) \(programs)/postgres -D \(folder)/data -k \(folder) \\
-                -c listen_addresses= -c fsync=off -c max_connections=60 \\
+            \(inside) \(Self.asOther) \(programs)/postgres -D \(folder)/data -k \(folder) \\
+                -c listen_addresses=\(addresses) -c fsync=off -c max_connections=60 \\
                 >> \(folder)/log 2>&1 3<&- &
             server=$!
             (cat <&3; kill -QUIT $server) > /dev/null 2>&1 &
@@ -113,6 +143,15 @@ final class DatabaseServer {
     func end() {
         try? crash()
         try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    /// Has a standby follow its server no more.
+    func unfollow() throws {
+        try set("primary_conninfo", "")
+        let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
+        while try query("SELECT count(*) FROM pg_stat_wal_receiver") != ["0"] {
+            guard Date() < deadline else { throw ChildProcess.Failure(description: "follows") }
+        }
     }
 
     /// Makes a standby the server that takes writes.

@@ -12,15 +12,40 @@ final class Fleet: @unchecked Sendable {
     let database: DatabaseServer
     /// Takes over when the database is gone.
     let standby: DatabaseServer?
-    let cables: [DatabaseCable]
+    let cables: [any FleetCable]
+    private let networks: [NetworkNamespace]
+    private let arrangement: Arrangement
     private let lock = NSLock()
-    private var gateways: [GatewayProcess?]
+    private var members: [Member?]
+
+    /// A gateway of the fleet.
+    private enum Member {
+        case process(GatewayProcess)
+        case hosted(SteppedGateway)
+    }
+
+    /// How the gateways run.
+    enum Arrangement: CaseIterable, Sendable {
+        /// As processes that reach the database by Unix sockets.
+        case processes
+        /// As processes, each on a network of its own with a cable to that of the database.
+        case networks
+        /// In the tests' process, with clocks that are hours apart.
+        case skewedClocks
+
+        /// Those that can be had here.
+        static var possible: [Arrangement] {
+            allCases.filter { $0 != .networks || NetworkNamespace.isPossible }
+        }
+    }
 
     /// What a fleet keeps its keys in.
     enum Servers {
         case one
         /// What the first one answers, the second one has.
         case primaryAndStandby
+        /// The second one follows, and nothing waits for it.
+        case primaryAndFollower
     }
 
     /// - `rules`: the list of rules, in YAML without indentation.
@@ -30,37 +55,47 @@ final class Fleet: @unchecked Sendable {
         rules: String,
         more: String = "",
         root: String? = nil,
-        servers: Servers = .one
+        servers: Servers = .one,
+        arrangement: Arrangement = .processes
     ) throws {
+        self.arrangement = arrangement
         scenario = try Scenario()
         if let root { try scenario.write("root.pem", root) }
-        origin = try scenario.origin()
-        database = try DatabaseServer()
+        var far: NetworkNamespace?
+        if case .networks = arrangement {
+            // A socket's file is on all networks.
+            origin = try scenario.origin(socket: scenario.path("origin"))
+            far = try NetworkNamespace()
+            networks = try (0..<count).map { _ in try NetworkNamespace() }
+        } else {
+            origin = try scenario.origin()
+            networks = []
+        }
+        database = try DatabaseServer(in: far)
         standby =
             switch servers {
             case .one: nil
-            case .primaryAndStandby: try DatabaseServer(standbyOf: database)
+            case .primaryAndStandby: try DatabaseServer(standbyOf: database, isWaitedFor: true)
+            case .primaryAndFollower: try DatabaseServer(standbyOf: database, isWaitedFor: false)
             }
         let others = standby.map { "," + $0.folder } ?? ""
-        gateways = Array(repeating: nil, count: count)
-        var cables: [DatabaseCable] = []
+        members = Array(repeating: nil, count: count)
+        var cables: [any FleetCable] = []
+        var places: [String] = []
         for number in 0..<count {
-            let near = scenario.path("c\(number)")
-            try FileManager.default.createDirectory(
-                atPath: near,
-                withIntermediateDirectories: true
-            )
-            cables.append(
-                try DatabaseCable(
-                    from: near + "/.s.PGSQL.5432",
-                    to: database.folder + "/.s.PGSQL.5432"
-                )
-            )
+            if let far {
+                let cable = try NetworkCable(from: networks[number], to: far, number: number)
+                cables.append(cable)
+                places.append(cable.farAddress + " sslmode=disable")
+            } else {
+                let near = scenario.path("c\(number)")
+                cables.append(try DatabaseCable(near, to: database))
+                places.append(near)
+            }
         }
         self.cables = cables
-        for number in 0..<count {
-            let address = database.address(at: scenario.path("c\(number)") + others)
-            try configure(Self.file(number), rules, more, address)
+        for (number, place) in places.enumerated() {
+            try configure(Self.file(number), rules, more, database.address(at: place + others))
         }
         let direct = database.address(at: database.folder + others)
         try configure("direct.yaml", rules, more, direct)
@@ -78,21 +113,44 @@ final class Fleet: @unchecked Sendable {
     ) throws {
         try scenario.configure(
             file,
-            origin: "127.0.0.1:\(origin.port)",
+            origin: origin.address,
             rules: rules,
             more: more,
             database: address
         )
     }
 
-    var count: Int { gateways.count }
+    var count: Int { members.count }
 
-    /// A gateway that serves now, or was killed and not yet started again: `nil`.
-    func gateway(_ number: Int) -> GatewayProcess? { lock.withLock { gateways[number] } }
+    /// A gateway that serves now; `nil` when it was killed and not yet started again.
+    func member(_ number: Int) -> (any ServedGateway)? {
+        switch lock.withLock({ members[number] }) {
+        case .process(let gateway): gateway
+        case .hosted(let gateway): gateway
+        case nil: nil
+        }
+    }
+
+    /// The same, where it is a process.
+    func gateway(_ number: Int) -> GatewayProcess? { member(number) as? GatewayProcess }
 
     func start(_ number: Int) throws {
-        let gateway = try scenario.serve(Self.file(number))
-        lock.withLock { gateways[number] = gateway }
+        let file = Self.file(number)
+        let member: Member =
+            switch arrangement {
+            case .processes: .process(try scenario.serve(file))
+            case .networks: .process(try scenario.serve(file, in: networks[number]))
+            case .skewedClocks: .hosted(try SteppedGateway(scenario, file))
+            }
+        lock.withLock { members[number] = member }
+        // Two hours behind, right, two hours ahead.
+        stepClock(of: number, hours: Int64(number - 1) * 2)
+    }
+
+    /// Steps the clock of a gateway that has one.
+    func stepClock(of number: Int, hours: Int64) {
+        guard case .hosted(let gateway) = lock.withLock({ members[number] }) else { return }
+        gateway.step(hours: hours)
     }
 
     /// Has a gateway come back at the port that the system chose for it.
@@ -109,10 +167,8 @@ final class Fleet: @unchecked Sendable {
 
     /// Ends a gateway as a crash does.
     func crash(_ number: Int) throws {
-        let gateway = lock.withLock {
-            defer { gateways[number] = nil }
-            return gateways[number]
-        }
+        let gateway = gateway(number)
+        lock.withLock { members[number] = nil }
         try gateway?.crash()
     }
 
@@ -152,6 +208,7 @@ final class Fleet: @unchecked Sendable {
     }
 
     func end() {
+        for case .hosted(let gateway) in lock.withLock({ members }) { gateway.stop() }
         for cable in cables { cable.end() }
         scenario.end()
         standby?.end()

@@ -203,7 +203,7 @@ final class FleetLoad: @unchecked Sendable {
     private func ask(everyone raw: [UInt8]) -> [Answer?] {
         let answers = Answers(fleet.count)
         DispatchQueue.concurrentPerform(iterations: fleet.count) { number in
-            guard let gateway = fleet.gateway(number) else { return }
+            guard let gateway = fleet.member(number) else { return }
             // A connection of its own: the bytes must not be sent twice by a client that connects
             // anew.
             if let answer = try? gateway.client().send(raw: raw) { answers.set(number, answer) }
@@ -213,7 +213,7 @@ final class FleetLoad: @unchecked Sendable {
 
     /// A challenge of a gateway chosen by chance; `nil` when it gives none.
     private func challenge(_ purpose: String) -> String? {
-        guard let gateway = fleet.gateway(.random(in: 0..<fleet.count)) else { return nil }
+        guard let gateway = fleet.member(.random(in: 0..<fleet.count)) else { return nil }
         return try? gateway.challenges(purpose, gateway.client())[0]
     }
 
@@ -224,7 +224,7 @@ final class FleetLoad: @unchecked Sendable {
         let places = (0..<fleet.count).shuffled()
         let answers = Answers(2)
         DispatchQueue.concurrentPerform(iterations: 2) { place in
-            guard let gateway = fleet.gateway(places[place]) else { return }
+            guard let gateway = fleet.member(places[place]) else { return }
             let answer = try? gateway.enrol(pair[place], gateway.client(), with: challenge)
             if let answer { answers.set(place, answer) }
         }

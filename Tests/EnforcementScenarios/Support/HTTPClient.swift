@@ -28,13 +28,24 @@ final class HTTPClient {
     private var session: HTTP2Client?
 
     /// From 127.0.0.`host`.
-    init(port: UInt16, from host: UInt8 = 1, _ side: ClientSide = .http1) {
+    ///
+    /// - network: where that is; `nil` for the tests' own.
+    init(
+        port: UInt16,
+        from host: UInt8 = 1,
+        on network: NetworkNamespace? = nil,
+        _ side: ClientSide = .http1
+    ) {
         speaksHTTP2 = side == .http2
         connect = {
+            let host = host == 1 ? nil : host
             let tls =
                 try side == .tls
                 ? TLSSession(connecting: ClientSide.trust.get(), to: "127.0.0.1") : nil
-            return try Wire(port: port, from: host == 1 ? nil : host, tls: tls)
+            let descriptor =
+                try network?.within { try LoopbackKit.connected(port: port, from: host) }
+                ?? LoopbackKit.connected(port: port, from: host)
+            return Wire(descriptor: descriptor, tls: tls)
         }
     }
 

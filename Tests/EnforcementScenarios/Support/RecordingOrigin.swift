@@ -35,12 +35,16 @@ final class RecordingOrigin: @unchecked Sendable {
     private var listener: TestOrigin?
 
     /// - `fields`: lines for each answer.
-    init(fields: String = "", tls: TLSContext? = nil) throws {
+    /// - `path`: the file of its socket, where it is not to have a port.
+    init(fields: String = "", path: String? = nil, tls: TLSContext? = nil) throws {
         self.fields = fields
-        listener = try TestOrigin(tls: tls) { [self] connection in try serve(connection) }
+        listener = try TestOrigin(path: path, tls: tls) { [self] in try serve($0) }
     }
 
     var port: UInt16 { listener?.port ?? 0 }
+
+    /// As a configuration writes it.
+    var address: String { listener?.address ?? "" }
 
     /// Ends it, and all connections.
     func end() {

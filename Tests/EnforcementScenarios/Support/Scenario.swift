@@ -99,7 +99,8 @@ final class Scenario {
         try text.write(to: folder.appending(path: name), atomically: true, encoding: .utf8)
     }
 
-    func origin(fields: String = "") throws -> RecordingOrigin {
+    /// - socket: the file of its socket, where it is not to have a port.
+    func origin(fields: String = "", socket: String? = nil) throws -> RecordingOrigin {
         var tls: TLSContext?
         if case .tls = originSide {
             tls = try TLSContext(
@@ -107,7 +108,7 @@ final class Scenario {
                 key: path("origin.key")
             )
         }
-        let origin = try RecordingOrigin(fields: fields, tls: tls)
+        let origin = try RecordingOrigin(fields: fields, path: socket, tls: tls)
         origins.append(origin)
         return origin
     }
@@ -220,7 +221,7 @@ final class Scenario {
     }
 
     func configure(_ origin: RecordingOrigin, rules: String, more: String = "") throws {
-        try configure(origin: "127.0.0.1:\(origin.port)", rules: rules, more: more)
+        try configure(origin: origin.address, rules: rules, more: more)
     }
 
     /// Starts the gateway and waits until it serves.
@@ -237,6 +238,13 @@ final class Scenario {
         }
         let words = outer + [program, "serve"] + arguments + [path(file)]
         return try GatewayProcess(try start(words[0], Array(words.dropFirst())))
+    }
+
+    /// Starts the gateway on a network of its own.
+    func serve(_ file: String, in network: NetworkNamespace) throws -> GatewayProcess {
+        var gateway = try serve(file, within: network.entrance)
+        gateway.network = network
+        return gateway
     }
 
     /// Starts the gateway that ends at a place, once that was passed so many times after WINCH.
@@ -276,6 +284,7 @@ struct GatewayProcess: ServedGateway {
     let child: ChildProcess
     let port: UInt16
     let clientPort: UInt16
+    fileprivate(set) var network: NetworkNamespace?
 
     init(_ child: ChildProcess) throws {
         self.child = child

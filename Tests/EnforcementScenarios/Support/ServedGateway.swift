@@ -11,10 +11,14 @@ protocol ServedGateway {
     var port: UInt16 { get }
     /// Where ``ClientSide/current`` says that clients connect.
     var clientPort: UInt16 { get }
+    /// The network that it is on; `nil` for the tests' own.
+    var network: NetworkNamespace? { get }
 }
 
 extension ServedGateway {
-    func client() -> HTTPClient { HTTPClient(port: clientPort, .current) }
+    var network: NetworkNamespace? { nil }
+
+    func client() -> HTTPClient { HTTPClient(port: clientPort, on: network, .current) }
 
     /// Challenges from the gateway's endpoint.
     func challenges(_ purpose: String, _ count: Int = 1, _ client: HTTPClient) throws -> [String] {

@@ -10,21 +10,33 @@ final class SteppedGateway: ServedGateway, Sendable {
     private let clock: Clock
     private let hosted: HostedGateway
 
-    /// - `seconds`: what the clock shows, in Unix time.
+    /// - `seconds`: what the clock shows, in Unix time, until it is stepped; `nil` for one that
+    ///   goes.
     /// - `journal`: the store; without one, the database that the configuration names.
-    init(_ scenario: Scenario, at seconds: Int64, journal: (any KeyJournal)? = nil) throws {
-        let clock = Clock(seconds * 1_000)
+    init(
+        _ scenario: Scenario,
+        _ file: String = "portcullis.yaml",
+        at seconds: Int64? = nil,
+        journal: (any KeyJournal)? = nil
+    ) throws {
+        let clock = Clock(standsAt: seconds.map { $0 * 1_000 })
         self.clock = clock
-        hosted = try HostedGateway(file: scenario.path("portcullis.yaml")) { surroundings in
-            surroundings.wallClock = { clock.milliseconds.load(ordering: .relaxed) }
+        hosted = try HostedGateway(file: scenario.path(file)) { surroundings in
+            let wallClock = surroundings.wallClock
+            surroundings.wallClock = { clock.time(wallClock) }
             if let journal { surroundings.openJournal = { _ in .success(journal) } }
         }
     }
 
     private final class Clock: Sendable {
-        let milliseconds: Atomic<Int64>
+        private let standsAt: Int64?
+        let steps = Atomic<Int64>(0)
 
-        init(_ milliseconds: Int64) { self.milliseconds = Atomic(milliseconds) }
+        init(standsAt milliseconds: Int64?) { standsAt = milliseconds }
+
+        func time(_ system: () -> Int64) -> Int64 {
+            (standsAt ?? system()) + steps.load(ordering: .relaxed)
+        }
     }
 
     var port: UInt16 { hosted.port }
@@ -40,7 +52,7 @@ final class SteppedGateway: ServedGateway, Sendable {
 
     /// Steps the clock; backwards for less than none.
     func step(hours: Int64) {
-        clock.milliseconds.wrappingAdd(hours * 3_600_000, ordering: .relaxed)
+        clock.steps.wrappingAdd(hours * 3_600_000, ordering: .relaxed)
     }
 
     /// Has it read its configuration again, as HUP does.

@@ -1,0 +1,71 @@
+import Foundation
+import LoopbackKit
+import SoftwareAuthenticator
+import Testing
+
+extension Scenarios {
+    /// Three gateways on one PostgreSQL, and what befalls them: in the manner of Jepsen, clients
+    /// write down what they sent and were answered, the origin what it executed, and both are
+    /// compared with what the database holds.
+    @Suite struct FleetFaults {
+        /// Five or three in an ordinary run; `PORTCULLIS_FLEET_CYCLES=50` for a long one.
+        private static func cycles(_ arrangement: Fleet.Arrangement) -> Int {
+            ProcessInfo.processInfo.environment["PORTCULLIS_FLEET_CYCLES"].flatMap { Int($0) }
+                ?? (arrangement == .processes ? 5 : 3)
+        }
+
+        private static let rules = StockRule.list(.signed, .bare, .window)
+        private static let more = """
+            enrolment: { rate: 10000/s, burst: 100000 }
+            limits: { address_failures: off }
+            """
+
+        @Test(
+            .enabled(if: DatabaseServer.programs != nil),
+            arguments: Fleet.Arrangement.possible
+        )
+        func `an assertion that three gateways get at once is admitted once, whatever fails`(
+            arrangement: Fleet.Arrangement
+        ) throws {
+            let fleet = try Fleet(
+                3,
+                rules: Self.rules,
+                more: Self.more,
+                arrangement: arrangement
+            )
+            let load = FleetLoad(fleet)
+            defer {
+                try? load.end()
+                fleet.end()
+            }
+            load.begin(try fleet.imported(3))
+            var ledger = FleetLedger(fleet, load)
+            var faults: [FleetFault] = []
+            let cycles = Self.cycles(arrangement)
+            for cycle in 1...cycles {
+                if faults.isEmpty { faults = FleetFault.all(of: arrangement).shuffled() }
+                let fault = faults.removeLast()
+                let remark: Comment = "\(arrangement), cycle \(cycle), \(fault)"
+                // A key that goes while everything else goes wrong.
+                let victim = try fleet.imported(1)[0]
+                load.join(victim, FleetLoad.Kind.allCases[cycle % 3])
+                #expect(load.awaitAdmitted(30, seconds: ChildProcess.patience), remark)
+                try fault.befall(fleet, load)
+                try fleet.revoke(victim.keyID)
+                load.noteRevoked(victim.keyID)
+                // All gateways go on by themselves.
+                #expect(load.awaitAdmitted(30, seconds: ChildProcess.patience), remark)
+                try ledger.examine(remark)
+            }
+            try load.end()
+            try ledger.examine("\(arrangement), at the end")
+            try ledger.replay()
+            #expect(!load.enrolled.isEmpty)
+            print(
+                "fleet, \(arrangement): \(cycles) cycles, \(load.sent.count) assertions at 3 "
+                    + "gateways at once, \(fleet.origin.seen.count) executed, none twice; "
+                    + "\(load.enrolled.count) keys enrolled"
+            )
+        }
+    }
+}

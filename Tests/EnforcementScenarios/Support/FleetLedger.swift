@@ -1,0 +1,69 @@
+import DeviceKey
+import Foundation
+import LoopbackKit
+import Testing
+
+/// Compares what clients sent and were answered, what the origin executed, and what is stored.
+struct FleetLedger {
+    private let fleet: Fleet
+    private let load: FleetLoad
+    /// What was stored when it was looked at last: a counter for each key.
+    private var counters: [String: Int] = [:]
+
+    init(_ fleet: Fleet, _ load: FleetLoad) {
+        self.fleet = fleet
+        self.load = load
+    }
+
+    /// Compares what is stored with what is known.
+    mutating func examine(_ remark: Comment) throws {
+        // The load goes on: what it has done is looked at before what has come of it.
+        let (sent, enrolled, admitted) = (load.sent, load.enrolled, load.admitted)
+        #expect(load.faults == [], remark)
+        // Nobody may have had a second answer of 200, and the origin no second request.
+        #expect(admitted.filter { $0.value > 1 } == [:], remark)
+        let seen = fleet.origin.seen.map(\.target)
+        let twice = Dictionary(grouping: seen) { $0 }.filter { $1.count > 1 }.keys.sorted()
+        #expect(twice == [], remark)
+        let reached = Set(seen)
+        #expect(Set(admitted.keys).subtracting(reached) == [], remark)
+        for sent in sent where sent.isOfRevokedKey {
+            #expect(!reached.contains(sent.target), "a revoked key was admitted; \(remark)")
+        }
+        var stored: [String: Int] = [:]
+        for line in try fleet.keys("list").split(separator: "\n") {
+            let columns = line.split(separator: "\t")
+            stored[String(columns[0])] = Int(columns[4])
+        }
+        for (key, counter) in counters {
+            #expect(stored[key] ?? -1 >= counter, "a counter went down; \(remark)")
+        }
+        for sent in sent where reached.contains(sent.target) {
+            #expect(stored[sent.keyID.base64] ?? -1 >= Int(sent.counter), remark)
+        }
+        for key in enrolled {
+            #expect(stored[key.base64] != nil, "a key answered 201 is lost; \(remark)")
+        }
+        counters = stored
+    }
+
+    /// Presents once more, at every gateway, what the origin has.
+    func replay() throws {
+        let before = fleet.origin.seen.map(\.target)
+        let reached = Set(before)
+        for number in 0..<fleet.count {
+            let gateway = try #require(fleet.member(number))
+            let client = gateway.client()
+            for sent in load.sent where reached.contains(sent.target) {
+                var answer = try client.send(raw: sent.raw)
+                // The gateway is connecting anew; a client tries again.
+                let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
+                while answer.status == 503, Date() < deadline {
+                    answer = try client.send(raw: sent.raw)
+                }
+                #expect([401, 403].contains(answer.status), "\(sent.target) again")
+            }
+        }
+        #expect(fleet.origin.seen.count == before.count)
+    }
+}
