@@ -1,6 +1,7 @@
 import Foundation
 import KeyCatalog
 import KeyStore
+import TestSupport
 import Testing
 
 @testable import PostgreSQLKeyStore
@@ -89,6 +90,23 @@ import Testing
         #expect(StoreProblem(JournalError(.busy, ""), "x").hint.contains("try again"))
     }
 
+    @Test func `a row that no gateway writes has a next step`() throws {
+        let settings = try PostgreSQLServer.shared.get().makeStore()
+        let table = try KeyTable(journal: try PostgreSQLKeyJournal(settings))
+        table.enrol(.sample(1)) { _ in }
+        try table.committer.flush()
+        try table.close()
+        let link = DatabaseLink(settings)
+        _ = try link.ask([DatabaseStatement("UPDATE keys SET public_key = sha512(key_id)")])
+        let damaged = #expect(throws: JournalError.self) {
+            _ = try KeyTable(journal: try PostgreSQLKeyJournal(settings))
+        }
+        let problem = StoreProblem(try #require(damaged), "x")
+        #expect(problem.detail.contains("point"))
+        #expect(problem.hint.contains("pg_amcheck"))
+        #expect(!problem.hint.contains("portcullis store restore"))
+    }
+
     @Test(arguments: [
         ("SSL error: certificate verify failed", "sslrootcert="),
         ("root certificate file \"/r/root.crt\" does not exist", "sslrootcert="),
@@ -102,6 +120,7 @@ import Testing
             "pg_isready"
         ),
         ("FATAL:  57P03: the database system is starting up", "just been started"),
+        ("FATAL:  XX000: something else", "doctor"), ("something else", "doctor"),
     ])
     func `words and states have a next step`(message: String, next: String) {
         let error = DatabaseFault.connecting(message).journalError

@@ -1,3 +1,5 @@
+internal import KeyStore
+
 /// What to do next when the database does not do what it was asked.
 ///
 /// The server's language does not matter: its faults are known by their SQLSTATE (PostgreSQL
@@ -7,11 +9,20 @@ enum DatabaseHint {
     /// The state of a server that lacks what is needed (feature not supported).
     static let tooOld = "0A000"
 
+    /// Of rows that no gateway writes.
+    static let damaged =
+        "see in the database's log whether its disk fails, look at the tables with pg_amcheck, and "
+        + "ask who else writes to them; then restore a backup of the database, and empty the table "
+        + "shared_secrets before gateways start"
+
+    /// Of what is known by nothing else.
+    private static let other =
+        "see in the database's log why; portcullis doctor FILE tries all that a gateway needs of it"
+
     /// - state: `nil` when the server has said nothing.
-    /// - Returns: `nil` where nothing better is known than what is said of every store.
-    static func next(_ state: String?, _ detail: String) -> String? {
-        if let state { return next(state) }
-        return words.first { entry in entry.found.contains { detail.contains($0) } }?.next
+    static func next(_ state: String?, _ detail: String) -> String {
+        if let state { return next(state) ?? other }
+        return words.first { entry in entry.found.contains { detail.contains($0) } }?.next ?? other
     }
 
     private static func next(_ state: String) -> String? {
@@ -99,4 +110,11 @@ enum DatabaseHint {
             "write it as host=db.example.com dbname=portcullis, with quotes as in 'a b'"
         ),
     ]
+}
+
+extension JournalError {
+    /// What is stored can't be right.
+    static func damaged(_ detail: String) -> JournalError {
+        JournalError(.damaged, detail, next: DatabaseHint.damaged)
+    }
 }

@@ -26,7 +26,7 @@ final class DatabaseRows {
     func number(_ row: Int, _ column: Int) throws(JournalError) -> Int64? {
         guard let octets = octets(row, column) else { return nil }
         guard octets.count == 8 else {
-            throw JournalError(.damaged, "column \(column) has \(octets.count) bytes and not 8")
+            throw JournalError.damaged("column \(column) has \(octets.count) bytes and not 8")
         }
         return Int64(bitPattern: octets.reduce(0 as UInt64) { $0 << 8 | UInt64($1) })
     }
@@ -34,7 +34,7 @@ final class DatabaseRows {
     /// A `bigint` of a column that is never NULL.
     func present(_ row: Int, _ column: Int) throws(JournalError) -> Int64 {
         guard let number = try number(row, column) else {
-            throw JournalError(.damaged, "column \(column) is NULL")
+            throw JournalError.damaged("column \(column) is NULL")
         }
         return number
     }

@@ -69,7 +69,7 @@ enum KeyColumns {
         _ column: Int
     ) throws(JournalError) -> KeyID {
         guard let bytes = rows.bytes(row, column), let keyID = KeyID(bytes: bytes) else {
-            throw JournalError(.damaged, "a key id is not 32 bytes")
+            throw JournalError.damaged("a key id is not 32 bytes")
         }
         return keyID
     }
@@ -81,7 +81,7 @@ enum KeyColumns {
         _ column: Int
     ) throws(JournalError) -> P256PublicKey {
         guard let bytes = rows.bytes(row, column), let key = P256PublicKey(raw: bytes.span) else {
-            throw JournalError(.damaged, "a public key is not a point of P-256")
+            throw JournalError.damaged("a public key is not a point of P-256")
         }
         return key
     }
@@ -93,7 +93,7 @@ enum KeyColumns {
     ) throws(JournalError) -> KeyEnvironment {
         let number = try rows.present(row, column)
         guard let byte = UInt8(exactly: number), let environment = KeyEnvironment(number: byte)
-        else { throw JournalError(.damaged, "there is no environment \(number)") }
+        else { throw JournalError.damaged("there is no environment \(number)") }
         return environment
     }
 
@@ -105,7 +105,7 @@ enum KeyColumns {
     ) throws(JournalError) -> CounterState {
         let number = try rows.present(row, counter)
         guard let highest = UInt32(exactly: number) else {
-            throw JournalError(.damaged, "\(number) is no counter")
+            throw JournalError.damaged("\(number) is no counter")
         }
         return CounterState(
             highest: SignCounter(rawValue: highest),
@@ -131,7 +131,7 @@ enum KeyColumns {
     ) throws(JournalError) -> [UInt8]? {
         guard let context = rows.bytes(row, column) else { return nil }
         guard (1...KeyRecord.contextBytesMax).contains(context.count) else {
-            throw JournalError(.damaged, "a context has \(context.count) bytes")
+            throw JournalError.damaged("a context has \(context.count) bytes")
         }
         return context
     }

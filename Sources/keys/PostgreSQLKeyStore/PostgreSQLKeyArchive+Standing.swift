@@ -167,7 +167,7 @@ extension PostgreSQLKeyArchive {
             for row in 0..<rows.count {
                 let word = rows.text(row, 0) ?? ""
                 guard let action = KeyChange.Action(rawValue: word) else {
-                    throw JournalError(.damaged, "\(word) is no change of a key")
+                    throw JournalError.damaged("\(word) is no change of a key")
                 }
                 let keyID = rows.bytes(row, 1) == nil ? nil : try KeyColumns.keyID(rows, row, 1)
                 let note = ChangeNote(

@@ -23,7 +23,7 @@ extension PostgreSQLKeyArchive {
                 // Of each record: the app, the key, what is stored, the merge.
                 let first = 1 + 4 * index
                 guard let stored = try Self.identity(rows[first + 2]) else {
-                    throw JournalError(.damaged, "a key that was stored is not there")
+                    throw JournalError.damaged("a key that was stored is not there")
                 }
                 let isSame =
                     record.status.standing == .deleted

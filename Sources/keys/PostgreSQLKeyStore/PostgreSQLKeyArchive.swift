@@ -47,7 +47,7 @@ package final class PostgreSQLKeyArchive: KeyArchive {
     func ask(_ sql: String, _ values: [DatabaseValue]) throws(StoreProblem) -> DatabaseRows {
         try attempt { () throws(JournalError) in
             guard let rows = try link.ask([DatabaseStatement(sql, values)]).first else {
-                throw JournalError(.damaged, "a statement without an answer")
+                throw JournalError.damaged("a statement without an answer")
             }
             return rows
         }

@@ -65,7 +65,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
             DatabaseStatement("SELECT secret FROM secrets WHERE name = 'enrolment'"),
         ])
         guard let found = rows.last, found.count == 1, let secret = found.bytes(0, 0) else {
-            throw JournalError(.damaged, "there is no secret of the enrolment challenges")
+            throw JournalError.damaged("there is no secret of the enrolment challenges")
         }
         return secret
     }
@@ -75,7 +75,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         lifetime: Int64
     ) throws(JournalError) -> [SharedSecret]? {
         guard let rows = try reader.ask(SharedSecretRows.statements(now: now)).last else {
-            throw JournalError(.damaged, "a statement without an answer")
+            throw JournalError.damaged("a statement without an answer")
         }
         return try SharedSecretRows.secrets(rows, now: now, lifetime: lifetime)
     }
@@ -96,7 +96,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     private func revision() throws(JournalError) -> JournalRevision {
         let rows = try reader.ask([DatabaseStatement("SELECT revision FROM state")])
         guard let found = rows.first, found.count == 1 else {
-            throw JournalError(.damaged, "the table of the state is empty")
+            throw JournalError.damaged("the table of the state is empty")
         }
         return JournalRevision(try found.present(0, 0))
     }
@@ -188,7 +188,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
             next += 3
             guard found.count == 1 else {
                 guard batch.challenge(at: enrolled.count) != nil else {
-                    throw JournalError(.damaged, "a key that was stored is not there")
+                    throw JournalError.damaged("a key that was stored is not there")
                 }
                 enrolled.append(nil)
                 continue

@@ -33,7 +33,7 @@ final class PostgreSQLReceiptShelf: ReceiptShelf {
 
     private func ask(_ statements: DatabaseStatement...) throws(JournalError) -> DatabaseRows {
         guard let rows = try link.ask(statements).last else {
-            throw JournalError(.damaged, "a statement without an answer")
+            throw JournalError.damaged("a statement without an answer")
         }
         return rows
     }

@@ -42,7 +42,7 @@ enum ReceiptColumns {
         state.expiresAt = try rows.number(row, first + 2)
         if let number = try rows.number(row, first + 3) {
             guard let metric = UInt32(exactly: number) else {
-                throw JournalError(.damaged, "\(number) is no risk metric")
+                throw JournalError.damaged("\(number) is no risk metric")
             }
             state.riskMetric = metric
         }
@@ -50,7 +50,7 @@ enum ReceiptColumns {
         state.triedAt = try rows.number(row, first + 5)
         if let word = rows.text(row, first + 6) {
             guard let outcome = ReceiptState.Outcome(rawValue: word) else {
-                throw JournalError(.damaged, "\(word) is no outcome of a renewal")
+                throw JournalError.damaged("\(word) is no outcome of a renewal")
             }
             state.outcome = outcome
         }
@@ -117,7 +117,7 @@ enum ReceiptColumns {
                 continue
             }
             guard let outcome = ReceiptState.Outcome(rawValue: word) else {
-                throw JournalError(.damaged, "\(word) is no outcome of a renewal")
+                throw JournalError.damaged("\(word) is no outcome of a renewal")
             }
             census.outcomes[outcome] = count
         }

@@ -54,7 +54,7 @@ enum SharedSecretRows {
         var secrets: [SharedSecret] = []
         for row in 0..<rows.count {
             guard let bytes = rows.bytes(row, 1), bytes.count == 32 else {
-                throw JournalError(.damaged, "a shared secret is not 32 bytes")
+                throw JournalError.damaged("a shared secret is not 32 bytes")
             }
             var goodUntil = Int64.max
             if row + 1 < rows.count {
@@ -71,7 +71,7 @@ enum SharedSecretRows {
                 )
             )
         }
-        guard !secrets.isEmpty else { throw JournalError(.damaged, "there is no shared secret") }
+        guard !secrets.isEmpty else { throw JournalError.damaged("there is no shared secret") }
         return secrets
     }
 

@@ -68,12 +68,12 @@ enum UseStatement {
     /// Reads the answers, in the order of the uses.
     static func answers(_ rows: DatabaseRows, count: Int) throws(JournalError) -> [UseAnswer] {
         guard rows.count == count else {
-            throw JournalError(.damaged, "\(rows.count) answers to \(count) uses")
+            throw JournalError.damaged("\(rows.count) answers to \(count) uses")
         }
         var answers: [UseAnswer] = []
         for row in 0..<count {
             guard let answer = Answer(rawValue: try rows.present(row, 0)) else {
-                throw JournalError(.damaged, "an answer that means nothing")
+                throw JournalError.damaged("an answer that means nothing")
             }
             answers.append(answer.useAnswer)
         }
