@@ -69,6 +69,63 @@ extension StoreContract {
             #expect(small.use(waiting, 7) == .refused(.replayed))
             #expect(small.use(waiting, 8) == .admitted)
         },
+        StoreContract(
+            "a key that was asked for stays until it is used, though all others are in use",
+            decided: .atCommit
+        ) { (bench) throws in
+            let records = KeyRecord.crowd(1_600)
+            try bench.add(records)
+            let small = try bench.neighbour(keysMax: 1_024)
+            func ask(_ records: some Sequence<KeyRecord>) throws {
+                for record in records { _ = small.table.lookUp(record.keyID) }
+                try small.table.committer.flush()
+            }
+            func found(_ records: some Sequence<KeyRecord>) -> [KeyRecord] {
+                records.filter {
+                    if case .known = small.table.find($0.keyID) { true } else { false }
+                }
+            }
+            try ask(records.prefix(1_400))
+            let old = found(records.prefix(1_400))
+            let asked = records[1_400..<1_500]
+            try ask(asked)
+            #expect(found(old).count > 800)
+            try ask(records.suffix(100))
+            #expect(found(asked).count == asked.count)
+        },
+        StoreContract(
+            "a key that leaves the table before its use is used all the same",
+            decided: .atCommit
+        ) { (bench) throws in
+            let records = KeyRecord.crowd(1_500)
+            try bench.add(records)
+            let small = try bench.neighbour(keysMax: 64)
+            let (found, revoked) = (records[0].keyID, records[1].keyID)
+            var rows: [KeyID: Int64] = [:]
+            for keyID in [found, revoked] {
+                small.meet(keyID)
+                guard case .known(let key) = small.table.find(keyID) else {
+                    throw Unexpected("the key is not here")
+                }
+                rows[keyID] = key.row
+            }
+            for record in records.dropFirst(2) { _ = small.table.lookUp(record.keyID) }
+            try small.table.committer.flush()
+            try bench.lab.revoke(revoked, isRead: false)
+            func use(_ keyID: KeyID, _ counter: UInt32, knowsRow: Bool = true) -> ConsumeDecision {
+                let row = knowsRow ? rows[keyID] : nil
+                guard case .absent = small.table.find(keyID) else {
+                    Issue.record("the key is here still")
+                    return .unavailable
+                }
+                return small.decision(small.consume(keyID, row: row, counter))
+            }
+            #expect(use(found, 7, knowsRow: false) == .unavailable)
+            #expect(use(found, 7) == .admitted)
+            #expect(use(found, 7) == .refused(.replayed))
+            #expect(use(revoked, 1) == .refused(.revoked))
+            #expect(try bench.storedCounter(found) == 7)
+        },
     ]
 }
 

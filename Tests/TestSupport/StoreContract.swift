@@ -180,6 +180,7 @@ extension StoreContract {
         /// Uses a counter, and leaves it to the test to wait.
         package func consume(
             _ keyID: KeyID,
+            row: Int64? = nil,
             _ counter: UInt32?,
             _ rule: StoreCounterRule = .strict,
             challenge: ChallengeSerial? = nil,
@@ -189,6 +190,7 @@ extension StoreContract {
         ) -> ConsumeOutcome {
             table.consume(
                 keyID,
+                row: row,
                 counter: counter.map { SignCounter(rawValue: $0) },
                 rule: rule,
                 challenge: challenge,

@@ -70,7 +70,8 @@ struct KeyEntry {
             isRevoked: standing == .revoked,
             context: context,
             risk: risk,
-            anchor: anchor
+            anchor: anchor,
+            row: row
         )
     }
 

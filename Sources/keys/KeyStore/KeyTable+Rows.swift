@@ -61,7 +61,9 @@ extension KeyTable {
             number = keys.count
             keys.insert(entry, hash: hash) { place(of: $0).hash }
         }
-        guard let number, let context = row.context else { return }
-        keys.keep(context, for: number)
+        guard let number else { return }
+        // Somebody waits for a key that was asked for. The next ones must not take its place.
+        if source == .enrolled { keys.touch(number) }
+        if let context = row.context { keys.keep(context, for: number) }
     }
 }

@@ -158,6 +158,8 @@ package final class KeyTable: Sendable {
     ///
     /// Call it after the signature was verified: it changes what strangers must not change.
     ///
+    /// - `row`: what ``find(_:)`` has said, ``StoredKey/row``. A journal that decides needs no more
+    ///   of a key that has left the table since.
     /// - `counter`: `nil` when the platform's keys count nothing; then the challenge alone makes
     ///   the use good once.
     /// - `challenge`: what ``ChallengeIssuer/examine(_:purpose:now:)`` found valid; `nil` when the
@@ -168,6 +170,7 @@ package final class KeyTable: Sendable {
     /// - `whenFailing`: what is done where the answer would be `unavailable`.
     package func consume(
         _ keyID: KeyID,
+        row: Int64? = nil,
         counter: SignCounter?,
         rule: StoreCounterRule,
         challenge: ChallengeSerial?,
@@ -190,29 +193,29 @@ package final class KeyTable: Sendable {
         guard isCurrent || whenFailing == .useInMemory else { return .decided(.unavailable) }
         let place = Self.place(of: keyID)
         let shard = shards[place.shard]
+        let isAsked = journalDecides == .atCommit && isCurrent
+        /// Has the journal decide where it does; `nil` where it has no room.
+        func ask(_ row: Int64) -> ConsumeOutcome? {
+            guard isAsked else { return nil }
+            let use = CounterUse(
+                row: row,
+                keyID: keyID,
+                counter: counter,
+                rule: rule,
+                challenge: challenge,
+                usedAt: now
+            )
+            let waiting = WaitingUse(use: use, shard: shard, hash: place.hash, issuer: issuer)
+            return committer.append(waiting).map(ConsumeOutcome.pending)
+        }
         return shard.keys.withLock { keys in
             guard let number = keys.find(keyID, hash: place.hash) else {
-                return .decided(isCurrent ? lacking(keyID) : .unavailable)
+                return row.flatMap(ask) ?? .decided(isCurrent ? lacking(keyID) : .unavailable)
             }
             let reason = keys[number].refusal(counter, rule, hasChallenge: challenge != nil)
             if let reason { return .decided(.refused(reason)) }
-            if journalDecides == .atCommit, isCurrent {
-                let use = CounterUse(
-                    row: keys[number].row,
-                    keyID: keyID,
-                    counter: counter,
-                    rule: rule,
-                    challenge: challenge,
-                    usedAt: now
-                )
-                let waiting = WaitingUse(
-                    use: use,
-                    shard: shard,
-                    hash: place.hash,
-                    issuer: issuer
-                )
-                if let outcome = ask(waiting, whenFailing) { return outcome }
-            }
+            if let outcome = ask(keys[number].row) { return outcome }
+            if isAsked, whenFailing == .decline { return .decided(.unavailable) }
             var refusal = ConsumeRefusal.challengeSpent
             func use() -> CounterChange? {
                 switch keys[number].use(counter, challenge: challenge, issuer: issuer, now: now) {
@@ -234,15 +237,6 @@ package final class KeyTable: Sendable {
             case .full: return .decided(.unavailable)
             }
         }
-    }
-
-    /// Lets the journal decide a use; `nil` when it has no room and the use is to be decided in
-    /// memory.
-    private func ask(_ use: WaitingUse, _ whenFailing: FailingStore) -> ConsumeOutcome? {
-        guard let ticket = committer.append(use) else {
-            return whenFailing == .useInMemory ? nil : .decided(.unavailable)
-        }
-        return .pending(ticket)
     }
 
     /// Stores a key; see ``EnrolOutcome``. The writer is started.

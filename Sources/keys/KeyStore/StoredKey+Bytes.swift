@@ -124,6 +124,7 @@ extension StoredKey {
         guard let day = UInt16(exactly: try bytes.word()) else { throw ByteReader.Fault() }
         // Not said: the process that has the store decides, and asks for the challenge.
         anchor = .held
+        row = nil
         risk = KeyRisk(metric: metric.map(UInt32.init(clamping:)), at: Int64(day) * Self.daySeconds)
     }
 }

@@ -14,6 +14,8 @@ package struct StoredKey: Sendable {
     package let risk: KeyRisk
     /// Whether the counters are known to be the last ones.
     package let anchor: CounterAnchor
+    /// Where the journal has it, as ``KeyRow/row``; `nil` where another process was asked.
+    package let row: Int64?
 
     /// The highest counter admitted so far.
     package var counter: SignCounter { counters.highest }

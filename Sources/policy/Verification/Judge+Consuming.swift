@@ -31,12 +31,14 @@ extension Judge {
         _ counter: SignCounter,
         _ serial: ChallengeSerial?,
         _ keyID: KeyID,
+        _ row: Int64?,
         rule: Rule,
         now: UnixTime,
         _ ruling: inout Ruling
     ) {
         let outcome = keys.consume(
             keyID,
+            row: row,
             counter: counter,
             rule: rule.counter.store,
             challenge: serial,

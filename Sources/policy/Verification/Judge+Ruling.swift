@@ -113,29 +113,29 @@ extension Judge {
             ruling.verdict = .refuse(.environmentMismatch)
             return ruling
         }
-        let claim = Claim(verified, key.app.builds, key.stored.risk, key.isOutdated)
+        let claim = Claim(verified, key)
         consume(claim, proof, rule: rule, now: now, &ruling)
         return ruling
     }
 
     /// What was verified of a request, the builds of the app that are admitted, what is known of
-    /// the device, and whether the store may know more of the key.
+    /// the device, where the store has the key, and whether it may know more of it.
     struct Claim {
         let verified: VerifiedAssertion
         let builds: BuildPolicy
         let risk: KeyRisk
+        let row: Int64?
         let isOutdated: Bool
 
         init(
             _ verified: VerifiedAssertion,
-            _ builds: BuildPolicy,
-            _ risk: KeyRisk,
-            _ isOutdated: Bool
+            _ key: (stored: StoredKey, app: AppPolicy, isOutdated: Bool)
         ) {
             self.verified = verified
-            self.builds = builds
-            self.risk = risk
-            self.isOutdated = isOutdated
+            builds = key.app.builds
+            risk = key.stored.risk
+            row = key.stored.row
+            isOutdated = key.isOutdated
         }
     }
 
@@ -166,7 +166,7 @@ extension Judge {
             ruling.verdict = .refuse(.contentTooLarge)
             return (ruling, nil)
         }
-        return (ruling, Claim(verified, key.app.builds, key.stored.risk, key.isOutdated))
+        return (ruling, Claim(verified, key))
     }
 
     private mutating func verify(
@@ -338,9 +338,10 @@ extension Judge {
         switch proof.evidence {
         case .session(let evidence): use(evidence, claim, rule, &ruling)
         case .assertion(let assertion):
-            consume(assertion.counter, serial, proof.keyID, rule: rule, now: now, &ruling)
+            let keyID = proof.keyID
+            consume(assertion.counter, serial, keyID, claim.row, rule: rule, now: now, &ruling)
             if ruling.verdict == .pass, rule.goal == .session {
-                ruling.grant = SessionGrant(proof.keyID, claim.verified)
+                ruling.grant = SessionGrant(keyID, claim.verified)
             }
         }
     }
