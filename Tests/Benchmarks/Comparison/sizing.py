@@ -5,11 +5,13 @@ import fleet
 import loads
 from gauges import memory_kib
 
-# Rows as gateways write them, with the hashes of numbers in the place of keys.
+# Rows as gateways write them, with the hashes of numbers in the place of key ids, and one public key
+# for all: it has to be a point of the curve.
 FILL = """
 INSERT INTO keys (key_id, public_key, app, environment, is_imported, counter, counter_window,
     enrolled_at, last_used_at)
-SELECT sha256(n::text::bytea), sha512(n::text::bytea), (SELECT min(id) FROM apps), 1, false,
+SELECT sha256(n::text::bytea), (SELECT public_key FROM keys LIMIT 1),
+    (SELECT min(id) FROM apps), 1, false,
     n % 100, 0, 1790000000, 1790000000
 FROM generate_series({first}, {last}) n
 """
@@ -27,7 +29,7 @@ DO $$ BEGIN FOR number IN 1..{transactions} LOOP
     WHERE key_id IN (
         SELECT sha256(n::text::bytea) FROM (
             SELECT 1 + floor(random() * {count})::bigint n FROM generate_series(1, {batch})
-        ) some
+        ) AS drawn
     );
     COMMIT;
 END LOOP; END $$
