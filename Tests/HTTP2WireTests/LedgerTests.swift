@@ -64,6 +64,26 @@ struct LedgerTests {
         }
     }
 
+    @Test func `what heads have beyond their bound is bounded over all heads of a minute`() throws {
+        let max = HTTP2Limits().head.headBytesMax
+        var ledger = HTTP2Ledger(HTTP2Limits())
+        /// So many heads of this many bytes, in fields of a 16th of them.
+        func send(_ heads: Int, of bytes: Int, now: UInt64 = 0) throws(HTTP2Excess) {
+            for _ in 0..<heads {
+                for field in 1...16 {
+                    try ledger.fieldCame(bytes / 16, of: bytes / 16 * field, now: now)
+                }
+            }
+        }
+        try send(1_000, of: max)
+        // A few that are hardly too long are no attack.
+        try send(40, of: max + max / 16)
+        #expect(throws: HTTP2Excess.headerList) { try send(1, of: 3 * max) }
+        // A minute later there is room for one that is far too long, and for no other.
+        try send(1, of: 4 * max, now: 120_000)
+        #expect(throws: HTTP2Excess.headerList) { try send(1, of: max + max / 16, now: 120_000) }
+    }
+
     @Test func `windows may open as often as content was sent`() throws {
         var ledger = HTTP2Ledger(HTTP2Limits())
         for _ in 0..<10_000 {

@@ -3,7 +3,8 @@
 package enum HTTP2Excess: String, CaseIterable, Error, Sendable {
     /// A head in too many CONTINUATION frames (CVE-2024-27316 and others).
     case continuations = "http2-continuations"
-    /// The bytes of a head, compressed or not, are far more than is allowed.
+    /// The bytes of a head, compressed or not, or those of several heads, are far more than is
+    /// allowed.
     case headerList = "http2-header-list"
     /// Rapid reset (CVE-2023-44487).
     case resets = "http2-resets"

@@ -18,11 +18,11 @@ struct HTTP2Ledger {
             step = perMinute.map { Self.span / UInt64(max($0, 1)) }
         }
 
-        /// Takes one; `false` when there is none.
-        mutating func take(now: UInt64) -> Bool {
+        /// Takes one, or so many; `false` when there are not as many.
+        mutating func take(_ count: Int = 1, now: UInt64) -> Bool {
             guard let step else { return true }
             let time = now &* 1000
-            settledAt = max(settledAt, time) &+ step
+            settledAt = max(settledAt, time) &+ step &* UInt64(clamping: count)
             return settledAt &- time <= Self.span
         }
     }
@@ -32,10 +32,14 @@ struct HTTP2Ledger {
     /// And for each frame of content that it got.
     static let windowUpdatesPerFrame = 8
     private static let windowUpdatesMax = 1 << 20
+    /// What a minute's heads may have beyond their bound, in multiples of it. A head may be too long
+    /// by mistake. A few bytes can say a long one, which costs its length to look at.
+    static let headExcess = 3
     private static let (endsStream, isPadded): (UInt8, UInt8) = (0x1, 0x8)
 
     private let continuationsMax: Int
     private let headBytesMax: Int
+    private var headExcess: Allowance
     private var resets: Allowance
     private var provokedResets: Allowance
     private var pings: Allowance
@@ -50,6 +54,7 @@ struct HTTP2Ledger {
     init(_ limits: HTTP2Limits) {
         continuationsMax = limits.continuationsMax
         headBytesMax = limits.head.headBytesMax
+        headExcess = Allowance(headBytesMax * Self.headExcess)
         resets = Allowance(limits.resets)
         provokedResets = Allowance(limits.provokedResets)
         pings = Allowance(limits.pings)
@@ -80,6 +85,16 @@ struct HTTP2Ledger {
             try headContinued(frame, now)
         default: guard otherFrames.take(now: now) else { throw .otherFrames }
         }
+    }
+
+    /// A field came of a head or of trailers.
+    ///
+    /// - count: the bytes that the field has in HTTP/1.1's form.
+    /// - total: the bytes of all so far, with it.
+    mutating func fieldCame(_ count: Int, of total: Int, now: UInt64) throws(HTTP2Excess) {
+        let excess = min(count, total - headBytesMax)
+        guard excess > 0 else { return }
+        guard headExcess.take(excess, now: now) else { throw .headerList }
     }
 
     /// A head came for a stream that is over: it is unpacked and dropped.

@@ -144,13 +144,11 @@ extension HTTP2Session {
         _ value: UnsafeBufferPointer<UInt8>,
         isRequest: Bool
     ) -> Int32 {
-        guard isRequest else {
-            trailerBytes += name.count + value.count + 4
-            let max = limits.head.headBytesMax * RequestHeadBuilder.excess
-            return trailerBytes <= max ? 0 : failed(.headerList)
-        }
+        let length = RequestHeadBuilder.length(name, value)
+        if isRequest { builder.add(name, value, limits.head) } else { trailerBytes += length }
         do throws(HTTP2Excess) {
-            try builder.add(name, value, limits.head)
+            let total = isRequest ? builder.count : trailerBytes
+            try ledger.fieldCame(length, of: total, now: now)
             return 0
         } catch {
             return failed(error)

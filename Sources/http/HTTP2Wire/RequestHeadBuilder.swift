@@ -19,7 +19,7 @@ package struct RequestHeadBuilder {
     private var start = 0
     private var fault: Malformed.Reason?
     /// Bytes that the head has or would have.
-    private var count = 0
+    private(set) var count = 0
     private var fieldCount = 0
     private var isLineWritten = false
     private var saysLength = false
@@ -34,10 +34,6 @@ package struct RequestHeadBuilder {
     package private(set) var asksTunnel = false
     /// Random; what keys of WebSocket are made of.
     private var nonce: UInt64
-
-    /// What the bytes of a head may come to before nobody takes them for a mistake: so many times
-    /// what is allowed.
-    static let excess = 4
 
     /// - nonce: random, and another one for each connection.
     package init(nonce: UInt64) { self.nonce = nonce }
@@ -78,17 +74,13 @@ package struct RequestHeadBuilder {
         asksTunnel = false
     }
 
-    /// Takes a field.
-    ///
-    /// - Throws: when the head has become far longer than is allowed.
+    /// Takes a field. ``HTTP2Ledger`` bounds those behind the bound of a head.
     package mutating func add(
         _ name: UnsafeBufferPointer<UInt8>,
         _ value: UnsafeBufferPointer<UInt8>,
         _ limits: HeadLimits
-    ) throws(HTTP2Excess) {
-        // A field's lengths are bounded by a frame's, and the sum is compared each time.
-        count += name.count + value.count + 4
-        guard count <= limits.headBytesMax * Self.excess else { throw .headerList }
+    ) {
+        count += Self.length(name, value)
         guard count <= limits.headBytesMax else { return note(.headTooLong) }
         guard fault == nil else { return }
         guard name.first != UInt8(ascii: ":") else { return addPseudoField(name, value) }
@@ -97,6 +89,12 @@ package struct RequestHeadBuilder {
         guard fieldCount <= limits.fieldsMax else { return note(.fieldsTooMany) }
         addField(name, value)
     }
+
+    /// Bytes of a field's line. Both lengths are bounded by nghttp2 at 64 KiB.
+    static func length(
+        _ name: UnsafeBufferPointer<UInt8>,
+        _ value: UnsafeBufferPointer<UInt8>
+    ) -> Int { name.count + value.count + 4 }
 
     private mutating func note(_ reason: Malformed.Reason) {
         if fault == nil { fault = reason }
