@@ -73,7 +73,7 @@ extension StoreContract {
             "a key that was asked for stays until it is used, though all others are in use",
             decided: .atCommit
         ) { (bench) throws in
-            let records = KeyRecord.crowd(1_600)
+            let records = KeyRecord.crowd(3_200)
             try bench.add(records)
             let small = try bench.neighbour(keysMax: 1_024)
             func ask(_ records: some Sequence<KeyRecord>) throws {
@@ -85,9 +85,9 @@ extension StoreContract {
                     if case .known = small.table.find($0.keyID) { true } else { false }
                 }
             }
-            try ask(records.prefix(1_400))
-            let old = found(records.prefix(1_400))
-            let asked = records[1_400..<1_500]
+            try ask(records.prefix(3_000))
+            let old = found(records.prefix(3_000))
+            let asked = records[3_000..<3_100]
             try ask(asked)
             #expect(found(old).count > 800)
             try ask(records.suffix(100))

@@ -32,7 +32,7 @@ struct HTTP2Ledger {
     /// And for each frame of content that it got.
     static let windowUpdatesPerFrame = 8
     private static let windowUpdatesMax = 1 << 20
-    /// What a minute's heads may have beyond their bound, in multiples of it. A head may be too long
+    /// What a minute's heads may have beyond their bound, in multiples of it. One may be too long
     /// by mistake. A few bytes can say a long one, which costs its length to look at.
     static let headExcess = 3
     private static let (endsStream, isPadded): (UInt8, UInt8) = (0x1, 0x8)
