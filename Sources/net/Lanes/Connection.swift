@@ -31,7 +31,7 @@ open class Connection: Endpoint {
     }
 
     /// The largest unsent remainder that keeps its memory when it has been sent.
-    private static let keptCapacity = 0
+    static let keptCapacity = 0
 
     /// The other side's address.
     package final let peer: SocketAddress
@@ -63,7 +63,7 @@ open class Connection: Endpoint {
 
     /// Whether the kernel has taken no byte since ``messageBegins()``.
     package final var sentNothing: Bool { !hasSent }
-    private var hasSent = false
+    final var hasSent = false
 
     /// What is sent from now on is another message's.
     package final func messageBegins() { hasSent = false }
@@ -233,152 +233,5 @@ open class Connection: Endpoint {
             _ = sendCiphertext(of: tls)
         }
         _ = shutdown(descriptor, Int32(SHUT_WR))
-    }
-}
-
-// Reading.
-extension Connection {
-    /// Reads once into the lane's input buffer.
-    package final func read() -> ReadOutcome {
-        guard isReadable, !isClosed else { return .wouldBlock }
-        guard let tls else { return receive(input) }
-        return read(through: tls)
-    }
-
-    /// The lane's memory for input, so much of it as this connection may use.
-    private var input: UnsafeMutableRawBufferPointer {
-        UnsafeMutableRawBufferPointer(rebasing: lane.input.prefix(inputMax))
-    }
-
-    final func receive(_ buffer: UnsafeMutableRawBufferPointer) -> ReadOutcome {
-        let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
-        if count > 0 {
-            lane.inputCount += count
-            // A short read empties the socket; news after it is a new edge. An end that was already
-            // announced is not announced again.
-            if count < buffer.count, !isEnding { socketIsReadable = false }
-            let octets = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-            return .octets(octets.assumingMemoryBound(to: UInt8.self))
-        }
-        if count == 0 { return .ended }
-        switch errno {
-        case EAGAIN:
-            socketIsReadable = false
-            return .wouldBlock
-        case EINTR: return receive(buffer)
-        default: return .failed(.socket(SocketError("recv")))
-        }
-    }
-
-    /// Decrypted bytes that are there already come first; then one read from the socket.
-    private func read(through tls: TLSSession) -> ReadOutcome {
-        let isEmpty = tls.isEstablished && !mayHoldPlaintext
-        var outcome = isEmpty ? TLSSession.ReadOutcome.needsInput : tls.read(into: input)
-        while true {
-            switch outcome {
-            case .octets(let count):
-                mayHoldPlaintext = tls.mayHoldPlaintext
-                let octets = UnsafeRawBufferPointer(rebasing: input[..<count])
-                return .octets(octets.assumingMemoryBound(to: UInt8.self))
-            case .needsInput: mayHoldPlaintext = false
-            case .closed:
-                mayHoldPlaintext = true
-                return .ended
-            case .failed(let error):
-                _ = sendCiphertext(of: tls)
-                return .failed(.tls(error))
-            }
-            if tls.hasCiphertext, case .failed(let error) = sendCiphertext(of: tls) {
-                return .failed(error)
-            }
-            switch receive(lane.ciphertextInput) {
-            case .octets(let octets): outcome = tls.read(into: input, feeding: octets.span)
-            case .wouldBlock: return .wouldBlock
-            case .ended: return .failed(.truncated)
-            case .failed(let error): return .failed(error)
-            }
-        }
-    }
-}
-
-// Writing.
-extension Connection {
-    /// Hands over one or two pieces, in order. What the kernel does not take at once is kept.
-    ///
-    /// The caller bounds what is kept: it stops its source while ``unsentBytes`` is not zero.
-    package final func write(_ first: Span<UInt8>, _ second: Span<UInt8>) -> WriteOutcome {
-        guard !isClosed else { return .failed(.closed) }
-        if let tls {
-            guard tls.write(first), tls.write(second) else { return .failed(.tlsWrite) }
-            return sendCiphertext(of: tls)
-        }
-        guard unsentBytes == 0, isWritable else {
-            keep(first, second, from: 0)
-            return .queued
-        }
-        // The pointers live for the call only.
-        let count = first.withUnsafeBytes { first in
-            second.withUnsafeBytes { second in
-                clinux_send(
-                    descriptor,
-                    first.baseAddress,
-                    first.count,
-                    second.baseAddress,
-                    second.count
-                )
-            }
-        }
-        if count > 0 { hasSent = true }
-        if count == first.count + second.count { return .sent }
-        guard count >= 0 || errno == EAGAIN || errno == EINTR else {
-            return .failed(.socket(SocketError("send")))
-        }
-        if count >= 0 || errno == EAGAIN { isWritable = false }
-        keep(first, second, from: max(count, 0))
-        return isWritable ? flush() : .queued
-    }
-
-    /// Hands over one piece.
-    package final func write(_ octets: Span<UInt8>) -> WriteOutcome {
-        write(octets, Span())
-    }
-
-    private func keep(_ first: Span<UInt8>, _ second: Span<UInt8>, from start: Int) {
-        if start < first.count { keep(first.extracting(start...)) }
-        let skipped = max(start - first.count, 0)
-        if skipped < second.count { keep(second.extracting(skipped...)) }
-    }
-
-    private func keep(_ octets: Span<UInt8>) {
-        // The pointer lives for the call, and the copy is made inside it.
-        octets.withUnsafeBufferPointer { unsent.append(contentsOf: $0) }
-    }
-
-    /// Sends what waits, as far as the kernel takes it.
-    final func flush() -> WriteOutcome {
-        while unsentBytes > 0 {
-            guard isWritable else { return .queued }
-            let count = unsent.withUnsafeBytes { octets in
-                let rest = UnsafeRawBufferPointer(rebasing: octets[unsentStart...])
-                return clinux_send(descriptor, rest.baseAddress, rest.count, nil, 0)
-            }
-            if count > 0 {
-                hasSent = true
-                unsentStart += count
-            } else if errno == EAGAIN {
-                isWritable = false
-            } else if errno != EINTR {
-                return .failed(.socket(SocketError("send")))
-            }
-        }
-        unsent.removeAll(keepingCapacity: unsent.capacity <= Self.keptCapacity)
-        unsentStart = 0
-        return .sent
-    }
-
-    /// Moves what the TLS machine wants to send into the unsent bytes, and sends.
-    final func sendCiphertext(of tls: TLSSession) -> WriteOutcome {
-        tls.takeCiphertext(into: &unsent)
-        return flush()
     }
 }

@@ -1,0 +1,84 @@
+import CLinux
+import Glibc
+import TLSSession
+
+extension Connection {
+    /// Hands over one or two pieces, in order. What the kernel does not take at once is kept.
+    ///
+    /// The caller bounds what is kept: it stops its source while ``unsentBytes`` is not zero.
+    package final func write(_ first: Span<UInt8>, _ second: Span<UInt8>) -> WriteOutcome {
+        guard !isClosed else { return .failed(.closed) }
+        if let tls {
+            guard tls.write(first), tls.write(second) else { return .failed(.tlsWrite) }
+            return sendCiphertext(of: tls)
+        }
+        guard unsentBytes == 0, isWritable else {
+            keep(first, second, from: 0)
+            return .queued
+        }
+        // The pointers live for the call only.
+        let count = first.withUnsafeBytes { first in
+            second.withUnsafeBytes { second in
+                clinux_send(
+                    descriptor,
+                    first.baseAddress,
+                    first.count,
+                    second.baseAddress,
+                    second.count
+                )
+            }
+        }
+        if count > 0 { hasSent = true }
+        if count == first.count + second.count { return .sent }
+        guard count >= 0 || errno == EAGAIN || errno == EINTR else {
+            return .failed(.socket(SocketError("send")))
+        }
+        if count >= 0 || errno == EAGAIN { isWritable = false }
+        keep(first, second, from: max(count, 0))
+        return isWritable ? flush() : .queued
+    }
+
+    /// Hands over one piece.
+    package final func write(_ octets: Span<UInt8>) -> WriteOutcome {
+        write(octets, Span())
+    }
+
+    private func keep(_ first: Span<UInt8>, _ second: Span<UInt8>, from start: Int) {
+        if start < first.count { keep(first.extracting(start...)) }
+        let skipped = max(start - first.count, 0)
+        if skipped < second.count { keep(second.extracting(skipped...)) }
+    }
+
+    private func keep(_ octets: Span<UInt8>) {
+        // The pointer lives for the call, and the copy is made inside it.
+        octets.withUnsafeBufferPointer { unsent.append(contentsOf: $0) }
+    }
+
+    /// Sends what waits, as far as the kernel takes it.
+    final func flush() -> WriteOutcome {
+        while unsentBytes > 0 {
+            guard isWritable else { return .queued }
+            let count = unsent.withUnsafeBytes { octets in
+                let rest = UnsafeRawBufferPointer(rebasing: octets[unsentStart...])
+                return clinux_send(descriptor, rest.baseAddress, rest.count, nil, 0)
+            }
+            if count > 0 {
+                hasSent = true
+                unsentStart += count
+            } else if errno == EAGAIN {
+                isWritable = false
+            } else if errno != EINTR {
+                return .failed(.socket(SocketError("send")))
+            }
+        }
+        unsent.removeAll(keepingCapacity: unsent.capacity <= Self.keptCapacity)
+        unsentStart = 0
+        return .sent
+    }
+
+    /// Moves what the TLS machine wants to send into the unsent bytes, and sends.
+    final func sendCiphertext(of tls: TLSSession) -> WriteOutcome {
+        tls.takeCiphertext(into: &unsent)
+        return flush()
+    }
+}
