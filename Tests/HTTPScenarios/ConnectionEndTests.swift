@@ -36,6 +36,29 @@ extension Scenarios {
             try bench.gateway.server.wait { Self.open($0) == 0 }
         }
 
+        /// The segments: what answers the connect, what acknowledges the request, and the response.
+        @Test(
+            arguments: [
+                "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+                "GET / HTTP/1.0\r\nHost: a\r\n\r\n",
+                "POST / HTTP/1.0\r\nContent-Length: 2\r\n\r\nab",
+                "GET /\u{1} HTTP/1.1\r\nHost: a\r\n\r\n",
+                "GET / HTTP/2.5\r\nHost: a\r\n\r\n",
+            ]
+        )
+        func `the last response and the end are one segment`(request: String) throws {
+            let bench = try Bench(more: Self.lingering)
+            defer { bench.stop() }
+            for _ in 0..<3 {
+                let client = try bench.connect()
+                defer { client.close() }
+                try client.send(request)
+                _ = try client.readFinalResponse()
+                #expect(try client.endsSilently())
+                #expect(client.segmentsReceived <= 3)
+            }
+        }
+
         @Test(arguments: [false, true])
         func `the whole of a large last response arrives, however late it is read`(
             isSecure: Bool

@@ -226,6 +226,16 @@ package final class Wire: @unchecked Sendable {
         _ = wait(for: 0x2000, Self.patienceMilliseconds)
     }
 
+    /// How many segments have come, with those that only acknowledge.
+    package var segmentsReceived: Int {
+        // tcpi_segs_in of the kernel's tcp_info, which glibc's does not have: a number of 32 bits
+        // behind 140 bytes.
+        var facts = [UInt32](repeating: 0, count: 64)
+        var length = socklen_t(facts.count * 4)
+        getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_INFO, &facts, &length)
+        return Int(facts[35])
+    }
+
     private func wait(for event: Int32, _ milliseconds: Int32) -> Bool {
         Self.isReady(descriptor, for: event, within: milliseconds)
     }

@@ -117,11 +117,13 @@ int clinux_open_unnamed(const char *folder) {
 }
 
 // Two pieces in one call; never raises SIGPIPE.
-ptrdiff_t clinux_send(int fd, const void *a, size_t alen, const void *b, size_t blen) {
-    if (blen == 0) return send(fd, a, alen, MSG_NOSIGNAL);
+ptrdiff_t clinux_send(int fd, const void *a, size_t alen, const void *b, size_t blen,
+                      int waits) {
+    int flags = waits ? MSG_NOSIGNAL | MSG_MORE : MSG_NOSIGNAL;
+    if (blen == 0) return send(fd, a, alen, flags);
     struct iovec pieces[2] = { { (void *)a, alen }, { (void *)b, blen } };
     struct msghdr message = { .msg_iov = pieces, .msg_iovlen = 2 };
-    return sendmsg(fd, &message, MSG_NOSIGNAL);
+    return sendmsg(fd, &message, flags);
 }
 
 #define DESCRIPTORS_MAX 250

@@ -6,11 +6,15 @@ extension Connection {
     /// Hands over one or two pieces, in order. What the kernel does not take at once is kept.
     ///
     /// The caller bounds what is kept: it stops its source while ``unsentBytes`` is not zero.
-    package final func write(_ first: Span<UInt8>, _ second: Span<UInt8>) -> WriteOutcome {
+    package final func write(
+        _ first: Span<UInt8>,
+        _ second: Span<UInt8>,
+        before sequel: Sequel = .more
+    ) -> WriteOutcome {
         guard !isClosed else { return .failed(.closed) }
         if let tls {
             guard tls.write(first), tls.write(second) else { return .failed(.tlsWrite) }
-            return sendCiphertext(of: tls)
+            return sendCiphertext(of: tls, before: sequel)
         }
         guard unsentBytes == 0, isWritable else {
             keep(first, second, from: 0)
@@ -24,7 +28,8 @@ extension Connection {
                     first.baseAddress,
                     first.count,
                     second.baseAddress,
-                    second.count
+                    second.count,
+                    sequel == .end ? 1 : 0
                 )
             }
         }
@@ -55,12 +60,13 @@ extension Connection {
     }
 
     /// Sends what waits, as far as the kernel takes it.
-    final func flush() -> WriteOutcome {
+    final func flush(before sequel: Sequel = .more) -> WriteOutcome {
         while unsentBytes > 0 {
             guard isWritable else { return .queued }
             let count = unsent.withUnsafeBytes { octets in
                 let rest = UnsafeRawBufferPointer(rebasing: octets[unsentStart...])
-                return clinux_send(descriptor, rest.baseAddress, rest.count, nil, 0)
+                let waits: Int32 = sequel == .end ? 1 : 0
+                return clinux_send(descriptor, rest.baseAddress, rest.count, nil, 0, waits)
             }
             if count > 0 {
                 hasSent = true
@@ -77,8 +83,8 @@ extension Connection {
     }
 
     /// Moves what the TLS machine wants to send into the unsent bytes, and sends.
-    final func sendCiphertext(of tls: TLSSession) -> WriteOutcome {
+    final func sendCiphertext(of tls: TLSSession, before sequel: Sequel = .more) -> WriteOutcome {
         tls.takeCiphertext(into: &unsent)
-        return flush()
+        return flush(before: sequel)
     }
 }

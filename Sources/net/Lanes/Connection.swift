@@ -30,6 +30,16 @@ open class Connection: Endpoint {
         case failed(ConnectionError)
     }
 
+    /// What follows bytes that are handed over.
+    package enum Sequel {
+        /// More bytes, at some time.
+        case more
+        /// The end of this direction, at once, with ``shutDownOutput()``: the kernel keeps the
+        /// bytes until then and sends both in one segment, which is half the work of two for it and
+        /// for the peer's.
+        case end
+    }
+
     /// The largest unsent remainder that keeps its memory when it has been sent.
     static let keptCapacity = 0
 
@@ -230,7 +240,7 @@ open class Connection: Endpoint {
         guard !isClosed else { return }
         if let tls {
             tls.shutDown()
-            _ = sendCiphertext(of: tls)
+            _ = sendCiphertext(of: tls, before: .end)
         }
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }

@@ -352,7 +352,7 @@ extension HTTP1Connection {
     private func answer(_ fault: HeadFault) {
         var out = lane.takeOutput()
         host.answer(fault, into: &out)
-        let outcome = write(out.span)
+        let outcome = write(out.span, Span(), before: .end)
         lane.giveBack(&out)
         if case .failed = outcome { return close() }
         linger()

@@ -72,6 +72,7 @@ extension HTTP1Stream {
     func endContent(_ trailers: TrailerSection?) {
         begin()
         out.end(trailers)
+        isAnswered = true
     }
 
     @discardableResult
@@ -102,6 +103,7 @@ extension HTTP1Stream {
             connection: connectionField,
             isHead: isHead
         )
+        isAnswered = true
         return flush()
     }
 
@@ -140,7 +142,8 @@ extension HTTP1Stream {
     /// Sends what is gathered, and a piece behind it.
     private func send(_ piece: Span<UInt8>) {
         if case .closed = output { return }
-        switch connection.write(out.bytes.span, piece) {
+        let sequel = isAnswered && !isPersistent ? Connection.Sequel.end : .more
+        switch connection.write(out.bytes.span, piece, before: sequel) {
         case .sent: break
         case .queued: output = .queued
         case .failed: output = .closed

@@ -26,6 +26,8 @@ final class HTTP1Stream {
     @exclusivity(unchecked) var out = OutgoingContent()
     /// Whether `out` has the lane's memory.
     var isGathering = false
+    /// The response has been handed over to its end.
+    var isAnswered = false
     /// What became of what was sent since the last ``flush()``; `closed` when that failed.
     var output = ClientOutput.sent
 
@@ -220,7 +222,8 @@ extension HTTP1Stream: ClientStream {
             !isSecure || connection.isSilent()
         else { return connection.linger() }
         connection.resetsOnClose = false
-        connection.closeInOrder()
+        connection.shutDownOutput()
+        connection.close()
     }
 
     func pause() { connection.pause() }
