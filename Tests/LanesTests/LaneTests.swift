@@ -1,4 +1,5 @@
 import Dispatch
+import Glibc
 import Synchronization
 import Testing
 
@@ -75,6 +76,12 @@ private final class Caller: Connection {
         try lane.register(caller)
         return caller
     }
+}
+
+/// Says that there is something to read.
+private final class Hearer: Connection {
+    var heard: (() -> Void)?
+    override func inputReady() { heard?() }
 }
 
 @Suite struct LaneTests {
@@ -190,6 +197,45 @@ private final class Caller: Connection {
             }
         }
         #expect(rings == ["long", "next"])
+    }
+
+    @Test func `a look tells what came since, and who it came for is served all the same`()
+        async throws
+    {
+        let lane = try Lane(number: 6)
+        lane.start()
+        let seen: [String] = await onLane(lane) { done in
+            do {
+                var ends: [Int32] = [0, 0]
+                try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+                let hearer = Hearer(
+                    descriptor: ends[0],
+                    peer: try #require(SocketAddress(unixPath: "/")),
+                    isConnecting: false,
+                    on: lane
+                )
+                try lane.register(hearer)
+                let other = ends[1]
+                let alarm = try Alarm(on: lane)
+                var seen: [String] = []
+                hearer.heard = {
+                    hearer.close()
+                    alarm.close()
+                    done(seen + ["heard"])
+                }
+                alarm.rang = {
+                    send(other, "x", 1, 0)
+                    Glibc.close(other)
+                    if !hearer.isReadable { seen.append("not known") }
+                    lane.look()
+                    if hearer.isReadable { seen.append("known") }
+                }
+                alarm.set(nanoseconds: 1)
+            } catch {
+                done(["\(error)"])
+            }
+        }
+        #expect(seen == ["not known", "known", "heard"])
     }
 
     @Test func `work from other threads is done in its order, on the lane`() async throws {

@@ -194,7 +194,7 @@ extension Lane {
         beginTurn()
         while true {
             turnPolls += 1
-            if count > 0 { note(count) }
+            note(count)
             guard serveMail() + serveRound() > 0,
                 MonotonicClock.nanoseconds &- turnBeganAt < Self.turnNanoseconds
             else { break }
@@ -231,10 +231,18 @@ extension Lane {
         return count
     }
 
+    /// Notes what is ready by now, in the middle of a turn. It is served when its turn comes; who
+    /// asks an endpoint what it knows is told of it at once.
+    package func look() {
+        preconditionOnQueue()
+        turnPolls += 1
+        note(take(0))
+    }
+
     /// Notes the first `count` of `events`, and lets their endpoints wait for their turn. All are
     /// noted before one is served: a request must not use a pooled connection that has news.
     private func note(_ count: Int) {
-        for index in 0..<count {
+        for index in 0..<max(count, 0) {
             let (token, news) = (events[index].token, events[index].events)
             if token == Self.mailToken { hasMail = true }
             guard let endpoint = table.endpoint(token) else { continue }

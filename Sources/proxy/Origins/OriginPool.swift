@@ -79,7 +79,7 @@ package final class OriginPool {
             tryServers()
             return .failed(.noneUp, servers.last)
         case .server(let server):
-            guard reusesIdle, let idle = server.takeIdle(preface, round: lane.round) else { break }
+            guard reusesIdle, let idle = server.takeIdle(preface, on: lane) else { break }
             host.note(.connectionReused)
             idle.take(for: owner, flow: flow)
             return .connected(idle)

@@ -58,11 +58,16 @@ package final class OriginServer {
     /// Takes a connection that was begun with this preface and has shown no sign of its end.
     ///
     /// What the origin has sent since its last response would be taken for the response to the next
-    /// request (RFC 9112 §9.2). Of a connection that became idle before the lane's `round` that is
-    /// known; of one that became idle in it, the kernel is asked.
-    func takeIdle(_ preface: [UInt8], round: UInt64) -> OriginStream? {
+    /// request (RFC 9112 §9.2). Of a connection that became idle before the lane's round that is
+    /// known. Where all became idle in it the lane looks once for all of them; of one that it could
+    /// not tell about, the kernel is asked.
+    func takeIdle(_ preface: [UInt8], on lane: Lane) -> OriginStream? {
         if isLimited, !origin.lendsIdle { return nil }
-        settle(round)
+        settle(lane.round)
+        if idle.isEmpty, !fresh.isEmpty {
+            lane.look()
+            settle(lane.round)
+        }
         while let stream = Self.takeLast(preface, of: &idle) {
             countOut(stream)
             if stream.isFit { return stream }
