@@ -10,42 +10,42 @@ package final class HTTP2Channel {
     // MARK: The request
 
     /// The head, until the driver has taken it.
-    var head: RequestHeadBuilder.Built?
+    @exclusivity(unchecked) var head: RequestHeadBuilder.Built?
     /// Content that came and was not taken.
-    var inbox: [UInt8] = []
+    @exclusivity(unchecked) var inbox: [UInt8] = []
     /// The client has sent its last byte.
-    package internal(set) var isInputEnded = false
+    @exclusivity(unchecked) package internal(set) var isInputEnded = false
     /// Why the stream was closed, a code of RFC 9113 §7.
-    package internal(set) var closeCode: UInt32?
+    @exclusivity(unchecked) package internal(set) var closeCode: UInt32?
     /// It waits among the session's news.
     var isNoted = false
     /// The request's scheme is https.
-    package internal(set) var isHTTPS = false
+    @exclusivity(unchecked) package internal(set) var isHTTPS = false
 
     /// The client asks for WebSocket by extended CONNECT (RFC 8441).
-    package internal(set) var asksTunnel = false
+    @exclusivity(unchecked) package internal(set) var asksTunnel = false
 
     // MARK: The response
 
     /// Bytes pass in both directions, each until its own end.
     var isTunnel = false
     /// Content that is to be sent, from `outgoingStart` on.
-    var outgoing: [UInt8] = []
-    var outgoingStart = 0
+    @exclusivity(unchecked) var outgoing: [UInt8] = []
+    @exclusivity(unchecked) var outgoingStart = 0
     /// Bytes of content that were sent.
-    package internal(set) var sentCount: UInt64 = 0
-    package internal(set) var isOutputComplete = false
-    var trailers: TrailerSection?
+    @exclusivity(unchecked) package internal(set) var sentCount: UInt64 = 0
+    @exclusivity(unchecked) package internal(set) var isOutputComplete = false
+    @exclusivity(unchecked) var trailers: TrailerSection?
     /// nghttp2 waits until there is more.
     var isDeferred = false
     /// The final head was submitted.
-    package internal(set) var hasResponded = false
+    @exclusivity(unchecked) package internal(set) var hasResponded = false
     /// The last byte was handed over.
-    package internal(set) var isOutputSent = false
+    @exclusivity(unchecked) package internal(set) var isOutputSent = false
     /// What waited since the owner was told that it waits is out.
     var isDrained = false
     /// The owner was told that bytes wait.
-    package var isStalled = false
+    @exclusivity(unchecked) package var isStalled = false
     /// The reset is ours, not an answer to an error.
     var isResetByUs = false
 

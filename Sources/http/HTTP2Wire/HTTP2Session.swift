@@ -18,20 +18,20 @@ package final class HTTP2Session {
     let limits: HTTP2Limits
     /// The `nghttp2_session`; ours from `init` to `deinit`.
     private(set) var pointer: OpaquePointer?
-    private(set) var channels: [Int32: HTTP2Channel] = [:]
+    @exclusivity(unchecked) private(set) var channels: [Int32: HTTP2Channel] = [:]
     /// Channels with news, from `newsStart` on, in the order in which it came.
-    private var news: [HTTP2Channel] = []
+    @exclusivity(unchecked) private var news: [HTTP2Channel] = []
     private var newsStart = 0
-    var builder: RequestHeadBuilder
-    var ledger: HTTP2Ledger
+    @exclusivity(unchecked) var builder: RequestHeadBuilder
+    @exclusivity(unchecked) var ledger: HTTP2Ledger
     /// A limit that a callback found exceeded.
-    private(set) var excess: HTTP2Excess?
+    @exclusivity(unchecked) private(set) var excess: HTTP2Excess?
     /// Where frames of content are written while nghttp2 is at work.
-    var output: [UInt8] = []
+    @exclusivity(unchecked) var output: [UInt8] = []
     /// Milliseconds, as the driver told with its last call.
     var now: UInt64 = 0
     /// Where frames begin.
-    var walk = HTTP2FrameWalk()
+    @exclusivity(unchecked) var walk = HTTP2FrameWalk()
     /// The newest stream that a head came for.
     var newestHead: UInt32 = 0
     /// Bytes of the trailers that are under way, unpacked.
@@ -41,9 +41,9 @@ package final class HTTP2Session {
     /// Resets that were counted when the frames came, and are still to be sent.
     private var countedBefore = 0
     /// Bytes of all channels that are still to be sent.
-    package private(set) var unsentBytes = 0
+    @exclusivity(unchecked) package private(set) var unsentBytes = 0
     /// Whether the client was told that no more of its streams are taken.
-    package private(set) var hasSaidGoAway = false
+    @exclusivity(unchecked) package private(set) var hasSaidGoAway = false
 
     /// A session that has SETTINGS to send.
     ///
@@ -75,7 +75,9 @@ package final class HTTP2Session {
         setSendingCallbacks(callbacks)
         // The session is deleted by this object, so no callback comes when it is gone.
         let me = Unmanaged.passUnretained(self).toOpaque()
-        code = nghttp2_session_server_new2(&pointer, callbacks, me, option)
+        var made: OpaquePointer?
+        code = nghttp2_session_server_new2(&made, callbacks, me, option)
+        pointer = made
         guard code == 0 else { throw .library(code) }
     }
 

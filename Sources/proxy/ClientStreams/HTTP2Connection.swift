@@ -36,7 +36,7 @@ package final class HTTP2Connection: Connection, ClientConnection {
 
     let host: any ClientHost
     let session: HTTP2Session
-    var client: ClientPeer
+    @exclusivity(unchecked) var client: ClientPeer
     var phase = Phase.serving
     var awaited = Awaited.firstRequest
     var deadline: UInt64?
@@ -48,7 +48,7 @@ package final class HTTP2Connection: Connection, ClientConnection {
     var isInputOver = false
     var isDrainAnnounced = false
     /// Streams that had something to send since the last write.
-    private var unsettled: [HTTP2Stream] = []
+    @exclusivity(unchecked) private var unsettled: [HTTP2Stream] = []
     /// Requests under way. Each but the first counts as a connection of the client's address.
     var countedStreams = 0
     /// What the host was told of bytes that wait.

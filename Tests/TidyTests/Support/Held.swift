@@ -24,12 +24,16 @@ enum Held {
     /// Files that may say `@exclusivity(unchecked)`, and of which values (Sources/README.md,
     /// "Invariants"). Their code calls nobody who could reach the property meanwhile.
     static let exclusivity: [String: String] = [
+        "Sources/http/HTTP2Wire/HTTP2Channel.swift": "bytes, and how far both directions are",
+        "Sources/http/HTTP2Wire/HTTP2Session.swift":
+            "bytes, counters, and lists; nghttp2 calls back outside of them",
         "Sources/net/Lanes/Connection.swift": "bytes",
         "Sources/net/Lanes/EndpointTable.swift": "slots; an endpoint is let go of outside of them",
         "Sources/net/Lanes/Lane.swift": "a queue of numbers",
         "Sources/proxy/ClientStreams/HTTP1Connection.swift":
             "bytes, HTTPWire's scanner, and who the peer is",
         "Sources/proxy/ClientStreams/HTTP1Stream.swift": "HTTPWire's reader and writer of content",
+        "Sources/proxy/ClientStreams/HTTP2Connection.swift": "a list of streams, and the peer",
         "Sources/proxy/Origins/OriginServer.swift": "lists of streams",
         "Sources/proxy/Origins/OriginStream.swift": "the same, bytes, and HTTPWire's scanner",
         "Sources/proxy/Proxy/Exchange.swift":
