@@ -21,6 +21,8 @@ package final class Lane: @unchecked Sendable {
     private static let roundNanoseconds: UInt64 = 100_000
     /// Nanoseconds after which a turn ends in any case, and Dispatch gets the thread back.
     private static let turnNanoseconds: UInt64 = 8_000_000
+    /// As many events as a turn may have to end without a look for more.
+    private static let fewEvents = 3
     /// Milliseconds that a lane waits for events itself before it leaves that to Dispatch, which
     /// wakes two threads for one event: more work than to relay a request.
     private static let patienceMilliseconds: Int32 = 8
@@ -39,12 +41,19 @@ package final class Lane: @unchecked Sendable {
     /// The wall clock in milliseconds since 1970, read once a round.
     package var wallMilliseconds: Int64 { clocks.wall }
     private var clocks: (now: UInt64, wall: Int64)
-    /// When the current turn began, monotonic nanoseconds.
-    package private(set) var turnBeganAt: UInt64 = 0
-    /// Events that the current turn has served so far.
-    package private(set) var turnEvents = 0
-    /// How often the current turn has asked the system for events; none where it is a tick's.
-    package private(set) var turnPolls = 0
+    /// The current turn, so far.
+    package struct Turn {
+        /// Monotonic nanoseconds.
+        package fileprivate(set) var beganAt: UInt64 = 0
+        /// Events that were served.
+        package fileprivate(set) var events = 0
+        /// How often the system was asked for events; never where it is a tick's.
+        package fileprivate(set) var polls = 0
+    }
+
+    /// The current turn.
+    package var turn: Turn { currentTurn }
+    private var currentTurn = Turn()
     /// How often the lane has been told all events there were.
     package var round: UInt64 { roundsEnded }
     private var roundsEnded: UInt64 = 0
@@ -179,7 +188,7 @@ extension Lane {
     /// there is.
     private func serve() {
         let calledAt = MonotonicClock.nanoseconds
-        while turn() {
+        while takeTurn() {
             let used = MonotonicClock.nanoseconds &- calledAt
             guard used < Self.turnNanoseconds, waiting.isEmpty else { return callAgain() }
         }
@@ -188,15 +197,17 @@ extension Lane {
     /// Serves what is ready, or soon is, until nothing is.
     ///
     /// - Returns: whether anything was.
-    private func turn() -> Bool {
+    private func takeTurn() -> Bool {
         var count = take(waiting.isEmpty ? Self.patienceMilliseconds : 0)
         guard count > 0 || !waiting.isEmpty else { return false }
         beginTurn()
         while true {
-            turnPolls += 1
+            currentTurn.polls += 1
             note(count)
-            guard serveMail() + serveRound() > 0,
-                MonotonicClock.nanoseconds &- turnBeganAt < Self.turnNanoseconds
+            // Behind a few, as a rule, nothing else is ready: to ask is a system call for nothing,
+            // and what is ready all the same begins the next turn.
+            guard serveMail() + serveRound() > Self.fewEvents || !waiting.isEmpty,
+                MonotonicClock.nanoseconds &- currentTurn.beganAt < Self.turnNanoseconds
             else { break }
             count = take(0)
             readClocks()
@@ -206,9 +217,7 @@ extension Lane {
     }
 
     private func beginTurn() {
-        turnBeganAt = MonotonicClock.nanoseconds
-        turnEvents = 0
-        turnPolls = 0
+        currentTurn = Turn(beganAt: MonotonicClock.nanoseconds)
         readClocks()
     }
 
@@ -235,7 +244,7 @@ extension Lane {
     /// asks an endpoint what it knows is told of it at once.
     package func look() {
         preconditionOnQueue()
-        turnPolls += 1
+        currentTurn.polls += 1
         note(take(0))
     }
 
@@ -280,7 +289,7 @@ extension Lane {
             let limit = mayMeetOthers ? Self.roundNanoseconds : Self.turnNanoseconds
             if now &- roundBeganAt >= limit { break }
         }
-        turnEvents += served
+        currentTurn.events += served
         inputMax = Self.inputBytes
         return served
     }

@@ -14,7 +14,7 @@ package protocol ClientHost: AnyObject {
     /// Which settings are in force; see ``ClientPeer/settingsNumber``.
     var settingsNumber: UInt32 { get }
     /// Decides anew what depends on settings, which have changed.
-    func settle(_ peer: inout ClientPeer)
+    func settle(_ peer: ClientPeer)
     /// Who serves the request of a stream. ``ClientStreamOwner/begin(_:fault:)`` follows with the
     /// same head.
     func owner(

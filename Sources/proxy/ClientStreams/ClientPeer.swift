@@ -2,8 +2,9 @@ package import HTTPWire
 import TLSSession
 package import Verification
 
-/// Who is at the other end of a connection, as the current settings see it.
-package struct ClientPeer {
+/// Who is at the other end of a connection, as the current settings see it. One for a connection,
+/// whatever protocol it goes on with.
+package final class ClientPeer {
     package let address: IPAddress
     /// The other end is a Unix socket, which has no address.
     package let isUnix: Bool
@@ -11,11 +12,11 @@ package struct ClientPeer {
     /// How the peer asks for decisions; `nil` where its requests go to origins.
     package let decides: DecisionForm?
     /// What the address has used of its limits; `nil` where it has none of its own.
-    package var entry: AddressEntry?
+    @exclusivity(unchecked) package var entry: AddressEntry?
     /// Tells origins who the client is.
-    package var provenance: ProvenanceWriter
+    @exclusivity(unchecked) package var provenance: ProvenanceWriter
     /// The number of the settings by which it was decided whether the peer is trusted.
-    package var settingsNumber: UInt32
+    @exclusivity(unchecked) package var settingsNumber: UInt32
 
     package init(
         address: IPAddress,
@@ -36,7 +37,7 @@ package struct ClientPeer {
     }
 
     /// Takes what the client has shown in its TLS handshake.
-    mutating func note(_ shown: TLSPeerCertificate) {
+    func note(_ shown: TLSPeerCertificate) {
         provenance.certificate = ClientCertificate(
             fingerprint: shown.fingerprint,
             subject: shown.subject

@@ -28,7 +28,7 @@ package final class HTTP1Connection: Connection, ClientConnection {
     private var isPaused = false
     /// Nothing has come yet, and the client may speak HTTP/2.
     private var mayBecomeHTTP2: Bool
-    @exclusivity(unchecked) private(set) var client: ClientPeer
+    let client: ClientPeer
     /// What the client had still to take when the deadline was set. The kernel's part counts: it
     /// makes room in large steps only, and between them a slow reader looks like one that stands.
     private var untakenAtDeadline: UInt32 = 0
@@ -276,11 +276,7 @@ extension HTTP1Connection {
     }
 
     private func beginRequest(_ head: Span<UInt8>, _ limits: ClientLimits) {
-        if client.settingsNumber != host.settingsNumber {
-            var settled = client
-            host.settle(&settled)
-            client = settled
-        }
+        if client.settingsNumber != host.settingsNumber { host.settle(client) }
         if asksClients, client.provenance.certificate == nil, let shown = clientCertificate {
             client.note(shown)
         }

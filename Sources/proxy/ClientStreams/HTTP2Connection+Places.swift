@@ -26,10 +26,7 @@ extension HTTP2Connection {
         let places = max(countedStreams - 1, 0)
         let before = client.entry
         for _ in 0..<places { host.giveBackPlace(of: before) }
-        // A copy, since the host may ask for the client meanwhile.
-        var settled = client
-        host.settle(&settled)
-        client = settled
-        for _ in 0..<places { host.keepPlace(of: settled.entry) }
+        host.settle(client)
+        for _ in 0..<places { host.keepPlace(of: client.entry) }
     }
 }

@@ -36,7 +36,7 @@ package final class HTTP2Connection: Connection, ClientConnection {
 
     let host: any ClientHost
     let session: HTTP2Session
-    @exclusivity(unchecked) var client: ClientPeer
+    let client: ClientPeer
     var phase = Phase.serving
     var awaited = Awaited.firstRequest
     var deadline: UInt64?

@@ -26,7 +26,7 @@ extension ProxyLane: ClientHost {
 
     /// Decides anew whether the peer is trusted: what was a proxy before a reload may be a stranger
     /// now.
-    package func settle(_ peer: inout ClientPeer) {
+    package func settle(_ peer: ClientPeer) {
         peer.settingsNumber = settingsNumber
         peer.provenance = provenance(of: peer.address, isSecure: peer.isSecure)
         switch (ownAddress(peer.address, isUnix: peer.isUnix), peer.entry) {

@@ -363,10 +363,11 @@ package final class ProxyLane {
     private func turnEnded() {
         keys.kick()
         passLog()
-        tally.add(.laneTurn, nanoseconds: MonotonicClock.nanoseconds &- lane.turnBeganAt)
-        if lane.turnPolls > 0 {
-            tally.add(.lanePolls, UInt64(lane.turnPolls))
-            tally.add(.laneTurnEvents, size: lane.turnEvents)
+        let turn = lane.turn
+        tally.add(.laneTurn, nanoseconds: MonotonicClock.nanoseconds &- turn.beganAt)
+        if turn.polls > 0 {
+            tally.add(.lanePolls, UInt64(turn.polls))
+            tally.add(.laneTurnEvents, size: turn.events)
         }
         if connectionCount == 0, let emptied { end(emptied) }
     }

@@ -31,9 +31,10 @@ enum Held {
         "Sources/net/Lanes/EndpointTable.swift": "slots; an endpoint is let go of outside of them",
         "Sources/net/Lanes/Lane.swift": "a queue of numbers",
         "Sources/proxy/ClientStreams/HTTP1Connection.swift":
-            "bytes, HTTPWire's scanner, and who the peer is",
+            "bytes, and HTTPWire's scanner",
         "Sources/proxy/ClientStreams/HTTP1Stream.swift": "HTTPWire's reader and writer of content",
-        "Sources/proxy/ClientStreams/HTTP2Connection.swift": "a list of streams, and the peer",
+        "Sources/proxy/ClientStreams/ClientPeer.swift": "what is told of a client",
+        "Sources/proxy/ClientStreams/HTTP2Connection.swift": "a list of streams",
         "Sources/proxy/Origins/OriginServer.swift": "lists of streams",
         "Sources/proxy/Origins/OriginStream.swift": "the same, bytes, and HTTPWire's scanner",
         "Sources/proxy/Proxy/Exchange.swift":
