@@ -37,7 +37,7 @@ final class HTTP2Replay {
 
     init?() {
         do {
-            session = try HTTP2Session(limits, nonce: 1)
+            session = try HTTP2Session(limits, nonce: 1, memory: HeadMemory())
         } catch {
             return nil
         }

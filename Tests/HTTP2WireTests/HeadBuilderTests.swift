@@ -84,8 +84,47 @@ struct HeadBuilderTests {
         builder.begin()
         _ = builder.end(hasContent: false)
         builder.begin()
-        builder.forgetTaken(isMidHead: true)
+        builder.forgetTaken()
         #expect(builder.bytes.isEmpty)
         #expect(builder.end(hasContent: false).fault == .targetScheme)
+    }
+
+    private static func build(_ path: String, in builder: inout RequestHeadBuilder) -> String {
+        builder.begin()
+        let fields = [(":method", "GET"), (":scheme", "https"), (":path", path)]
+        for (name, value) in fields {
+            Array(name.utf8).withUnsafeBufferPointer { name in
+                Array(value.utf8).withUnsafeBufferPointer {
+                    builder.add(name, $0, HeadLimits())
+                }
+            }
+        }
+        let built = builder.end(hasContent: false)
+        return String(decoding: builder.bytes[built.range], as: UTF8.self)
+    }
+
+    @Test func `memory goes from one connection to the next, and heads stay with their own`() {
+        let memory = HeadMemory()
+        var first = RequestHeadBuilder(nonce: 1)
+        var second = RequestHeadBuilder(nonce: 2)
+        memory.lend(to: &first)
+        #expect(Self.build("/first", in: &first) == "GET /first HTTP/1.1\r\n\r\n")
+        // The first has the memory, so the second has its own.
+        memory.lend(to: &second)
+        #expect(Self.build("/other", in: &second) == "GET /other HTTP/1.1\r\n\r\n")
+        let capacity = first.capacity
+        memory.takeBack(from: &first)
+        memory.takeBack(from: &second)
+        #expect((first.capacity, second.capacity) == (0, 0))
+        memory.lend(to: &second)
+        #expect(second.capacity == capacity)
+        #expect(second.bytes.isEmpty)
+        #expect(Self.build("/", in: &second) == "GET / HTTP/1.1\r\n\r\n")
+        // What one connection needed far more of is not kept for the others.
+        let long = "/" + String(repeating: "a", count: 8000)
+        for _ in 0..<10 { _ = Self.build(long, in: &second) }
+        memory.takeBack(from: &second)
+        memory.lend(to: &first)
+        #expect((first.capacity, second.capacity) == (0, 0))
     }
 }

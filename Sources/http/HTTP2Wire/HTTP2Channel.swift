@@ -20,10 +20,10 @@ package final class HTTP2Channel {
     /// It waits among the session's news.
     var isNoted = false
     /// The request's scheme is https.
-    package internal(set) var isHTTPS = false
+    @exclusivity(unchecked) package internal(set) var isHTTPS = false
 
     /// The client asks for WebSocket by extended CONNECT (RFC 8441).
-    package internal(set) var asksTunnel = false
+    @exclusivity(unchecked) package internal(set) var asksTunnel = false
 
     // MARK: The response
 
@@ -33,7 +33,7 @@ package final class HTTP2Channel {
     @exclusivity(unchecked) var outgoing: [UInt8] = []
     @exclusivity(unchecked) var outgoingStart = 0
     /// Bytes of content that were sent.
-    package internal(set) var sentCount: UInt64 = 0
+    @exclusivity(unchecked) package internal(set) var sentCount: UInt64 = 0
     @exclusivity(unchecked) package internal(set) var isOutputComplete = false
     @exclusivity(unchecked) var trailers: TrailerSection?
     /// nghttp2 waits until there is more.
@@ -41,11 +41,11 @@ package final class HTTP2Channel {
     /// The final head was submitted.
     @exclusivity(unchecked) package internal(set) var hasResponded = false
     /// The last byte was handed over.
-    package internal(set) var isOutputSent = false
+    @exclusivity(unchecked) package internal(set) var isOutputSent = false
     /// What waited since the owner was told that it waits is out.
     var isDrained = false
     /// The owner was told that bytes wait.
-    package var isStalled = false
+    @exclusivity(unchecked) package var isStalled = false
     /// The reset is ours, not an answer to an error.
     var isResetByUs = false
 

@@ -15,7 +15,15 @@ package final class HTTP2Session {
         case library(Int32)
     }
 
+    /// Whether heads were built that were not all forgotten.
+    private enum Heading {
+        case none
+        case some
+    }
+
     let limits: HTTP2Limits
+    private let memory: HeadMemory
+    private var heading = Heading.none
     /// The `nghttp2_session`; ours from `init` to `deinit`.
     private(set) var pointer: OpaquePointer?
     @exclusivity(unchecked) private(set) var channels: [Int32: HTTP2Channel] = [:]
@@ -48,8 +56,14 @@ package final class HTTP2Session {
     /// A session that has SETTINGS to send.
     ///
     /// - nonce: random, and another one for each connection.
-    package init(_ limits: HTTP2Limits, nonce: UInt64) throws(Fault) {
+    /// - memory: the lane's.
+    package init(
+        _ limits: HTTP2Limits,
+        nonce: UInt64,
+        memory: HeadMemory
+    ) throws(Fault) {
         self.limits = limits
+        self.memory = memory
         builder = RequestHeadBuilder(nonce: nonce)
         ledger = HTTP2Ledger(limits)
         try makeSession()
@@ -126,6 +140,8 @@ package final class HTTP2Session {
 
     func open(_ id: Int32) {
         channels[id] = HTTP2Channel(id)
+        if case .none = heading { memory.lend(to: &builder) }
+        heading = .some
         builder.begin()
     }
 
@@ -215,8 +231,13 @@ extension HTTP2Session {
     /// A head has begun to come and not ended.
     package var isMidHead: Bool { walk.isMidFields }
 
-    /// All heads were taken: their memory goes.
-    package func forgetHeads() { builder.forgetTaken(isMidHead: isMidHead) }
+    /// All heads were taken: their memory is another connection's.
+    package func forgetHeads() {
+        guard case .some = heading else { return }
+        guard !isMidHead else { return builder.forgetTaken() }
+        heading = .none
+        memory.takeBack(from: &builder)
+    }
 
     /// Streams that ended by an error of the client's since the last call.
     package func takeErrorsCount() -> Int {

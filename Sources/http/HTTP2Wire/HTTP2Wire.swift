@@ -3,6 +3,7 @@
 //   HTTP2Session        a connection: bytes in, news of streams out; responses in, bytes out
 //   HTTP2Channel        a stream of it: the request's head and content, the response's content
 //   RequestHeadBuilder  writes a request's fields as an HTTP/1.1 head, which HTTPWire reads
+//   HeadMemory          lends the memory for that to one connection after the other
 //   HTTP2FrameWalk      finds where frames begin
 //   HTTP2Ledger         counts what a client does that costs it less than the gateway
 //   HTTP2Limits         the bounds of all that

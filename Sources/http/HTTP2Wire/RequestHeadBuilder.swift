@@ -38,16 +38,31 @@ package struct RequestHeadBuilder {
     /// - nonce: random, and another one for each connection.
     package init(nonce: UInt64) { self.nonce = nonce }
 
-    /// Forgets all heads but the one that is under way, and keeps no memory without one: most
-    /// connections are idle.
-    package mutating func forgetTaken(isMidHead: Bool) {
-        guard isMidHead else {
-            self = RequestHeadBuilder(nonce: nonce)
-            return
-        }
+    /// Forgets all heads but the one that is under way.
+    mutating func forgetTaken() {
         bytes.removeSubrange(..<start)
         start = 0
     }
+
+    /// Exchanges its memory for another's. Neither has a head; ``begin()`` makes use of the memory.
+    mutating func exchangeMemory(with other: inout RequestHeadBuilder) {
+        swap(&bytes, &other.bytes)
+        swap(&method, &other.method)
+        swap(&scheme, &other.scheme)
+        swap(&path, &other.path)
+        swap(&authority, &other.authority)
+        swap(&cookie, &other.cookie)
+        swap(&protocolName, &other.protocolName)
+    }
+
+    /// Forgets all heads, and keeps no memory.
+    mutating func forgetAll() { self = RequestHeadBuilder(nonce: nonce) }
+
+    /// Forgets all heads.
+    mutating func empty() { bytes.removeAll(keepingCapacity: true) }
+
+    /// Bytes that it has memory for.
+    var capacity: Int { bytes.capacity }
 
     /// Forgets a head that nobody will take, if it is the newest.
     mutating func forget(_ built: Built) {
@@ -128,7 +143,7 @@ package struct RequestHeadBuilder {
         guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 != 0x3A && $0 != 0x7F }) else {
             return note(.fieldNameSyntax)
         }
-        guard value.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+        guard OctetScan.control(in: value.span, from: 0, to: value.count) == value.count else {
             return note(.controlOctet)
         }
         switch name.count {

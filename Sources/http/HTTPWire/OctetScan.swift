@@ -1,5 +1,5 @@
 /// Searches in bytes, eight at a time.
-enum OctetScan {
+package enum OctetScan {
     private static var ones: UInt64 { 0x0101_0101_0101_0101 }
     private static var tops: UInt64 { 0x8080_8080_8080_8080 }
 
@@ -11,7 +11,7 @@ enum OctetScan {
     ///
     /// - `start`: in 0…end.
     /// - `end`: in start…bytes.count.
-    static func control(in octets: Span<UInt8>, from start: Int, to end: Int) -> Int {
+    package static func control(in octets: Span<UInt8>, from start: Int, to end: Int) -> Int {
         let bytes = octets.bytes
         var index = start
         while end - index >= 8 {

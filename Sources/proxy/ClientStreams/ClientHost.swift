@@ -1,3 +1,4 @@
+package import HTTP2Wire
 package import HTTPWire
 package import Verification
 
@@ -10,6 +11,8 @@ package protocol ClientHost: AnyObject {
     var date: [UInt8] { get }
     /// Where a request's head is read, for use in ``ClientStreamOwner/begin(_:fault:)``.
     var heads: HeadScratch { get }
+    /// Where HTTP/2's heads are built.
+    var headMemory: HeadMemory { get }
 
     /// Which settings are in force; see ``ClientPeer/settingsNumber``.
     var settingsNumber: UInt32 { get }

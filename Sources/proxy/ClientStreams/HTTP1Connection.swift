@@ -228,7 +228,8 @@ extension HTTP1Connection {
         do throws(HTTP2Session.Fault) {
             session = try HTTP2Session(
                 host.clientLimits.http2,
-                nonce: UInt64.random(in: 0...UInt64.max)
+                nonce: UInt64.random(in: 0...UInt64.max),
+                memory: host.headMemory
             )
         } catch {
             return close()

@@ -1,6 +1,7 @@
 package import Challenges
 package import ClientStreams
 import Cryptography
+package import HTTP2Wire
 package import HTTPWire
 package import KeyStore
 package import Lanes
@@ -52,6 +53,7 @@ package final class ProxyLane {
 
     // Scratch, used by one event at a time.
     package let heads = HeadScratch()
+    package let headMemory = HeadMemory()
     /// Where heads are read that others ask about.
     let askedHeads = HeadScratch()
     @exclusivity(unchecked) var address = ClientAddress()

@@ -27,6 +27,7 @@ enum Held {
         "Sources/http/HTTP2Wire/HTTP2Channel.swift": "bytes, and how far both directions are",
         "Sources/http/HTTP2Wire/HTTP2Session.swift":
             "bytes, counters, and lists; nghttp2 calls back outside of them",
+        "Sources/http/HTTP2Wire/HeadMemory.swift": "memory for bytes",
         "Sources/net/Lanes/Connection.swift": "bytes",
         "Sources/net/Lanes/EndpointTable.swift": "slots; an endpoint is let go of outside of them",
         "Sources/net/Lanes/Lane.swift": "a queue of numbers",
