@@ -238,6 +238,30 @@ private final class Hearer: Connection {
         #expect(seen == ["not known", "known", "heard"])
     }
 
+    @Test func `work that a look has found is done, though nothing else happens`() async throws {
+        let lane = try Lane(number: 7)
+        lane.start()
+        let doneIn = Mutex<UInt64?>(nil)
+        let isInTime: Bool = await onLane(lane) { done in
+            do {
+                let (alarm, limit) = (try Alarm(on: lane), try Alarm(on: lane))
+                alarm.rang = {
+                    lane.perform { doneIn.withLock { $0 = lane.turn.beganAt } }
+                    lane.look()
+                    limit.set(nanoseconds: MonotonicClock.nanoseconds + 100_000_000)
+                }
+                limit.rang = {
+                    let turn = lane.turn.beganAt
+                    done(doneIn.withLock { $0.map { $0 != turn } ?? false })
+                }
+                alarm.set(nanoseconds: 1)
+            } catch {
+                done(false)
+            }
+        }
+        #expect(isInTime)
+    }
+
     @Test func `work from other threads is done in its order, on the lane`() async throws {
         let lane = try Lane(number: 5)
         let seen = Mutex<[Int]>([])

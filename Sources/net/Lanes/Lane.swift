@@ -83,6 +83,8 @@ package final class Lane: @unchecked Sendable {
     private var othersUntil: UInt64 = 0
     /// Other threads have work.
     private var hasMail = false
+    /// Something waits that epoll has told of, and does not tell again.
+    private var hasWork: Bool { hasMail || !waiting.isEmpty }
     /// Dispatch will call, whether there are events or not.
     private var isCallDue = false
     @exclusivity(unchecked) private var events = [clinux_event](
@@ -190,7 +192,7 @@ extension Lane {
         let calledAt = MonotonicClock.nanoseconds
         while takeTurn() {
             let used = MonotonicClock.nanoseconds &- calledAt
-            guard used < Self.turnNanoseconds, waiting.isEmpty else { return callAgain() }
+            guard used < Self.turnNanoseconds, !hasWork else { return callAgain() }
         }
     }
 
@@ -198,15 +200,15 @@ extension Lane {
     ///
     /// - Returns: whether anything was.
     private func takeTurn() -> Bool {
-        var count = take(waiting.isEmpty ? Self.patienceMilliseconds : 0)
-        guard count > 0 || !waiting.isEmpty else { return false }
+        var count = take(hasWork ? 0 : Self.patienceMilliseconds)
+        guard count > 0 || hasWork else { return false }
         beginTurn()
         while true {
             currentTurn.polls += 1
             note(count)
             // Behind a few, as a rule, nothing else is ready: to ask is a system call for nothing,
             // and what is ready all the same begins the next turn.
-            guard serveMail() + serveRound() > Self.fewEvents || !waiting.isEmpty,
+            guard serveMail() + serveRound() > Self.fewEvents || hasWork,
                 MonotonicClock.nanoseconds &- currentTurn.beganAt < Self.turnNanoseconds
             else { break }
             count = take(0)
@@ -332,7 +334,7 @@ extension Lane {
         endDeadlines()
         serveRound()
         turnEnded?()
-        if !waiting.isEmpty { callAgain() }
+        if hasWork { callAgain() }
     }
 
     private func endDeadlines() {
