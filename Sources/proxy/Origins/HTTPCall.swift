@@ -91,6 +91,9 @@ package final class HTTPCall: OriginStreamOwner {
     package func originReadable(_ stream: OriginStream) {
         switch stream.receive(for: self) {
         case .some:
+            // A deadline that is set too late is a tick away: bytes that keep coming would move it
+            // on and on.
+            guard !isLate else { return finish(.failure(.timedOut)) }
             if case .reading = state { setDeadline(stream, client.settings.idleTimeout) }
             stream.resumeReading()
         case .none: break
