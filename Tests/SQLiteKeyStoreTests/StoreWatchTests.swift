@@ -19,7 +19,11 @@ import Testing
 
     /// A running gateway's table with one key, told of faults by the queue.
     private func table() throws -> KeyTable {
-        let table = try KeyTable(journal: try SQLiteKeyJournal(path: folder.database))
+        try table(SQLiteKeyJournal(path: folder.database))
+    }
+
+    private func table(_ journal: SQLiteKeyJournal) throws -> KeyTable {
+        let table = try KeyTable(journal: journal)
         table.enrol(key) { _ in }
         try table.committer.flush()
         return table
@@ -93,14 +97,12 @@ import Testing
     @Test func `an index of the log that is cut is told of and made anew, and nothing dies`() throws
     {
         let journal = try SQLiteKeyJournal(path: folder.database)
-        let table = try KeyTable(journal: journal)
-        table.enrol(key) { _ in }
-        try table.committer.flush()
+        let table = try table(journal)
         let faults = Box<[JournalError]>()
         table.watchReading { error in
             if let error { faults.set((faults.value ?? []) + [error]) }
         }
-        // Between two looks. A cut in the middle of one ends the process, and nothing helps.
+        // Cut between two looks: in the middle of one, SQLite would meet a bus error.
         journal.watch.pause()
         #expect(truncate(folder.database + "-shm", 0) == 0)
         journal.watch.goOn()

@@ -15,15 +15,15 @@ package final class HTTP2Session {
         case library(Int32)
     }
 
-    /// Whether heads were built that were not all forgotten.
-    private enum Heading {
+    /// Whether the builder has heads, and memory for them.
+    private enum BuiltHeads {
         case none
         case some
     }
 
     let limits: HTTP2Limits
     private let memory: HeadMemory
-    private var heading = Heading.none
+    private var builtHeads = BuiltHeads.none
     /// The `nghttp2_session`; ours from `init` to `deinit`.
     private(set) var pointer: OpaquePointer?
     @exclusivity(unchecked) private(set) var channels: [Int32: HTTP2Channel] = [:]
@@ -140,8 +140,8 @@ package final class HTTP2Session {
 
     func open(_ id: Int32) {
         channels[id] = HTTP2Channel(id)
-        if case .none = heading { memory.lend(to: &builder) }
-        heading = .some
+        if case .none = builtHeads { memory.lend(to: &builder) }
+        builtHeads = .some
         builder.begin()
     }
 
@@ -233,9 +233,9 @@ extension HTTP2Session {
 
     /// All heads were taken: their memory is another connection's.
     package func forgetHeads() {
-        guard case .some = heading else { return }
+        guard case .some = builtHeads else { return }
         guard !isMidHead else { return builder.forgetTaken() }
-        heading = .none
+        builtHeads = .none
         memory.takeBack(from: &builder)
     }
 

@@ -23,7 +23,7 @@ package final class HeadMemory {
         builder.exchangeMemory(with: &spare)
     }
 
-    /// Takes the memory of a builder whose heads were all taken, whosever it was.
+    /// Takes the memory of a builder whose heads were all taken. Any builder's will do.
     func takeBack(from builder: inout RequestHeadBuilder) {
         guard case .lent = place, builder.capacity <= Self.keptMax else {
             return builder.forgetAll()

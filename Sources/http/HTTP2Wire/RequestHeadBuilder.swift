@@ -44,7 +44,7 @@ package struct RequestHeadBuilder {
         start = 0
     }
 
-    /// Exchanges its memory for another's. Neither has a head; ``begin()`` makes use of the memory.
+    /// Exchanges its memory for another's. Neither has a head.
     mutating func exchangeMemory(with other: inout RequestHeadBuilder) {
         swap(&bytes, &other.bytes)
         swap(&method, &other.method)
@@ -55,10 +55,10 @@ package struct RequestHeadBuilder {
         swap(&protocolName, &other.protocolName)
     }
 
-    /// Forgets all heads, and keeps no memory.
+    /// Forgets all heads, and gives their memory to the system.
     mutating func forgetAll() { self = RequestHeadBuilder(nonce: nonce) }
 
-    /// Forgets all heads.
+    /// Forgets all heads, and keeps their memory.
     mutating func empty() { bytes.removeAll(keepingCapacity: true) }
 
     /// Bytes that it has memory for.

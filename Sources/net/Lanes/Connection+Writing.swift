@@ -29,7 +29,7 @@ extension Connection {
                     first.count,
                     second.baseAddress,
                     second.count,
-                    sequel == .end ? 1 : 0
+                    sequel.rawValue
                 )
             }
         }
@@ -40,7 +40,7 @@ extension Connection {
         }
         if count >= 0 || errno == EAGAIN { isWritable = false }
         keep(first, second, from: max(count, 0))
-        return isWritable ? flush() : .queued
+        return isWritable ? flush(before: sequel) : .queued
     }
 
     /// Hands over one piece.
@@ -65,8 +65,8 @@ extension Connection {
             guard isWritable else { return .queued }
             let count = unsent.withUnsafeBytes { octets in
                 let rest = UnsafeRawBufferPointer(rebasing: octets[unsentStart...])
-                let waits: Int32 = sequel == .end ? 1 : 0
-                return clinux_send(descriptor, rest.baseAddress, rest.count, nil, 0, waits)
+                let (bytes, waits) = (rest.baseAddress, sequel.rawValue)
+                return clinux_send(descriptor, bytes, rest.count, nil, 0, waits)
             }
             if count > 0 {
                 hasSent = true

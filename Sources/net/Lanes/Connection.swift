@@ -30,14 +30,14 @@ open class Connection: Endpoint {
         case failed(ConnectionError)
     }
 
-    /// What follows bytes that are handed over.
-    package enum Sequel {
+    /// What follows bytes that are handed over. The raw value says whether the kernel keeps them
+    /// until then.
+    package enum Sequel: Int32 {
         /// More bytes, at some time.
-        case more
-        /// The end of this direction, at once, with ``shutDownOutput()``: the kernel keeps the
-        /// bytes until then and sends both in one segment, which is half the work of two for it and
-        /// for the peer's.
-        case end
+        case more = 0
+        /// The end of this direction: the caller calls ``shutDownOutput()`` next. The kernel sends
+        /// both in one segment, which is half the work for it and for the peer's.
+        case end = 1
     }
 
     /// The largest unsent remainder that keeps its memory when it has been sent.

@@ -21,7 +21,8 @@ package final class Lane: @unchecked Sendable {
     private static let roundNanoseconds: UInt64 = 100_000
     /// Nanoseconds after which a turn ends in any case, and Dispatch gets the thread back.
     private static let turnNanoseconds: UInt64 = 8_000_000
-    /// As many events as a turn may have to end without a look for more.
+    /// A round that serves at most so many events ends its turn. Behind so few, as a rule, no other
+    /// is ready, and to ask is a system call for nothing; one that is ready begins the next turn.
     private static let fewEvents = 3
     /// Milliseconds that a lane waits for events itself before it leaves that to Dispatch, which
     /// wakes two threads for one event: more work than to relay a request.
@@ -206,8 +207,6 @@ extension Lane {
         while true {
             currentTurn.polls += 1
             note(count)
-            // Behind a few, as a rule, nothing else is ready: to ask is a system call for nothing,
-            // and what is ready all the same begins the next turn.
             guard serveMail() + serveRound() > Self.fewEvents || hasWork,
                 MonotonicClock.nanoseconds &- currentTurn.beganAt < Self.turnNanoseconds
             else { break }
@@ -238,12 +237,14 @@ extension Lane {
     /// - Returns: how many there are in `events`.
     private func take(_ milliseconds: Int32) -> Int {
         let count = Int(clinux_epoll_take(set, &events, Int32(events.count), milliseconds))
-        if count >= 0, count < events.count { roundsEnded &+= 1 }
+        // A signal came first.
+        guard count >= 0 else { return 0 }
+        if count < events.count { roundsEnded &+= 1 }
         return count
     }
 
-    /// Notes what is ready by now, in the middle of a turn. It is served when its turn comes; who
-    /// asks an endpoint what it knows is told of it at once.
+    /// Asks for events in the middle of a turn. Their endpoints know of them at once, and are
+    /// served when their turn comes.
     package func look() {
         preconditionOnQueue()
         currentTurn.polls += 1
@@ -253,7 +254,7 @@ extension Lane {
     /// Notes the first `count` of `events`, and lets their endpoints wait for their turn. All are
     /// noted before one is served: a request must not use a pooled connection that has news.
     private func note(_ count: Int) {
-        for index in 0..<max(count, 0) {
+        for index in 0..<count {
             let (token, news) = (events[index].token, events[index].events)
             if token == Self.mailToken { hasMail = true }
             guard let endpoint = table.endpoint(token) else { continue }

@@ -26,7 +26,7 @@ final class HTTP1Stream {
     @exclusivity(unchecked) var out = OutgoingContent()
     /// Whether `out` has the lane's memory.
     var isGathering = false
-    /// The response has been handed over to its end.
+    /// The response is complete: nothing is added to it.
     var isAnswered = false
     /// What became of what was sent since the last ``flush()``; `closed` when that failed.
     var output = ClientOutput.sent
@@ -210,9 +210,12 @@ extension HTTP1Stream: ClientStream {
     }
 
     /// Ends behind the response to a client that sends nothing more (RFC 9112 §9.6: behind `close`
-    /// it must not). A close keeps what the kernel has still to send. A reset only answers what
-    /// comes later, or was not read, so that waiting for the client's end would be two system calls
-    /// for nothing.
+    /// it must not). A reset only answers what comes later, or was not read, so that waiting for
+    /// the client's end would be two system calls for nothing.
+    ///
+    /// The output is shut down before the close, though a close would end it too: with bytes from
+    /// the client unread, a close drops the response that the kernel has kept for the end
+    /// (``Connection/Sequel/end``).
     ///
     /// Under TLS a client may have said that it ends before it has read the response, and that is
     /// data to the kernel: unread, it would make a reset of the close. So the kernel is asked. What

@@ -90,8 +90,8 @@ package final class OriginServer {
         return streams.lastIndex { $0.preface == preface }.map { streams.remove(at: $0) }
     }
 
-    func keep(_ stream: OriginStream, max: Int, round: UInt64) {
-        settle(round)
+    func keep(_ stream: OriginStream, max: Int) {
+        settle(stream.lane.round)
         guard !isGone, max > 0 else { return stream.close() }
         if isLimited {
             let lane = stream.lane.number

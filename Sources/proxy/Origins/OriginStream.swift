@@ -145,7 +145,7 @@ package final class OriginStream: Connection {
         wasPooled = true
         flow = 0
         setDeadline(milliseconds: idleTime)
-        server.keep(self, max: idleMax, round: lane.round)
+        server.keep(self, max: idleMax)
     }
 
     /// The connection is a tunnel from now on.

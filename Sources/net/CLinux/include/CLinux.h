@@ -48,8 +48,8 @@ int clinux_unacknowledged(int fd);         // bytes sent and not acknowledged: S
 // A file without a name in a folder: O_TMPFILE, read and write, mode 0600.
 int clinux_open_unnamed(const char *folder);
 
-// Two pieces in one call; never raises SIGPIPE. What waits goes out with what is sent next, or with
-// the end of the direction, in one segment (MSG_MORE).
+// Two pieces in one call; never raises SIGPIPE. With `waits` the kernel keeps them until more is
+// sent or the direction is ended, so that both go out in one segment (MSG_MORE).
 ptrdiff_t clinux_send(int fd, const void *a, size_t alen, const void *b, size_t blen, int waits);
 
 // A message with descriptors, which the receiver gets as its own, closed on exec: at most 250 in
