@@ -18,7 +18,8 @@ import Testing
         link = DatabaseLink(settings)
     }
 
-    /// A journal whose connections have this name, with one key.
+    /// A journal whose connections have this name, with one key. That is enrolled before, by one
+    /// with time.
     private func journal(
         _ name: String,
         _ change: (inout PostgreSQLSettings) -> Void = { _ in }
@@ -26,8 +27,9 @@ import Testing
         var settings = settings
         settings.address += " application_name=\(name)"
         change(&settings)
+        let first = try PostgreSQLKeyJournal(self.settings, clock: { 0 })
+        let stored = try first.commit(JournalBatch(enrolments: [.sample(1)])).enrolments
         let journal = try PostgreSQLKeyJournal(settings, clock: { 0 })
-        let stored = try journal.commit(JournalBatch(enrolments: [.sample(1)])).enrolments
         return (journal, try #require(stored[0]).key)
     }
 
@@ -66,6 +68,20 @@ import Testing
 
     @Test func `while the server ends connections, each counter is used once`() throws {
         let (journal, key) = try journal("ended2")
+        // One end comes within a transaction for certain. When others come is chance.
+        try run(
+            "CREATE SEQUENCE updates",
+            """
+            CREATE FUNCTION end_one() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN
+                IF nextval('updates') = 30 THEN
+                    PERFORM pg_terminate_backend(pg_backend_pid());
+                END IF;
+                RETURN NEW;
+            END $$
+            """,
+            "CREATE TRIGGER end_one BEFORE UPDATE ON keys FOR EACH ROW EXECUTE FUNCTION end_one()"
+        )
         var faults = 0
         for counter in UInt32(1)...60 {
             let ending = DispatchGroup()
@@ -138,7 +154,8 @@ import Testing
     @Test func `a server that stands still is left in time, and its batch is made once at most`()
         throws
     {
-        let (journal, key) = try journal("still") { $0.statementTimeout = .milliseconds(400) }
+        let (journal, key) = try journal("still") { $0.statementTimeout = .seconds(2) }
+        #expect(try answer(journal, Self.use(key, 1)).answer == .used)
         let rows = try #require(
             try link.ask([
                 DatabaseStatement(
@@ -150,14 +167,14 @@ import Testing
         for pid in pids { kill(pid, SIGSTOP) }
         let start = ContinuousClock.now
         let fault = #expect(throws: JournalError.self) {
-            try journal.commit(Self.use(key, 1))
+            try journal.commit(Self.use(key, 2))
         }
         #expect(fault?.reason == .busy)
-        #expect(ContinuousClock.now - start < .seconds(5))
+        #expect(ContinuousClock.now - start < .seconds(20))
         for pid in pids { kill(pid, SIGCONT) }
-        let answers = try (0..<2).map { _ in try answer(journal, Self.use(key, 1)).answer }
+        let answers = try (0..<2).map { _ in try answer(journal, Self.use(key, 2)).answer }
         #expect(answers[1] == .refused(.replayed))
-        #expect(try answer(journal, Self.use(key, 2)).answer == .used)
+        #expect(try answer(journal, Self.use(key, 3)).answer == .used)
     }
 
     @Test func `others at the same rows are waited for a bounded number of times`() throws {

@@ -46,11 +46,12 @@ import Testing
 
     @Test func `a lock that another holds ends in time, and the next commit is good`() throws {
         var settings = try PostgreSQLServer.shared.get().makeStore()
-        settings.statementTimeout = .milliseconds(300)
-        let journal = try PostgreSQLKeyJournal(settings, clock: { 0 })
+        let first = try PostgreSQLKeyJournal(settings, clock: { 0 })
         let key = try #require(
-            try journal.commit(JournalBatch(enrolments: [.sample(1)])).enrolments[0]
+            try first.commit(JournalBatch(enrolments: [.sample(1)])).enrolments[0]
         ).key
+        settings.statementTimeout = .seconds(1)
+        let journal = try PostgreSQLKeyJournal(settings, clock: { 0 })
         let holder = try DatabaseConnection.open(
             settings.address,
             until: .now + .seconds(5)
