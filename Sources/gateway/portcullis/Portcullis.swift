@@ -1,4 +1,5 @@
 import ArgumentParser
+import Cryptography
 import Gateway
 import Glibc
 
@@ -21,6 +22,7 @@ struct Portcullis: ParsableCommand {
     )
 
     static func main() {
+        OpenSSLCleanup.leaveToSystem()
         StandardStreams.prepare()
         do {
             var command = try parseAsRoot()

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Cryptography
 
 // The gateway at work, in one process: an origin, the gateway with its store and its admin
 // listener, and devices made of software, on ports that the system chooses.
@@ -41,6 +42,7 @@ struct PortcullisDemo: ParsableCommand {
     var quiet = false
 
     func run() throws {
+        OpenSSLCleanup.leaveToSystem()
         let narrator = Narrator(isQuiet: quiet)
         do throws(DemoError) {
             let stage = try Stage(narrator, keepsFolder: keep)

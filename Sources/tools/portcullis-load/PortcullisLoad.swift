@@ -1,4 +1,5 @@
 import ArgumentParser
+import Cryptography
 import Glibc
 import LoadGenerator
 
@@ -19,6 +20,7 @@ struct PortcullisLoad: AsyncParsableCommand {
     )
 
     static func main() async {
+        OpenSSLCleanup.leaveToSystem()
         do {
             var command = try parseAsRoot()
             if var command = command as? any AsyncParsableCommand {
