@@ -64,9 +64,10 @@ extension Scenarios {
                 script: Self.large
             )
             defer { bench.stop() }
-            let stalled = try (0..<3).map { _ in
+            // A busy gateway reads 4 KiB of each at least.
+            let stalled = try (0..<4).map { _ in
                 let client = try bench.connectHTTP2(settings: [(4, 0)])
-                return (client, try Self.stall(client, streams: 40))
+                return (client, try Self.stall(client, streams: 80))
             }
             let good = try bench.connectHTTP2(settings: [(4, 2 << 20)])
             try good.openWindow(0, by: 2 << 20)
