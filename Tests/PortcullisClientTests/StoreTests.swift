@@ -4,15 +4,23 @@ import Testing
 @testable import PortcullisClient
 
 /// What every store does; the Keychain's can only be tried on a device.
-@Suite struct StoreTests {
-    private static func stores() -> [any EnrolmentStore] {
-        let file = FileManager.default.temporaryDirectory
-            .appending(path: "portcullis-store-\(UUID().uuidString)")
-        return [MemoryEnrolmentStore(), FileEnrolmentStore(file: file)]
+@Suite final class StoreTests {
+    /// Goes with the test.
+    private let folder = FileManager.default.temporaryDirectory
+        .appending(path: "portcullis-stores-\(UUID().uuidString)")
+    private var file: URL { folder.appending(path: "record") }
+    private var stores: [any EnrolmentStore] {
+        [MemoryEnrolmentStore(), FileEnrolmentStore(file: file)]
     }
 
+    init() throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: folder) }
+
     @Test func `a store keeps what replaces what it holds, and nothing else`() async throws {
-        for store in Self.stores() {
+        for store in stores {
             let (a, b) = (Data("a".utf8), Data("b".utf8))
             #expect(try await store.read() == nil)
             #expect(try await store.replace(b, with: a) == false)
@@ -29,7 +37,7 @@ import Testing
     }
 
     @Test func `of many that replace the same record one wins`() async throws {
-        for store in Self.stores() {
+        for store in stores {
             let wins = try await withThrowingTaskGroup(of: Bool.self) { group in
                 for number in 0..<50 {
                     group.addTask { try await store.replace(nil, with: Data([UInt8(number)])) }
@@ -43,8 +51,6 @@ import Testing
     @Test func `a file is its owner's alone, and what another process wrote is seen`()
         async throws
     {
-        let file = FileManager.default.temporaryDirectory
-            .appending(path: "portcullis-store-\(UUID().uuidString)")
         let (one, other) = (FileEnrolmentStore(file: file), FileEnrolmentStore(file: file))
         #expect(try await one.replace(nil, with: Data("a".utf8)))
         #expect(try await other.read() == Data("a".utf8))
@@ -54,12 +60,8 @@ import Testing
 
     @Test(.timeLimit(.minutes(1)))
     func `no other user can open a file at any moment`() async throws {
-        let folder = FileManager.default.temporaryDirectory
-            .appending(path: "portcullis-store-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let path = folder.path + "/record"
-        let store = FileEnrolmentStore(file: URL(filePath: path))
+        let path = file.path
+        let store = FileEnrolmentStore(file: file)
         let isWriting = Guarded(true)
         let modes = Guarded<[String: Set<Int>]>([:])
         let watch = Thread {
@@ -88,9 +90,8 @@ import Testing
     }
 
     @Test func `of many processes that start for the first time all read one mark`() async throws {
-        for _ in 0..<10 {
-            let file = FileManager.default.temporaryDirectory
-                .appending(path: "portcullis-mark-\(UUID().uuidString)/Library/mark")
+        for number in 0..<10 {
+            let file = folder.appending(path: "\(number)/Library/mark")
             let marks = try await withThrowingTaskGroup(of: String.self) { group in
                 for _ in 0..<20 {
                     group.addTask { try await InstallMark(file: file).text() }
@@ -103,8 +104,6 @@ import Testing
     }
 
     @Test func `a mark that can't be read is an error, and none of another install`() async throws {
-        let folder = FileManager.default.temporaryDirectory
-            .appending(path: "portcullis-mark-\(UUID().uuidString)")
         // A folder in its place can't be read, as a file before the first unlock.
         try FileManager.default.createDirectory(
             at: folder.appending(path: "mark"),
