@@ -15,7 +15,7 @@ import Testing
 
     @Test func `a process ends well while its threads draw random bytes`() async {
         await #expect(processExitsWith: .success) {
-            // Called behind OpenSSL's own handler, which is made later.
+            // Runs after OpenSSL's handler, which would be registered later.
             atexit { OpenSSLCleanupTests.awaitDraws(100) }
             OpenSSLCleanup.leaveToSystem()
             Thread {

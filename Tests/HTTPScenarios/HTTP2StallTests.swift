@@ -64,7 +64,7 @@ extension Scenarios {
                 script: Self.large
             )
             defer { bench.stop() }
-            // A busy gateway reads 4 KiB of each at least.
+            // A busy gateway may read only 4 KiB of each.
             let stalled = try (0..<4).map { _ in
                 let client = try bench.connectHTTP2(settings: [(4, 0)])
                 return (client, try Self.stall(client, streams: 80))

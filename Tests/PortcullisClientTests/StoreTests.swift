@@ -5,7 +5,7 @@ import Testing
 
 /// What every store does; the Keychain's can only be tried on a device.
 @Suite final class StoreTests {
-    /// Goes with the test.
+    /// Removed when the test ends.
     private let folder = FileManager.default.temporaryDirectory
         .appending(path: "portcullis-stores-\(UUID().uuidString)")
     private var file: URL { folder.appending(path: "record") }

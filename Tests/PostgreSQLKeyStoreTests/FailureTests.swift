@@ -18,8 +18,8 @@ import Testing
         link = DatabaseLink(settings)
     }
 
-    /// A journal whose connections have this name, with one key. That is enrolled before, by one
-    /// with time.
+    /// A journal whose connections have this name, with one key. Another journal enrols the key, so
+    /// that a short timeout does not end that.
     private func journal(
         _ name: String,
         _ change: (inout PostgreSQLSettings) -> Void = { _ in }
@@ -68,7 +68,7 @@ import Testing
 
     @Test func `while the server ends connections, each counter is used once`() throws {
         let (journal, key) = try journal("ended2")
-        // One end comes within a transaction for certain. When others come is chance.
+        // One connection is certainly ended within a transaction. The others end at any moment.
         try run(
             "CREATE SEQUENCE updates",
             """

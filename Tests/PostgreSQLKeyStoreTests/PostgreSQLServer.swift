@@ -102,7 +102,7 @@ final class PostgreSQLServer: Sendable {
         let link = DatabaseLink(PostgreSQLSettings(address: address(schema: "public")))
         _ = try link.ask([DatabaseStatement("CREATE SCHEMA lab\(number)")])
         var settings = PostgreSQLSettings(address: address(schema: "lab\(number)"))
-        // A busy machine is no fault of the database's. Tests of times have their own.
+        // Too long for a busy machine to reach. Tests of timeouts set their own.
         settings.connectTimeout = .seconds(30)
         settings.statementTimeout = .seconds(30)
         return settings

@@ -91,8 +91,8 @@ package final class HTTPCall: OriginStreamOwner {
     package func originReadable(_ stream: OriginStream) {
         switch stream.receive(for: self) {
         case .some:
-            // A deadline that is set too late is a tick away: bytes that keep coming would move it
-            // on and on.
+            // A deadline that is set after the end is one tick ahead. Bytes that keep coming would
+            // move it on each time.
             guard !isLate else { return finish(.failure(.timedOut)) }
             if case .reading = state { setDeadline(stream, client.settings.idleTimeout) }
             stream.resumeReading()

@@ -64,7 +64,7 @@ struct Session {
         process.standardInput = FileHandle.nullDevice
         var environment = ProcessInfo.processInfo.environment
         environment["LC_ALL"] = "C.UTF-8"
-        // What a text makes there goes with the folder.
+        // Temporary files of a text are removed with the folder.
         environment["TMPDIR"] = folder.path
         process.environment = environment
         let status = try await Self.end(of: process)
