@@ -370,7 +370,10 @@ let package = Package(
         .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
         .tests("LoadGenerator", uses: policy + load),
         .tests("PortcullisClientTesting", uses: object + ["PortcullisClient"]),
-        .scenarios("ClientScenarios", uses: demo + ["AppleServices", "ClientKit", "LoopbackKit"]),
+        .scenarios(
+            "ClientScenarios",
+            uses: demo + ["AppleServices", "ClientKit", "LoopbackKit", "TestSupport"]
+        ),
         .scenarios(
             "HTTPScenarios",
             uses: policy + commands + wires

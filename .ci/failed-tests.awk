@@ -1,6 +1,6 @@
 # Prints the failures of a log of `swift test` again: each issue with its comment, at most 50 lines.
-# Where there is none, the program crashed or hung; then it prints the tests that had not ended, and
-# the log's last lines.
+# Then it prints the tests that had not ended, since the program crashed, or exceeded its time. Where
+# there is no issue, the log's last lines follow.
 
 # Prints a line, cut where it is too long for anyone to read.
 function show(line) {
@@ -29,8 +29,8 @@ isComment && /^(↳|  )/ { show($0); next }
 
 END {
     if (shown > 50) print "and " shown - 50 " more lines"
-    if (issues) exit
     for (test in open) if (test != "" && ++unended <= 20) print "not ended: " test
     if (unended > 20) print "and " unended - 20 " more that had not ended"
+    if (issues) exit
     for (line = NR - 19; line <= NR; line++) if (line > 0) print substr(last[line % 20], 1, 500)
 }

@@ -1,5 +1,6 @@
 import Foundation
 import LoopbackKit
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -27,12 +28,10 @@ extension Scenarios {
             let child = try scenario.start("/usr/bin/env", arguments)
             // Only then is the function that reads on its stack.
             let place = "/proc/\(child.identifier)/wchan"
-            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-            while !((try? String(contentsOfFile: place, encoding: .utf8)) ?? "").contains("pipe") {
-                guard Date() < deadline else {
-                    throw ChildProcess.Failure(description: "it never read")
-                }
+            let reads = eventually {
+                ((try? String(contentsOfFile: place, encoding: .utf8)) ?? "").contains("pipe")
             }
+            try #require(reads, "it never read")
             child.signal(SIGSEGV)
             return try child.wait(for: "backtrace") { _, complained in
                 complained.contains("Backtrace took") ? complained : nil

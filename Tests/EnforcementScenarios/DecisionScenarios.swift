@@ -2,6 +2,7 @@ import Foundation
 import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -63,8 +64,8 @@ extension Scenarios {
                 guard let front = try proxy.start(scenario, ports) else { return nil }
                 client = HTTPClient(port: front.port)
                 // HAProxy tells nothing once it listens, and Traefik listens before it has routes.
-                let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-                while (try? client.send("GET", "/ready").status) != 200, Date() < deadline {}
+                let client = client
+                eventually { (try? client.send("GET", "/ready").status) == 200 }
             }
 
             /// What the application has seen beside what showed that the proxy is ready.

@@ -1,5 +1,6 @@
 import Foundation
 import LoopbackKit
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -112,13 +113,13 @@ extension Scenarios {
             #expect(try client.send("GET", "/before").status == 200)
             gateway.child.signal(SIGWINCH)
             var refused = 0
-            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-            while refused < failures, Date() < deadline {
+            try eventually {
                 let answer = try client.send("GET", "/during")
-                // The signal may arrive behind the first requests.
-                guard answer.status != 200 || refused > 0 else { continue }
+                // The signal may arrive after the first requests.
+                guard answer.status != 200 || refused > 0 else { return false }
                 #expect(answer.status == 503 && answer.reason == "out-of-descriptors")
                 refused += 1
+                return refused == failures
             }
             #expect(refused == failures)
             #expect(try client.send("GET", "/after").status == 200)

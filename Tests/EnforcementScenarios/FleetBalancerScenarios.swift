@@ -2,6 +2,7 @@ import Foundation
 import LoopbackKit
 import PortcullisClient
 import PortcullisClientTesting
+import TestSupport
 import Testing
 
 #if canImport(FoundationNetworking)
@@ -110,13 +111,14 @@ extension Scenarios {
             // It comes back, and so do its apps.
             try fleet.start(1)
             var round = 0
-            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-            while try metric("sessions_opened_total", fleet)[1] < opened[1] {
+            let isBack = try await eventually {
+                if try metric("sessions_opened_total", fleet)[1] >= opened[1] { return true }
                 round += 1
                 let answers = try await crowd.send("back-\(round)")
                 #expect(answers.allSatisfy { $0.statusCode == 200 })
-                try #require(Date() < deadline, "nobody came back in \(round) rounds")
+                return false
             }
+            try #require(isBack, "no app came back in \(round) rounds")
             let last = try await crowd.send("last")
             #expect(last.allSatisfy { $0.statusCode == 200 && $0.tries == 1 && $0.isOfSession })
 

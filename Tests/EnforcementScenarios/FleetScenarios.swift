@@ -2,6 +2,7 @@ import AppAttest
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -146,8 +147,7 @@ extension Scenarios {
             // The other gateway knows what the database knows. It takes for used what it could not
             // decide, so another key asks whether it is connected.
             let other = gateways[1].client()
-            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-            while try other.send(raw: keys[1].get("/v1/bare")).status != 200, Date() < deadline {}
+            try eventually { try other.send(raw: keys[1].get("/v1/bare")).status == 200 }
             for raw in settled { #expect(try other.send(raw: raw).reason == "counter-replayed") }
             let lost = try last.filter { try other.send(raw: $0).status == 200 }
             #expect(!lost.isEmpty)
@@ -186,12 +186,12 @@ extension Scenarios {
             try fleet.database.start()
             for gateway in gateways {
                 // It is connecting anew; a client signs again.
-                let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-                var answer = try gateway.client().send(raw: keys[1].get("/v1/bare?again"))
-                while answer.status == 503, Date() < deadline {
-                    answer = try gateway.client().send(raw: keys[1].get("/v1/bare?again"))
+                var status = 503
+                try eventually {
+                    status = try gateway.client().send(raw: keys[1].get("/v1/bare?again")).status
+                    return status != 503
                 }
-                #expect(answer.status == 200)
+                #expect(status == 200)
                 for raw in [lenient, strict] {
                     #expect(try gateway.client().send(raw: raw).reason == "counter-replayed")
                 }

@@ -3,6 +3,7 @@ import Foundation
 import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -120,11 +121,12 @@ extension Scenarios {
         /// The status of the request, once the gateway has heard from the database again. What is
         /// answered before uses no number.
         private func awaited(_ captured: Captured, at gateway: GatewayProcess) throws -> Int {
-            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-            while true {
-                let answer = try send(captured, to: gateway)
-                guard answer.status == 503, Date() < deadline else { return answer.status }
+            var status = 503
+            try eventually {
+                status = try send(captured, to: gateway).status
+                return status != 503
             }
+            return status
         }
 
         // MARK: Revocations

@@ -2,6 +2,7 @@ import AppAttest
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -17,16 +18,14 @@ extension Scenarios {
             _ isTrue: (Set<String>) throws -> Bool
         ) throws {
             let start = "portcullis_database_connected{connection=\""
-            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-            while true {
+            var connected: [String] = []
+            let isReached = try eventually {
                 let lines = try admin.send("GET", "/metrics").text.split(separator: "\n")
-                let connected = lines.filter { $0.hasPrefix(start) && $0.hasSuffix("} 1") }
+                connected = lines.filter { $0.hasPrefix(start) && $0.hasSuffix("} 1") }
                     .map { String($0.dropFirst(start.count).prefix { $0 != "\"" }) }
-                if try isTrue(Set(connected)) { return }
-                guard Date() < deadline else {
-                    throw ChildProcess.Failure(description: "never: \(what); \(connected)")
-                }
+                return try isTrue(Set(connected))
             }
+            try #require(isReached, "never: \(what); \(connected)")
         }
 
         private func sent(

@@ -4,6 +4,7 @@ import LoopbackKit
 import RequestBinding
 import Rules
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -223,11 +224,10 @@ extension Scenarios {
 
         /// The hook has got what happened, and its argument as it stands in the file.
         private func expectHook(_ desk: Desk) throws {
-            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
             var text: String?
-            while text == nil, Date() < deadline {
-                _ = try desk.admin.send("GET", "/healthz")
+            eventually {
                 text = try? String(contentsOfFile: desk.hookNotes, encoding: .utf8)
+                return text?.hasSuffix("\n") == true
             }
             #expect(text?.hasPrefix("guard orders it's: ") == true, "\(text ?? "no file")")
             #expect(text?.hasSuffix(" installs refused at 100%\n") == true)

@@ -12,6 +12,7 @@ import SQLiteKeyStore
 import Services
 import SoftwareAuthenticator
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -240,12 +241,9 @@ extension Scenarios {
             }
 
             func wait(for what: String, _ isTrue: () throws -> Bool) throws {
-                let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-                while try !isTrue() {
-                    guard Date() < deadline else {
-                        let ends = renewer.facts.sortedEnds
-                        throw ChildProcess.Failure(description: "no \(what); \(ends)")
-                    }
+                guard try eventually(isTrue) else {
+                    let ends = renewer.facts.sortedEnds
+                    throw ChildProcess.Failure(description: "no \(what); \(ends)")
                 }
             }
 

@@ -6,6 +6,7 @@ import Foundation
 import KeyStore
 import LoopbackKit
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -40,14 +41,13 @@ extension Scenarios {
             _ key: SoftwareKey,
             for outcome: String
         ) throws -> [String: Any] {
-            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-            while true {
-                let shown = try shown(stand, key)
-                if shown["renewal_outcome"] as? String == outcome { return shown }
-                guard Date() < deadline else {
-                    throw ChildProcess.Failure(description: "no \(outcome): \(shown)")
-                }
+            var last: [String: Any] = [:]
+            let isReached = try eventually {
+                last = try shown(stand, key)
+                return last["renewal_outcome"] as? String == outcome
             }
+            try #require(isReached, "no \(outcome): \(last)")
+            return last
         }
 
         @Test func `a receipt is renewed when a command asks, and its metric shown and counted`()

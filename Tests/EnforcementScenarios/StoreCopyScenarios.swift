@@ -2,6 +2,7 @@ import AppAttest
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -202,10 +203,7 @@ extension Scenarios {
             _ = try stores.imported(1, into: to)
             let program = try #require(Scenario.program)
             let copy = try stores.scenario.start(program, stores.words(way))
-            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-            while try stores.keys("list", of: to).split(separator: "\n").count < 2,
-                Date() < deadline
-            {}
+            try eventually { try stores.keys("list", of: to).split(separator: "\n").count >= 2 }
             copy.signal(SIGKILL)
             _ = try copy.waitForEnd()
             _ = try stores.copy(way)

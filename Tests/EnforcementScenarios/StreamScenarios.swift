@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import LoopbackKit
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -84,12 +85,12 @@ extension Scenarios {
             // It says something about each, and nobody reads that.
             for generation in 2...3 {
                 child.signal(SIGHUP)
-                let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-                while try Metrics(admin)["configuration_generation"] != Double(generation) {
-                    guard Date() < deadline else {
-                        throw ChildProcess.Failure(description: "no generation \(generation)")
-                    }
-                }
+                try #require(
+                    try eventually {
+                        try Metrics(admin)["configuration_generation"] == Double(generation)
+                    },
+                    "generation \(generation)"
+                )
             }
             #expect(try admin.send("GET", "/readyz").status == 200)
             #expect(try HTTPClient(port: port).send("GET", "/").status == 200)
@@ -157,27 +158,24 @@ extension Scenarios {
         /// It answers a moment before it hears signals, and where it would say so is closed
         /// (proc(5), `SigCgt`: bit i is set where signal i + 1 is caught).
         private func awaitHandler(of signal: Int32, _ child: ChildProcess) throws {
-            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
             let file = "/proc/\(child.identifier)/status"
-            while Date() < deadline {
+            let isCaught = try eventually {
                 let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
                 let mask = lines.first { $0.hasPrefix("SigCgt:") }?.split(separator: "\t").last
                 let caught = mask.flatMap { UInt64($0, radix: 16) } ?? 0
-                if caught >> UInt64(signal - 1) & 1 == 1 { return }
+                return caught >> UInt64(signal - 1) & 1 == 1
             }
-            Issue.record("signal \(signal) is not caught")
+            #expect(isCaught, "signal \(signal)")
         }
 
         /// The status of the first answer.
         private func awaitAnswer(_ client: HTTPClient, _ child: ChildProcess) throws -> Int {
-            let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-            while true {
-                if let answer = try? client.send("GET", "/") { return answer.status }
-                let isThere = kill(child.identifier, 0) == 0
-                guard isThere, Date() < deadline else {
-                    throw ChildProcess.Failure(description: "it does not serve")
-                }
+            var status: Int?
+            eventually {
+                status = try? client.send("GET", "/").status
+                return status != nil || kill(child.identifier, 0) != 0
             }
+            return try #require(status, "it does not serve")
         }
 
         @Test func `a command whose reader stops is no crash`() throws {

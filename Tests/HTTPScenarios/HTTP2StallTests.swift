@@ -1,5 +1,6 @@
 import Foundation
 import LoopbackKit
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -50,10 +51,7 @@ extension Scenarios {
             // What waited is given back with its connection.
             for client in clients { client.wire.finishSending() }
             for client in clients { client.wire.close() }
-            let deadline = Wire.deadline()
-            var left = unsent
-            while left > 0, .now < deadline { left = try Self.unsent(bench) }
-            #expect(left == 0)
+            #expect(try eventually { try Self.unsent(bench) == 0 })
         }
 
         @Test func `what waits for all clients together is bounded, and others are served`() throws

@@ -1,4 +1,5 @@
 import LoopbackKit
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -95,11 +96,7 @@ extension Scenarios {
             #expect(try Self.ask(gateway, "readyz").status == 503)
             let origin = try TestOrigin(path: path)
             defer { origin.stop() }
-            var ready = try Self.ask(gateway, "readyz").status
-            for _ in 0..<100_000 where ready != 200 {
-                ready = try Self.ask(gateway, "readyz").status
-            }
-            #expect(ready == 200)
+            #expect(try eventually { try Self.ask(gateway, "readyz").status == 200 })
             #expect(origin.requests.isEmpty)
         }
     }

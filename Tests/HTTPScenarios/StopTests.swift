@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import Glibc
 import LoopbackKit
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -10,14 +11,13 @@ extension Scenarios {
     struct StopTests {
         private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
-        /// Waits until nobody accepts any more.
+        /// Waits until no listener accepts any more.
         private func awaitListenerEnd(_ gateway: TestGateway) -> Bool {
-            let deadline = Wire.deadline()
-            while .now < deadline {
+            eventually {
                 guard let client = try? gateway.connect() else { return true }
                 _ = try? client.endsSilently()
+                return false
             }
-            return false
         }
 
         @Test func `the request under way is finished, idle connections close, the status is 0`()
@@ -182,8 +182,10 @@ extension Scenarios {
             )
             kill(getpid(), SIGHUP)
             var answer = ""
-            let deadline = Wire.deadline()
-            while answer != "new", .now < deadline { answer = try gateway.ask(other).text }
+            try eventually {
+                answer = try gateway.ask(other).text
+                return answer == "new"
+            }
             #expect(answer == "new")
             #expect(try client.readResponse().text == "old")
             try client.send(Self.get)

@@ -3,6 +3,7 @@ import Lanes
 import LoopbackKit
 import Services
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -93,15 +94,14 @@ extension Scenarios {
             #expect(try #require(Int(times[1])) > #require(Int(times[0])))
         }
 
-        /// The lines of the access log, as soon as there are so many; what there is when they don't
-        /// come. They are written behind the turn of the lane that they are of.
+        /// The lines of the access log once there are `count`, or those there are at the deadline.
+        /// The log is written after the lane's iteration in which a request ended.
         private func logLines(_ gateway: TestGateway, count: Int) throws -> [Substring] {
             var lines: [Substring] = []
-            for _ in 0..<10_000 where lines.count < count {
-                // A turn of the lane for each look.
-                _ = try openTunnels(gateway)
-                let path = gateway.folder + "/access.log"
+            let path = gateway.folder + "/access.log"
+            try eventually {
                 lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+                return lines.count >= count
             }
             return lines
         }

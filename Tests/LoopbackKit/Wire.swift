@@ -161,7 +161,11 @@ package final class Wire: @unchecked Sendable {
                 let octets = try receiveRecords()
                 tls.feed(octets.span)
             case .closed: throw WireFault.ended
-            case .failed(let failure): throw WireFault.malformed("TLS: \(failure)")
+            case .failed(let failure):
+                // A close with bytes unread is a reset, and the peer may lose the alert to it.
+                shutdown(descriptor, Int32(SHUT_WR))
+                while isReadable(within: 2_000), (try? receiveRaw(atMost: 1 << 16)) != nil {}
+                throw WireFault.malformed("TLS: \(failure)")
             }
         }
     }

@@ -50,16 +50,14 @@ import Testing
         _ journal: PostgreSQLKeyJournal,
         _ batch: JournalBatch
     ) throws -> (answer: UseAnswer?, faults: Int) {
-        let end = ContinuousClock.now + .seconds(20)
         var faults = 0
-        while true {
-            do {
-                return (try journal.commit(batch).uses.first, faults)
-            } catch {
+        let answer = try untilItSucceeds {
+            do { return try journal.commit(batch).uses.first } catch {
                 faults += 1
-                guard ContinuousClock.now < end else { throw error }
+                throw error
             }
         }
+        return (answer, faults)
     }
 
     private func run(_ sql: String...) throws {

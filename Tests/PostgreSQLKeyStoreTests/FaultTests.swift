@@ -77,7 +77,7 @@ import Testing
         let refusal = #expect(throws: JournalError.self) { try journal.commit(use(1)) }
         #expect(refusal?.reason == .busy)
         _ = try holder.run([DatabaseStatement("ROLLBACK")], until: .now + .seconds(5))
-        let answer = try eventually { try journal.commit(use(2)).uses.first }
+        let answer = try untilItSucceeds { try journal.commit(use(2)).uses.first }
         #expect(answer == .used)
     }
 
@@ -132,7 +132,7 @@ import Testing
                 usedAt: 1
             )
         ])
-        _ = try eventually { try journal.commit(batch) }
+        _ = try untilItSucceeds { try journal.commit(batch) }
         #expect(
             try PostgreSQLKeyArchive(settings).record(key.keyID)?.counters.highest.rawValue == 3
         )
@@ -150,17 +150,5 @@ import Testing
         #expect(changed.wait(timeout: .now() + 10) == .success)
         #expect(table.revokedCount == 1)
         try table.close()
-    }
-
-    /// Tries until it is done, for as long as pauses between connections may last.
-    private func eventually<Value>(_ body: () throws -> Value) throws -> Value {
-        let end = ContinuousClock.now + .seconds(10)
-        while true {
-            do {
-                return try body()
-            } catch let error as JournalError {
-                guard ContinuousClock.now < end else { throw error }
-            }
-        }
     }
 }

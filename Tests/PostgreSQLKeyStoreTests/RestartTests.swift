@@ -19,17 +19,6 @@ import Testing
         return JournalBatch(uses: [use])
     }
 
-    private func eventually<Value>(_ body: () throws -> Value) throws -> Value {
-        let end = ContinuousClock.now + .seconds(20)
-        while true {
-            do {
-                return try body()
-            } catch {
-                guard ContinuousClock.now < end else { throw error }
-            }
-        }
-    }
-
     @Test func `a server that crashed and came back knows all that was answered`() throws {
         let server = try PostgreSQLServer()
         defer { server.stop() }
@@ -42,7 +31,7 @@ import Testing
             #expect(throws: JournalError.self) { try journal.commit(Self.use(key, 6)) }
         }
         try server.start()
-        #expect(try eventually { try journal.commit(Self.use(key, 6)).uses } == [.used])
+        #expect(try untilItSucceeds { try journal.commit(Self.use(key, 6)).uses } == [.used])
         #expect(try journal.commit(Self.use(key, 5)).uses == [.refused(.replayed)])
         #expect(try journal.commit(Self.use(key, 6)).uses == [.refused(.replayed)])
         let statistics = try #require(journal.databaseStatistics)
@@ -78,7 +67,7 @@ import Testing
         try readOnly("on")
         // The first try finds that its connection is gone.
         #expect(throws: JournalError.self) { try journal.commit(Self.use(key, 1)) }
-        let reason: JournalError.Reason = try eventually {
+        let reason: JournalError.Reason = try untilItSucceeds {
             do {
                 _ = try journal.commit(Self.use(key, 1))
                 throw StoreContract.Unexpected("what takes no writes was written")
@@ -101,6 +90,6 @@ import Testing
         #expect(try PostgreSQLKeyArchive(other).count() == 1)
 
         try readOnly("off")
-        #expect(try eventually { try journal.commit(Self.use(key, 1)).uses } == [.used])
+        #expect(try untilItSucceeds { try journal.commit(Self.use(key, 1)).uses } == [.used])
     }
 }

@@ -245,8 +245,7 @@ import Testing
         try enrol(key, table)
         try copy.backup(to: live)
         try live.close()
-        let deadline = Date(timeIntervalSinceNow: 60)
-        while table.readFault == nil, Date() < deadline { sched_yield() }
+        eventually(within: 60) { table.readFault != nil }
         #expect(table.readFault == JournalError(.replaced, ""))
     }
 }

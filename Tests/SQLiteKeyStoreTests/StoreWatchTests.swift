@@ -31,10 +31,8 @@ import Testing
 
     /// Asks until it holds; the store looks once a second.
     private func wait(for what: String, _ holds: () throws -> Bool) throws {
-        let deadline = Date(timeIntervalSinceNow: 60)
-        while try !holds() {
-            guard Date() < deadline else { throw StoreContract.Unexpected("never came: \(what)") }
-            sched_yield()
+        guard try eventually(within: 60, holds) else {
+            throw StoreContract.Unexpected("never came: \(what)")
         }
     }
 

@@ -12,7 +12,7 @@ import Foundation
 /// - Throws: What the condition throws, at once.
 @discardableResult
 package func eventually(
-    within seconds: Double = 30,
+    within seconds: Double = 120,
     _ condition: () throws -> Bool
 ) rethrows -> Bool {
     let deadline = ContinuousClock.now + .seconds(seconds)
@@ -22,4 +22,35 @@ package func eventually(
         Thread.sleep(forTimeInterval: 0.005)
     }
     return try condition()
+}
+
+/// The same for a condition that is asked asynchronously.
+@discardableResult
+package func eventually(
+    within seconds: Double = 120,
+    isolation: isolated (any Actor)? = #isolation,
+    _ condition: () async throws -> Bool
+) async rethrows -> Bool {
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while ContinuousClock.now < deadline {
+        if try await condition() { return true }
+        try? await Task.sleep(for: .milliseconds(5))
+    }
+    return try await condition()
+}
+
+/// What the body returns, once it throws no more.
+///
+/// - Throws: What the body throws at the deadline.
+package func untilItSucceeds<Value>(
+    within seconds: Double = 120,
+    _ body: () throws -> Value
+) throws -> Value {
+    var result = Result { try body() }
+    eventually(within: seconds) {
+        if case .success = result { return true }
+        result = Result { try body() }
+        return false
+    }
+    return try result.get()
 }

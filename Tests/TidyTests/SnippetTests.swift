@@ -166,6 +166,15 @@ import Testing
         #expect(tokenFindings("@Test(arguments: [f(1)]) func `it works`(a: Int) {}", path).isEmpty)
     }
 
+    @Test func `tests neither count tries nor watch the clock themselves`() {
+        let path = "Tests/StrictCBORTests/ItemTests.swift"
+        #expect(tokenFindings("for _ in 0..<9 where a == b { c() }", path).count == 1)
+        #expect(tokenFindings("while a, Date() < deadline { b() }", path).count == 1)
+        #expect(tokenFindings("while ContinuousClock.now < deadline {}", path).count == 1)
+        #expect(tokenFindings("for a in b where a.c { d() }", path).isEmpty)
+        #expect(tokenFindings("for _ in 0..<9 { a { b where c } }", path).isEmpty)
+    }
+
     @Test func `a held file still needs its proof`() throws {
         let path = try #require(Held.unchecked.keys.first)
         #expect(tokenFindings("final class A: @unchecked Sendable {}", path).count == 1)

@@ -93,7 +93,7 @@ import Verification
         for step in 0..<1_000 {
             let tick = Self.start + UInt64(step) * Self.second / 100
             // A hundred calls for each that the rate allows.
-            for _ in 0..<100 where ask(admission, greedy, at: tick) == .admitted { taken += 1 }
+            taken += (0..<100).count { _ in ask(admission, greedy, at: tick) == .admitted }
             // Fifty other clients a second, each from its own address.
             guard step.isMultiple(of: 2) else { continue }
             if ask(admission, try caller(UInt32(100 + step)), at: tick) == .admitted { honest += 1 }

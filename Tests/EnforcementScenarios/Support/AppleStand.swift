@@ -7,6 +7,7 @@ import Foundation
 import KeyStore
 import LoopbackKit
 import Synchronization
+import TestSupport
 
 @testable import Gateway
 
@@ -144,11 +145,8 @@ final class AppleStand {
     }
 
     private func wait(for line: String) throws {
-        let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-        while try !metrics().contains(line) {
-            guard Date() < deadline else {
-                throw ChildProcess.Failure(description: "no \(line)")
-            }
+        guard try eventually({ try metrics().contains(line) }) else {
+            throw ChildProcess.Failure(description: "no \(line)")
         }
     }
 

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import LoopbackKit
+import TestSupport
 
 /// A server of PostgreSQL of one test's own, on a Unix socket. The test ends, stops and starts it.
 final class DatabaseServer {
@@ -62,9 +63,8 @@ final class DatabaseServer {
         let isBehind = """
             SELECT count(*) FROM pg_stat_replication WHERE replay_lsn < pg_current_wal_lsn()
             """
-        let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-        while try query(isBehind) != ["0"] {
-            guard Date() < deadline else { throw ChildProcess.Failure(description: "behind") }
+        guard try eventually({ try query(isBehind) == ["0"] }) else {
+            throw ChildProcess.Failure(description: "the standby does not catch up")
         }
     }
 
@@ -148,9 +148,9 @@ final class DatabaseServer {
     /// Has a standby follow its server no more.
     func unfollow() throws {
         try set("primary_conninfo", "")
-        let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-        while try query("SELECT count(*) FROM pg_stat_wal_receiver") != ["0"] {
-            guard Date() < deadline else { throw ChildProcess.Failure(description: "follows") }
+        let receivers = "SELECT count(*) FROM pg_stat_wal_receiver"
+        guard try eventually({ try query(receivers) == ["0"] }) else {
+            throw ChildProcess.Failure(description: "the standby still follows")
         }
     }
 

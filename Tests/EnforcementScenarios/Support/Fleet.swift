@@ -1,6 +1,7 @@
 import AppAttest
 import Foundation
 import LoopbackKit
+import TestSupport
 
 /// Gateways that share a database, each by a cable of its own, before one origin.
 ///
@@ -196,15 +197,16 @@ final class Fleet: @unchecked Sendable {
     /// Revokes a key as an operator does: a command that fails, since the database has just ended
     /// its connection or recovers, is given again.
     func revoke(_ keyID: KeyID) throws {
-        let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-        while true {
-            do {
-                try keys("revoke", keyID.base64)
-                return
-            } catch  where Date() < deadline {
-                continue
+        var fault: (any Error)?
+        eventually {
+            do { try keys("revoke", keyID.base64) } catch {
+                fault = error
+                return false
             }
+            fault = nil
+            return true
         }
+        if let fault { throw fault }
     }
 
     func end() {

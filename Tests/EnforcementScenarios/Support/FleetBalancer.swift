@@ -1,5 +1,6 @@
 import Foundation
 import LoopbackKit
+import TestSupport
 
 /// Somebody else's load balancer before two gateways, with the example of `deploy/README.md` and
 /// other addresses.
@@ -32,11 +33,8 @@ enum FleetBalancer: String, CaseIterable, Sendable {
             }
             if isServing {
                 // HAProxy says so before it listens.
-                let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-                while Date() < deadline {
-                    if (try? Wire(port: listener.port)) != nil { return listener.port }
-                    sched_yield()
-                }
+                let isListening = eventually { (try? Wire(port: listener.port)) != nil }
+                if isListening { return listener.port }
             }
             child.end()
         }

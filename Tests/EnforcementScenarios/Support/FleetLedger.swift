@@ -1,6 +1,7 @@
 import DeviceKey
 import Foundation
 import LoopbackKit
+import TestSupport
 import Testing
 
 /// Compares what clients sent and were answered, what the origin executed, and what is stored.
@@ -57,9 +58,9 @@ struct FleetLedger {
             for sent in load.sent where reached.contains(sent.target) {
                 var answer = try client.send(raw: sent.raw)
                 // The gateway is connecting anew; a client tries again.
-                let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-                while answer.status == 503, Date() < deadline {
-                    answer = try client.send(raw: sent.raw)
+                try eventually {
+                    if answer.status == 503 { answer = try client.send(raw: sent.raw) }
+                    return answer.status != 503
                 }
                 #expect([401, 403].contains(answer.status), "\(sent.target) again")
             }

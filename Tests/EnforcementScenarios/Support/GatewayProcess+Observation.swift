@@ -1,5 +1,6 @@
 import Foundation
 import LoopbackKit
+import TestSupport
 import Testing
 
 // What operators see of a gateway: log, metrics, the process.
@@ -73,11 +74,8 @@ extension ServedGateway {
         _ admin: HTTPClient,
         _ isTrue: (Metrics) throws -> Bool
     ) throws {
-        let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-        while try !isTrue(Metrics(admin)) {
-            guard Date() < deadline else {
-                throw ChildProcess.Failure(description: "never came: \(what())")
-            }
+        guard try eventually({ try isTrue(Metrics(admin)) }) else {
+            throw ChildProcess.Failure(description: "never came: \(what())")
         }
     }
 }

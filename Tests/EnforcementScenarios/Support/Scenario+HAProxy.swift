@@ -1,5 +1,6 @@
 import Foundation
 import LoopbackKit
+import TestSupport
 
 extension Scenario {
     /// Starts HAProxy with `haproxy.cfg`, and waits until it listens at a Unix socket.
@@ -9,12 +10,8 @@ extension Scenario {
             (printed + complained).contains("polling mechanism") ? true : nil
         }
         // It binds what it listens at only then, under another name first.
-        let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
-        while !FileManager.default.fileExists(atPath: path) {
-            guard Date() < deadline else {
-                throw ChildProcess.Failure(description: "HAProxy does not listen at \(path)")
-            }
-            sched_yield()
+        guard eventually({ FileManager.default.fileExists(atPath: path) }) else {
+            throw ChildProcess.Failure(description: "HAProxy does not listen at \(path)")
         }
     }
 }

@@ -82,7 +82,8 @@ enum ResidentMemory {
         // What others give back would hide what is taken here.
         HostedGateway.awaitEnds()
         var least = Int.max
-        for _ in 0..<3 where least >= most {
+        for _ in 0..<3 {
+            guard least >= most else { break }
             let before = bytes
             try body()
             least = min(least, bytes - before)

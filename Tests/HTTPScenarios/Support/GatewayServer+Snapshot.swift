@@ -2,6 +2,7 @@ import Dispatch
 import LoopbackKit
 import Services
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -21,10 +22,7 @@ extension GatewayServer {
 
     /// Asks again and again until this holds.
     func wait(until isTrue: (AdminSnapshot) throws -> Bool) throws {
-        let deadline = Wire.deadline()
-        while try !isTrue(try snapshot()) {
-            guard ContinuousClock.now < deadline else { throw WireFault.timedOut }
-        }
+        guard try eventually({ try isTrue(try snapshot()) }) else { throw WireFault.timedOut }
     }
 
     /// Reads the configuration again, as HUP has it.

@@ -130,7 +130,8 @@ struct Session {
         let first = range.split(whereSeparator: \.isWhitespace).first.flatMap { UInt16($0) }
         var held: [UInt16: Int32] = [:]
         defer { for socket in held.values { close(socket) } }
-        for _ in 0..<1_000 where held.count < count {
+        for _ in 0..<1_000 {
+            guard held.count < count else { break }
             let port = UInt16.random(in: 10_000..<max(first ?? 0, 12_000))
             if let socket = try? LoopbackKit.bound(port: port) { held[port] = socket }
         }

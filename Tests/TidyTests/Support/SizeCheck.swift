@@ -1,8 +1,7 @@
 /// How long things may be.
 enum SizeCheck {
     static let columnsMax = 100
-    static let sourceLinesMax = 400
-    static let testLinesMax = 600
+    static let linesMax = 600
     static let functionLinesMax = 70
 
     static func findings(in source: SwiftSource) -> [Finding] {
@@ -11,9 +10,9 @@ enum SizeCheck {
 
     private static func file(_ source: SwiftSource) -> [Finding] {
         let count = source.lines.last?.isEmpty == true ? source.lines.count - 1 : source.lines.count
-        let max = source.isTest ? testLinesMax : sourceLinesMax
-        guard count > max else { return [] }
-        let text = "\(count) lines, \(max) at most; move one noun or topic to a file of its own"
+        guard count > linesMax else { return [] }
+        let text =
+            "\(count) lines, \(linesMax) at most; move one noun or topic to a file of its own"
         return [source.finding(0, text)]
     }
 

@@ -9,6 +9,7 @@ struct TokenCheck {
                 forced(index, in: source), called(index, in: source), cleared(index, in: source),
                 unchecked(index, in: source), exclusivity(index, in: source),
                 clock(index, in: source), test(index, in: source), pointer(index, in: source),
+                counted(index, in: source), waited(index, in: source),
             ]
             .compactMap { $0 }
         } + remarks(in: source)
@@ -115,6 +116,33 @@ struct TokenCheck {
         return source.finding(
             source.token(index).line,
             "\(source.target) is pure: take the time or the number as a parameter, and lock nothing"
+        )
+    }
+
+    /// `for _ in 0..<N where condition`: it goes on counting once the condition has changed.
+    private func counted(_ index: Int, in source: SwiftSource) -> Finding? {
+        guard source.isTest, source.reads(index, "for", "_", "in") else { return nil }
+        var place = index + 3
+        while place < source.tokens.count, !source.reads(place, "{") {
+            if source.reads(place, "where") {
+                return source.finding(
+                    source.token(index).line,
+                    "counts tries: wait with `eventually { … }`, or `break` where it is over"
+                )
+            }
+            place += 1
+        }
+        return nil
+    }
+
+    /// `Date() < deadline` and `.now < deadline`: a wait of a test's own.
+    private func waited(_ index: Int, in source: SwiftSource) -> Finding? {
+        guard source.isTest, !Held.waits.contains(source.path),
+            source.reads(index, "Date", "(", ")", "<") || source.reads(index, ".", "now", "<")
+        else { return nil }
+        return source.finding(
+            source.token(index).line,
+            "a wait of its own: `eventually { … }` has the deadline and the pause"
         )
     }
 
