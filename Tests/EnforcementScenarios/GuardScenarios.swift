@@ -137,6 +137,30 @@ extension Scenarios {
             #expect(try second.stop() == 0)
         }
 
+        /// The clients of a provider share few addresses.
+        @Test(arguments: [true, false])
+        func
+            `at 50 % a release whose signatures are all bad makes the guard fall, from any address`(
+                isAddressWithin: Bool
+            ) throws
+        {
+            let half = try #require(Share(percent: "50%"))
+            let salt = try Self.salt { $0.isWithin(half) == isAddressWithin }
+            let desk = try Desk(rollout: "{ percent: 50%, salt: \(salt) }")
+            defer { desk.scenario.end() }
+            var keys = try desk.scenario.imported(80)[...]
+            let gateway = try desk.scenario.serve()
+            // Who is refused goes by the address: nobody chooses to be outside by naming a key.
+            let answers = try desk.answers(&keys, gateway, damage: .otherClientData)
+            #expect(answers.contains(403) == isAddressWithin)
+            try gateway.waitUntil("the fall", desk.admin) { $0["guard_falls_total"] == 1 }
+            let order = try #require(try desk.rule()["order"] as? String)
+            let counts = try #require(order.firstMatch(of: /(\d+) of (\d+) installs/))
+            #expect(counts.1 == counts.2)
+            #expect(try desk.unproven(gateway) == [200])
+            #expect(try gateway.stop() == 0)
+        }
+
         @Test func `a ramp that a guard has stopped goes on from where it stood`() throws {
             let desk = try Desk(rollout: try Self.ramp())
             defer { desk.scenario.end() }
@@ -179,20 +203,22 @@ extension Scenarios {
         /// clients here is among the first 10 %.
         private static func ramp() throws -> String {
             let tenth = try #require(Share(percent: "10%"))
-            let salt = try #require(
-                (0..<1_000).map { "salt \($0)" }.first { salt in
-                    let bucket = Rollout(.fixed(.whole), salt: salt).bucket(
-                        of: [127, 0, 0, 1].span
-                    )
-                    return bucket.isWithin(tenth)
-                }
-            )
+            let salt = try salt { $0.isWithin(tenth) }
             let day = Int64(Date().timeIntervalSince1970) / 86_400
             func date(_ day: Int64) -> String {
                 String(UnixTime(seconds: day * 86_400).iso8601.prefix(10))
             }
             return "{ from: \(date(day - 1)), to: \(date(day + 2)), start: 0%, end: 100%, "
                 + "salt: \(salt) }"
+        }
+
+        /// A salt by which the address of all clients here has such a bucket.
+        private static func salt(_ isWanted: (Bucket) -> Bool) throws -> String {
+            try #require(
+                (0..<1_000).map { "salt \($0)" }.first { salt in
+                    isWanted(Rollout(.fixed(.whole), salt: salt).bucket(of: [127, 0, 0, 1].span))
+                }
+            )
         }
 
         /// Has the gateway find that the guard fell when the ramp began.

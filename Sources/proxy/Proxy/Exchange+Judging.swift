@@ -177,7 +177,7 @@ extension Exchange {
         if ruling.proof == .session, ruling.verdict == .pass { proxy.tally.add(.sessionPasses) }
         if ruling.sessionAbsence == .foreign { proxy.tally.add(.sessionsForeign) }
         let isEnforced = if case .enforced = enforcement { true } else { false }
-        if isEnforced, !proxy.guards.areNone {
+        if !proxy.guards.areNone, isGuarded(ruling, enforcement) {
             proxy.guards.count(flow.rule, ruling) { proxy.judge.isInstall(ruling) }
         }
         guard let number = ruleNumber else { return }
@@ -189,6 +189,19 @@ extension Exchange {
                 environment: ruling.environment
             )
         )
+    }
+
+    /// Whether the rule's share includes the install that the request names.
+    ///
+    /// A request that the key has not proved to have signed is refused by the client's address, so
+    /// that no stranger chooses a key outside the share. The guard asks for the app, and all its
+    /// installs may come from few addresses, all outside: so it counts by the key in any case, and
+    /// who is refused stays as it is. What that allows a stranger is in rules/README.md, "Guard".
+    private func isGuarded(_ ruling: Ruling, _ enforcement: Enforcement) -> Bool {
+        if ruling.signer == ruling.keyID { return enforcement == .enforced }
+        let time = UnixTime(seconds: proxy.wallSeconds)
+        let address = account.address
+        return Enforcement(flow.rule, signer: ruling.keyID, address: address, at: time) == .enforced
     }
 
     private func enforcement(of ruling: Ruling) -> Enforcement {

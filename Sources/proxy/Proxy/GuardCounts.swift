@@ -41,8 +41,8 @@ package struct GuardCounts: Sendable {
         }
     }
 
-    /// Counts a request to which the rule was enforced. One that was only observed says nothing:
-    /// nobody has told its client to try again.
+    /// Counts a request whose install is within the rule's share. One outside says nothing: its
+    /// client was not refused, and does not try again.
     ///
     /// - isInstall: whether the key that the ruling names is enrolled; asked for refusals alone.
     package mutating func count(_ rule: Rule, _ ruling: Ruling, isInstall: () -> Bool) {
