@@ -43,6 +43,19 @@ import Testing
         #expect((configuration.operatorToken != nil) == needsToken)
     }
 
+    @Test func `names of the admin listener are read in lower case, each once, without a port`()
+        throws
+    {
+        let loaded = Self.loaded("address: \"10.0.0.1:1\", hosts: [Gateway1.internal, gw]")
+        #expect(try #require(loaded.configuration).adminHosts == ["gateway1.internal", "gw"])
+        for hosts in ["[gateway1:9901]", "[gw, GW]", "[10.0.0.1]", "[]", "gw", "[\"*.internal\"]"] {
+            let refused = Self.loaded("address: \"127.0.0.1:1\", hosts: \(hosts)")
+            let texts = refused.errors.map(\.text)
+            #expect(texts.count == 1, "\(hosts)")
+            #expect(texts.first?.hasPrefix("p.yaml:4: admin.hosts") == true, "\(texts)")
+        }
+    }
+
     @Test(arguments: [
         (
             "address: \"unix:/run/a.sock\", token_file: t",

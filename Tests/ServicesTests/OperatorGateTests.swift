@@ -27,7 +27,7 @@ struct OperatorGateTests {
             below: "",
             elsewhere: .unknown,
             [
-                ServiceEntry("status", [.get], takesContent: false, cost: .nothing, Silent()),
+                ServiceEntry("probe", [.get], takesContent: false, cost: .nothing, Silent()),
                 ServiceEntry(
                     "page",
                     [.get],
@@ -87,13 +87,25 @@ struct OperatorGateTests {
         #expect(try find(gate, "GET /call", host: host) == (isServed ? "call" : expected))
         let own = "Origin: http://\(host)"
         #expect(try find(gate, "POST /call", host: host, own) == (isServed ? "call" : expected))
-        // Counts and probes, which monitoring asks for by a name.
-        #expect(try find(gate, "GET /status", host: host) == "status")
+        // Also where it does not say that a browser sends it.
+        #expect(try find(gate, "POST /call", host: host) == (isServed ? "call" : expected))
+        // Probes, for which orchestrators ask by whatever name they know.
+        #expect(try find(gate, "GET /probe", host: host) == "probe")
     }
 
-    @Test func `a program may call by a name, since it sends what browsers don't leave out`() throws
-    {
-        #expect(try find(OperatorGate(), "POST /call", host: "gateway.internal:9901") == "call")
+    @Test(arguments: [
+        ("gateway.internal:9901", true), ("Gateway.INTERNAL", true), ("localhost", true),
+        ("internal", false), ("gateway.internal.attacker.example", false),
+        ("gateway.internal.", false), ("a.gateway.internal", false),
+    ])
+    func `a page and a call may be asked for by a name that is configured, and by no part of it`(
+        host: String,
+        isServed: Bool
+    ) throws {
+        let gate = OperatorGate(hosts: ["gateway.Internal"])
+        let expected = isServed ? "" : "host-refused"
+        #expect(try find(gate, "GET /page", host: host) == (isServed ? "page" : expected))
+        #expect(try find(gate, "POST /call", host: host) == (isServed ? "call" : expected))
     }
 
     @Test(arguments: [
@@ -141,7 +153,7 @@ struct OperatorGateTests {
         #expect(try find(gate, "GET /call", field) == expected)
         #expect(try find(gate, "POST /call?token=\(Self.secret)", "X: 1") == "token-missing")
         #expect(try find(gate, "GET /page", field) == "page")
-        #expect(try find(gate, "GET /status", field) == "status")
+        #expect(try find(gate, "GET /probe", field) == "probe")
     }
 
     @Test func `where nobody has a token, nobody calls`() throws {

@@ -60,6 +60,64 @@ import Verification
         #expect(absent == [])
     }
 
+    /// The paths of the admin listener as the text has them, with their kind: `POST /why`, `call`.
+    private static func adminPaths() throws -> [String: String] {
+        let section = try Document("deploy/README.md").prose
+            .drop { $0 != "## The admin listener" }
+            .prefix { !$0.hasPrefix("### ") }
+        let rows = section.map {
+            $0.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+        }
+        var paths: [String: String] = [:]
+        for row in rows where row.count == 3 && row[0].hasPrefix("`") {
+            for path in row[0].matches(of: /`([^`]+)`/) { paths[String(path.1)] = row[1] }
+        }
+        return paths
+    }
+
+    @Test(.enabled(if: Repository.hasPrograms))
+    func `the text has the paths of the admin listener, of which probes alone take any Host`()
+        async throws
+    {
+        let paths = try Self.adminPaths()
+        let session = try Session()
+        defer { session.end() }
+        let set = [
+            "cat > admin.yaml <<'END'",
+            #"listen: [{ address: "127.0.0.1:8080" }]"#,
+            #"admin: { address: "unix:a.sock", hosts: [gateway1.internal] }"#,
+            #"origins: { shop: { servers: ["127.0.0.1:8081"] } }"#,
+            "default: { mode: deny }", "END",
+            "sed -i \"s|unix:|unix:$PWD/|\" admin.yaml",
+            "portcullis serve admin.yaml > access.log 2> gateway.log &",
+            "wait='--retry 60 --retry-connrefused --retry-delay 1'",
+            "until test -S a.sock; do sleep 0.1; done",
+            "curl -s $wait --unix-socket a.sock http://localhost/unknown",
+        ]
+        let asked = paths.sorted { $0.key < $1.key }.map { path, kind -> [String] in
+            let words = path.split(separator: " ")
+            // Calls would do what they say.
+            let own = kind == "call" ? [] : ["gateway1.internal", "localhost", "[::1]"]
+            return (["attacker.example"] + own).map { name in
+                "curl -sg -o page -w '%{http_code} ' --unix-socket a.sock "
+                    + "-X \(words.count == 2 ? "POST" : "GET") http://'\(name)'\(words.last ?? "")"
+            }
+        }
+        let steps = ([set] + asked).enumerated().map { Step(commands: $1, prints: [], line: $0) }
+        let printed = try await session.run(steps)
+        // The answer to an unknown path lists all that are served.
+        let served = printed[0].joined().matches(of: /"(\/[^"]*)"/).map { String($0.1) }
+        #expect(served.count > 20)
+        let written = paths.keys.map { $0.replacing("POST ", with: "") }
+        #expect(Set(served).subtracting(["/unknown"]) == Set(written))
+        for (path, lines) in zip(paths.sorted { $0.key < $1.key }, printed.dropFirst()) {
+            let statuses = lines.joined().split(separator: " ")
+            #expect(statuses.count == (path.value == "call" ? 1 : 4), "\(path): \(lines)")
+            #expect((statuses.first == "403") == (path.value != "probe"), "\(path): \(lines)")
+            #expect(!statuses.dropFirst().contains("403"), "\(path): \(lines)")
+        }
+    }
+
     @Test func `every target has its place in the table of folders`() throws {
         let text = try Document("Sources/README.md").prose.joined(separator: "\n")
         let sources = Repository.folder.appending(path: "Sources")

@@ -2,24 +2,30 @@ import Services
 
 /// The section `admin` as its file says it.
 struct AdminDraft {
-    private static let keys = ["address", "calls", "token_file"]
+    private static let keys = ["address", "calls", "token_file", "hosts"]
 
     let address: Located<ServerAddress>?
     let calls: Located<AdminCalls>?
     private let tokenFile: Located<String>?
+    /// In lower case.
+    let hosts: [String]
 
     /// - root: the whole configuration.
     init(_ root: MappingReader) {
         guard let node = root.node("admin"),
             let reader = MappingReader(node, "admin", keys: Self.keys, log: root.log)
         else {
-            (address, calls, tokenFile) = (nil, nil, nil)
+            (address, calls, tokenFile, hosts) = (nil, nil, nil, [])
             return
         }
         reader.require("address", use: "address: 127.0.0.1:9901 or unix:/path")
         address = reader.listenAddress()
         calls = reader.word("calls")
         tokenFile = reader.value("token_file", use: "a file's path") { $0.isEmpty ? nil : $0 }
+        let names = reader.list("hosts", of: "host names, without a port") { text -> String? in
+            ServerAddress.isName(text[...]) ? text.lowercased() : nil
+        }
+        hosts = names?.map(\.value) ?? []
     }
 
     /// What operators show; `nil` for nothing.

@@ -37,6 +37,7 @@ extension ConfigurationDraft {
             listeners: listeners,
             admin: admin.address?.value,
             adminCalls: admin.calls?.value ?? .unix,
+            adminHosts: admin.hosts,
             operatorToken: operatorToken,
             lanes: lanes,
             origins: origins.map { validated($0, files) },

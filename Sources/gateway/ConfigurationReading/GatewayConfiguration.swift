@@ -12,6 +12,8 @@ package struct GatewayConfiguration: Sendable {
     package let admin: ServerAddress?
     /// `admin.calls`: default `unix`.
     package let adminCalls: AdminCalls
+    /// `admin.hosts`: names by which it is asked beside `localhost`, in lower case. Default none.
+    package let adminHosts: [String]
     /// `admin.token_file`: what callers show; `nil` where they need not.
     package let operatorToken: OperatorToken?
     /// `lanes`: default `auto`.

@@ -6,6 +6,7 @@ extension GatewayConfiguration {
         // What a listener shows is read anew.
         if listeners.map(\.withoutTLS) != next.listeners.map(\.withoutTLS) { return "listen" }
         if admin != next.admin || adminCalls != next.adminCalls { return "admin" }
+        if adminHosts != next.adminHosts { return "admin" }
         if (operatorToken == nil) != (next.operatorToken == nil) { return "admin" }
         if lanes != next.lanes { return "lanes" }
         if store != next.store { return "store" }

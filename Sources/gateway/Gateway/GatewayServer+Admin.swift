@@ -39,13 +39,16 @@ extension GatewayServer: AdminSource {
     var operatorCalls: OperatorCalls {
         var calls = OperatorCalls()
         calls.reports = self
+        // Nobody else's page has this host's own name.
+        let hosts = configuration.adminHosts + [SyslogLink.hostName].filter { !$0.isEmpty }
+        let needsToken = configuration.servesAdminCalls && configuration.operatorToken != nil
+        calls.gate = OperatorGate(tokens: needsToken ? operatorTokens : nil, hosts: hosts)
         guard configuration.servesAdminCalls else { return calls }
         calls.devices = devices
         calls.origins = self
         calls.rollouts = self
         calls.upgrades = self
         calls.refusals = self
-        if configuration.operatorToken != nil { calls.gate = OperatorGate(tokens: operatorTokens) }
         return calls
     }
 

@@ -11,7 +11,7 @@ extension GatewayProcess {
             guard let start = complained.range(of: "admin on 127.0.0.1:") else { return nil }
             return UInt16(complained[start.upperBound...].prefix { $0.isNumber })
         }
-        return HTTPClient(port: port)
+        return HTTPClient(port: port, asking: "localhost")
     }
 
     /// The last line of the access log about a path, once it has more than `earlier` of them.

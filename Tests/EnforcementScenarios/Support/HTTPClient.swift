@@ -23,6 +23,8 @@ extension Answer {
 /// A client that keeps its connection as long as the gateway does.
 final class HTTPClient {
     private let connect: () throws -> Wire
+    /// What requests ask for. The admin listener answers no name but its own.
+    private let host: String
     private let speaksHTTP2: Bool
     private var wire: Wire?
     private var session: HTTP2Client?
@@ -34,8 +36,10 @@ final class HTTPClient {
         port: UInt16,
         from host: UInt8 = 1,
         on network: NetworkNamespace? = nil,
-        _ side: ClientSide = .http1
+        _ side: ClientSide = .http1,
+        asking name: String = "api.example.com"
     ) {
+        self.host = name
         speaksHTTP2 = side == .http2
         connect = {
             let host = host == 1 ? nil : host
@@ -50,6 +54,7 @@ final class HTTPClient {
     }
 
     init(path: String) {
+        host = "localhost"
         speaksHTTP2 = false
         connect = { try Wire(path: path) }
     }
@@ -65,10 +70,11 @@ final class HTTPClient {
     static func head(
         _ method: String,
         _ target: String,
-        _ fields: [(name: String, value: String)] = []
+        _ fields: [(name: String, value: String)] = [],
+        host: String = "api.example.com"
     ) -> String {
         let lines = fields.map { "\($0.name): \($0.value)\r\n" }.joined()
-        return "\(method) \(target) HTTP/1.1\r\nHost: api.example.com\r\n\(lines)"
+        return "\(method) \(target) HTTP/1.1\r\nHost: \(host)\r\n\(lines)"
     }
 
     /// Sends a request and reads its response.
@@ -81,7 +87,7 @@ final class HTTPClient {
         if speaksHTTP2, Self.canBeHTTP2(fields) {
             return try sendHTTP2(method, target, fields, content)
         }
-        var head = Self.head(method, target, fields)
+        var head = Self.head(method, target, fields, host: host)
         if let content { head += "Content-Length: \(content.count)\r\n" }
         return try send(
             raw: Array((head + "\r\n").utf8) + (content ?? []),
@@ -168,7 +174,7 @@ final class HTTPClient {
         _ content: [UInt8]?
     ) throws -> Answer {
         let pseudo = [
-            (":method", method), (":scheme", "http"), (":authority", "api.example.com"),
+            (":method", method), (":scheme", "http"), (":authority", host),
             (":path", target),
         ]
         let length = content.map { [("content-length", String($0.count))] } ?? []

@@ -47,7 +47,7 @@ final class SteppedGateway: ServedGateway, Sendable {
         guard hosted.adminPort > 0 else {
             throw ChildProcess.Failure(description: "no admin listener")
         }
-        return HTTPClient(port: hosted.adminPort)
+        return HTTPClient(port: hosted.adminPort, asking: "localhost")
     }
 
     /// Steps the clock; backwards for less than none.

@@ -103,7 +103,7 @@ final class TestGateway: Sendable {
     /// A page of the admin listener, which the configuration must name.
     func askOperators(_ path: String) throws -> WireResponse {
         let operators = try Wire(port: hosted.adminPort)
-        try operators.send("GET \(path) HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        try operators.send("GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         return try operators.readResponse()
     }
 

@@ -1,24 +1,17 @@
 // What a request says of the browser that sends it, and of the page for which it does.
 extension RequestHead {
-    /// Whether the request asks for an IP address or for `localhost`.
+    /// Whether the request asks for an IP address, for `localhost`, or for one of these names.
     ///
     /// A stranger's page can have the stranger's own name lead to any address (DNS rebinding), and
     /// is then of the same origin as what answers there. It can't have an address as its name.
-    package func asksForAddress(_ octets: Span<UInt8>) -> Bool {
+    ///
+    /// - names: in lower case.
+    package func asksForAddress(_ octets: Span<UInt8>, or names: [[UInt8]] = []) -> Bool {
         guard let host = Authority(octets, authority)?.host else { return false }
         // Only an IPv6 address has brackets.
         return octets[host.lowerBound] == UInt8(ascii: "[")
             || OctetScan.equal(octets, host, "localhost") || IPAddress(octets, host) != nil
-    }
-
-    /// Whether the request has a field that browsers alone send, and scripts can't leave out.
-    ///
-    /// `Origin` comes with every request but GET and HEAD (Fetch, "HTTP-network-or-cache fetch").
-    package func isFromBrowser(_ octets: Span<UInt8>) -> Bool {
-        fields.fields.contains {
-            OctetScan.equal(octets, $0.name, "origin")
-                || OctetScan.equal(octets, $0.name, "sec-fetch-site")
-        }
+            || names.contains { OctetScan.equal(octets, host, $0.span, 0..<$0.count) }
     }
 
     /// Whether a browser sends the request for a page that is not of the host that is asked.

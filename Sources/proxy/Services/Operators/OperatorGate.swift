@@ -4,14 +4,15 @@ import HTTPWire
 ///
 /// The address that is listened on keeps strangers away. It does not keep away a browser of the
 /// same host, which sends what a stranger's page tells it to send: to a loopback address, and
-/// through `ssh -L` to a Unix socket. So what changes something, and what tells of clients, also
-/// asks for which page a browser sends it.
+/// through `ssh -L` to a Unix socket. A page of a name that leads here (DNS rebinding) could even
+/// read the answers. So all but probes is answered only where the request asks for an address or
+/// for a name that is the listener's.
 package struct OperatorGate: Sendable {
     /// What is asked for.
-    package enum Access: Sendable {
-        /// Counts and probes, for programs: whoever reaches the address may read them.
+    package enum Access: CaseIterable, Sendable {
+        /// Probes: whoever reaches the address may ask, by any name.
         case open
-        /// What a browser shows.
+        /// What tells how the gateway stands.
         case page
         /// What changes something, or tells of clients.
         case call
@@ -19,11 +20,17 @@ package struct OperatorGate: Sendable {
 
     /// Who knows the token that a call needs; `nil` where the address says who may call.
     private let tokens: (any OperatorTokenSource)?
+    /// Names beside `localhost` by which pages and calls may be asked for, in lower case.
+    private let hosts: [[UInt8]]
 
     /// Whether a call needs the token.
     var asksForToken: Bool { tokens != nil }
 
-    package init(tokens: (any OperatorTokenSource)? = nil) { self.tokens = tokens }
+    /// - hosts: names beside `localhost` by which pages and calls may be asked for.
+    package init(tokens: (any OperatorTokenSource)? = nil, hosts: [String] = []) {
+        self.tokens = tokens
+        self.hosts = hosts.map { Array($0.lowercased().utf8) }
+    }
 
     /// Why a request is refused; `nil` when it is not. Checked in this order: site, host, token.
     ///
@@ -35,13 +42,10 @@ package struct OperatorGate: Sendable {
     ) -> LocalFault? {
         switch access {
         case .open: return nil
-        case .page: return head.asksForAddress(octets) ? nil : .hostRefused
+        case .page: return head.asksForAddress(octets, or: hosts) ? nil : .hostRefused
         case .call:
             if head.isCrossSite(octets) { return .crossSite }
-            // A page that was reached by a stranger's name is of one site with this host. Its GET
-            // has no field by which a browser can be told from a program.
-            let mayBePage = head.method == .get || head.isFromBrowser(octets)
-            if mayBePage, !head.asksForAddress(octets) { return .hostRefused }
+            guard head.asksForAddress(octets, or: hosts) else { return .hostRefused }
             guard let tokens else { return nil }
             guard let shown = head.bearerToken(octets) else { return .tokenMissing }
             let isToken = tokens.operatorToken?.isEqual(octets.extracting(shown)) ?? false

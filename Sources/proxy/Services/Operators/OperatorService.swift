@@ -17,6 +17,14 @@ struct OperatorService: Service {
         case health = "healthz"
         /// 200, or 503 with the reasons not to send traffic here.
         case readiness = "readyz"
+
+        /// Orchestrators probe by whatever name they know; the others tell more.
+        var access: OperatorGate.Access {
+            switch self {
+            case .health, .readiness: .open
+            case .metrics, .status, .origins, .rollout: .page
+            }
+        }
     }
 
     let page: Page
@@ -83,6 +91,7 @@ extension ServiceTable {
                 [.get, .head],
                 takesContent: false,
                 cost: .nothing,
+                access: page.access,
                 OperatorService(page: page, source: source)
             )
         }

@@ -53,6 +53,7 @@ extension ServiceEntry {
                 [.get, .head, .post],
                 takesContent: true,
                 cost: .nothing,
+                access: .page,
                 ReportService(layout: layout, windows: windows, source: source)
             )
         }

@@ -63,7 +63,12 @@ extension LocalRow {
                 ending: .connection
             )
         case .hostRefused:
-            LocalRow(403, .client, .fixClient, "Ask by an IP address, or by localhost.")
+            LocalRow(
+                403,
+                .client,
+                .fixClient,
+                "Ask by an IP address, localhost or a name of admin.hosts."
+            )
         case .crossSite:
             LocalRow(403, .client, .fixClient, "A page of another site has sent the request.")
         case .tokenMissing:
