@@ -120,7 +120,11 @@ extension Scenarios {
             }
             let well = try doctor()
             #expect(well.stores.contains { $0.contains("the database is PostgreSQL") })
-            #expect(well.stores.allSatisfy { $0.hasPrefix("ok") }, "\(well)")
+            // A busy machine's round trip may be slow, which is a warning of its own.
+            #expect(
+                well.stores.allSatisfy { $0.hasPrefix("ok") || $0.contains("answered within") },
+                "\(well)"
+            )
             #expect(well.stores.contains { $0.contains("connections are used") })
 
             _ = try fleet.database.query("ALTER ROLE portcullis SET synchronous_commit = off")
