@@ -277,7 +277,8 @@ let package = Package(
         .part(
             "ConfigurationReading",
             in: "gateway",
-            uses: policy + apple + ["DeviceKey", "Services", "Sessions", "Verification", yams]
+            uses: policy + apple + ["CLinux", "DeviceKey", "Services", "Sessions"]
+                + ["Verification", yams]
         ),
         .part("AppleServices", in: "gateway", uses: policy + verdict + ["Telemetry"]),
         .part("Gateway", in: "gateway", uses: policy + verdict + sockets + process + ["CLinux"]),

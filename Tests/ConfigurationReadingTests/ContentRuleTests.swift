@@ -8,6 +8,7 @@ import Testing
         _ rule: String,
         server: String = "o:80",
         devices: [String: UInt64] = [:],
+        inMemory: Set<String> = [],
         more: String = ""
     ) -> LoadedConfiguration {
         let text = """
@@ -21,7 +22,7 @@ import Testing
             """
         return ConfigurationLoader.load(
             "p.yaml",
-            files: MemoryFiles(files: ["p.yaml": text], devices: devices)
+            files: MemoryFiles(files: ["p.yaml": text], devices: devices, inMemory: inMemory)
         )
     }
 
@@ -71,6 +72,52 @@ import Testing
         }
     }
 
+    @Test func `a disk apart from the store is preferred to memory`() throws {
+        let devices: [String: UInt64] = ["": 1, "/tmp": 2, "/var/tmp": 3, "/dev/shm": 4]
+        let loaded = Self.loaded(Self.held, devices: devices, inMemory: ["/tmp", "/dev/shm"])
+        let configuration = try #require(loaded.configuration)
+        #expect(configuration.spillFolder == "/var/tmp")
+        #expect(
+            Check(loaded, file: "p.yaml").text.contains(
+                """
+                held     content beyond a rule's memory goes to /var/tmp, at most \
+                limits.held_disk, 1GiB
+                """
+            )
+        )
+    }
+
+    @Test func `a folder in memory counts as memory, and check says so`() throws {
+        let devices: [String: UInt64] = ["": 1, "/tmp": 1, "/var/tmp": 1, "/dev/shm": 2]
+        func loaded(_ rule: String, more: String = "") -> LoadedConfiguration {
+            Self.loaded(rule, devices: devices, inMemory: ["/dev/shm"], more: more)
+        }
+        let limits = try #require(loaded(Self.held).configuration).limits
+        #expect(limits.filesAreMemory)
+        #expect(limits.addressHeld == .mebibytes(16) && limits.keyHeld == .mebibytes(16))
+        #expect(
+            Check(loaded(Self.held), file: "p.yaml").text.contains(
+                """
+                held     content beyond a rule's memory goes to /dev/shm, which is in memory: it \
+                counts as limits.held_memory, 64MiB
+                """
+            )
+        )
+        // One client alone must have room for what a rule takes.
+        let large = "sign: [body], body: { limit: 40MiB }"
+        #expect(try #require(loaded(large).configuration).limits.addressHeld == .mebibytes(40))
+        #expect(
+            loaded("sign: [body], body: { limit: 65MiB }").errors.map(\.text).first == """
+                p.yaml:6: rules[0].body.limit: found a limit of 65MiB with limits.held_memory of \
+                64MiB for /dev/shm too, which is in memory; use a limit of at most 64MiB, or a \
+                larger limits.held_memory, or a spill_folder on a disk
+                """
+        )
+        let stated = loaded(Self.held, more: "limits: { address_held: 32MiB, key_held: 12MiB }")
+        let chosen = try #require(stated.configuration).limits
+        #expect(chosen.addressHeld == .mebibytes(32) && chosen.keyHeld == .mebibytes(12))
+    }
+
     @Test func `check says in one line what a streamed rule relies on`() {
         let streamed = Self.loaded("sign: [body], body: { digest: streamed, limit: 2GiB }")
         let lines = Check(streamed, file: "p.yaml").text.split(separator: "\n")
@@ -101,7 +148,7 @@ import Testing
 
     @Test func `a limit that can never be held is refused`() {
         let large = "sign: [body], body: { limit: 2MiB }"
-        for (key, size) in [("held_disk", "1MiB"), ("address_held", "1MiB")] {
+        for (key, size) in [("held_disk", "1MiB"), ("address_held", "1MiB"), ("key_held", "1MiB")] {
             let loaded = Self.loaded(large, more: "limits: { \(key): \(size) }")
             #expect(
                 loaded.errors.map(\.text) == [

@@ -8,6 +8,8 @@ struct MemoryFiles: ConfigurationFiles {
     var unreadable: Set<String> = []
     /// The numbers of file systems, by folder.
     var devices: [String: UInt64] = [:]
+    /// Folders in memory.
+    var inMemory: Set<String> = []
 
     func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8] {
         _ = try permissions(of: path)
@@ -31,6 +33,8 @@ struct MemoryFiles: ConfigurationFiles {
         guard let device = devices[path] else { throw .missing }
         return device
     }
+
+    func isInMemory(_ folder: String) -> Bool { inMemory.contains(folder) }
 
     func permissions(of path: String) throws(FileFault) -> UInt16 {
         guard files[path] != nil else { throw .missing }

@@ -93,10 +93,14 @@ extension Scenarios {
             }
         }
 
+        /// Wherever the content goes: memory may bound it too.
+        private static let small =
+            "limits: { held_memory: 1MiB, held_disk: 1MiB, address_held: 8MiB }"
+
         @Test func `sixty clients with a worthless assertion fill no disk`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            var bench = try start(scenario, more: "limits: { held_memory: 1MiB, held_disk: 1MiB }")
+            var bench = try start(scenario, more: Self.small)
             var sockets: [Wire] = []
             for _ in 0..<60 { sockets.append(try worthless(&bench, count: 200_000)) }
             // Eleven find room, if none was refused for others that were refused in turn.
@@ -137,7 +141,7 @@ extension Scenarios {
                 scenario,
                 more: """
                     trusted_proxies: [127.0.0.0/8]
-                    limits: { held_disk: 64MiB, address_held: 1MiB }
+                    limits: { held_disk: 64MiB, address_held: 1MiB, key_held: 64MiB }
                     """
             )
             var sockets: [Wire] = []
@@ -156,6 +160,54 @@ extension Scenarios {
             for address in neighbours.one {
                 #expect(try good(&bench, from: address).status == 200)
             }
+        }
+
+        @Test func `one key can't take the room of the others, whatever its addresses`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            var bench = try start(
+                scenario,
+                more: """
+                    trusted_proxies: [127.0.0.0/8]
+                    limits: { held_disk: 64MiB, key_held: 1MiB }
+                    """
+            )
+            var sockets: [Wire] = []
+            for number in 0..<8 {
+                let address = "203.0.113.\(number)"
+                sockets.append(try worthless(&bench, count: 300_000, from: address))
+            }
+            try bench.gateway.waitUntil("5 refusals", bench.admin) { $0["verdicts_total"] >= 5 }
+            let line = try bench.gateway.line(about: "/held")
+            #expect(line["status"] as? Int == 429)
+            #expect(line["reason"] as? String == "key-held")
+            for socket in sockets { socket.close() }
+            try awaitNothingHeld(bench)
+            #expect(try good(&bench, from: "203.0.113.1").status == 200)
+        }
+
+        @Test func `files in memory take no more than memory may`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let more = """
+                spill_folder: /dev/shm
+                limits: { held_memory: 2MiB, held_disk: 64MiB, address_held: 8MiB }
+                """
+            var bench = try start(scenario, more: more)
+            var sockets: [Wire] = []
+            for _ in 0..<16 { sockets.append(try worthless(&bench, count: 300_000)) }
+            try bench.gateway.waitUntil("10 refusals", bench.admin) {
+                $0["verdicts_total"] >= 10
+            }
+            let metrics = try Metrics(bench.admin)
+            #expect((0...Double(2 << 20)).contains(metrics["held_memory_bytes"]))
+            #expect(metrics["held_disk_bytes"] == 0)
+            #expect(metrics["bodies_spilled_total"] > 0)
+            let line = try bench.gateway.line(about: "/held")
+            #expect(line["reason"] as? String == "held-full")
+            for socket in sockets { socket.close() }
+            try awaitNothingHeld(bench)
+            #expect(try good(&bench).status == 200)
         }
 
         @Test func `with a digest in the head a worthless assertion is refused unheld`() throws {

@@ -38,7 +38,7 @@ import Verification
             429,
             [
                 "enrolment-throttled", "enrolment-not-yet", "address-throttled", "address-held",
-                "device-throttled",
+                "device-throttled", "key-held",
             ]
         ),
         (

@@ -247,7 +247,7 @@ extension BuildPolicy {
         let elsewhere: Set<Refusal> = [
             .storeUnavailable, .signedFieldRepeated, .addressThrottled, .noRule, .riskExceeded,
             .riskUnknown, .challengesExhausted, .addressHeld, .heldFull, .spillFailed,
-            .preflight,
+            .keyHeld, .preflight,
         ]
         // Found out by Apple, when all else holds; the transcripts of RequestFlow try them.
         let ofDevices: Set<Refusal> = [

@@ -58,6 +58,7 @@ package struct Check: Sendable {
                 + (app.isTest ? ["test"] : [])
             lines.append("app      \(app.id): \(environments.joined(separator: ", "))")
         }
+        if let text = configuration.spillText { lines.append("held     \(text)") }
         lines.append("rules    the first that matches decides")
         for (rule, place) in zip(configuration.rules.rules, configuration.rulePlaces) {
             let isDefault = rule === configuration.rules.fallback

@@ -7,20 +7,43 @@ extension ConfigurationDraft {
 
     /// Content within a rule's limit must find room when nothing else is held, or its client would
     /// be told to try again for ever.
-    func validateHeld(_ rules: some Sequence<(RuleDraft, Rule)>) {
-        let bounds = [("held_disk", limits.heldDisk), ("address_held", limits.addressHeld)]
+    func validateHeld(
+        _ rules: some Sequence<(RuleDraft, Rule)>,
+        _ limits: LimitSettings,
+        in folder: String
+    ) {
+        let total =
+            limits.filesAreMemory
+            ? ("held_memory", limits.heldMemory, " for \(folder) too, which is in memory")
+            : ("held_disk", limits.heldDisk, "")
+        var shares = [("address_held", limits.addressHeld, "")]
+        if limits.keyHeld < limits.addressHeld { shares.append(("key_held", limits.keyHeld, "")) }
         for (draft, rule) in rules {
             guard case .held(let limit, let memory) = rule.body else { continue }
-            for (key, most) in bounds where limit > most && (key != "held_disk" || memory < limit) {
+            for (key, most, note) in (memory < limit ? [total] : []) + shares where limit > most {
                 let stated = draft.body?.value.limit
+                let disk = note.isEmpty ? "" : ", or a spill_folder on a disk"
                 reader.log.error(
                     stated?.place ?? draft.reader.place,
                     stated?.keyPath ?? draft.reader.path("body"),
-                    found: "a limit of \(limit.text) with limits.\(key) of \(most.text)",
-                    use: "a limit of at most \(most.text), or a larger limits.\(key)"
+                    found: "a limit of \(limit.text) with limits.\(key) of \(most.text)\(note)",
+                    use: "a limit of at most \(most.text), or a larger limits.\(key)\(disk)"
                 )
             }
         }
+    }
+
+    /// The limits, where files of the folder may be memory.
+    func limits(spillingTo folder: String, _ rules: RuleSet, files: some ConfigurationFiles)
+        -> LimitSettings
+    {
+        guard files.isInMemory(folder) else { return limits }
+        var limits = limits
+        let held = rules.rules.compactMap { rule in
+            if case .held(let limit, _) = rule.body { limit } else { nil }
+        }
+        limits.countFilesAsMemory(largest: held.max() ?? ByteCount(0))
+        return limits
     }
 
     /// A reset tells an origin that a request is incomplete, and a Unix socket has no reset.
@@ -40,24 +63,26 @@ extension ConfigurationDraft {
         }
     }
 
+    /// The file system of the store.
+    private func storeDevice(_ files: some ConfigurationFiles) -> UInt64? {
+        store.file.flatMap { try? files.device(of: FilePath.folder(of: $0.value)) }
+    }
+
     /// The folder for held content: the stated one, or one that is not on the store's file system,
-    /// where it could leave the store no room.
-    func chosenSpillFolder(_ rules: RuleSet, files: some ConfigurationFiles) -> String {
-        let holds = rules.rules.contains { rule in
-            if case .held(let limit, let memory) = rule.body { memory < limit } else { false }
-        }
-        var storeDevice: UInt64?
-        let storeFile = store.file
-        if let storeFile {
-            storeDevice = try? files.device(of: FilePath.folder(of: storeFile.value))
-        }
-        func isApart(_ folder: String) -> Bool {
+    /// where it could leave the store no room. A disk is preferred to memory.
+    func chosenSpillFolder(files: some ConfigurationFiles) -> String {
+        let storeDevice = storeDevice(files)
+        let apart = Self.spillFolders.filter { folder in
             guard let storeDevice, let device = try? files.device(of: folder) else { return false }
             return device != storeDevice
         }
-        let chosen =
-            spillFolder?.value ?? Self.spillFolders.first(where: isApart) ?? Self.spillFolders[0]
-        if holds, let storeFile, let storeDevice,
+        return spillFolder?.value ?? apart.first { !files.isInMemory($0) } ?? apart.first
+            ?? Self.spillFolders[0]
+    }
+
+    /// Held content should leave the store its room.
+    func validate(spillFolder chosen: String, _ rules: RuleSet, files: some ConfigurationFiles) {
+        if rules.spills, let storeFile = store.file, let storeDevice = storeDevice(files),
             (try? files.device(of: chosen)) == storeDevice
         {
             reader.log.warning(
@@ -68,6 +93,27 @@ extension ConfigurationDraft {
                 use: "a folder on another file system, or a limits.held_disk that leaves room"
             )
         }
-        return chosen
+    }
+}
+
+extension RuleSet {
+    /// Whether content may be held that is too large for memory.
+    package var spills: Bool {
+        rules.contains { rule in
+            if case .held(let limit, let memory) = rule.body { memory < limit } else { false }
+        }
+    }
+}
+
+extension GatewayConfiguration {
+    /// Where held content goes that is too large for memory, and what it counts as; `nil` where
+    /// there is none.
+    package var spillText: String? {
+        guard rules.spills else { return nil }
+        let bound =
+            limits.filesAreMemory
+            ? "which is in memory: it counts as limits.held_memory, \(limits.heldMemory.text)"
+            : "at most limits.held_disk, \(limits.heldDisk.text)"
+        return "content beyond a rule's memory goes to \(spillFolder), \(bound)"
     }
 }

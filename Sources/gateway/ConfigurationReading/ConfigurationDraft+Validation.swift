@@ -26,13 +26,15 @@ extension ConfigurationDraft {
         if let spillFolder { require(folder: spillFolder, files: files) }
 
         guard let fallback, let set = ruleSet(rules, apps: apps, log: log) else { return nil }
-        validateHeld(zip(rules + [fallback], set.rules))
+        let spills = chosenSpillFolder(files: files)
+        let limits = limits(spillingTo: spills, set, files: files)
+        validateHeld(zip(rules + [fallback], set.rules), limits, in: spills)
         validateStreamed(zip(rules + [fallback], set.rules))
         validateDecisions(zip(rules + [fallback], set.rules))
         validateDevices(zip(rules + [fallback], set.rules), apps, apple)
         validateRisk(zip(rules + [fallback], set.rules), apple)
         probes.validate(endpoints: endpointsPath, set, log: reader.log)
-        let spills = chosenSpillFolder(set, files: files)
+        validate(spillFolder: spills, set, files: files)
         return GatewayConfiguration(
             listeners: listeners,
             admin: admin.address?.value,

@@ -1,3 +1,4 @@
+import CLinux
 import Foundation
 
 /// Why a file could not be read.
@@ -31,10 +32,14 @@ package protocol ConfigurationFiles {
     func permissions(of path: String) throws(FileFault) -> UInt16
     /// The number of the file system on which a file or folder is.
     func device(of path: String) throws(FileFault) -> UInt64
+    /// Whether a folder's files are in memory.
+    func isInMemory(_ folder: String) -> Bool
 }
 
 extension ConfigurationFiles {
     package func device(of path: String) throws(FileFault) -> UInt64 { throw .missing }
+
+    package func isInMemory(_ folder: String) -> Bool { false }
 }
 
 /// The files of this host: the only place of this module that reads any.
@@ -89,5 +94,10 @@ package struct DiskFiles: ConfigurationFiles {
         var facts = stat()
         guard stat(path.isEmpty ? "." : path, &facts) == 0 else { throw .missing }
         return UInt64(facts.st_dev)
+    }
+
+    package func isInMemory(_ folder: String) -> Bool {
+        // tmpfs and ramfs, as Linux's magic.h numbers them.
+        [0x0102_1994, 0x8584_58F6].contains(clinux_file_system(folder.isEmpty ? "." : folder))
     }
 }

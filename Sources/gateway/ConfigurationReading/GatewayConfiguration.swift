@@ -46,8 +46,8 @@ package struct GatewayConfiguration: Sendable {
     /// `probes`: where the public listeners answer them. Default: off.
     package let probes: ProbePaths
     /// `spill_folder`: where held content goes that is too large for memory. Default: the first of
-    /// /tmp, /var/tmp and /dev/shm that is on another file system than the store; /tmp when none
-    /// is.
+    /// /tmp, /var/tmp and /dev/shm that is on another file system than the store, a disk rather
+    /// than memory; /tmp when none is.
     package let spillFolder: String
     /// `rules` and `default`.
     package let fileRules: RuleSet

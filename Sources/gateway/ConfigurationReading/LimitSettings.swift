@@ -17,8 +17,12 @@ package struct LimitSettings: Hashable, Sendable {
     package var heldDisk = ByteCount.gibibytes(1)
     /// `address_held`: bytes of held content, in memory and in files, of one client address; more
     /// is answered 429. Default 256MiB, 64KiB…1TiB: a fourth of `held_disk`, so that one address
-    /// can't use it up.
+    /// can't use it up. Where ``filesAreMemory``: a fourth of `held_memory`.
     package var addressHeld = ByteCount.mebibytes(256)
+    /// `key_held`: the same of one key, whatever addresses its requests come from. Without a digest
+    /// in the head nothing is verified yet, and the key is the one that the request names. Default
+    /// that of `address_held`, same range.
+    package var keyHeld = ByteCount.mebibytes(256)
     /// `drain`: bytes that are read away after an early answer. Default 256KiB, 0B…1GiB.
     package var drain = ByteCount.kibibytes(256)
     /// `endpoint_body`: bytes of content for the gateway's own endpoints. Default 16KiB,
@@ -54,7 +58,24 @@ package struct LimitSettings: Hashable, Sendable {
     /// `http2`: of HTTP/2 connections.
     package var http2 = HTTP2Settings()
 
+    /// Whether `spill_folder` is in memory (tmpfs, ramfs). What its files hold then counts as
+    /// `held_memory`, and `held_disk` bounds nothing.
+    package var filesAreMemory = false
+    /// The sizes that the file states.
+    package var stated: Set<String> = []
+
     package init() {}
+
+    /// `spill_folder` is in memory. One address and one key get a fourth of it, or as much as a
+    /// rule's content may have.
+    ///
+    /// - largest: the largest content that a rule holds.
+    mutating func countFilesAsMemory(largest: ByteCount) {
+        filesAreMemory = true
+        let share = max(ByteCount(heldMemory.rawValue / 4), min(largest, heldMemory))
+        if !stated.contains("address_held") { addressHeld = min(addressHeld, share) }
+        if !stated.contains("key_held") { keyHeld = addressHeld }
+    }
 
     typealias SizeRow = (
         key: String, path: any WritableKeyPath<Self, ByteCount> & Sendable,
@@ -71,6 +92,7 @@ package struct LimitSettings: Hashable, Sendable {
         ("held_memory", \.heldMemory, .mebibytes(1)...ByteCount.gibibytes(64)),
         ("held_disk", \.heldDisk, ByteCount(0)...ByteCount.gibibytes(1024)),
         ("address_held", \.addressHeld, .kibibytes(64)...ByteCount.gibibytes(1024)),
+        ("key_held", \.keyHeld, .kibibytes(64)...ByteCount.gibibytes(1024)),
         ("drain", \.drain, ByteCount(0)...ByteCount.gibibytes(1)),
         ("endpoint_body", \.endpointBody, .kibibytes(4)...ByteCount.mebibytes(1)),
     ]
@@ -105,8 +127,10 @@ package struct LimitSettings: Hashable, Sendable {
         for row in Self.sizes {
             if let value = reader.bytes(row.key, in: row.range) {
                 self[keyPath: row.path] = value.value
+                stated.insert(row.key)
             }
         }
+        if !stated.contains("key_held") { keyHeld = addressHeld }
         for row in Self.counts {
             if let value = reader.integer(row.key, in: row.range) {
                 self[keyPath: row.path] = value.value

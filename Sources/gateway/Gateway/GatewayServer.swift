@@ -355,6 +355,7 @@ package final class GatewayServer: @unchecked Sendable {
         log.notice(
             "\(units.count) lanes, \(configuration.rules.rules.count) rules, \(keys.count) keys"
         )
+        if let text = configuration.spillText { log.notice("\(text)") }
         tell(.ready, status: servingStatus)
         startWatchdog()
     }

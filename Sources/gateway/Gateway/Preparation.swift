@@ -166,10 +166,7 @@ package struct Preparation: Sendable {
         _ configuration: GatewayConfiguration,
         _ user: ProcessUser?
     ) {
-        let spills = configuration.rules.rules.contains { rule in
-            if case .held(let limit, let memory) = rule.body { memory < limit } else { false }
-        }
-        guard spills else { return }
+        guard configuration.rules.spills else { return }
         switch WriteAccess(toFolder: configuration.spillFolder, as: user) {
         case .granted: break
         case .refused(let found):

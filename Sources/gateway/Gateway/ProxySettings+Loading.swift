@@ -166,6 +166,8 @@ extension ProxyLimits {
         heldMemoryMax = settings.heldMemory.rawValue
         heldDiskMax = settings.heldDisk.rawValue
         addressHeldMax = settings.addressHeld.rawValue
+        keyHeldMax = settings.keyHeld.rawValue
+        filesAreMemory = settings.filesAreMemory
         drainBytesMax = settings.drain.rawValue
         endpointBodyMax = settings.endpointBody.rawValue
         addressConnectionsMax = settings.addressConnections

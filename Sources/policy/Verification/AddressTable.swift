@@ -1,3 +1,4 @@
+package import AppAttest
 package import HTTPWire
 import Synchronization
 
@@ -75,7 +76,19 @@ package final class AddressTable: Sendable {
     ///
     /// `now` is monotonic nanoseconds, `max` the most holders, at least 1; `nil` for no limit.
     package func hold(_ address: IPAddress, now: UInt64, max: Int?) -> Holding {
-        let hash = hash(of: address)
+        hold(hash: hash(of: address), now: now, max: max)
+    }
+
+    /// Holds the place of a key, in a table that has keys instead of addresses.
+    package func hold(_ key: KeyID, now: UInt64) -> Holding {
+        var hasher = Hasher()
+        hasher.combine(self.key.0)
+        hasher.combine(self.key.1)
+        hasher.combine(key)
+        return hold(hash: UInt64(truncatingIfNeeded: hasher.finalize()), now: now, max: nil)
+    }
+
+    private func hold(hash: UInt64, now: UInt64, max: Int?) -> Holding {
         let row = rows[Int(truncatingIfNeeded: hash) & (rows.count - 1)]
         // Neither that of an empty slot nor that of a changing one.
         let tag = Swift.max(1, min(hash >> 24, (1 << 40) - 2))

@@ -27,8 +27,8 @@ extension Refusal {
             .retried
         case .keyUnknown, .keyRevoked, .riskExceeded, .riskUnknown, .deviceFlagged,
             .deviceThrottled, .deviceCheckUnavailable, .unsupported, .preflight,
-            .addressThrottled, .addressHeld, .storeUnavailable, .challengesExhausted, .heldFull,
-            .spillFailed, .noRule:
+            .addressThrottled, .addressHeld, .keyHeld, .storeUnavailable, .challengesExhausted,
+            .heldFull, .spillFailed, .noRule:
             .none
         // About attestations, and calls of the gateway's own.
         case .attestationMalformed, .requestMalformed, .certificateUntrusted, .certificateExpired,

@@ -47,6 +47,7 @@ package enum Refusal: String, CaseIterable, Sendable {
     case noRule = "no-rule"
     case challengesExhausted = "challenges-exhausted"
     case addressHeld = "address-held"
+    case keyHeld = "key-held"
     case heldFull = "held-full"
     case spillFailed = "spill-failed"
     case sessionUnknown = "session-unknown"

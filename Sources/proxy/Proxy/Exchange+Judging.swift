@@ -44,7 +44,7 @@ extension Exchange {
         case .hold(let proof):
             countVerifications(since: before)
             writeOriginHead(head, octets, framing: nil)
-            content = .unjudged(HeldBody(heldBounds), proof)
+            content = .unjudged(HeldBody(heldBounds, key: proof.keyID), proof)
             // Without a stated digest nothing is verified so far: whose key it is, is not known.
             let provisional = proof.provisional
             return flow.contentAwaited(provisional, enforcement(of: provisional))

@@ -1,3 +1,4 @@
+import AppAttest
 import Cryptography
 import Glibc
 import Lanes
@@ -7,13 +8,15 @@ import Verification
 /// Content that waits to be judged: in memory up to a size, beyond it in a file without a name.
 ///
 /// The file is opened with O_TMPFILE, so nothing of it outlives the process. What is held is
-/// counted before it is written, in all lanes together and for the client's address; the count ends
-/// with ``release()``.
+/// counted before it is written, in all lanes together, for the client's address and for its key;
+/// the count ends with ``release()``.
 final class HeldBody {
     /// Why a piece can't be held. Nothing of the piece is held then.
     enum Fault: Error {
         /// The client's address holds as much as it may.
         case addressIsFull
+        /// The client's key holds as much as it may.
+        case keyIsFull
         /// As much is held as may be.
         case isFull
         /// The file system failed, or has no room.
@@ -22,6 +25,7 @@ final class HeldBody {
         var refusal: Refusal {
             switch self {
             case .addressIsFull: .addressHeld
+            case .keyIsFull: .keyHeld
             case .isFull: .heldFull
             case .failed: .spillFailed
             }
@@ -50,9 +54,12 @@ final class HeldBody {
     private var tail: [UInt8] = []
     private let bounds: Bounds
     private var hash = SHA256.Stream()
-    /// What the ledger and the address were told.
+    /// What the ledger, the address and the key were told.
     private var memoryTaken = 0
     private var addressTaken = 0
+    private var keyTaken = 0
+    /// The place of the key that the request names, held.
+    private var key: AddressEntry?
 
     /// The first bytes, which tell what content is where the content itself is signed.
     private(set) var start: [UInt8] = []
@@ -62,7 +69,11 @@ final class HeldBody {
     /// Whether some of it is in a file.
     var isSpilled: Bool { file >= 0 }
 
-    init(_ bounds: Bounds) { self.bounds = bounds }
+    init(_ bounds: Bounds, key id: KeyID) {
+        self.bounds = bounds
+        let now = MonotonicClock.nanoseconds
+        if case .held(let entry) = bounds.ledger.keys.hold(id, now: now) { key = entry }
+    }
 
     /// Holds content that came whole with the head. It is counted and never refused: it is one
     /// read, in memory already, and judged at once, so it need not suffer from what others hold.
@@ -79,9 +90,12 @@ final class HeldBody {
     /// Ends what is held; the bytes are gone.
     func release() {
         bounds.ledger.giveBackMemory(memoryTaken)
-        bounds.ledger.giveBackDisk(fileCount)
+        giveBackFile(fileCount)
         bounds.entry?.giveBack(addressTaken)
-        (memoryTaken, addressTaken, fileCount) = (0, 0, 0)
+        key?.giveBack(keyTaken)
+        key?.release(now: MonotonicClock.nanoseconds)
+        key = nil
+        (memoryTaken, addressTaken, keyTaken, fileCount) = (0, 0, 0, 0)
         memory = []
         tail = []
         if file >= 0 { _ = Glibc.close(file) }
@@ -102,17 +116,19 @@ final class HeldBody {
             }
             addressTaken += octets.count
         }
+        if let key {
+            guard key.take(octets.count, max: limits.keyHeldMax) else { throw .keyIsFull }
+            keyTaken += octets.count
+        }
         if takesMemory(for: octets.count) {
             // The pointer lives for the call, and the copy is made inside it.
             octets.withUnsafeBufferPointer { memory.append(contentsOf: $0) }
         } else {
-            guard bounds.ledger.takeDisk(octets.count, max: limits.heldDiskMax) else {
-                throw .isFull
-            }
+            guard takesFile(for: octets.count) else { throw .isFull }
             do throws(SocketError) {
                 try spill(octets)
             } catch {
-                bounds.ledger.giveBackDisk(octets.count)
+                giveBackFile(octets.count)
                 throw .failed(error)
             }
             fileCount += octets.count
@@ -140,6 +156,22 @@ final class HeldBody {
         memoryTaken = wanted
         memory.reserveCapacity(wanted)
         return true
+    }
+
+    /// Whether so many more bytes may be in files. Those of a folder in memory count as memory.
+    private func takesFile(for more: Int) -> Bool {
+        let limits = bounds.limits
+        return limits.filesAreMemory
+            ? bounds.ledger.takeMemory(more, max: limits.heldMemoryMax)
+            : bounds.ledger.takeDisk(more, max: limits.heldDiskMax)
+    }
+
+    private func giveBackFile(_ count: Int) {
+        if bounds.limits.filesAreMemory {
+            bounds.ledger.giveBackMemory(count)
+        } else {
+            bounds.ledger.giveBackDisk(count)
+        }
     }
 
     private func spill(_ octets: Span<UInt8>) throws(SocketError) {

@@ -1,4 +1,6 @@
+import Cryptography
 import Synchronization
+import Verification
 
 /// How much content is held, in all lanes together: in memory and in files; and how much of
 /// responses waits for HTTP/2 clients.
@@ -11,6 +13,9 @@ package final class HeldLedger: Sendable {
     private let onDisk = Atomic<Int>(0)
     private let unsent = Atomic<Int>(0)
     private let lanes = Atomic<Int>(0)
+    /// What each key holds: places for 4,096 keys that hold content at once. Of a key that finds
+    /// none the address and the total alone are bounded.
+    let keys = AddressTable(capacity: 4_096, key: (RandomOctets.word(), RandomOctets.word()))
 
     package init() {}
 

@@ -22,6 +22,10 @@ package struct ProxyLimits: Sendable {
     package var heldDiskMax = 1 << 30
     /// Bytes of held content of one address, in memory and in files; more is refused.
     package var addressHeldMax = 256 << 20
+    /// The same of one key.
+    package var keyHeldMax = 256 << 20
+    /// Whether files of held content are in memory, and count as it.
+    package var filesAreMemory = false
     /// Bytes that are read away after an early answer before the connection is closed.
     package var drainBytesMax = 256 << 10
     /// Bytes of content the gateway's own endpoints read.

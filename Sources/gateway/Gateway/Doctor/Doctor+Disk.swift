@@ -19,15 +19,19 @@ extension Doctor {
             findings += [fileSystem(of: folder), space(for: file, in: folder)].compactMap(\.self)
             findings.append(trial(in: folder))
         }
-        let held = UInt64(max(0, configuration.limits.heldDisk.rawValue))
+        let limits = configuration.limits
+        let (limit, most) =
+            limits.filesAreMemory
+            ? ("held_memory", limits.heldMemory) : ("held_disk", limits.heldDisk)
+        let held = UInt64(max(0, most.rawValue))
         let spill = configuration.spillFolder
         if held > 0, let free = free(in: spill), free < held {
             findings.append(
                 .warning(
                     .disk,
-                    "\(spill) has \(mebibytes(free)) free, and limits.held_disk allows "
+                    "\(spill) has \(mebibytes(free)) free, and limits.\(limit) allows "
                         + "\(mebibytes(held)): uploads that are held may be answered 503",
-                    next: "a spill_folder with room, or a smaller limits.held_disk"
+                    next: "a spill_folder with room, or a smaller limits.\(limit)"
                 )
             )
         }

@@ -45,7 +45,11 @@ extension AdminSnapshot {
         )
         origins.write(into: &out)
         writeOriginTimes(into: &out)
-        out.gauge("held_memory_bytes", held.memoryBytes, "Bytes of held content in memory.")
+        out.gauge(
+            "held_memory_bytes",
+            held.memoryBytes,
+            "Bytes of held content in memory, also in files of a folder in memory."
+        )
         out.gauge("held_disk_bytes", held.diskBytes, "Bytes of held content in files.")
         out.gauge(
             "http2_unsent_bytes",
