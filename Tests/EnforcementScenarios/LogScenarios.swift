@@ -1,5 +1,6 @@
 import Foundation
 import LoopbackKit
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -53,6 +54,35 @@ extension Scenarios {
                 _ = try JSONSerialization.jsonObject(with: Data(line.utf8))
             }
             #expect(lines.last?.contains(#""path":"/plain""#) == true)
+        }
+
+        @Test func `of an address that floods the log has some refusals, and counts the others`()
+            throws
+        {
+            let stand = try Stand(
+                rules: "- { id: r, match: { path: /v1/r }, mode: enforce }",
+                more: "log: { access: ./access.log, address_refusals: 1/s }",
+                lanes: 1
+            )
+            defer { stand.end() }
+            let client = stand.gateway.client()
+            for _ in 0..<60 { #expect(try client.send("GET", "/v1/r").status == 401) }
+            #expect(try client.send("GET", "/plain").status == 200)
+            try stand.gateway.waitUntil("lines left out", stand.admin) {
+                $0["access_log_refusals_left_out_total"] >= 30
+            }
+            let told = eventually {
+                stand.gateway.child.complained.contains("more often than log.address_refusals")
+            }
+            #expect(told)
+            try stand.stop()
+            let text = try String(
+                contentsOfFile: stand.scenario.path("access.log"),
+                encoding: .utf8
+            )
+            let lines = text.split(separator: "\n")
+            #expect((10...30).contains(lines.count { $0.contains(#""status":401"#) }))
+            #expect(lines.contains { $0.contains(#""path":"/plain""#) })
         }
 
         @Test func `of admitted requests a sample has lines, of refused ones all have`() throws {

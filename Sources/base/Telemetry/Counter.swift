@@ -57,6 +57,7 @@ package enum Counter: Int, CaseIterable, Sendable {
     case addressRequestsRefused
     case addressVerificationsRefused
     case addressTableFull
+    case refusalLinesLeftOut
 
     /// The metric's name without its prefix.
     package var name: String {
@@ -118,6 +119,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .addressRequestsRefused: "address_requests_refused_total"
         case .addressVerificationsRefused: "address_verifications_refused_total"
         case .addressTableFull: "address_table_full_total"
+        case .refusalLinesLeftOut: "access_log_refusals_left_out_total"
         }
     }
 
@@ -183,6 +185,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .addressRequestsRefused: "Requests over the rate of their address."
         case .addressVerificationsRefused: "Proofs not looked at after failures of their address."
         case .addressTableFull: "Connections and requests of addresses that found no room."
+        case .refusalLinesLeftOut: "Refusals without a line: more than log.address_refusals."
         }
     }
 }

@@ -52,12 +52,16 @@ package struct LogSettings: Hashable, Sendable {
     package var time = Time.milliseconds
     /// `sample`: the share of admitted requests that have a line. Default 100%.
     package var sample = Share.whole
+    /// `address_refusals`: lines a second about refused requests of one address, on each lane; ten
+    /// times as many at once. Further ones are left out and counted. Default 100/s,
+    /// 1/s…1000000/s or `off`.
+    package var addressRefusals: Int? = 100
     /// `level`: of what the gateway says about itself, on standard error. Default info.
     package var level = Level.info
 
     package init() {}
 
-    private static let keys = ["access", "format", "time", "sample", "level"]
+    private static let keys = ["access", "format", "time", "sample", "address_refusals", "level"]
 
     init(_ node: SourceNode?, folder: String, log: ProblemLog) {
         self.init()
@@ -82,6 +86,9 @@ package struct LogSettings: Hashable, Sendable {
         if let time = reader.word("time", Time.self) { self.time = time.value }
         let sample = reader.value("sample", use: "a percentage, 0%…100%") { Share(percent: $0) }
         if let sample { self.sample = sample.value }
+        if let refusals = reader.countOrOff("address_refusals", unit: "/s") {
+            addressRefusals = refusals.value
+        }
         if let level = reader.word("level", Level.self) { self.level = level.value }
     }
 }

@@ -13,42 +13,75 @@ extension GatewayServer {
     /// The store's transactions began to fail, or fail for another reason; `nil`: all is written.
     func storeChanged(_ error: JournalError?) {
         dispatchPrecondition(condition: .onQueue(control))
+        // Reading fails for it as well, and says more.
+        if error?.reason == .replaced { return }
+        reportWriting(writingReport.changed(to: error, now: MonotonicClock.nanoseconds))
+    }
+
+    private func reportWriting(_ step: StateReport<JournalError?>.Step) {
         let path = configuration.store.name
-        guard let error else {
-            guard toldOfWriting else { return }
-            toldOfWriting = false
-            return log.notice(
-                "the store \(path): can be written again; all changes that waited are on disk"
+        switch step {
+        case .none: break
+        case .wait(let time):
+            control.asyncAfter(deadline: .now() + .nanoseconds(Int(clamping: time))) { [self] in
+                reportWriting(writingReport.waited(now: MonotonicClock.nanoseconds))
+            }
+        case .report(nil, let leftOut):
+            log.notice(
+                """
+                the store \(path): can be written again; all changes that waited are on \
+                disk\(Self.others(leftOut))
+                """
+            )
+        case .report(let error?, let leftOut):
+            let hint = StoreProblem(error, path).hint
+            log.error(
+                """
+                the store \(path): can't be written, \(error); keys go on in memory, and it is \
+                tried again and again; requests that wait for the disk are answered 503 \
+                store-unavailable or as on_error says, enrolments 503\(Self.others(leftOut)); \
+                next: \(hint)
+                """
             )
         }
-        // Reading fails for it as well, and says more.
-        guard error.reason != .replaced else { return }
-        toldOfWriting = true
-        let hint = StoreProblem(error, path).hint
-        log.error(
-            """
-            the store \(path): can't be written, \(error); keys go on in memory, and it is tried \
-            again and again; requests that wait for the disk are answered 503 store-unavailable or \
-            as on_error says, enrolments 503; next: \(hint)
-            """
-        )
     }
 
     /// The store's changes can't be read, or for another reason; `nil`: they are read again.
     func storeReadChanged(_ error: JournalError?) {
         dispatchPrecondition(condition: .onQueue(control))
+        reportReading(readingReport.changed(to: error, now: MonotonicClock.nanoseconds))
+    }
+
+    private func reportReading(_ step: StateReport<JournalError?>.Step) {
         let path = configuration.store.name
-        guard let error else {
-            return log.notice("the store \(path): reads again; keys are answered as before")
+        switch step {
+        case .none: break
+        case .wait(let time):
+            control.asyncAfter(deadline: .now() + .nanoseconds(Int(clamping: time))) { [self] in
+                reportReading(readingReport.waited(now: MonotonicClock.nanoseconds))
+            }
+        case .report(nil, let leftOut):
+            log.notice(
+                """
+                the store \(path): reads again; keys are answered as \
+                before\(Self.others(leftOut))
+                """
+            )
+        case .report(let error?, let leftOut):
+            let hint = StoreProblem(error, path).hint
+            log.error(
+                """
+                the store \(path): can't be read, \(error); a key may be revoked that is not \
+                known to be, so requests that are verified are answered 503 store-unavailable or \
+                as on_error says; it is tried every second\(Self.others(leftOut)); next: \(hint)
+                """
+            )
         }
-        let hint = StoreProblem(error, path).hint
-        log.error(
-            """
-            the store \(path): can't be read, \(error); a key may be revoked that is not known to \
-            be, so requests that are verified are answered 503 store-unavailable or as on_error \
-            says; it is tried every second; next: \(hint)
-            """
-        )
+    }
+
+    /// How many changes of a state were left out before a message.
+    private static func others(_ leftOut: Int) -> String {
+        leftOut == 0 ? "" : " (it changed \(leftOut) times more since the last message)"
     }
 
     /// A listener pauses, or, `nil`, has taken all who waited.
@@ -96,6 +129,27 @@ extension GatewayServer {
             )
         case .ended(let lines):
             log.warning("the access log is written again; \(lines) lines were dropped")
+        }
+    }
+
+    /// Refusals beyond their address's rate have no line. How many, is said every ten seconds.
+    func refusalsLeftOut(_ notice: LossReport.Notice) {
+        dispatchPrecondition(condition: .onQueue(control))
+        switch notice {
+        case .none: return
+        case .began:
+            log.warning(
+                """
+                an address is refused more often than log.address_refusals: the access log has \
+                only some of these lines from here on
+                """
+            )
+        case .ended(let lines):
+            log.warning("\(lines) lines of refusals were left out of the access log")
+        }
+        let time = Int(clamping: LossReport.quietNanoseconds)
+        control.asyncAfter(deadline: .now() + .nanoseconds(time)) { [outputs] in
+            outputs.refusalLosses.wrote()
         }
     }
 

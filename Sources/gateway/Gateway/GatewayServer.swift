@@ -136,8 +136,9 @@ package final class GatewayServer: @unchecked Sendable {
     var ending = Ending.none
     var upgrading = Upgrading.none
     var shortage = AcceptShortage()
-    /// The log says that the store can't be written, and not yet that it can again.
-    var toldOfWriting = false
+    /// What the log says of the store: why it can't be written, and why not read.
+    var writingReport = StateReport<JournalError?>(nil)
+    var readingReport = StateReport<JournalError?>(nil)
     var lanesWithClients = 0
 
     /// Starts the gateway, which goes on until a signal or ``stop()``; `file` is the
@@ -285,6 +286,9 @@ package final class GatewayServer: @unchecked Sendable {
         outputs.accessLosses.watch { [self] notice in
             control.async { self.accessLogChanged(notice) }
         }
+        outputs.refusalLosses.watch { [self] notice in
+            control.async { self.refusalsLeftOut(notice) }
+        }
         outputs.messageLosses.watch { [self] notice in
             control.async { self.messagesChanged(notice) }
         }
@@ -297,6 +301,8 @@ package final class GatewayServer: @unchecked Sendable {
             keys.committer.register(unit)
             unit.start(sockets.map { $0.socket(ofLane: index) }) { [self] error in
                 control.async { self.acceptChanged(error) }
+            } leftOut: { [outputs] in
+                outputs.refusalLosses.lost($0)
             } proxiedFailed: { [self] fault in
                 control.async { self.proxiedFailed(fault) }
             }

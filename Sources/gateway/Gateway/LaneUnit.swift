@@ -51,6 +51,7 @@ final class LaneUnit: Sendable {
         _ sockets: [Socket],
         descriptorsMax: Int32 = DescriptorLimit.forClients,
         shortageChanged: @escaping @Sendable (SocketError?) -> Void,
+        leftOut: @escaping @Sendable (UInt64) -> Void = { _ in },
         proxiedFailed: @escaping @Sendable (ProxiedFault) -> Void = { _ in }
     ) {
         lane.start()
@@ -59,6 +60,7 @@ final class LaneUnit: Sendable {
             let residents = bound.value
             residents.certificates = sockets.map(\.tls)
             residents.proxy.proxiedFailed = proxiedFailed
+            residents.proxy.refusalsLeftOut = leftOut
             for (index, socket) in sockets.enumerated() {
                 let listener = Listener(descriptor: socket.descriptor, on: lane)
                 listener.descriptorsMax = descriptorsMax

@@ -5,6 +5,8 @@ import Dispatch
 struct LogOutputs: Sendable {
     let messageLosses = LogLosses()
     let accessLosses = LogLosses()
+    /// Refusals beyond `log.address_refusals`, which have no line.
+    let refusalLosses = LogLosses()
     /// The gateway's own messages.
     let messages: LogWriter
     /// One for the process: a second writer would tear the lines of the first.

@@ -222,6 +222,11 @@ extension AccessLogRule {
             case .milliseconds: .milliseconds
             case .iso8601: .iso8601
             }
-        self.init(form, time: time, admittedShare: settings.sample.millionths)
+        self.init(
+            form,
+            time: time,
+            admittedShare: settings.sample.millionths,
+            refusals: settings.addressRefusals.map { TokenRate($0, burst: $0 * 10) }
+        )
     }
 }

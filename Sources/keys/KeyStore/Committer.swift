@@ -6,33 +6,6 @@ internal import Telemetry
 
 /// The one writer: commits what waits, in one transaction, on its own serial queue.
 package final class Committer: Sendable {
-    /// The bounds of what may wait.
-    package struct Limits: Sendable {
-        /// Changes of counters that are not on disk. With more, `consume` answers `unavailable`.
-        ///
-        /// Default 262,144: 10 MiB, and some ten seconds of a disk that stands still.
-        package var changesMax = 262_144
-        /// Enrolments that wait; each may hold some kilobytes of receipt. Default 4,096.
-        package var enrolmentsMax = 4_096
-        /// Renewed receipts that wait; each may hold some kilobytes. Default 1,024.
-        package var renewalsMax = 1_024
-        /// Uses that wait until the journal decides them. Default 8,192: one transaction decides
-        /// all that wait, and has to end in time.
-        package var usesMax = 8_192
-        /// Keys that wait to be looked up. Default 8,192.
-        package var lookUpsMax = 8_192
-        /// Maximum write-behind delay, for changes that no request waits for. Default 100 ms; after
-        /// 4,096 changes the writer starts earlier. A longer delay makes larger transactions.
-        package var behindDelay = Duration.milliseconds(100)
-        package var behindCount = 4_096
-        /// After a failure, how long until the next try; doubled four times at most.
-        package var retryDelay = Duration.milliseconds(100)
-        /// Values of failed batches that one transaction takes.
-        package var retriesMax = 16_384
-
-        package init() {}
-    }
-
     private let journal: any KeyJournal
     private let limits: Limits
     private let queue: DispatchQueue
@@ -268,14 +241,21 @@ package final class Committer: Sendable {
     @discardableResult
     private func commitNext() -> JournalError? {
         let start = DispatchTime.now().uptimeNanoseconds
-        let batch = pending.withLock { $0.take(retainedMax: limits.retriesMax, now: start) }
+        let (batch, refused) = pending.withLock { pending in
+            let refused = pending.pause(now: start)
+            return (pending.take(retainedMax: limits.retriesMax, now: start), refused)
+        }
         guard !batch.isEmpty else { return nil }
         let changes = PendingChanges.merged(batch.changes + batch.retried)
         var uses = DecidedUses(batch.uses)
-        let result = write(changes, uses.asked, batch)
+        let result = refused.map { .failure($0) } ?? write(changes, uses.asked, batch)
         uses.take(result.map(\.uses))
         let duration = DispatchTime.now().uptimeNanoseconds &- start
-        let news = pending.withLock { pending in
+        let news = pending.withLock { pending -> StandingChange? in
+            guard refused == nil else {
+                pending.refused(changes + uses.retained)
+                return nil
+            }
             pending.statistics.sizes.add(UInt64(batch.count))
             pending.statistics.durations.add(duration)
             let before = pending.failing
@@ -289,7 +269,10 @@ package final class Committer: Sendable {
                     but: uses.retained,
                     uses.error
                 )
-            case .failure(let error): pending.failed(changes + uses.retained, error)
+            case .failure(let error):
+                pending.failed(changes + uses.retained, error)
+                let pause = limits.pause(after: pending.failureCount).nanoseconds
+                pending.pausedUntil = pause == 0 ? 0 : start &+ duration &+ pause
             }
             return pending.failing == before ? nil : StandingChange(error: pending.failing)
         }
@@ -389,8 +372,10 @@ extension Result {
 }
 
 extension Duration {
-    fileprivate var dispatchInterval: DispatchTimeInterval {
+    fileprivate var nanoseconds: UInt64 {
         let (seconds, attoseconds) = components
-        return .nanoseconds(Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000))
+        return UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds / 1_000_000_000)
     }
+
+    fileprivate var dispatchInterval: DispatchTimeInterval { .nanoseconds(Int(nanoseconds)) }
 }

@@ -66,6 +66,8 @@ struct PendingChanges {
     private(set) var pace = CommitPace()
     /// Failures in a row.
     var failureCount = 0
+    /// When the pause after many failures is over, monotonic nanoseconds; 0 without one.
+    var pausedUntil: UInt64 = 0
     /// The next batch takes retained values along, although the last one failed.
     var retryIsDue = false
 
@@ -146,6 +148,7 @@ struct PendingChanges {
     ) {
         inFlightCount = 0
         failureCount = 0
+        pausedUntil = 0
         statistics.commits += 1
         statistics.counters += UInt64(count)
         statistics.enrolments += UInt64(enrolments)
@@ -161,6 +164,18 @@ struct PendingChanges {
         statistics.failures += 1
         statistics.isDegraded = true
         statistics.lastError = error
+        retain(changes)
+    }
+
+    /// Why the next batch is not tried: the last error, in a pause. What a timer or the end asks for
+    /// is tried in any case.
+    func pause(now: UInt64) -> JournalError? {
+        now < pausedUntil && !retryIsDue ? statistics.lastError : nil
+    }
+
+    /// The batch came in a pause and was not tried: its values are kept.
+    mutating func refused(_ changes: [CounterChange]) {
+        inFlightCount = 0
         retain(changes)
     }
 

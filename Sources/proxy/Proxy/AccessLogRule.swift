@@ -1,3 +1,5 @@
+package import Verification
+
 /// How the access log is written, and of which requests.
 package struct AccessLogRule: Sendable {
     package enum Form: Sendable {
@@ -15,15 +17,20 @@ package struct AccessLogRule: Sendable {
     /// Of a million requests that were admitted, so many have a line. All others always have one.
     package let admittedShare: Int
 
+    /// How many refused requests of one address have a line; `nil`: all.
+    let refusals: TokenRate?
+
     /// - admittedShare: 0…1,000,000.
     package init(
         _ form: Form = .json,
         time: Time = .milliseconds,
-        admittedShare: Int = LogSampler.whole
+        admittedShare: Int = LogSampler.whole,
+        refusals: TokenRate? = nil
     ) {
         self.form = form
         self.time = time
         self.admittedShare = admittedShare
+        self.refusals = refusals
     }
 
     /// Whether each request has a line.

@@ -57,8 +57,11 @@ extension Exchange {
         let rule = settings.logRule
         let isSampled = !rule.isWhole && isFine
         guard !isSampled || proxy.logSampler.takes(share: rule.admittedShare) else { return }
+        guard let leftOut = linesLeftOut(rule) else {
+            return proxy.tally.add(.refusalLinesLeftOut)
+        }
         switch rule.form {
-        case .json: writeJSON(requestBytes, responseBytes, isSampled: isSampled)
+        case .json: writeJSON(requestBytes, responseBytes, isSampled: isSampled, leftOut)
         case .combined:
             proxy.log.write(
                 CombinedLine(
@@ -83,7 +86,28 @@ extension Exchange {
         return flow.judgement.verdict.map { $0.ruling.verdict == .pass } ?? true
     }
 
-    private func writeJSON(_ requestBytes: UInt64, _ responseBytes: UInt64, isSampled: Bool) {
+    /// How many refusals of the address had no line before this one; `nil` when this one has none
+    /// either.
+    private func linesLeftOut(_ rule: AccessLogRule) -> UInt64? {
+        guard let rate = rule.refusals, isRefusal else { return 0 }
+        let hash = proxy.addresses.hash(of: account.address)
+        return proxy.refusalLines.next(hash, rate, now: MonotonicClock.nanoseconds)
+    }
+
+    /// Whether the request was refused or would be, or was answered as the client's fault without
+    /// an origin.
+    private var isRefusal: Bool {
+        guard record.status < 500 else { return false }
+        if case .refuse? = flow.judgement.verdict?.ruling.verdict { return true }
+        return record.status >= 400 && record.servedBy == nil
+    }
+
+    private func writeJSON(
+        _ requestBytes: UInt64,
+        _ responseBytes: UInt64,
+        isSampled: Bool,
+        _ leftOut: UInt64
+    ) {
         let duration = MonotonicClock.nanoseconds &- record.startedAt
         proxy.log.begin()
         proxy.log.time(lane.wallMilliseconds, as: settings.logRule.time)
@@ -124,6 +148,7 @@ extension Exchange {
         }
         if record.queued > 0 { proxy.log.member("queued_us", record.queued / 1000) }
         if let reason = record.originTLS { proxy.log.member("origin_tls", reason.rawValue) }
+        if leftOut > 0 { proxy.log.member("left_out", leftOut) }
         if isSampled { proxy.log.member("sample_ppm", settings.logRule.admittedShare) }
         proxy.log.end()
     }

@@ -44,6 +44,7 @@ package final class ProxyLane {
     var commitWatch = CommitWatch.none
     var log = AccessLog()
     var logSampler = LogSampler()
+    var refusalLines = RefusalLines()
     private var writeLog: LogSink
 
     /// The refusals that were last. A reload keeps them.
@@ -75,6 +76,8 @@ package final class ProxyLane {
     var proxied = ProxiedSet()
     /// Told, not too often, of connections without a PROXY header that counts.
     package var proxiedFailed: ((ProxiedFault) -> Void)?
+    /// So many refusals have left no line.
+    package var refusalsLeftOut: ((UInt64) -> Void)?
     private(set) var clients: [ObjectIdentifier: any ClientConnection] = [:]
     private var dateSecond: Int64 = -1
     private var dateOctets: [UInt8] = []
@@ -357,6 +360,7 @@ package final class ProxyLane {
     }
 
     private func passLog() {
+        if refusalLines.leftOut > 0 { refusalsLeftOut?(refusalLines.take()) }
         guard !log.isEmpty || log.dropped > 0 else { return }
         let (lines, dropped) = log.take()
         writeLog(lines, dropped)
