@@ -241,6 +241,34 @@ extension Scenarios {
             #expect(try scenario.portcullis("check", file).status == 0)
         }
 
+        @Test func `a store that must exist is not made, and one that is made is told of`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.configure(try scenario.origin(), rules: Self.rules)
+            let file = scenario.path("portcullis.yaml")
+            let text = try String(contentsOfFile: file, encoding: .utf8)
+            try #require(text.contains("store: { "))
+            let strict = text.replacing("store: { ", with: "store: { must_exist: true, ")
+            try strict.write(toFile: file, atomically: true, encoding: .utf8)
+            let checked = try scenario.portcullis("check", file)
+            #expect(checked.status == 1)
+            #expect(checked.printed.contains("store.must_exist is true"), "\(checked.printed)")
+            let served = try scenario.portcullis("serve", file)
+            #expect(served.status == 1)
+            #expect(served.complained.contains("store.must_exist is true"))
+            #expect(!FileManager.default.fileExists(atPath: scenario.path("portcullis.db")))
+
+            try text.write(toFile: file, atomically: true, encoding: .utf8)
+            let first = try scenario.serve()
+            #expect(try Metrics(first.adminClient())["store_new"] == 1)
+            #expect(try first.complaints(of: "a new one without keys is made") == 1)
+            #expect(try first.stop() == 0)
+            try strict.write(toFile: file, atomically: true, encoding: .utf8)
+            let second = try scenario.serve()
+            #expect(try Metrics(second.adminClient())["store_new"] == 0)
+            #expect(try second.stop() == 0)
+        }
+
         @Test func `check beside a running gateway finds nothing wrong with its store`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }

@@ -102,6 +102,28 @@ import Testing
         try table.close()
     }
 
+    @Test func `a copy of the file without its log is said to be none`() throws {
+        try table().close()
+        let table = try table()
+        try enrol(key, table)
+        let url = URL(filePath: copy)
+        let whole = try Data(contentsOf: URL(filePath: folder.database))
+        // The log has all but the first page, or all but what was written last.
+        for (bytes, word) in [(whole.prefix(4_096), "problem: "), (whole, "warning: a copy")] {
+            try bytes.write(to: url)
+            let texts = texts(.copy, copy)
+            #expect(
+                texts.contains {
+                    $0.hasPrefix(word) && $0.contains("without its log") && $0.contains("backup")
+                },
+                "\(texts)"
+            )
+            #expect(!texts.contains { $0.contains("start the gateway once") })
+            for suffix in ["", "-wal", "-shm"] { unlink(copy + suffix) }
+        }
+        try table.close()
+    }
+
     @Test func `a restore goes not over a running gateway, nor takes what is no backup`() throws {
         let table = try table()
         try enrol(key, table)

@@ -45,6 +45,7 @@ extension ConfigurationDraft {
             origins: origins.map { validated($0, files) },
             apps: apps,
             store: store.place,
+            storeMustExist: store.mustExist,
             expireUnused: store.expireUnused,
             challenges: challenges,
             sessions: sessions,

@@ -24,6 +24,9 @@ package struct GatewayConfiguration: Sendable {
     package let apps: [AppPolicy]
     /// `store`: mandatory when there is an app.
     package let store: StorePlace
+    /// `store.must_exist`: a start without the database's file is refused. Default false: it makes
+    /// a new store.
+    package let storeMustExist: Bool
     /// `store.expire_unused`: keys that were not used for so long are deleted. Default off.
     package let expireUnused: KeyAge?
     package let challenges: ChallengeSettings

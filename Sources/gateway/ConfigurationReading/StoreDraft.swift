@@ -5,6 +5,8 @@ struct StoreDraft {
     /// `postgresql`.
     let database: DatabaseSettings?
     let expireUnused: KeyAge?
+    /// `must_exist`.
+    let mustExist: Bool
 
     var place: StorePlace {
         if let file { return .sqlite(file: file.value) }
@@ -12,11 +14,11 @@ struct StoreDraft {
     }
 
     init(_ reader: MappingReader, folder: String) {
-        let keys = ["sqlite", "postgresql", "expire_unused"]
+        let keys = ["sqlite", "must_exist", "postgresql", "expire_unused"]
         guard let node = reader.node("store"),
             let inner = MappingReader(node, "store", keys: keys, log: reader.log)
         else {
-            (file, database, expireUnused) = (nil, nil, nil)
+            (file, database, expireUnused, mustExist) = (nil, nil, nil, false)
             return
         }
         let use = "sqlite: a file's path, or postgresql: { address: … }"
@@ -28,6 +30,16 @@ struct StoreDraft {
         }
         file = inner.value("sqlite", use: "a file's path") { text in
             text.isEmpty || text.hasSuffix("/") ? nil : FilePath.joined(folder, text)
+        }
+        let exists = inner.flag("must_exist")
+        mustExist = exists?.value ?? false
+        if let exists, file == nil {
+            reader.log.error(
+                exists.place,
+                exists.keyPath,
+                found: "it without sqlite",
+                use: "sqlite"
+            )
         }
         database = inner.node("postgresql").flatMap { DatabaseSettings($0, log: reader.log) }
         let age = inner.value("expire_unused", use: "off | 30d…3650d", words: ["off"]) {

@@ -90,6 +90,7 @@ extension GatewayServer: AdminSource {
             droppedLogLines: outputs.accessLosses.count,
             droppedMessages: outputs.messageLosses.count
         )
+        snapshot.store.isNew = madeStore
         snapshot.store.waiting = statistics.waiting
         snapshot.store.turnedAway = statistics.turnedAway
         snapshot.store.lookUps = statistics.lookUps

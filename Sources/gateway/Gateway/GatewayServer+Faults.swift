@@ -10,6 +10,34 @@ import SQLiteKeyStore
 
 // What the operator is told of faults that last: once when they begin, once when they are over.
 extension GatewayServer {
+    /// There was no database, and one was made.
+    static func tell(
+        _ birthplace: StorePreview.Birthplace,
+        _ configuration: GatewayConfiguration,
+        _ log: Logger
+    ) {
+        let path = configuration.store.name
+        switch birthplace {
+        case .taken: break
+        case .empty:
+            log.notice(
+                """
+                the store \(path): there was none, and a new one without keys is made; from now \
+                on store.must_exist: true refuses a start where it is missing, as when its disk \
+                is not mounted
+                """
+            )
+        case .left(let file):
+            log.warning(
+                """
+                the store \(path): a new one without keys is made, although \(file) is left of \
+                one that was here; next: if it is lost, restore a backup (portcullis store \
+                restore); store.must_exist: true refuses such a start
+                """
+            )
+        }
+    }
+
     /// The store's transactions began to fail, or fail for another reason; `nil`: all is written.
     func storeChanged(_ error: JournalError?) {
         dispatchPrecondition(condition: .onQueue(control))

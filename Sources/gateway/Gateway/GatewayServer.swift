@@ -70,6 +70,8 @@ package final class GatewayServer: @unchecked Sendable {
     let startedAt = Int64(time(nil))
     let startedAtTick = MonotonicClock.nanoseconds
     let keys: KeyTable
+    /// Whether this start has made the database, since there was none.
+    let madeStore: Bool
     let issuer: ChallengeIssuer
     let sessions: SessionTable
     /// Where calls to Apple's services are handed in.
@@ -201,7 +203,10 @@ package final class GatewayServer: @unchecked Sendable {
         if surroundings.ownsProcess {
             try Self.giveUpPrivileges(configuration.process, bound, file, log)
         }
+        let birthplace = try StoreOpening.birthplace(configuration, surroundings.predecessor)
         keys = try StoreOpening.table(configuration, surroundings)
+        madeStore = birthplace != .taken
+        Self.tell(birthplace, configuration, log)
         issuer = try StoreOpening.issuer(configuration, keys, surroundings.predecessor)
         sessions = try Self.sessions(configuration.sessions.limits, surroundings.predecessor)
         apple = AppleDesk(configuration.apple, wallClock: surroundings.wallClock)

@@ -10,12 +10,18 @@ extension Preparation {
         _ configuration: GatewayConfiguration,
         _ age: StoreAge.Demand
     ) -> [Problem] {
+        let keyPath = "store.sqlite"
+        let place = configuration.place(of: keyPath)
+        if let file = configuration.store.file, configuration.storeMustExist,
+            StorePreview.birthplace(file) != .taken
+        {
+            let (found, use) = StoreOpening.missing
+            return [Problem(.error, place, keyPath, found: "\(file): \(found)", use: use)]
+        }
         guard let file = configuration.store.file,
             let problem = StorePreview.problem(of: file, age: age)
         else { return [] }
-        let keyPath = "store.sqlite"
         let found = "\(problem.path), which \(problem.detail)"
-        let place = configuration.place(of: keyPath)
         return [Problem(.error, place, keyPath, found: found, use: problem.hint)]
     }
 

@@ -41,6 +41,30 @@ enum StoreOpening {
         }
     }
 
+    /// What a start would find in the place of the store.
+    ///
+    /// - Throws: where there must be a database and is none.
+    static func birthplace(
+        _ configuration: GatewayConfiguration,
+        _ predecessor: Predecessor?
+    ) throws(GatewayError) -> StorePreview.Birthplace {
+        guard let file = configuration.store.file, predecessor == nil else { return .taken }
+        let place = StorePreview.birthplace(file)
+        if place != .taken, configuration.storeMustExist {
+            throw GatewayError("the store \(file): \(missing.found)", hint: missing.use)
+        }
+        return place
+    }
+
+    /// What is said where `store.must_exist` finds no database.
+    static let missing = (
+        found: "there is no database, and store.must_exist is true",
+        use: """
+        Mount the disk that has it, or restore a backup (portcullis store restore); for the \
+        first start: must_exist: false.
+        """
+    )
+
     private static func open(
         _ database: DatabaseSettings
     ) throws(StoreProblem) -> any KeyJournal {

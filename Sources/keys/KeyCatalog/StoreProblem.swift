@@ -15,6 +15,8 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
         case newer
         /// Its tables are of an earlier version, and it is only read.
         case outdated
+        /// It is a part of a database.
+        case incomplete
         /// A file is in the place of one that is to be made.
         case occupied
         /// Files can't be made, read or written.
@@ -74,6 +76,9 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
                 + "again"
         case .foreign: "give the path of another file"
         case .outdated: "start the gateway once: that brings the tables up to date"
+        case .incomplete:
+            "start no gateway on it, which would make an empty store of it; make copies with "
+                + "portcullis store backup"
         case .occupied: "name another file, or move that one away"
         case .newer: "use the version of portcullis that wrote it, or a later one"
         case .unusable:

@@ -50,6 +50,7 @@ package struct StoreExamination: Sendable {
     }
 
     private mutating func examine() throws(StoreProblem) {
+        if role == .copy { try examineLog() }
         if role == .store {
             if let problem = StoreAge.problemBeforeOpening(path) { throw problem }
         }
@@ -63,6 +64,40 @@ package struct StoreExamination: Sendable {
         try examineContent(store)
         try examineGeneration(store)
         try store.close()
+    }
+
+    /// A copy of the file alone, of a database whose log had not been merged into it, lacks what was
+    /// written last, and maybe all. Looked at before the copy is opened, which makes a log.
+    private mutating func examineLog() throws(StoreProblem) {
+        guard let length = FileIdentity(path: path)?.length,
+            !StoreFile.exists(path + "-wal"), isWriteAhead || length == 0
+        else { return }
+        let advice = "make copies with portcullis store backup"
+        // A database has its first page from the beginning on, and its tables later.
+        guard length > Self.firstPage else {
+            throw StoreProblem(
+                .incomplete,
+                path,
+                "has no tables: it is a copy without its log (-wal), or was never used"
+            )
+        }
+        add(
+            .warning,
+            "a copy of the database's file without its log (-wal): if a gateway used it, what was "
+                + "written last is missing; \(advice)"
+        )
+    }
+
+    /// Bytes of a database that has no table yet.
+    private static let firstPage: Int64 = 4_096
+
+    /// Whether the file's header says that it has a log beside it (SQLite's file format §1.3.3).
+    private var isWriteAhead: Bool {
+        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return false }
+        defer { Glibc.close(descriptor) }
+        var byte: UInt8 = 0
+        return pread(descriptor, &byte, 1, 18) == 1 && byte == 2
     }
 
     private mutating func examineContent(_ store: KeyAdministration) throws(StoreProblem) {

@@ -8,6 +8,25 @@ package import KeyCatalog
 /// (SQLite, "Uniform Resource Identifiers"). A log of transactions is ignored then. So a database
 /// with a log, which is open in a gateway or was left by a crash, is looked at from outside only.
 package enum StorePreview {
+    /// What a start would find where it makes a new store.
+    package enum Birthplace: Equatable, Sendable {
+        /// A database.
+        case taken
+        /// No database, and nothing that belongs to one.
+        case empty
+        /// No database, and a file beside it that a gateway has made: there was one here.
+        case left(String)
+    }
+
+    /// Whether a start would make a new store at a path.
+    package static func birthplace(_ path: String) -> Birthplace {
+        let database = StoreFile.resolved(path)
+        guard FileIdentity(path: database)?.length ?? 0 == 0 else { return .taken }
+        let suffixes = [GenerationFile.suffix, "-wal", ".rollout", StoreLock.suffix]
+        let left = suffixes.map { database + $0 }.first(where: StoreFile.exists)
+        return left.map { .left($0) } ?? .empty
+    }
+
     /// The first thing for which a start would refuse the database; `nil` when nothing is found.
     ///
     /// Looked at in the order of the start: that there is a database where there was one; that its

@@ -157,6 +157,7 @@ extension AdminSnapshot {
             store.expiredKeys,
             "Keys that were deleted since nobody had used them for long."
         )
+        out.gauge("store_new", store.isNew ? 1 : 0, "Whether the start found none and made one.")
         out.gauge("store_degraded", store.isDegraded ? 1 : 0, "Whether it can't be used.")
         out.gauge("commits_pending", store.pendingCommits, "Changes that are not on disk yet.")
         out.counter("commit_failures_total", store.failedCommits, "Transactions that failed.")

@@ -21,6 +21,8 @@ package struct StoreFacts: Sendable {
     package var commitSizes: Histogram
     /// Time in a transaction, in nanoseconds.
     package var commitDurations: Histogram
+    /// Whether this process has made it, since there was none.
+    package var isNew = false
     /// Uses and look-ups that wait for the next transaction.
     package var waiting = 0
     /// What found no room to wait, since the start.
