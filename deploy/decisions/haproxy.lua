@@ -6,7 +6,7 @@ local milliseconds = 10000
 -- Of the client's connection, or said anew below.
 local own = {
     ["connection"] = true, ["keep-alive"] = true, ["proxy-connection"] = true, ["te"] = true,
-    ["transfer-encoding"] = true, ["upgrade"] = true, ["content-length"] = true,
+    ["transfer-encoding"] = true, ["content-length"] = true,
     ["expect"] = true, ["host"] = true, ["x-original-method"] = true,
     ["x-original-uri"] = true, ["x-original-host"] = true,
 }
@@ -31,11 +31,20 @@ core.register_action("portcullis_decide", { "http-req" }, function(txn)
         name = name:lower()
         local lines = {}
         for _, value in pairs(values) do table.insert(lines, value) end
+        -- Of an HTTP/2 client it is the authority, which HAProxy has written as Host.
         if name == "host" then host = lines end
         if not own[name] then asked[name] = lines end
     end
+    -- HAProxy can't send this one in a question, and haproxy.cfg lets no other through.
+    local upgrade = asked["upgrade"]
+    if upgrade and #upgrade == 1 and upgrade[1]:lower() == "websocket" then
+        asked["upgrade"] = nil
+    end
     asked["x-original-method"] = { txn.f:method() }
-    asked["x-original-uri"] = { txn.f:url() }
+    -- From HTTP/2 on HAProxy makes a URL of scheme, authority and path, and forwards the path.
+    local target = txn.f:url()
+    if (txn.f:fc_http_major() or 1) > 1 then target = txn.f:pathq() end
+    asked["x-original-uri"] = { target }
     asked["x-original-host"] = host
 
     -- One connection for each question: it is not used again, so none is asked twice.
