@@ -155,10 +155,13 @@ extension Scenarios {
             defer { unlink(program) }
             guard let stand = try stand(program) else { return }
             defer { stand.end() }
-            // It starts, and says nothing before it is told to.
+            // It starts, says that it lives, and does nothing before it is told to.
             try replace(
                 program,
                 with: Self.script + "print('started', file=sys.stderr, flush=True)\ns.recv(9)\n"
+                    + "import threading, time\n"
+                    + "def live():\n  while True: s.send(bytes([10])); time.sleep(0.2)\n"
+                    + "threading.Thread(target=live, daemon=True).start()\n"
                     + "open('\(stand.scenario.path("go"))').read()\n"
             )
             mkfifo(stand.scenario.path("go"), 0o600)

@@ -14,7 +14,7 @@ import Testing
                 HandoverMessage.Socket(address: "unix:/run/admin", isLent: false, count: 1_024),
             ]
         ),
-        .sockets, .ready, .failed("the store is of a later version"), .taken, .go,
+        .sockets, .ready, .alive, .failed("the store is of a later version"), .taken, .go,
         .state([], isLast: true), .state(Array(repeating: 7, count: 100), isLast: false),
         .question(.max, [1, 2, 3]), .answer(0, []),
     ]
@@ -68,7 +68,14 @@ import Testing
     }
 
     @Test func `a state is read as it was written, and cut or longer it is none`() throws {
-        let state = HandoverState(challenges: [1], sessions: [], tokens: [2, 3], tickets: [4])
+        let state = HandoverState(
+            challenges: [1],
+            sessions: [],
+            tokens: [2, 3],
+            tickets: [4],
+            orders: [5],
+            drained: ["10.0.0.5:8080", ""]
+        )
         #expect(try HandoverState(state.bytes) == state)
         #expect(throws: ByteReader.Fault.self) { try HandoverState(state.bytes + [0]) }
         for count in state.bytes.indices {

@@ -9,11 +9,14 @@ import Testing
 extension Scenarios {
     /// A new process that lives, and does not do its part: the old one ends it, and goes on.
     struct LateUpgrades {
-        /// By the protocol's first bytes: 1 is PLAN, 3 is READY, 5 is STATE, 6 is TAKEN.
+        /// By the protocol's first bytes: 1 is PLAN, 3 is READY, 5 is STATE, 6 is TAKEN, 10 is
+        /// ALIVE.
         enum Impostor: String, CaseIterable, Sendable {
             case hangsBeforeReady = "time.sleep(600)"
             case hangsWithTheState = "s.send(bytes([3])); time.sleep(600)"
             case hangsBeforeTaken = "s.send(bytes([3])); take(); time.sleep(600)"
+            case livesAndIsNeverReady = "live()"
+            case livesAndNeverTakes = "s.send(bytes([3])); take(); live()"
             case isReadyTwice = "s.send(bytes([3])); s.send(bytes([3])); time.sleep(600)"
             case tellsOfAPlan = "s.send(plan); time.sleep(600)"
             /// As the program does when it is of a version with another protocol.
@@ -22,7 +25,9 @@ extension Scenarios {
             var refusal: String {
                 switch self {
                 case .hangsBeforeReady, .hangsWithTheState, .hangsBeforeTaken:
-                    "the new process was not ready in time"
+                    "the new process hangs: it has said nothing for 0.3 seconds"
+                case .livesAndIsNeverReady, .livesAndNeverTakes:
+                    "the new process was not ready within 0.7 seconds"
                 case .isReadyTwice, .tellsOfAPlan:
                     "the new process is of a version that can't take over"
                 case .readsAnotherVersion: "the new process has ended; the log has what it said"
@@ -40,6 +45,10 @@ extension Scenarios {
                 import socket, sys, time
                 s = socket.socket(fileno=3)
                 plan = s.recv(1 << 17)
+                def live():
+                    while True:
+                        s.send(bytes([10]))
+                        time.sleep(0.05)
                 def take():
                     while True:
                         data, fds, flags, where = socket.recv_fds(s, 1 << 17, 250)
@@ -76,7 +85,11 @@ extension Scenarios {
             )
             upgrade.program = program
             let time = Duration.milliseconds(700)
-            upgrade.patience = Upgrade.Patience(ready: time, taken: time)
+            upgrade.patience = Upgrade.Patience(
+                ready: time,
+                silence: .milliseconds(300),
+                handover: time
+            )
             do throws(UpgradeRefusal) {
                 _ = try upgrade.run()
                 Issue.record("it took over")

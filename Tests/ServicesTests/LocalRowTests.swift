@@ -131,7 +131,8 @@ import Verification
     @Test(arguments: [
         (508, ["loop-detected"]), (408, ["head-timeout", "body-timeout"]),
         (404, ["no-such-endpoint", "page-unknown", "no-such-server", "no-such-rule"]),
-        (409, ["rule-verifies-nothing"]), (401, ["token-missing", "token-wrong"]),
+        (409, ["rule-verifies-nothing", "upgrade-running"]),
+        (401, ["token-missing", "token-wrong"]),
         (403, ["host-refused", "cross-site"]),
         (405, ["method-not-allowed", "method-refused"]), (413, ["content-refused"]),
         (

@@ -71,7 +71,7 @@ extension GatewayServer {
 
     private func fall(_ id: String, _ found: RolloutGuard.Finding) {
         // An order that is being saved may change what was found. What was found is not forgotten.
-        guard rollouts.waiting.isEmpty, !rollouts.isSaving,
+        guard rollouts.waiting.isEmpty, !rollouts.isSaving, !rollouts.isClosed,
             let guardRule = guards.watches[id]?.rule,
             let rule = configuration.rules.rules.first(where: { $0.id == id }),
             rule.mode == .enforce
@@ -99,7 +99,7 @@ extension GatewayServer {
         case .changed:
             guards.falls[id, default: 0] += 1
             runHook(id, why)
-        case .impossible, .unsaved: log.error("rule \(id) goes on as before: \(result)")
+        case .impossible, .unsaved, .upgrading: log.error("rule \(id) goes on as before: \(result)")
         }
     }
 

@@ -77,9 +77,10 @@ extension GatewayServer: OriginDraining {
     package func drain(
         _ server: String,
         _ wish: DrainWish,
-        _ done: @escaping @Sendable (Int) -> Void
+        _ done: @escaping @Sendable (Int?) -> Void
     ) {
         control.async { [self] in
+            guard case .none = upgrading else { return done(nil) }
             let named = origins.flatMap(\.servers).filter { $0.name == server }
             let now = MonotonicClock.milliseconds
             for server in named {
@@ -87,6 +88,11 @@ extension GatewayServer: OriginDraining {
                 case .drain: server.state.drain()
                 case .undrain: server.state.undrain(now: now)
                 }
+            }
+            switch wish {
+            case _ where named.isEmpty: break
+            case .drain: book.drain(server)
+            case .undrain: book.undrain(server)
             }
             if !named.isEmpty { log.notice("the server \(server): \(wish.rawValue), as asked") }
             done(named.count)

@@ -35,6 +35,10 @@ extension GatewayServer {
         let file: RolloutFile?
         var waiting: [Waiting] = []
         var isSaving = false
+        /// None is taken any more: they go over to the next process.
+        var isClosed = false
+        /// Called once nothing waits to be saved.
+        var whenSaved: (@Sendable () -> Void)?
         /// Changes that are in force, and of which not all lanes know, by their number.
         var untold: [Int: Untold] = [:]
         var lastNumber = 0
@@ -47,7 +51,13 @@ extension GatewayServer {
     }
 
     func saveNext() {
-        guard !rollouts.isSaving, !rollouts.waiting.isEmpty else { return }
+        guard !rollouts.isSaving else { return }
+        guard !rollouts.waiting.isEmpty else {
+            let saved = rollouts.whenSaved
+            rollouts.whenSaved = nil
+            saved?()
+            return
+        }
         let next = rollouts.waiting.removeFirst()
         let now = UnixTime(seconds: wallSeconds)
         guard let note = RolloutNote(at: now, by: next.by, why: next.call.why),
@@ -111,6 +121,27 @@ extension GatewayServer {
         rollouts.untold.removeValue(forKey: number)?.answer(true)
     }
 
+    /// Takes no more orders, not even of guards, and waits for those that are being saved. Blocks;
+    /// not on the control queue.
+    ///
+    /// - Returns: the orders in force.
+    func closeOrders(within time: DispatchTimeInterval) throws(UpgradeRefusal) -> RolloutBook {
+        let saved = DispatchGroup()
+        saved.enter()
+        control.async { [self] in
+            rollouts.isClosed = true
+            rollouts.whenSaved = { saved.leave() }
+            saveNext()
+        }
+        guard saved.wait(timeout: .now() + time) == .success else {
+            throw UpgradeRefusal("an order about rollouts could not be saved in time")
+        }
+        return control.sync { rollouts.book }
+    }
+
+    /// Takes orders again: there was no upgrade.
+    func reopenOrders() { control.async { self.rollouts.isClosed = false } }
+
     /// Says which orders take the place of what was just read.
     func warnOfOrders() {
         if let emergency = rollouts.book.emergency {
@@ -142,6 +173,8 @@ extension GatewayServer: RolloutTaking {
         _ done: @escaping @Sendable (RolloutResult) -> Void
     ) {
         control.async { [self] in
+            // The next process may have read the orders already, and has the file afterwards.
+            guard case .none = upgrading else { return done(.upgrading) }
             guard rollouts.waiting.count < Rollouts.waitingMax else {
                 return done(.unsaved("too many changes wait for the disk"))
             }

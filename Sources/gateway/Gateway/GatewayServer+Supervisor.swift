@@ -44,6 +44,17 @@ extension GatewayServer {
         feedWatchdog(every: .microseconds(Int(clamping: max(time / 3, 1))))
     }
 
+    /// Says that the gateway is alive while its lanes stand still on purpose, which they do for a
+    /// bounded time. `nil` where no manager wants to hear it.
+    func watchdogPulse() -> Pulse? {
+        guard let supervisor = surroundings.supervisor,
+            let time = supervisor.watchdogMicroseconds
+        else { return nil }
+        return Pulse(every: .microseconds(Int(clamping: max(time / 3, 1)))) {
+            supervisor.tell(.alive)
+        }
+    }
+
     private func feedWatchdog(every interval: DispatchTimeInterval) {
         let next = DispatchTime.now() + interval
         let roll = LaneRoll(units.count) { [self] in

@@ -39,6 +39,23 @@ extension GatewayServer {
         done(.refused(why))
     }
 
+    /// The process that decides does not answer, or answers again.
+    func successorChanged(_ isHung: Bool) {
+        control.async { [self] in
+            if isHung {
+                log.error(
+                    """
+                    upgrade: the process that serves now does not answer this one, which drains: \
+                    what is verified here is answered 503 until it does; next: look whether that \
+                    process hangs, and restart the service if it does
+                    """
+                )
+            } else {
+                log.notice("upgrade: the process that serves now answers again")
+            }
+        }
+    }
+
     private func upgradeEnded(
         _ result: Result<Upgrade.Done, UpgradeRefusal>,
         _ done: @Sendable (UpgradeReport) -> Void

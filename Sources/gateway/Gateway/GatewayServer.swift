@@ -186,18 +186,14 @@ package final class GatewayServer: @unchecked Sendable {
         try DescriptorLimit.raise(lanes: count, listeners: configuration.listeners.count)
         certificateWatch = CertificateWatch(LoadedCertificates.stamps(of: configuration), startedAt)
         let preparation = try Self.prepared(configuration, tickets, surroundings, file)
-        let configuration = configuration.ordered(by: preparation.orders)
-        self.configuration = configuration
-        rollouts = Rollouts(preparation.orders, configuration)
         resolver = Resolver(lookUp: surroundings.lookUp)
         lookUpPace = surroundings.lookUpPace
         var inherited = surroundings.inherited
-        let contexts = preparation.certificates.listeners
-        sockets = try ListenerSet.clients(configuration, contexts, lanes: count, &inherited)
+        certificates = preparation.certificates.listeners
+        sockets = try ListenerSet.clients(configuration, certificates, lanes: count, &inherited)
         addresses = sockets.map(\.text)
         let adminSockets = try ListenerSet.operators(configuration, &inherited)
         Self.tell(of: inherited.discardRest(), log)
-        certificates = contexts
         originCertificates = preparation.certificates.origins
         let bound = sockets + [adminSockets].compactMap(\.self)
         if surroundings.ownsProcess {
@@ -207,6 +203,10 @@ package final class GatewayServer: @unchecked Sendable {
         keys = try StoreOpening.table(configuration, surroundings)
         madeStore = birthplace != .taken
         Self.tell(birthplace, configuration, log)
+        let orders = try Self.orders(of: surroundings.predecessor, book) ?? preparation.orders
+        let configuration = configuration.ordered(by: orders)
+        self.configuration = configuration
+        rollouts = Rollouts(orders, configuration)
         issuer = try StoreOpening.issuer(configuration, keys, surroundings.predecessor)
         sessions = try Self.sessions(configuration.sessions.limits, surroundings.predecessor)
         apple = AppleDesk(configuration.apple, wallClock: surroundings.wallClock)

@@ -23,6 +23,8 @@ enum HandoverMessage: Equatable {
     case ready
     /// From the new one: why it can't.
     case failed(String)
+    /// From the new one, each second until it has everything: it does not hang.
+    case alive
     /// From the old one: a piece of the state. The first one brings the store's descriptors.
     case state([UInt8], isLast: Bool)
     /// From the new one: it has everything and decides nothing yet.
@@ -34,7 +36,7 @@ enum HandoverMessage: Equatable {
     case answer(UInt64, [UInt8])
 
     /// Of this protocol. Another version of the program may have another.
-    static let version: UInt8 = 3
+    static let version: UInt8 = 4
     /// Bytes of a message at most.
     static let bytesMax = 96 << 10
     /// Bytes of state in one message.
@@ -46,7 +48,7 @@ enum HandoverMessage: Equatable {
     /// What a message begins with.
     private enum Kind: UInt8 {
         case plan = 1
-        case sockets, ready, failed, state, taken, go, question, answer
+        case sockets, ready, failed, state, taken, go, question, answer, alive
     }
 
     private var kind: Kind {
@@ -60,6 +62,7 @@ enum HandoverMessage: Equatable {
         case .go: .go
         case .question: .question
         case .answer: .answer
+        case .alive: .alive
         }
     }
 
@@ -83,7 +86,7 @@ enum HandoverMessage: Equatable {
         case .question(let number, let content), .answer(let number, let content):
             out.word(number)
             out.block(content)
-        case .sockets, .ready, .taken, .go: break
+        case .sockets, .ready, .alive, .taken, .go: break
         }
         return out.bytes
     }
@@ -98,6 +101,7 @@ enum HandoverMessage: Equatable {
         case .plan: self = try Self.plan(&bytes)
         case .sockets: self = .sockets
         case .ready: self = .ready
+        case .alive: self = .alive
         case .failed: self = .failed(try bytes.text(max: Self.textMax))
         case .state:
             let isLast = try bytes.flag()

@@ -1,5 +1,8 @@
 import ByteCoding
 import Challenges
+import JSONText
+import Origins
+import Rules
 import Sessions
 import TLSSession
 
@@ -14,6 +17,13 @@ struct HandoverState: Equatable, Sendable {
     var tokens: [UInt8]
     /// The keys of clients' TLS tickets.
     var tickets: [UInt8]
+    /// What operators have ordered about rollouts, as its file has it.
+    var orders: [UInt8]
+    /// The servers that operators drain.
+    var drained: [String]
+
+    /// The most servers that can be drained; a configuration has fewer.
+    private static let drainedMax = 1 << 16
 
     var bytes: [UInt8] {
         var out = ByteWriter()
@@ -21,6 +31,9 @@ struct HandoverState: Equatable, Sendable {
         out.block(sessions)
         out.block(tokens)
         out.block(tickets)
+        out.block(orders)
+        out.word(UInt64(drained.count))
+        for server in drained { out.text(server) }
         return out.bytes
     }
 }
@@ -32,19 +45,41 @@ extension HandoverState {
         sessions = try bytes.block()
         tokens = try bytes.block()
         tickets = try bytes.block()
+        orders = try bytes.block()
+        let count = try bytes.word()
+        guard count <= UInt64(Self.drainedMax) else { throw ByteReader.Fault() }
+        drained = []
+        for _ in 0..<count { drained.append(try bytes.text()) }
         try bytes.end()
     }
 }
 
 extension GatewayServer {
-    /// What goes over to the next process. The lanes stand still.
-    var handoverState: HandoverState {
+    /// What goes over to the next process. The lanes stand still, and no orders are taken.
+    func handoverState(_ orders: RolloutBook) -> HandoverState {
         HandoverState(
             challenges: issuer.state,
             sessions: sessions.state,
             tokens: devices.state,
-            tickets: tickets.state
+            tickets: tickets.state,
+            orders: orders.json,
+            drained: book.drained
         )
+    }
+
+    /// The orders of the process before, whose drained servers are drained here, too; `nil` without
+    /// one. It may have an order that its file has not.
+    static func orders(
+        of predecessor: Predecessor?,
+        _ book: OriginBook
+    ) throws(GatewayError) -> RolloutBook? {
+        guard let handed = predecessor?.state?.handed else { return nil }
+        for server in handed.drained { book.drain(server) }
+        do throws(JSONError) {
+            return try RolloutBook(json: handed.orders.span)
+        } catch {
+            throw Predecessor.garbled
+        }
     }
 
     /// Takes over what needs no store, where there is a process before.

@@ -29,6 +29,8 @@ package final class Predecessor: Sendable {
     /// The sockets to listen on.
     package let sockets: InheritedSockets
     private let taken = Mutex<State?>(nil)
+    /// Says each second that this process lives, until it has everything.
+    private let pulse: Pulse
 
     /// What was taken; `nil` before.
     var state: State? { taken.withLock { $0 } }
@@ -50,7 +52,8 @@ package final class Predecessor: Sendable {
         guard let text = environment[SuccessorProcess.variable], let number = Int32(text) else {
             return nil
         }
-        socket = HandoverSocket(number)
+        let socket = HandoverSocket(number)
+        self.socket = socket
         guard
             case .message(.plan(let store, let sockets), _) = socket.receive(
                 within: Self.planMilliseconds
@@ -68,6 +71,7 @@ package final class Predecessor: Sendable {
         guard descriptors.count == count else { throw Self.garbled }
         self.store = store
         self.sockets = InheritedSockets(sockets, descriptors)
+        pulse = Pulse(every: .seconds(1)) { _ = socket.send(.alive) }
     }
 
     /// Says why this process can't take over. It must end then.
@@ -119,6 +123,8 @@ package final class Predecessor: Sendable {
         _ issuer: ChallengeIssuer,
         also answerers: [Answerer]
     ) throws(GatewayError) {
+        // Behind TAKEN comes nothing but answers.
+        pulse.end()
         guard socket.send(.taken) else { return }
         switch socket.receive(within: Self.patienceMilliseconds) {
         case .message(.go, _): break

@@ -3,6 +3,9 @@ import Dispatch
 import Synchronization
 
 /// The old process's way to the one that decides now.
+///
+/// A successor that does not answer in time is not asked again before it has answered something:
+/// it costs each lane one wait, not one for each question. This process decides nothing meanwhile.
 final class SuccessorLine: Successor {
     /// How long a lane waits for an answer; as a rule it takes some microseconds.
     private static let answerTime = DispatchTimeInterval.seconds(2)
@@ -12,65 +15,79 @@ final class SuccessorLine: Successor {
         /// Who waits for an answer.
         var waiting: [UInt64: @Sendable ([UInt8]?) -> Void] = [:]
         var isCut = false
+        var isHung = false
+        /// Called when it begins to hang, and when it answers again.
+        var changed: @Sendable (_ isHung: Bool) -> Void = { _ in }
     }
 
     private let socket: HandoverSocket
     private let state = Mutex(State())
+    /// Where all answers are given. Each is put there under the lock, which keeps their order.
+    private let answers = DispatchQueue(label: "portcullis.successor.answers")
 
     init(_ socket: HandoverSocket) { self.socket = socket }
 
     /// Begins to read answers, on a queue of its own.
-    func start() {
+    ///
+    /// - changed: called when the successor begins to hang, and when it answers again.
+    func start(_ changed: @escaping @Sendable (_ isHung: Bool) -> Void) {
+        state.withLock { $0.changed = changed }
         DispatchQueue(label: "portcullis.successor").async { [self] in
             while case .message(let message, _) = socket.receive(within: nil) {
                 guard case .answer(let number, let content) = message else { continue }
-                let asker = state.withLock { $0.waiting.removeValue(forKey: number) }
-                asker?(content.isEmpty ? nil : content)
+                state.withLock { answered(number, content, &$0) }
             }
-            cut()
+            state.withLock { state in
+                state.isCut = true
+                giveUp(&state)
+            }
         }
     }
 
-    /// The successor has gone: all who wait are told, in their order.
-    private func cut() {
-        let left = state.withLock { state in
-            state.isCut = true
-            defer { state.waiting = [:] }
-            return state.waiting.sorted { $0.key < $1.key }.map(\.value)
+    private func answered(_ number: UInt64, _ content: [UInt8], _ state: inout State) {
+        if state.isHung {
+            state.isHung = false
+            answers.async { [changed = state.changed] in changed(false) }
         }
-        for asker in left { asker(nil) }
+        // Late: who asked was answered without it.
+        guard let asker = state.waiting.removeValue(forKey: number) else { return }
+        answers.async { asker(content.isEmpty ? nil : content) }
+    }
+
+    /// Has all who wait answered, in their order.
+    private func giveUp(_ state: inout State) {
+        let left = state.waiting.sorted { $0.key < $1.key }.map(\.value)
+        state.waiting = [:]
+        answers.async { for asker in left { asker(nil) } }
+    }
+
+    private func hang(_ state: inout State) {
+        guard !state.isHung, !state.isCut else { return }
+        state.isHung = true
+        answers.async { [changed = state.changed] in changed(true) }
+        giveUp(&state)
     }
 
     func ask(_ question: [UInt8], _ answered: @escaping @Sendable ([UInt8]?) -> Void) {
-        _ = post(question, answered)
-    }
-
-    /// - Returns: the question's number; `nil` when it is answered already.
-    private func post(
-        _ question: [UInt8],
-        _ answered: @escaping @Sendable ([UInt8]?) -> Void
-    ) -> UInt64? {
         // Sent under the lock, so that numbers go out in their order.
-        let number = state.withLock { state -> UInt64? in
-            guard !state.isCut else { return nil }
+        state.withLock { state in
+            guard !state.isCut, !state.isHung else { return answers.async { answered(nil) } }
             state.lastNumber += 1
-            guard socket.send(.question(state.lastNumber, question)) else { return nil }
             state.waiting[state.lastNumber] = answered
-            return state.lastNumber
+            // One that has ended is noticed where answers are read.
+            if !socket.send(.question(state.lastNumber, question)) { hang(&state) }
         }
-        if number == nil { answered(nil) }
-        return number
     }
 
     func ask(_ question: [UInt8]) -> [UInt8]? {
         let done = DispatchSemaphore(value: 0)
         let box = AnswerBox()
-        let number = post(question) { content in
+        ask(question) { content in
             box.content.withLock { $0 = content }
             done.signal()
         }
-        guard done.wait(timeout: .now() + Self.answerTime) == .success else {
-            if let number { state.withLock { $0.waiting[number] = nil } }
+        if done.wait(timeout: .now() + Self.answerTime) == .timedOut {
+            state.withLock { hang(&$0) }
             return nil
         }
         return box.content.withLock { $0 }

@@ -1,6 +1,7 @@
 import Dispatch
 import Glibc
 import Lanes
+import Synchronization
 
 /// What started the process and watches over it, systemd or another program with its protocol: it
 /// is told how the gateway stands (sd_notify(3), systemd.service(5)).
@@ -83,4 +84,35 @@ package struct Supervisor: Sendable {
 
     /// Returns once all messages are out. The end of the process would lose them.
     func drain() { queue.sync {} }
+
+    /// - Returns: whether all messages are out, as they are unless the manager hangs.
+    func drain(within time: DispatchTimeInterval) -> Bool {
+        let sent = DispatchGroup()
+        queue.async(group: sent) {}
+        return sent.wait(timeout: .now() + time) == .success
+    }
+}
+
+/// Says again and again that something lives: at once, then after each interval, until it ends.
+final class Pulse: Sendable {
+    private let queue = DispatchQueue(label: "portcullis.pulse")
+    private let hasEnded = Mutex(false)
+    private let interval: DispatchTimeInterval
+    private let say: @Sendable () -> Void
+
+    init(every interval: DispatchTimeInterval, _ say: @escaping @Sendable () -> Void) {
+        (self.interval, self.say) = (interval, say)
+        queue.async { self.beat() }
+    }
+
+    private func beat() {
+        let goesOn = hasEnded.withLock { hasEnded in
+            if !hasEnded { say() }
+            return !hasEnded
+        }
+        if goesOn { queue.asyncAfter(deadline: .now() + interval) { self.beat() } }
+    }
+
+    /// Nothing is said once this has returned.
+    func end() { hasEnded.withLock { $0 = true } }
 }

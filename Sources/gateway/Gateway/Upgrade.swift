@@ -5,6 +5,7 @@ import Dispatch
 import Glibc
 import KeyStore
 import Lanes
+import Rules
 import Sessions
 
 // From one process to the next, while clients are served:
@@ -12,11 +13,14 @@ import Sessions
 //     old                                          new
 //     starts the program at its own path
 //     PLAN: the listening sockets                  reads configuration, certificates and keys
+//                                                  ALIVE, each second
 //                                                  READY
+//     takes no orders of operators
 //     all lanes stand still
 //     what waits for the disk is committed
 //     STATE: challenges, sessions, what else is    opens the store, reads what is new in it
-//     used up; the store's descriptors
+//     used up; orders and drained servers; the
+//     store's descriptors
 //                                                  TAKEN
 //     GO: decides nothing any more                 accepts
 //     lanes go on, and drain                       answers what the old one asks
@@ -27,9 +31,10 @@ import Sessions
 // old one still has requests that were not decided: uploads that are held, and what clients send on
 // connections that they have. It asks the new one about each.
 //
-// If the new one fails or is late before GO, the old one kills it, waits for its end, and goes on:
-// a process that may still decide is never left alive. If the old one dies, the new one sees the
-// end of the socket, and goes on: the old one closes it before GO only when the new one has ended.
+// If the new one fails, hangs or is late before GO, the old one kills it, waits for its end, and
+// goes on: a process that may still decide is never left alive. If the old one dies, the new one
+// sees the end of the socket, and goes on: the old one closes it before GO only when the new one
+// has ended.
 struct Upgrade {
     /// What has come of it.
     struct Done: Sendable {
@@ -42,14 +47,19 @@ struct Upgrade {
     struct Patience: Sendable {
         /// For all that it does beside the old one.
         var ready = Duration.seconds(60)
-        /// For the rest, while clients wait. It has read the keys before, but of a store whose
-        /// tables it must bring up to date it reads them in this time: a million takes some
-        /// seconds.
-        var taken = Duration.seconds(30)
+        /// The longest silence at any time: it says each second that it lives.
+        var silence = Duration.seconds(5)
+        /// For the rest, while clients wait, from the first lane that stops. It has read the keys
+        /// before, but of a store whose tables it must bring up to date it reads them in this time.
+        var handover = Duration.seconds(10)
     }
 
     /// How long lanes may take to end their turns. A turn is some milliseconds.
     private static let laneTime = DispatchTimeInterval.seconds(2)
+    /// How long the disk may take for what waits for it.
+    private static let diskTime = DispatchTimeInterval.seconds(3)
+    /// How long the service manager may take to hear which process is the service.
+    private static let managerTime = DispatchTimeInterval.seconds(1)
 
     let server: GatewayServer
     /// The new process finds the same one.
@@ -67,6 +77,7 @@ struct Upgrade {
             return try handOver()
         } catch {
             server.keys.endTrail()
+            server.reopenOrders()
             throw error
         }
     }
@@ -74,14 +85,18 @@ struct Upgrade {
     private func handOver() throws(UpgradeRefusal) -> Done {
         let environment = server.surroundings.supervisor?.environment ?? [:]
         let successor = try SuccessorProcess(environment, program: program)
+        let orders: RolloutBook
         do throws(UpgradeRefusal) {
             try sendPlan(to: successor)
             try expect(.ready, from: successor, within: patience.ready)
+            orders = try server.closeOrders(within: Self.diskTime)
         } catch {
             successor.kill()
             throw error
         }
         let began = MonotonicClock.nanoseconds
+        let pulse = server.watchdogPulse()
+        defer { pulse?.end() }
         // The operators' too: their calls use tokens of devices.
         let park = LanePark(server.units + [server.adminUnit].compactMap(\.self))
         defer { park.open() }
@@ -89,13 +104,13 @@ struct Upgrade {
             successor.kill()
             throw UpgradeRefusal("a lane did not end its turn in time")
         }
-        let line = try handOver(to: successor)
+        let line = try handOver(orders, to: successor, since: began)
         let pause = MonotonicClock.nanoseconds &- began
         server.keys.handOver(to: line)
         server.issuer.handOver(to: line)
         server.sessions.handOver(to: line)
         server.devices.handOver(to: line)
-        line.start()
+        line.start { [server] isHung in server.successorChanged(isHung) }
         for unit in server.units { unit.leaveSockets(closes: false) }
         server.adminUnit?.leaveSockets(closes: true)
         return Done(process: successor.identifier, pause: pause)
@@ -124,21 +139,45 @@ struct Upgrade {
     private func expect(
         _ message: HandoverMessage,
         from successor: SuccessorProcess,
-        within time: Duration
+        within time: Duration,
+        since began: UInt64 = MonotonicClock.nanoseconds
     ) throws(UpgradeRefusal) {
-        switch successor.socket.receive(within: Int(clamping: time.milliseconds)) {
-        case .message(message, _): return
-        case .message(.failed(let text), _):
-            throw UpgradeRefusal("the new process can't serve: \(text)")
-        case .late: throw UpgradeRefusal("the new process was not ready in time")
-        case .ended: throw UpgradeRefusal("the new process has ended; the log has what it said")
-        case .message, .malformed:
-            throw UpgradeRefusal("the new process is of a version that can't take over")
+        while true {
+            let passed = Duration.nanoseconds(
+                Int64(clamping: MonotonicClock.nanoseconds &- began)
+            )
+            guard passed < time else {
+                throw UpgradeRefusal("the new process was not ready within \(time)")
+            }
+            let wait = min(time - passed, patience.silence)
+            switch successor.socket.receive(within: max(Int(clamping: wait.milliseconds), 1)) {
+            case .message(message, _): return
+            case .message(.alive, _): continue
+            case .message(.failed(let text), _):
+                throw UpgradeRefusal("the new process can't serve: \(text)")
+            case .late where wait < patience.silence: continue
+            case .late:
+                throw UpgradeRefusal(
+                    "the new process hangs: it has said nothing for \(patience.silence)"
+                )
+            case .ended:
+                throw UpgradeRefusal("the new process has ended; the log has what it said")
+            case .message, .malformed:
+                throw UpgradeRefusal("the new process is of a version that can't take over")
+            }
         }
     }
 
     /// Hands the state over, and then the decisions. The lanes stand still.
-    private func handOver(to successor: SuccessorProcess) throws(UpgradeRefusal) -> SuccessorLine {
+    private func handOver(
+        _ orders: RolloutBook,
+        to successor: SuccessorProcess,
+        since began: UInt64
+    ) throws(UpgradeRefusal) -> SuccessorLine {
+        guard isOnDisk(within: Self.diskTime) else {
+            successor.kill()
+            throw UpgradeRefusal("the store's disk did not take in time what waits for it")
+        }
         let loan: StoreLoan?
         do throws(JournalError) {
             loan = try server.keys.stopWriting()
@@ -147,15 +186,14 @@ struct Upgrade {
             throw UpgradeRefusal("the store can't be written or read: \(error)")
         }
         do throws(UpgradeRefusal) {
-            guard send(server.handoverState.bytes, loan, to: successor.socket) else {
+            guard send(server.handoverState(orders).bytes, loan, to: successor.socket) else {
                 throw UpgradeRefusal("the new process does not take the state")
             }
-            try expect(.taken, from: successor, within: patience.taken)
+            try expect(.taken, from: successor, within: patience.handover, since: began)
             // Before it says that it is ready: the manager listens to the main process alone.
-            tell(successor.identifier)
-            guard successor.socket.send(.go) else {
-                tell(getpid())
-                throw UpgradeRefusal("the new process has ended")
+            guard tell(successor.identifier), successor.socket.send(.go) else {
+                _ = tell(getpid())
+                throw UpgradeRefusal("the new process has ended, or the service manager hangs")
             }
             return SuccessorLine(successor.socket)
         } catch {
@@ -187,8 +225,22 @@ struct Upgrade {
         return true
     }
 
-    private func tell(_ process: Int32) {
-        server.surroundings.supervisor?.tell(.mainProcess(process))
-        server.surroundings.supervisor?.drain()
+    /// Waits until the store has what waits for it. A disk that hangs must not hold clients.
+    ///
+    /// - Returns: whether it has, or can't take it, which the next try says.
+    private func isOnDisk(within time: DispatchTimeInterval) -> Bool {
+        let written = DispatchGroup()
+        DispatchQueue(label: "portcullis.upgrade.flush").async(group: written) { [server] in
+            // What fails here fails again when writing stops, and is said then.
+            do { try server.keys.committer.flush() } catch {}
+        }
+        return written.wait(timeout: .now() + time) == .success
+    }
+
+    /// - Returns: whether the service manager has heard it, or there is none.
+    private func tell(_ process: Int32) -> Bool {
+        guard let supervisor = server.surroundings.supervisor else { return true }
+        supervisor.tell(.mainProcess(process))
+        return supervisor.drain(within: Self.managerTime)
     }
 }

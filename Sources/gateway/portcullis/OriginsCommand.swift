@@ -35,8 +35,8 @@ struct OriginsDrainCommand: ParsableCommand {
         commandName: "drain",
         abstract: "Send a server no new requests. Those that it has end by themselves.",
         discussion: """
-            It stays drained over a reload, until `undrain` or a restart. `origins list` shows how \
-            many requests it still has.
+            It stays drained over a reload and an upgrade, until `undrain` or a restart. `origins \
+            list` shows how many requests it still has.
             """
     )
 
@@ -129,6 +129,9 @@ struct AdminOptions: ParsableArguments {
                 + "store's disk, or write the mode into the configuration and reload"
         case "upgrade-refused":
             return "portcullis: nothing has changed: \(problem(in: response))"
+        case "upgrade-running":
+            return "portcullis: nothing has changed: an upgrade is under way; give the order again "
+                + "when it has ended"
         case "no-such-refusal":
             return
                 "portcullis: no refusal of this name is remembered; look for it in the access log"

@@ -6,6 +6,8 @@ package final class OriginBook: Sendable {
     private struct States {
         var origins: [String: OriginState] = [:]
         var servers: [Key: ServerState] = [:]
+        /// Names of the servers that operators drain, at whatever address.
+        var drained: Set<String> = []
     }
 
     private struct Key: Hashable {
@@ -36,9 +38,22 @@ package final class OriginBook: Sendable {
         return states.withLock { states in
             if let known = states.servers[key] { return known }
             let state = ServerState()
+            if states.drained.contains(server) { state.drain() }
             states.servers[key] = state
             return state
         }
+    }
+
+    /// The servers that operators drain, sorted.
+    package var drained: [String] { states.withLock { $0.drained.sorted() } }
+
+    /// Has a server drained at addresses that it gets from now on.
+    package func drain(_ server: String) {
+        _ = states.withLock { $0.drained.insert(server) }
+    }
+
+    package func undrain(_ server: String) {
+        _ = states.withLock { $0.drained.remove(server) }
     }
 
     /// Takes what is served now, and forgets the rest.
@@ -46,6 +61,7 @@ package final class OriginBook: Sendable {
         states.withLock { states in
             let names = Set(origins.map(\.name))
             states.origins = states.origins.filter { names.contains($0.key) }
+            states.drained.formIntersection(origins.flatMap(\.servers).map(\.name))
             let used = Set(origins.flatMap(\.servers).map { ObjectIdentifier($0.state) })
             states.servers = states.servers.filter { used.contains(ObjectIdentifier($0.value)) }
         }

@@ -4,8 +4,9 @@ import JSONText
 /// Who drains servers of origins, on the operators' listener.
 package protocol OriginDraining: Sendable {
     /// Does it with all addresses of a server, in all origins that have it. `done` is told of how
-    /// many; it is called once, on any thread, at once.
-    func drain(_ server: String, _ wish: DrainWish, _ done: @escaping @Sendable (Int) -> Void)
+    /// many, `nil` when nothing has changed because another process is about to take over; it is
+    /// called once, on any thread, at once.
+    func drain(_ server: String, _ wish: DrainWish, _ done: @escaping @Sendable (Int?) -> Void)
 }
 
 /// What becomes of a server. The raw value is the path behind `origins/`.
@@ -24,6 +25,7 @@ struct OriginService: Service {
         let name = String(decoding: request.content, as: UTF8.self)
         return .later { [wish, origins] completion in
             origins.drain(name, wish) { count in
+                guard let count else { return completion(ServiceResult(.fault(.upgradeRunning))) }
                 guard count > 0 else { return completion(ServiceResult(.fault(.noSuchServer))) }
                 var document = JSONWriter(.compact)
                 document.object { $0.member("addresses", count) }

@@ -25,6 +25,8 @@ package enum RolloutResult: Sendable {
     case impossible(RolloutBook.Fault)
     /// Nothing has changed, and why.
     case unsaved(String)
+    /// Nothing has changed: another process is about to take over.
+    case upgrading
 }
 
 /// `POST /rollout/change`, with a ``RolloutWish/Call`` as content.
@@ -60,6 +62,7 @@ struct RolloutService: Service {
                 .fault(.rolloutUnsaved),
                 "\(RolloutBook.entriesMax) rules have an order; give some of them back to the file"
             )
+        case .upgrading: return ServiceResult(.fault(.upgradeRunning))
         case .unsaved(let why): return refused(.fault(.rolloutUnsaved), why)
         }
     }

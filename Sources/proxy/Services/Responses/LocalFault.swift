@@ -29,6 +29,7 @@ package enum LocalFault: String, CaseIterable, Sendable {
     case ruleVerifiesNothing = "rule-verifies-nothing"
     case rolloutUnsaved = "rollout-unsaved"
     case upgradeRefused = "upgrade-refused"
+    case upgradeRunning = "upgrade-running"
     case noSuchRefusal = "no-such-refusal"
 }
 
@@ -87,6 +88,13 @@ extension LocalRow {
             LocalRow(409, .client, .fixClient, "The rule's file does not say how to verify.")
         case .rolloutUnsaved: later(503, .gateway, "The change could not be saved.")
         case .upgradeRefused: later(503, .gateway, "There was no upgrade; nothing has changed.")
+        case .upgradeRunning:
+            LocalRow(
+                409,
+                .gateway,
+                .retryLater,
+                "An upgrade is under way; give the order again when it has ended."
+            )
         case .noSuchRefusal:
             LocalRow(404, .client, .fixClient, "No refusal of this name is remembered.")
         }
