@@ -23,7 +23,9 @@ RULES = """\
 - { id: profile, match: { method: [GET], path: /profile }, mode: enforce }
 - { id: item, match: { method: [DELETE], path: /item }, mode: enforce }
 - { id: orders, match: { path: /v1/orders }, mode: enforce }
+- { id: place, match: { path: /place_order }, mode: enforce }
 - { id: script, match: { path: /api/pay.php }, mode: enforce }
+- { id: folder, match: { path: /api/ }, mode: enforce }
 - { id: root, match: { method: [OPTIONS], path: / }, mode: enforce }
 - id: private
   match: { path: /files/private/** }
@@ -81,7 +83,7 @@ RISK = f"""\
 """
 # What the rules above keep from being executed without a proof.
 PROTECTED = {"pay", "upload", "profile", "item", "orders", "script", "private", "checkin", "told",
-             "hosted", "trial"}
+             "hosted", "trial", "place", "folder"}
 # How many keys have a risk metric above the limit of the rules, and which.
 RISKY_COUNT, RISKY_METRIC = 16, 20
 

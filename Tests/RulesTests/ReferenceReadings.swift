@@ -34,12 +34,33 @@ enum ReferenceReadings {
         if reading.contains(.keepsEscapes), decoding.contains(where: reading.contains) {
             return false
         }
+        let routing: [PathReading] = [.dropsIndex, .dropsFormat, .dropsScript, .foldsPunctuation]
+        if reading.contains(.keepsEscapes), routing.contains(where: reading.contains) {
+            return false
+        }
+        if reading.contains(.dropsScript), reading.contains(.cutsPathInfo) { return false }
+        if reading.contains(.dropsFormat),
+            !reading.isDisjoint(with: [.cutsPathInfo, .dropsIndex, .dropsScript])
+        {
+            return false
+        }
+        let beside: PathReading = [
+            .foldsPunctuation, .dropsIndex, .mergesSlashes, .dropsTrailingSlash,
+            .removesNetworkPath, .splitsAtEncodedSlash,
+        ]
+        if reading.contains(.foldsPunctuation), !reading.isSubset(of: beside) { return false }
         return reading.contains(.removesParameters) || !reading.contains(.removesEncodedParameters)
     }
 
     /// The path's segments in a reading, one list for each script at which it may end; none when
     /// the reading makes nothing of the path.
-    static func segments(of path: String, _ reading: PathReading) -> [[String]] {
+    ///
+    /// `rest`: `nil` for a request's path, and for a pattern whether it ends in `**`.
+    static func segments(
+        of path: String,
+        _ reading: PathReading,
+        rest: Bool? = nil
+    ) -> [[String]] {
         var segments = split(tokens(path, reading), reading)
         if reading.contains(.removesNetworkPath) {
             guard let host = segments.firstIndex(where: { !$0.isEmpty }), host > 0 else {
@@ -58,11 +79,64 @@ enum ReferenceReadings {
         if segments == [[]] { segments = [] }
         var texts = segments.map { String(decoding: $0, as: UTF8.self) }
         if reading.contains(.foldsCase) { texts = texts.map { $0.lowercased() } }
-        guard reading.contains(.cutsPathInfo) else { return [texts] }
-        let scripts = texts.indices.filter { place in
-            [".php", ".cgi", ".aspx"].contains(where: texts[place].lowercased().hasSuffix)
+        let routed = cut(texts, reading).flatMap { route($0, reading, rest: rest) }
+        guard reading.contains(.foldsPunctuation) else { return routed }
+        return routed.map { path in
+            path.map { text in
+                text == "*" && rest != nil
+                    ? text
+                    : String(
+                        text.map {
+                            $0.isASCII && !$0.isLetter && !$0.isNumber && $0 > " " ? "_" : $0
+                        }
+                    )
+            }
         }
+    }
+
+    private static func isScript(_ text: String) -> Bool {
+        [".php", ".cgi", ".aspx"].contains(where: text.lowercased().hasSuffix)
+    }
+
+    private static func cut(_ texts: [String], _ reading: PathReading) -> [[String]] {
+        guard reading.contains(.cutsPathInfo) else { return [texts] }
+        let scripts = texts.indices.filter { isScript(texts[$0]) }
         return scripts.isEmpty ? [texts] : scripts.map { Array(texts[...$0]) }
+    }
+
+    private static func route(
+        _ texts: [String],
+        _ reading: PathReading,
+        rest: Bool?
+    ) -> [[String]] {
+        var paths = [texts]
+        if reading.contains(.dropsScript) {
+            let scripts = texts.indices.dropLast().filter { isScript(texts[$0]) }
+            if !scripts.isEmpty {
+                paths = scripts.map { Array(texts[..<$0] + texts[($0 + 1)...]) }
+            }
+        }
+        paths = paths.map { $0 == [""] ? [] : $0 }
+        guard rest != true else { return paths }
+        return paths.flatMap { path -> [[String]] in
+            guard let last = path.last else { return [path] }
+            let stem = last.lowercased().split(separator: ".", omittingEmptySubsequences: false)
+            if reading.contains(.dropsIndex),
+                stem[0] == "index" || stem[0] == "default" && stem.count > 1
+            {
+                var left = Array(path.dropLast())
+                guard reading.contains(.dropsTrailingSlash) else {
+                    return left.isEmpty ? [[]] : [left, left + [""]]
+                }
+                while left.last?.isEmpty == true { left.removeLast() }
+                return [left]
+            }
+            let dots = last.indices.dropFirst().filter { last[$0] == "." }
+            guard reading.contains(.dropsFormat), let first = dots.first, let end = dots.last,
+                rest == nil || !isScript(last)
+            else { return [path] }
+            return [first, end].map { path.dropLast() + [String(last[..<$0])] }
+        }
     }
 
     private static func tokens(_ path: String, _ reading: PathReading) -> [Token] {
@@ -111,19 +185,20 @@ enum ReferenceReadings {
 /// A rule's path, matched by the same slow means.
 struct ReferencePattern {
     private let hasRest: Bool
-    /// The segments in each reading, by its number.
-    private let segments: [[[String]]]
+    /// The segments in each reading.
+    private let segments: [PathReading: [[String]]]
 
     init(_ text: String) {
         hasRest = text.hasSuffix("/**")
         let start = hasRest ? String(text.dropLast(3)) : text
-        segments = (0...PathReading.ofPatterns.rawValue).map {
-            ReferenceReadings.segments(of: start, PathReading(rawValue: $0))
+        let hasRest = hasRest
+        segments = ReferenceReadings.all(of: .ofPatterns).reduce(into: [:]) {
+            $0[$1] = ReferenceReadings.segments(of: start, $1, rest: hasRest)
         }
     }
 
     func matches(_ path: [String], _ reading: PathReading) -> Bool {
-        segments[Int(reading.intersection(.ofPatterns).rawValue)].contains { pattern in
+        (segments[reading.intersection(.ofPatterns)] ?? []).contains { pattern in
             guard hasRest ? path.count >= pattern.count : path.count == pattern.count else {
                 return false
             }

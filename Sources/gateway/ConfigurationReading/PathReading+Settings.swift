@@ -52,6 +52,30 @@ extension PathReading {
             steps: .keepsEscapes,
             text: "leave percent-encoding undecoded"
         ),
+        Setting(
+            key: "script_prefix",
+            word: "none",
+            steps: .dropsScript,
+            text: "route what follows a front controller's name"
+        ),
+        Setting(
+            key: "format",
+            word: "kept",
+            steps: .dropsFormat,
+            text: "take what follows a dot at the end for a format"
+        ),
+        Setting(
+            key: "index",
+            word: "kept",
+            steps: .dropsIndex,
+            text: "run a directory's index file for the directory"
+        ),
+        Setting(
+            key: "punctuation",
+            word: "kept",
+            steps: .foldsPunctuation,
+            text: "take all punctuation for _"
+        ),
     ]
 
     /// The settings that have a step of this reading.

@@ -66,6 +66,23 @@ package enum OctetScan {
         return (hasUpperCase, hasDot)
     }
 
+    /// A byte where all punctuation of US-ASCII is `_`.
+    @inline(__always)
+    package static func withoutPunctuation(_ octet: UInt8) -> UInt8 {
+        switch octet {
+        case 0x21...0x2F, 0x3A...0x40, 0x5B...0x60, 0x7B...0x7E: UInt8(ascii: "_")
+        default: octet
+        }
+    }
+
+    /// Whether there is punctuation of US-ASCII other than `_`.
+    package static func hasPunctuation(_ octets: Span<UInt8>) -> Bool {
+        for index in 0..<octets.count where withoutPunctuation(octets[index]) != octets[index] {
+            return true
+        }
+        return false
+    }
+
     /// Whether two runs of bytes are equal, letters compared without case.
     static func equal(
         _ one: Span<UInt8>,

@@ -32,16 +32,19 @@ package struct PathPattern: Hashable, Sendable {
     /// The pattern as servers have it that read paths in one of these ways.
     struct Spelling: Hashable, Sendable {
         let segments: [Segment]
-        /// The ``PathReading/spellingBit`` of each reading.
-        var readings: UInt32
+        /// The steps on which it depends whether a server has this spelling.
+        var decisive: PathReading = []
+        /// Those of them that a server takes that has it, and no others of them.
+        var taken: PathReading = []
+
+        /// Whether a server that reads paths in this way has it.
+        func isMade(by reading: PathReading) -> Bool { reading.intersection(decisive) == taken }
     }
 
     /// The segments as a request's are read as written.
     package let segments: [Segment]
-    /// The segments in all readings. The masks of all spellings together have every bit.
+    /// The segments in all readings.
     let spellings: [Spelling]
-    /// The steps of readings that make other segments of it.
-    let odd: PathReading
     /// Whether it ends in `**`: then any rest matches, also none, so that `/v1/**` takes `/v1`.
     package let hasRest: Bool
     /// The pattern as the rule writes it.
@@ -52,10 +55,9 @@ package struct PathPattern: Hashable, Sendable {
 
     private init(segments: [Segment], spellings: [Spelling]?, hasRest: Bool, text: String) {
         self.segments = segments
-        self.spellings = spellings ?? [Spelling(segments: segments, readings: .max)]
+        self.spellings = spellings ?? [Spelling(segments: segments)]
         self.hasRest = hasRest
         self.text = text
-        odd = Self.odd(self.spellings)
     }
 
     /// Reads a pattern as a rule writes it.
@@ -94,7 +96,7 @@ package struct PathPattern: Hashable, Sendable {
         let texts = (0..<view.segmentCount).map { Array(view.octets[view.segment($0)]) }
         self.init(
             segments: Self.segments(texts),
-            spellings: Self.spellings(of: view),
+            spellings: Self.spellings(of: view, hasRest: hasRest),
             hasRest: hasRest,
             text: text
         )
@@ -105,41 +107,40 @@ package struct PathPattern: Hashable, Sendable {
     }
 
     /// The pattern in each reading that can make another of it; `nil` when none does.
-    private static func spellings(of view: TargetView) -> [Spelling]? {
-        guard !view.steps(of: .all).isEmpty else { return nil }
-        var spellings: [Spelling] = []
-        for bits in 0...PathReading.ofPatterns.rawValue {
-            let reading = PathReading(rawValue: bits)
-            for path in view.paths(in: reading) {
+    private static func spellings(of view: TargetView, hasRest: Bool) -> [Spelling]? {
+        let steps = view.steps(of: .ofPatterns)
+        guard !steps.isEmpty else { return nil }
+        var order: [[Segment]] = []
+        var readings: [[Segment]: Set<PathReading>] = [:]
+        var reading = PathReading.asWritten
+        repeat {
+            for path in view.paths(in: reading, rest: hasRest) {
                 let segments = segments(path)
-                if let place = spellings.firstIndex(where: { $0.segments == segments }) {
-                    spellings[place].readings |= reading.spellingBit
-                } else {
-                    spellings.append(Spelling(segments: segments, readings: reading.spellingBit))
-                }
+                if readings[segments] == nil { order.append(segments) }
+                readings[segments, default: []].insert(reading)
             }
-        }
-        return spellings
+            reading = reading.next(in: steps)
+        } while reading != .asWritten
+        return order.flatMap { spellings($0, readings[$0] ?? [], steps) }
     }
 
-    /// The steps on which it depends which of the spellings there are.
-    private static func odd(_ spellings: [Spelling]) -> PathReading {
-        var odd: PathReading = []
-        guard spellings.count > 1 else { return odd }
-        for place in 0..<PathReading.ofPatterns.rawValue.nonzeroBitCount {
-            let step = PathReading(rawValue: 1 << UInt16(place))
-            for bits in 0...PathReading.ofPatterns.rawValue {
-                let reading = PathReading(rawValue: bits).subtracting(step)
-                let other = reading.union(step)
-                if spellings.contains(where: {
-                    ($0.readings & reading.spellingBit == 0)
-                        != ($0.readings & other.spellingBit == 0)
-                }) {
-                    odd.insert(step)
-                }
-            }
+    /// One spelling for each set of the steps that matter. `steps`: those that were tried.
+    private static func spellings(
+        _ segments: [Segment],
+        _ readings: Set<PathReading>,
+        _ steps: PathReading
+    ) -> [Spelling] {
+        var decisive = steps
+        var taken = readings
+        for step in steps.each
+        where taken.allSatisfy({
+            taken.contains($0.symmetricDifference(step)) || !$0.union(step).goesTogether
+        }) {
+            decisive.remove(step)
+            taken = Set(taken.map { $0.subtracting(step) })
         }
-        return odd
+        return taken.sorted { $0.rawValue < $1.rawValue }
+            .map { Spelling(segments: segments, decisive: decisive, taken: $0) }
     }
 
     /// Whether a path's segments are some of this pattern's, in a reading.
@@ -148,7 +149,7 @@ package struct PathPattern: Hashable, Sendable {
     package func matches(_ path: [[UInt8]], _ reading: PathReading = .asWritten) -> Bool {
         spellings.contains { spelling in
             let segments = spelling.segments
-            guard spelling.readings & reading.spellingBit != 0,
+            guard spelling.isMade(by: reading),
                 hasRest ? path.count >= segments.count : path.count == segments.count
             else { return false }
             return zip(segments, path).allSatisfy { segment, text in

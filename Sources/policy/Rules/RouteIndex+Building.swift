@@ -23,13 +23,17 @@ extension RouteIndex {
             for spelling in match.path.spellings {
                 let entry = Entry(
                     rule: Int32(clamping: rule),
-                    readings: spelling.readings,
+                    decisive: spelling.decisive,
+                    taken: spelling.taken,
                     methods: methods
                 )
                 tree.add(entry, match, spelling.segments)
+                odd.formUnion(spelling.decisive)
+                if spelling.segments.contains(where: \.hasPunctuation) {
+                    relevant.insert(.foldsPunctuation)
+                }
                 depth = max(depth, spelling.segments.count)
             }
-            odd.formUnion(match.path.odd)
         }
         // A rule that names GET also matches HEAD.
         for (place, name) in names.enumerated() where name == "GET" {
@@ -139,5 +143,12 @@ extension RouteIndex {
         while edges[place] != nil { place = (place + 1) & mask }
         let range = start..<Int32(clamping: labels.count)
         edges[place] = Edge(from: from, hash: hash.value, label: range, to: to)
+    }
+}
+
+extension PathPattern.Segment {
+    fileprivate var hasPunctuation: Bool {
+        guard case .literal(let literal) = self else { return false }
+        return literal.contains(UInt8(ascii: "_")) || OctetScan.hasPunctuation(literal.span)
     }
 }

@@ -27,8 +27,9 @@ struct RouteIndex: Sendable {
 
     struct Entry: Sendable {
         let rule: Int32
-        /// The ``PathReading/spellingBit`` of each reading for which it stands here.
-        let readings: UInt32
+        /// In which readings it stands here; see ``PathPattern/Spelling``.
+        let decisive: PathReading
+        let taken: PathReading
         let methods: UInt64
     }
 
@@ -65,29 +66,26 @@ struct RouteIndex: Sendable {
     var labelBytesMax = 0
     /// The steps of readings that make another pattern of some pattern.
     var odd: PathReading = []
+    /// The steps that can lead a path to some pattern. Without a pattern that has punctuation no
+    /// path is read without its punctuation.
+    var relevant = PathReading.all.subtracting(.foldsPunctuation)
 
     /// A search for the first rule that a request meets in one reading of its path.
     struct Search {
         /// The bits of the request's method.
         let methods: UInt64
-        private(set) var reading: UInt32
-        private(set) var foldsCase = false
+        private(set) var reading = PathReading.asWritten
         /// The lowest number of a rule so far; `Int32.max` before there is one.
         var best = Int32.max
-        /// Whether the answer may be another one in a reading that has the same path.
-        var dependsOnReading = false
+        /// The steps on which an answer depended so far, other than by the path that they make.
+        var decisive: PathReading = []
 
-        init(methods: UInt64) {
-            self.methods = methods
-            reading = PathReading.asWritten.spellingBit
-        }
+        init(methods: UInt64) { self.methods = methods }
 
         /// Makes it a search in another reading.
         mutating func begin(_ reading: PathReading) {
-            self.reading = reading.spellingBit
-            foldsCase = reading.contains(.foldsCase)
+            self.reading = reading
             best = .max
-            dependsOnReading = false
         }
     }
 
@@ -150,7 +148,7 @@ struct RouteIndex: Sendable {
         let start = place == 0 ? 0 : Int(ends[place - 1])
         let segment = octets.extracting(start..<Int(ends[place]))
         if segment.count <= labelBytesMax {
-            let literal = child(of: number, segment, foldsCase: search.foldsCase)
+            let literal = child(of: number, segment, search.reading)
             visit(literal, octets, ends, at: place + 1, &search)
         }
         if !segment.isEmpty { visit(node.one, octets, ends, at: place + 1, &search) }
@@ -158,12 +156,16 @@ struct RouteIndex: Sendable {
 
     /// The node behind a literal segment, or -1.
     @inline(__always)
-    private func child(of node: Int32, _ segment: Span<UInt8>, foldsCase: Bool) -> Int32 {
+    private func child(of node: Int32, _ segment: Span<UInt8>, _ reading: PathReading) -> Int32 {
         var hash = SegmentHash()
-        guard !foldsCase else {
-            for index in 0..<segment.count { hash.add(HostPattern.lowerCase(segment[index])) }
+        guard reading.isDisjoint(with: [.foldsCase, .foldsPunctuation]) else {
+            for index in 0..<segment.count { hash.add(reading.folded(segment[index])) }
             return edge(node, hash.value) { label in
-                label.count == segment.count && HostPattern.agrees(label, with: segment, from: 0)
+                guard label.count == segment.count else { return false }
+                for index in 0..<label.count where label[index] != reading.folded(segment[index]) {
+                    return false
+                }
+                return true
             }
         }
         for index in 0..<segment.count { hash.add(segment[index]) }
@@ -176,8 +178,8 @@ struct RouteIndex: Sendable {
             let entry = entries[Int(place)]
             guard entry.rule < search.best else { return }
             guard entry.methods & search.methods != 0 else { continue }
-            if entry.readings != .max { search.dependsOnReading = true }
-            if entry.readings & search.reading != 0 {
+            search.decisive.formUnion(entry.decisive)
+            if search.reading.intersection(entry.decisive) == entry.taken {
                 search.best = entry.rule
                 return
             }

@@ -27,6 +27,9 @@ package final class RuleSet: Sendable {
     private let readings: [PathReading]
     /// Whether there are rules that decide differently at all.
     private let isMixed: Bool
+    /// The ``decisions`` of the rules that refuse requests for what they are; the default is none
+    /// of them.
+    private let strict: Set<Int32>
 
     /// `nil` when the rules name more than 63 methods together, or when a rule's number is not its
     /// place.
@@ -43,6 +46,7 @@ package final class RuleSet: Sendable {
         self.rules = all
         decisions = Self.decisions(all)
         isMixed = decisions.contains { $0 != 0 }
+        strict = Self.strict(all, decisions)
         readings = all.map { rule in
             // A rule that denies has no origin, and nothing gets by it.
             guard let place = rule.origin?.rawValue else { return .asWritten }
@@ -56,6 +60,7 @@ package final class RuleSet: Sendable {
         self.rules = rules
         decisions = Self.decisions(rules)
         isMixed = decisions.contains { $0 != 0 }
+        strict = Self.strict(rules, decisions)
         readings = base.readings
     }
 
@@ -94,16 +99,14 @@ package final class RuleSet: Sendable {
             return .malformed(reason, rule)
         }
         guard isMixed else { return .rule(rule) }
-        var steps = view.steps(of: readings[found])
-        if steps.isEmpty, !search.dependsOnReading { return .rule(rule) }
-        let odd = index.odd.intersection(readings[found])
-        steps.formUnion(odd)
+        let made = steps(for: found)
+        guard !view.steps(of: made).isEmpty || !search.decisive.isDisjoint(with: made) else {
+            return .rule(rule)
+        }
         var rival = found
-        let walk = view.visitReadings(steps, odd: odd, depth: index.depth) {
-            search.begin($0)
-            index.find(&search, host: host, $1, $2)
-            rival = number(search)
-            return decisions[rival] == decisions[found]
+        let walk = visit(&search, host: host, &view, made) { reading, number, _, _ in
+            rival = number
+            return !isRival(number, of: found, reading)
         }
         switch walk {
         case .complete: return .rule(rule)
@@ -112,8 +115,67 @@ package final class RuleSet: Sendable {
         }
     }
 
+    /// What the rule's origin may do to a path, as far as it can lead to another decision.
+    private func steps(for found: Int) -> PathReading {
+        let made = readings[found].intersection(index.relevant)
+        let isAlone = strict.isEmpty || strict.count == 1 && strict.contains(decisions[found])
+        return isAlone ? made.subtracting(.ofRouters) : made
+    }
+
+    /// Whether a request must not pass as one of the rule that was found, since it is one of the
+    /// other rule in this reading.
+    ///
+    /// What servers do is the same for all paths, so every difference counts. What routers do
+    /// depends on the application, and its paths may have these forms in their own right: there
+    /// only a rule counts that would stop the request.
+    private func isRival(_ number: Int, of found: Int, _ reading: PathReading) -> Bool {
+        let decision = decisions[number]
+        guard decision != decisions[found] else { return false }
+        return reading.isDisjoint(with: .ofRouters)
+            || number != rules.count - 1
+                && (rules[number].mode == .enforce || rules[number].mode == .deny)
+    }
+
+    /// The most walks through the readings of one path.
+    private static let walksMax = 3
+
+    /// Looks the path up in every reading of these steps that can lead elsewhere.
+    ///
+    /// Steps that change a pattern and not the path matter once the path is on that pattern's way;
+    /// a walk that meets such a pattern is followed by one that takes them in.
+    private func visit(
+        _ search: inout RouteIndex.Search,
+        host: Span<UInt8>,
+        _ view: inout TargetView,
+        _ made: PathReading,
+        _ visitor: (PathReading, Int, Span<UInt8>, Span<UInt32>) -> Bool
+    ) -> TargetView.Walk {
+        let steps = view.steps(of: made)
+        var walks = 1
+        while true {
+            let odd = (walks < Self.walksMax ? search.decisive : index.odd).intersection(made)
+            // A script's name and an index are a segment each that a reading leaves out.
+            let walk = view.visitReadings(steps.union(odd), odd: odd, depth: index.depth + 2) {
+                search.begin($0)
+                index.find(&search, host: host, $1, $2)
+                return visitor($0, number(search), $1, $2)
+            }
+            guard walk == .complete, walks < Self.walksMax,
+                !search.decisive.intersection(made).isSubset(of: odd)
+            else { return walk }
+            walks += 1
+        }
+    }
+
     private func number(_ search: RouteIndex.Search) -> Int {
         search.best == .max ? rules.count - 1 : Int(search.best)
+    }
+
+    private static func strict(_ rules: [Rule], _ decisions: [Int32]) -> Set<Int32> {
+        Set(
+            rules.dropLast().filter { $0.mode == .enforce || $0.mode == .deny }
+                .map { decisions[$0.index] }
+        )
     }
 
     /// Groups the rules by what they decide.
@@ -164,8 +226,6 @@ extension RuleSet {
         var search = RouteIndex.Search(methods: index.methods(method) ?? RouteIndex.otherMethod)
         index.find(&search, host: host, view.octets.span, view.ends.span)
         let found = number(search)
-        let odd = index.odd.intersection(readings[found])
-        let steps = view.steps(of: readings[found]).union(odd)
         var all = [
             Reading(
                 reading: .asWritten,
@@ -174,16 +234,13 @@ extension RuleSet {
                 isRival: false
             )
         ]
-        _ = view.visitReadings(steps, odd: odd, depth: index.depth) { reading, octets, ends in
-            search.begin(reading)
-            index.find(&search, host: host, octets, ends)
-            let rule = rules[number(search)]
+        _ = visit(&search, host: host, &view, steps(for: found)) { reading, number, octets, ends in
             all.append(
                 Reading(
                     reading: reading,
                     path: Self.path(reading, octets, ends),
-                    rule: rule,
-                    isRival: decisions[rule.index] != decisions[found]
+                    rule: rules[number],
+                    isRival: isRival(number, of: found, reading)
                 )
             )
             return true
@@ -201,12 +258,7 @@ extension RuleSet {
         var start = 0
         for place in ends.indices {
             path.append(UInt8(ascii: "/"))
-            for index in start..<Int(ends[place]) {
-                let octet = octets[index]
-                path.append(
-                    reading.contains(.foldsCase) ? HostPattern.foldedCase(octet) : octet
-                )
-            }
+            for index in start..<Int(ends[place]) { path.append(reading.folded(octets[index])) }
             start = Int(ends[place])
         }
         return path

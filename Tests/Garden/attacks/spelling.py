@@ -20,6 +20,9 @@ PATHS = [
     ("POST", "/%2e/pay"), ("POST", "/x/%2e%2e/pay"), ("POST", "/.%2e/pay"), ("POST", "\\pay"),
     ("POST", "/\\pay"), ("POST", "/\\x/pay"), ("POST", "/v1\\orders"), ("POST", "/v1%5Corders"),
     ("POST", "pay"), ("POST", "?/pay"), ("POST", "/index.php/pay"), ("POST", "/app.cgi/pay"),
+    ("POST", "/index.php/v1/orders"), ("POST", "/index.php//pay"), ("POST", "/v1/orders.json"),
+    ("POST", "/v1/orders.x"), ("POST", "/place.order"), ("POST", "/place-order"),
+    ("POST", "/place!order"), ("POST", "/place%2eorder"), ("POST", "/place%2Eorder/"),
     ("POST", "http://garden.test/pay"), ("POST", "http://garden.test//x/pay"),
     ("POST", "http://garden.test//pay"), ("POST", "HTTP://other.test/Pay"),
     ("POST", "http://garden.test/pay/"), ("POST", "/%ef%bc%8fpay"), ("POST", "/pay%C2%A0"),
@@ -45,7 +48,8 @@ SCRIPTS = ["/api/pay.php/x", "/api/pay.php/", "/api/pay.php//", "/api/pay.php/x/
            "/api/./pay.php", "/api/pay%2ephp", "/api/pay.php.", "/api/pay.php%20",
            "/api/pay.php%00", "/api/pay.php/%2e", "/api/pay.php/.php", "/API/pay.php",
            "/api/pay.php/x.css", "//x/api/pay.php", "/api/x/../pay.php", "/api/PAY.php/x",
-           "//x/api/pay.php/y", "/api/pay.php;a/b", "/api/pay.php::$DATA"]
+           "//x/api/pay.php/y", "/api/pay.php;a/b", "/api/pay.php::$DATA",
+           "/api/index.php", "/api/index.php/", "/api/index.php/x", "/api//index.php", "/api"]
 HOSTS = ["API.Garden.Test", "api.garden.test.", "api.garden.test..", "api.garden.test:80",
          "api.garden.test:", "api.garden.test:443", "api.garden.test.:80", "other.test", "",
          "api%2Egarden.test", "garden.test, api.garden.test", "127.0.0.1", "[::1]",

@@ -61,6 +61,10 @@ BACKENDS = [
         ["-m", "cheroot", "--bind", "127.0.0.1:{port}", "django_app:application"],
     ),
     PythonServer(
+        "cheroot, CherryPy", "cherrypy",
+        ["-m", "cheroot", "--bind", "127.0.0.1:{port}", "cherrypy_app:application"],
+    ),
+    PythonServer(
         "waitress, Flask", "waitress",
         ["-m", "waitress", "--listen", "127.0.0.1:{port}", "--threads", "8",
          "flask_app:application"],

@@ -4,8 +4,9 @@
 /// each subset of it is a reading that this origin may make. Without any of them a path is read as
 /// written: split at each `/` and percent-decoded once.
 ///
-/// The order of the steps is that of the properties in ``spelling``, ``arranging``, and the case at
-/// last. A server that takes them in another order, or one of them twice, is not described.
+/// The order of the steps is that of the properties in ``spelling``, ``arranging``, PATH_INFO,
+/// ``ofRouters``, and the case at last. A server that takes them in another order, or one of them
+/// twice, is not described.
 package struct PathReading: OptionSet, Hashable, Sendable {
     package let rawValue: UInt16
 
@@ -13,8 +14,6 @@ package struct PathReading: OptionSet, Hashable, Sendable {
 
     /// As the request line has it, percent-decoded once: what is always looked up.
     package static let asWritten: PathReading = []
-
-    // The first five bits are those that make another pattern of a pattern too; see `ofPatterns`.
 
     /// Letters of US-ASCII are compared without case: Express, IIS, ASP.NET, case-insensitive file
     /// systems.
@@ -44,10 +43,32 @@ package struct PathReading: OptionSet, Hashable, Sendable {
     /// `\` splits: the WHATWG URL parser, IIS.
     package static let splitsAtBackslash = PathReading(rawValue: 1024)
 
+    /// Punctuation of US-ASCII is `_`: CherryPy, whose `place_order` also runs for `place.order`.
+    package static let foldsPunctuation = PathReading(rawValue: 2048)
+    /// The last segment ends at a dot: Rails' optional format (`/v1/orders.json`), Spring's suffix
+    /// patterns, dots at the end of a name on Windows.
+    package static let dropsFormat = PathReading(rawValue: 4096)
+    /// The name of a directory's index file at the end stands for the directory: `/pay/index.php`
+    /// is `/pay/` and, by a redirect or not, `/pay`. See ``IndexName``.
+    package static let dropsIndex = PathReading(rawValue: 8192)
+    /// A script's name is a front controller, which routes what follows it: `/index.php/v1/orders`
+    /// is `/v1/orders` in Symfony, Laravel, CodeIgniter, WordPress.
+    package static let dropsScript = PathReading(rawValue: 16384)
+
     /// All of them.
-    package static let all = PathReading(rawValue: 2047)
-    /// Those that a pattern can be changed by. They number the spellings of a pattern.
-    package static let ofPatterns = PathReading(rawValue: 31)
+    package static let all = PathReading(rawValue: 32767)
+    /// Those that a pattern can be changed by.
+    package static let ofPatterns: PathReading = [
+        .foldsCase, .cutsPathInfo, .dropsTrailingSlash, .removesParameters, .keepsEscapes,
+        .foldsPunctuation, .dropsFormat, .dropsIndex, .dropsScript,
+    ]
+    /// What routers and sites do besides what servers do. Many applications have paths of their own
+    /// of these forms, so that such a reading matters only where it leads to a stricter rule.
+    package static let ofRouters: PathReading = [
+        .foldsPunctuation, .dropsFormat, .dropsIndex, .dropsScript,
+    ]
+    /// Those of ``ofRouters`` that leave out a part of the path.
+    package static let routing: PathReading = [.dropsFormat, .dropsIndex, .dropsScript]
     /// Those that change where segments begin and end, and what bytes they have.
     package static let spelling: PathReading = [
         .splitsAtEncodedSlash, .splitsAtEncodedBackslash, .splitsAtBackslash, .keepsEscapes,
@@ -58,6 +79,43 @@ package struct PathReading: OptionSet, Hashable, Sendable {
         .removesNetworkPath, .mergesSlashes, .dropsTrailingSlash,
     ]
 
-    /// The place of the reading in a mask of pattern spellings, as a mask with this bit.
-    package var spellingBit: UInt32 { 1 &<< UInt32(rawValue & Self.ofPatterns.rawValue) }
+    /// A byte of a segment, as this reading compares it.
+    @inline(__always)
+    package func folded(_ octet: UInt8) -> UInt8 {
+        let octet = contains(.foldsCase) ? OctetScan.folded(octet) : octet
+        return contains(.foldsPunctuation) ? OctetScan.withoutPunctuation(octet) : octet
+    }
+
+    /// The subset of these steps that follows this one; after the last the empty one.
+    package func next(in steps: PathReading) -> PathReading {
+        PathReading(rawValue: (rawValue &- steps.rawValue) & steps.rawValue)
+    }
+
+    /// The steps, one at a time.
+    package var each: [PathReading] {
+        (0..<UInt16(Self.all.rawValue.nonzeroBitCount)).map { PathReading(rawValue: 1 << $0) }
+            .filter(isSuperset)
+    }
+
+    /// Whether some server may take these steps together.
+    ///
+    /// Bounds the number of readings: what routers do is combined only with what the servers below
+    /// them do.
+    package var goesTogether: Bool {
+        if contains(.keepsEscapes), !isDisjoint(with: Self.notUndecoded) { return false }
+        if contains(.dropsScript), contains(.cutsPathInfo) { return false }
+        if contains(.dropsFormat), !isDisjoint(with: Self.notFormat) { return false }
+        if contains(.foldsPunctuation), !isSubset(of: Self.ofPunctuation) { return false }
+        return contains(.removesParameters) || !contains(.removesEncodedParameters)
+    }
+
+    private static let notUndecoded: PathReading = [
+        .removesEncodedParameters, .splitsAtEncodedSlash, .splitsAtEncodedBackslash,
+        .foldsPunctuation, .dropsFormat, .dropsIndex, .dropsScript,
+    ]
+    private static let notFormat: PathReading = [.cutsPathInfo, .dropsIndex, .dropsScript]
+    private static let ofPunctuation: PathReading = [
+        .foldsPunctuation, .dropsIndex, .mergesSlashes, .dropsTrailingSlash, .removesNetworkPath,
+        .splitsAtEncodedSlash,
+    ]
 }

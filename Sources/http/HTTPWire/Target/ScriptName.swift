@@ -32,3 +32,36 @@ enum ScriptName {
         return false
     }
 }
+
+/// Names under which servers serve a directory itself.
+///
+/// `index` with any extension or none, and `default` with any: PHP, Apache, nginx (`index`), Tomcat
+/// (`welcome-file`), IIS (`default document`), and the default action of CodeIgniter, CherryPy and
+/// ASP.NET MVC.
+enum IndexName {
+    /// Whether a segment is one of them. Without case.
+    static func isIndex(_ octets: Span<UInt8>, _ segment: Range<Int>) -> Bool {
+        guard let end = stemEnd(octets, segment) else { return false }
+        if end == segment.upperBound { return segment.count == 5 }
+        return octets[end] == UInt8(ascii: ".")
+    }
+
+    /// Whether a segment begins like one of them, and so may be one in another reading.
+    static func isLikely(_ octets: Span<UInt8>, _ segment: Range<Int>) -> Bool {
+        stemEnd(octets, segment) != nil
+    }
+
+    /// Where the name ends that the segment begins with.
+    private static func stemEnd(_ octets: Span<UInt8>, _ segment: Range<Int>) -> Int? {
+        guard segment.count >= 5 else { return nil }
+        let start = segment.lowerBound
+        switch OctetScan.folded(octets[start]) {
+        case UInt8(ascii: "i"):
+            return OctetScan.equal(octets, start..<start + 5, "index") ? start + 5 : nil
+        case UInt8(ascii: "d"):
+            guard segment.count >= 7 else { return nil }
+            return OctetScan.equal(octets, start..<start + 7, "default") ? start + 7 : nil
+        default: return nil
+        }
+    }
+}

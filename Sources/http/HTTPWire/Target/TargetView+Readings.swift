@@ -5,6 +5,8 @@ extension TargetView {
     /// Only a path with five or more different constructs reaches this number. A path with more
     /// readings is refused, unless all rules decide the same.
     package static let readingsMax = 256
+    /// The most sets of steps of one path that are tried; most have no effect and no look-up.
+    static let triesMax = 4_096
     /// The most segments, empty ones included, of a path that is looked up in several readings:
     /// each reading goes through all of them.
     package static let segmentsMax = 512
@@ -24,8 +26,15 @@ extension TargetView {
         var steps: PathReading = []
         let letters = OctetScan.letters(in: octets.span)
         if letters.hasUpperCase { steps.insert(.foldsCase) }
-        if letters.hasDot, hasScript { steps.insert(.cutsPathInfo) }
+        if letters.hasDot {
+            if hasScript { steps.formUnion([.cutsPathInfo, .dropsScript]) }
+            steps.insert(.dropsFormat)
+        }
         if !findings.isDisjoint(with: .unplain) { steps.formUnion(unplainSteps) }
+        if made.contains(.dropsIndex), hasIndex { steps.insert(.dropsIndex) }
+        if made.contains(.foldsPunctuation), OctetScan.hasPunctuation(octets.span) {
+            steps.insert(.foldsPunctuation)
+        }
         return steps.intersection(made)
     }
 
@@ -40,7 +49,10 @@ extension TargetView {
             steps.formUnion([.removesParameters, .removesEncodedParameters])
         }
         // Where segments begin and end differs, empty ones and scripts may come to light.
-        if !steps.isEmpty { steps.formUnion(.arranging.union(.cutsPathInfo)) }
+        if !steps.isEmpty {
+            steps.formUnion(.arranging.union([.cutsPathInfo, .dropsScript]))
+            if isSplit || findings.contains(.backslash) { steps.insert(.dropsIndex) }
+        }
         if findings.contains(.emptySegment) { steps.insert(.mergesSlashes) }
         if findings.contains(.emptySegment), ends.first == 0 { steps.insert(.removesNetworkPath) }
         if findings.contains(.trailingSlash) { steps.insert(.dropsTrailingSlash) }
@@ -56,12 +68,20 @@ extension TargetView {
         return false
     }
 
+    /// Whether a segment may be a directory's index.
+    private var hasIndex: Bool {
+        for index in 0..<ends.count where IndexName.isLikely(octets.span, segment(index)) {
+            return true
+        }
+        return false
+    }
+
     /// Visits the path in each reading that a server makes of it which takes any of these steps;
     /// not as written.
     ///
     /// The visitor gets the reading, the bytes of the segments, the end of each segment in them,
-    /// and answers whether to go on. Letters are not folded. Allocates nothing once the storage has
-    /// grown.
+    /// and answers whether to go on. Letters and punctuation are not folded. Allocates nothing once
+    /// the storage has grown.
     ///
     /// `steps`: what ``steps(of:)`` answered, and `odd`. `odd`: steps that make another pattern of
     /// some pattern; readings that differ in these are visited even when the path is the same in
@@ -78,8 +98,10 @@ extension TargetView {
         swap(&visitor.arranged, &arranged)
         var spelled = SpelledPath()
         swap(&spelled, &self.spelled)
+        swap(&visitor.routed, &routed)
         defer {
             swap(&visitor.arranged, &arranged)
+            swap(&visitor.routed, &routed)
             swap(&spelled, &self.spelled)
         }
         var spelling: PathReading = []
@@ -114,13 +136,8 @@ extension TargetView {
 
     /// Whether the steps go together, and no smaller set has the same effect.
     private func makesSense(_ reading: PathReading, odd: PathReading) -> Bool {
-        let encoded: PathReading = [
-            .removesEncodedParameters, .splitsAtEncodedSlash, .splitsAtEncodedBackslash,
-        ]
-        if reading.contains(.keepsEscapes), !reading.isDisjoint(with: encoded) { return false }
-        guard reading.contains(.removesParameters) else {
-            return !reading.contains(.removesEncodedParameters)
-        }
+        guard reading.goesTogether else { return false }
+        guard reading.contains(.removesParameters) else { return true }
         if reading.contains(.removesEncodedParameters) {
             return findings.contains(.encodedParameter)
                 || !reading.isDisjoint(with: [.splitsAtEncodedSlash, .splitsAtEncodedBackslash])
@@ -131,8 +148,9 @@ extension TargetView {
     /// The segments in a reading: one path, or where the reading cuts at scripts one for each
     /// script; none when the reading makes no path of this one.
     ///
-    /// Slow and with copies, for patterns and explanations.
-    package func paths(in reading: PathReading) -> [[[UInt8]]] {
+    /// Slow and with copies, for patterns. `rest`: whether more segments may follow.
+    package func paths(in reading: PathReading, rest: Bool) -> [[[UInt8]]] {
+        guard reading.goesTogether else { return [] }
         let reading = raw.isEmpty ? reading.subtracting(.spelling) : reading
         let spelling = reading.intersection(.spelling)
         var text = octets
@@ -154,19 +172,51 @@ extension TargetView {
             start = arranged.start + Int(end)
             return segment
         }
-        guard reading.contains(.cutsPathInfo) else { return [segments] }
-        let scripts = segments.indices.filter {
-            let segment = segments[$0]
-            return ScriptName.isScript(segment.span, 0..<segment.count)
+        var cut = [segments]
+        if reading.contains(.cutsPathInfo) {
+            let scripts = segments.indices.filter {
+                let segment = segments[$0]
+                return ScriptName.isScript(segment.span, 0..<segment.count)
+            }
+            if !scripts.isEmpty { cut = scripts.map { Array(segments[...$0]) } }
         }
-        return scripts.isEmpty ? [segments] : scripts.map { Array(segments[...$0]) }
+        let routed = cut.flatMap { Self.routed($0, reading, rest: rest) }
+        guard reading.contains(.foldsPunctuation) else { return routed }
+        return routed.map { path in
+            path.map { $0 == [UInt8(ascii: "*")] ? $0 : $0.map(OctetScan.withoutPunctuation) }
+        }
     }
-}
 
-extension PathReading {
-    /// The subset of these steps that follows this one; after the last the empty one.
-    fileprivate func next(in steps: PathReading) -> PathReading {
-        PathReading(rawValue: (rawValue &- steps.rawValue) & steps.rawValue)
+    private static func routed(
+        _ path: [[UInt8]],
+        _ reading: PathReading,
+        rest: Bool
+    ) -> [[[UInt8]]] {
+        guard !reading.isDisjoint(with: .routing) else { return [path] }
+        let octets = path.flatMap(\.self)
+        var end: UInt32 = 0
+        let ends = path.map { segment in
+            end += UInt32(truncatingIfNeeded: segment.count)
+            return end
+        }
+        var paths: [[[UInt8]]] = []
+        var routed = RoutedPath()
+        var variant = 0
+        while true {
+            switch routed.read(octets.span, ends.span, reading, variant: variant, rest: rest) {
+            case .end: return paths
+            case .repeated: break
+            case .made:
+                var start = 0
+                paths.append(
+                    routed.ends.map { end in
+                        defer { start = Int(end) }
+                        return Array(routed.octets[start..<Int(end)])
+                    }
+                )
+            }
+            variant += 1
+        }
     }
 }
 
@@ -175,7 +225,9 @@ private struct ReadingVisitor {
     let odd: PathReading
     let depth: Int
     var arranged = ArrangedPath()
+    var routed = RoutedPath()
     private var count = 0
+    private var tried = 0
 
     init(odd: PathReading, depth: Int) {
         self.odd = odd
@@ -189,6 +241,8 @@ private struct ReadingVisitor {
         isCutShort: Bool,
         _ visit: (PathReading, Span<UInt8>, Span<UInt32>) -> Bool
     ) -> TargetView.Walk {
+        tried += 1
+        guard tried <= TargetView.triesMax else { return .tooMany }
         let done = arranged.arrange(ends, isCutShort: isCutShort, reading, depth: depth)
         // Without effect on the path and on patterns this is a reading that was visited before.
         guard reading.intersection(.arranging).isSubset(of: done.union(odd)) else {
@@ -200,10 +254,17 @@ private struct ReadingVisitor {
         {
             return .complete
         }
+        if reading.contains(.foldsPunctuation), !odd.contains(.foldsPunctuation),
+            !OctetScan.hasPunctuation(left)
+        {
+            return .complete
+        }
+        // Out of the visitor and back into it, so that the compiler sees that nothing overlaps.
+        var arranged = ArrangedPath()
+        swap(&arranged, &self.arranged)
+        defer { swap(&arranged, &self.arranged) }
         guard reading.contains(.cutsPathInfo) else {
-            count += 1
-            guard count <= TargetView.readingsMax else { return .tooMany }
-            return visit(reading, left, arranged.ends.span) ? .complete : .stopped
+            return route(reading, left, arranged.ends.span, visit)
         }
         var start = 0
         for index in 0..<arranged.ends.count {
@@ -212,11 +273,36 @@ private struct ReadingVisitor {
             guard ScriptName.isScript(left, start..<end),
                 index < arranged.ends.count - 1 || odd.contains(.cutsPathInfo)
             else { continue }
-            count += 1
-            guard count <= TargetView.readingsMax else { return .tooMany }
-            let ends = arranged.ends.span.extracting(0..<index + 1)
-            guard visit(reading, left, ends) else { return .stopped }
+            let walk = route(reading, left, arranged.ends.span.extracting(0..<index + 1), visit)
+            guard walk == .complete else { return walk }
         }
         return .complete
+    }
+
+    /// Takes the last step, which may have several results.
+    private mutating func route(
+        _ reading: PathReading,
+        _ octets: Span<UInt8>,
+        _ ends: Span<UInt32>,
+        _ visit: (PathReading, Span<UInt8>, Span<UInt32>) -> Bool
+    ) -> TargetView.Walk {
+        let needed = reading.intersection(.routing)
+        guard !needed.isEmpty else {
+            count += 1
+            guard count <= TargetView.readingsMax else { return .tooMany }
+            return visit(reading, octets, ends) ? .complete : .stopped
+        }
+        var variant = 0
+        while true {
+            switch routed.read(octets, ends, reading, variant: variant) {
+            case .end: return .complete
+            case .made(let done) where needed.isSubset(of: done.union(odd)):
+                count += 1
+                guard count <= TargetView.readingsMax else { return .tooMany }
+                guard visit(reading, routed.octets.span, routed.ends.span) else { return .stopped }
+            case .repeated, .made: break
+            }
+            variant += 1
+        }
     }
 }

@@ -18,6 +18,7 @@ package struct TargetView: Sendable {
     /// The path in the reading that was visited last.
     var spelled = SpelledPath()
     var arranged = ArrangedPath()
+    var routed = RoutedPath()
     /// The first byte of the part between two separators of any kind.
     private var partStart = 0
     private var hasHighOctets = false

@@ -1,5 +1,6 @@
 <?php
-// A front controller, as frameworks have: the path is what parse_url makes of REQUEST_URI.
+// A front controller, as frameworks have: the path is what parse_url makes of REQUEST_URI, without
+// the controller's own name before it.
 require __DIR__ . '/record.php';
 
 $routes = [
@@ -10,6 +11,7 @@ $routes = [
     '/trial' => ['trial', ['POST']], '/open' => ['open', null],
 ];
 $path = parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH) ?: '/';
+if (str_starts_with($path, '/index.php/')) $path = substr($path, strlen('/index.php'));
 [$handler, $methods] = $routes[$path] ?? ['none', null];
 if (str_starts_with($path, '/files/')) {
     $rest = ltrim(preg_replace('#/+#', '/', rawurldecode(substr($path, 7))), '/');

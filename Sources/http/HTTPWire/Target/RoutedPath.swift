@@ -1,0 +1,120 @@
+/// The segments that a router or a site leaves of a path: the last step of a reading.
+struct RoutedPath: Sendable {
+    /// What a number of a variant stands for.
+    enum Variant: Equatable {
+        /// There is none with this number or a higher one.
+        case end
+        /// The same as one with a lower number.
+        case repeated
+        /// These steps had an effect; the others leave the path as it is.
+        case made(PathReading)
+    }
+
+    /// The bytes of all segments.
+    private(set) var octets: [UInt8] = []
+    /// The end of each segment in ``octets``.
+    private(set) var ends: [UInt32] = []
+
+    /// Makes a variant of a path: one for each script that may be the front controller, and two for
+    /// each way to end, by a format or without an index.
+    ///
+    /// `reading`: of ``PathReading/routing``; the rest has no effect, but for slashes at the end.
+    /// `rest`: `nil` for a path, and for a pattern whether more segments may follow.
+    mutating func read(
+        _ source: Span<UInt8>,
+        _ sourceEnds: Span<UInt32>,
+        _ reading: PathReading,
+        variant: Int,
+        rest: Bool? = nil
+    ) -> Variant {
+        let endings = reading.isDisjoint(with: [.dropsIndex, .dropsFormat]) ? 1 : 2
+        var done: PathReading = []
+        var script = -1
+        if reading.contains(.dropsScript) {
+            script = Self.script(variant / endings, source, sourceEnds)
+            if script >= 0 { done.insert(.dropsScript) }
+        }
+        if script < 0, variant >= endings { return .end }
+        copy(source, sourceEnds, without: script)
+        if rest != true, reading.contains(.dropsIndex), dropIndex(reading, variant % 2 == 1) {
+            done.insert(.dropsIndex)
+        } else if rest != true, reading.contains(.dropsFormat),
+            dropFormat(isFirst: variant % 2 == 1, isPattern: rest != nil)
+        {
+            done.insert(.dropsFormat)
+        } else if endings == 2, variant % 2 == 1 {
+            return .repeated
+        }
+        return .made(done)
+    }
+
+    /// The segment that is the front controller in a variant, or -1.
+    ///
+    /// Never the last one, so that a pattern for all that one script routes (`/index.php/**`) does
+    /// not become one for everything.
+    private static func script(
+        _ number: Int,
+        _ octets: Span<UInt8>,
+        _ ends: Span<UInt32>
+    ) -> Int {
+        var left = number
+        var start = 0
+        for index in 0..<max(0, ends.count - 1) {
+            let end = Int(ends[index])
+            defer { start = end }
+            guard ScriptName.isScript(octets, start..<end) else { continue }
+            if left == 0 { return index }
+            left -= 1
+        }
+        return -1
+    }
+
+    private mutating func copy(_ source: Span<UInt8>, _ sourceEnds: Span<UInt32>, without: Int) {
+        octets.removeAll(keepingCapacity: true)
+        ends.removeAll(keepingCapacity: true)
+        var start = 0
+        for index in 0..<sourceEnds.count {
+            let end = Int(sourceEnds[index])
+            defer { start = end }
+            guard index != without else { continue }
+            octets.append(source, start..<end)
+            ends.append(UInt32(truncatingIfNeeded: octets.count))
+        }
+        // A slash and nothing behind it is the root.
+        if ends.count == 1, ends[0] == 0 { ends.removeLast() }
+    }
+
+    private var last: Range<Int> {
+        let end = Int(ends.last ?? 0)
+        return (ends.count > 1 ? Int(ends[ends.count - 2]) : 0)..<end
+    }
+
+    /// Leaves out the index at the end, and the slash before it too, unless that is to stay.
+    private mutating func dropIndex(_ reading: PathReading, _ keepsSlash: Bool) -> Bool {
+        guard !ends.isEmpty, IndexName.isIndex(octets.span, last) else { return false }
+        let start = UInt32(truncatingIfNeeded: last.lowerBound)
+        ends.removeLast()
+        if reading.contains(.dropsTrailingSlash) {
+            while !ends.isEmpty, last.isEmpty { ends.removeLast() }
+        } else if keepsSlash, !ends.isEmpty {
+            ends.append(start)
+        }
+        return true
+    }
+
+    /// Ends the last segment at its last dot, or at its first one.
+    ///
+    /// A pattern keeps a script's extension: `/pay.css` is not `/pay.php`.
+    private mutating func dropFormat(isFirst: Bool, isPattern: Bool) -> Bool {
+        let last = last
+        if isPattern, ScriptName.isScript(octets.span, last) { return false }
+        var found: Int?
+        for index in last.dropFirst() where octets[index] == UInt8(ascii: ".") {
+            found = index
+            if isFirst { break }
+        }
+        guard let found else { return false }
+        ends[ends.count - 1] = UInt32(truncatingIfNeeded: found)
+        return true
+    }
+}
