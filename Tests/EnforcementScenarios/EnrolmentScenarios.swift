@@ -249,6 +249,7 @@ extension Scenarios {
             let shown = try scenario.portcullis(
                 "keys",
                 "show",
+                "--json",
                 "--config",
                 file,
                 key.keyID.base64

@@ -375,12 +375,13 @@ extension Scenarios {
             #expect(filtered.printed.split(separator: "\n").count == 1)
 
             let id = keys[0].keyID.base64
-            let shown = try scenario.portcullis("keys", "show", "--config", config, id)
+            let shown = try scenario.portcullis("keys", "show", "--json", "--config", config, id)
             #expect(shown.status == 0)
             #expect(shown.printed.contains(#""counter":3"#))
             let short = try scenario.portcullis(
                 "keys",
                 "show",
+                "--json",
                 "--config",
                 config,
                 keys[0].keyID.logName
@@ -394,6 +395,10 @@ extension Scenarios {
                 Scenario.device.makeKey().keyID.base64
             )
             #expect(absent.status == 1)
+            let forPeople = try scenario.portcullis("keys", "show", "--config", config, id)
+            let lines = forPeople.printed.split(separator: "\n")
+            #expect(lines.count > 8)
+            #expect(lines.allSatisfy { $0.count < 200 })
 
             try exportAndImport(scenario, keys, shown: shown.printed)
         }

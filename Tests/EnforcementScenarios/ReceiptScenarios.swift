@@ -62,6 +62,9 @@ extension Scenarios {
             stand.step(minutes: 1)
             let renewed = try wait(stand, key, for: "renewed")
             #expect(renewed["risk_metric"] as? Int == 7)
+            // The receipt is thousands of characters, which hide the rest.
+            #expect(renewed["receipt"] == nil)
+            #expect(try #require(renewed["receipt_bytes"] as? Int) > 1_000)
             let page = try stand.metrics()
             #expect(page.contains(#"receipt_renewals_total{outcome="renewed"} 1"#))
             #expect(page.contains("portcullis_receipt_risk_metric_count 1\n"))

@@ -4,10 +4,14 @@ import KeyCatalog
 struct KeysShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
-        abstract: "Everything that is stored of a key, as JSON."
+        abstract: "What is stored of a key, as JSON.",
+        discussion: "Of the receipt it prints the size; --json has all of it."
     )
 
     @OptionGroup var store: KeyStoreOptions
+
+    @Flag(help: "Print all of it in one line, as `keys export` writes it.")
+    var json = false
 
     @Argument(help: "The key id in base64, or the short name that the log shows.")
     var key: String
@@ -24,6 +28,7 @@ struct KeysShowCommand: ParsableCommand {
             StandardError.write("\(key) is not stored; `portcullis keys list` shows all keys")
             throw ExitCode(1)
         }
-        guard StandardOutput.write(KeyLine.text(record) + "\n") else { throw ExitCode(1) }
+        let text = json ? KeyLine.text(record) : KeyLine.pretty(record)
+        guard StandardOutput.write(text + "\n") else { throw ExitCode(1) }
     }
 }

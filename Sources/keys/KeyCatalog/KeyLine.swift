@@ -46,8 +46,14 @@ package enum KeyLine {
     /// The JSON object of a key, in one line.
     package static func text(_ record: KeyRecord) -> String { written(record).text }
 
-    private static func written(_ record: KeyRecord) -> JSONWriter {
-        var json = JSONWriter(.compact)
+    /// The same over several lines, for people: of the receipt, some thousand bytes, only the size.
+    package static func pretty(_ record: KeyRecord) -> String { written(record, .indented).text }
+
+    private static func written(
+        _ record: KeyRecord,
+        _ layout: JSONWriter.Layout = .compact
+    ) -> JSONWriter {
+        var json = JSONWriter(layout)
         json.object { json in
             json.member("key_id", record.keyID.base64)
             json.member("platform", record.platform.rawValue)
@@ -74,7 +80,11 @@ package enum KeyLine {
             }
             json.member("source", record.source.rawValue)
             if let receipt = record.receipt {
-                json.member("receipt", Base64.text(receipt))
+                if layout == .indented {
+                    json.member("receipt_bytes", receipt.count)
+                } else {
+                    json.member("receipt", Base64.text(receipt))
+                }
                 write(record.receiptState, &json)
             }
             if let context = record.context { json.member("context", Base64.text(context)) }
