@@ -234,9 +234,46 @@ extension Scenarios {
             let gateway = try scenario.serve()
             let own = Self.configuration(server, listen: "127.0.0.1:\(gateway.port)")
             try scenario.write("own.yaml", own)
-            let held = try Diagnosis(scenario, "own.yaml")
-            #expect(held.found("ok", "addresses")[0].contains(", a gateway"))
+            let foreign = try Diagnosis(scenario, "own.yaml")
+            let line = try #require(foreign.found("error", "addresses").first)
+            #expect(line.contains("a gateway of another configuration, "), "\(line)")
+            #expect(line.contains(scenario.path("portcullis.yaml")))
+            #expect(foreign.status == 1)
+            try scenario.write("portcullis.yaml", own)
+            let held = try Diagnosis(scenario)
+            #expect(held.found("ok", "addresses")[0].contains("a gateway of this configuration"))
             #expect(held.status == 0, "\(held.lines)")
+        }
+
+        @Test func `a doctor calls a certificate that has ended an error`() throws {
+            let scenario = try Scenario(.tls)
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            let openssl = try #require(Scenario.tool("openssl"))
+            let file = scenario.path("old.pem")
+            let made = try scenario.run(
+                openssl,
+                [
+                    "x509", "-in", scenario.path("origin.pem"), "-signkey",
+                    scenario.path("origin.key"), "-days", "-1", "-out", file,
+                ]
+            )
+            #expect(made.status == 0, "\(made)")
+            try FileManager.default.setAttributes(
+                [.posixPermissions: 0o600],
+                ofItemAtPath: scenario.path("origin.key")
+            )
+            let text = Self.configuration(
+                "127.0.0.1:\(origin.port)",
+                more: ", tls: { ca: origin.pem }",
+                tls: ", tls: { certificate: old.pem, key: origin.key }"
+            )
+            try scenario.write("portcullis.yaml", text)
+            let diagnosis = try Diagnosis(scenario)
+            let line = try #require(diagnosis.found("error", "certificates").first)
+            #expect(line.contains("old.pem has ended"), "\(line)")
+            #expect(diagnosis.found("ok", "certificates") == [])
+            #expect(diagnosis.status == 1)
         }
 
         @Test func `a doctor says that clients find no way to a certificate's root`() throws {

@@ -192,6 +192,59 @@ extension Scenarios {
             #expect(try gateway.client().send(raw: key.get("/v1/bare")).status == 200)
         }
 
+        @Test func `a reload that a new process could take names the upgrade, others a restart`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.configure(try scenario.origin(), rules: Self.rules)
+            let gateway = try scenario.serve()
+            let text = try String(contentsOfFile: scenario.path("portcullis.yaml"), encoding: .utf8)
+            let config = "`portcullis upgrade --config "
+            for (number, (old, new, isTaken)) in [
+                ("lanes: 2", "lanes: 3", true), ("lanes: 2", "lanes: 1", false),
+                ("admin: { address: 127.0.0.1:0 }", "", true),
+                ("portcullis.db", "other.db", false),
+            ].enumerated() {
+                try scenario.write("portcullis.yaml", text.replacing(old, with: new))
+                gateway.child.signal(SIGHUP)
+                let said = try gateway.child.wait(for: "refusal \(number)") { _, complained in
+                    let refusals = complained.components(separatedBy: "reload refused")
+                    return refusals.count > number + 1 ? refusals[number + 1] : nil
+                }
+                #expect(said.contains(config) == isTaken, "\(new): \(said)")
+                #expect(said.contains("estart the gateway"))
+            }
+        }
+
+        @Test func `a start beside the own drain says which process drains, and what to do`() throws
+        {
+            let stand = try UpgradeStand()
+            defer { stand.end() }
+            let kept = try stand.connection()
+            stand.gateway.child.signal(SIGTERM)
+            try stand.awaitLine("draining")
+            let file = stand.scenario.path("portcullis.yaml")
+            let process = "(process \(stand.gateway.child.identifier))"
+            let text = try String(contentsOfFile: file, encoding: .utf8)
+            // The operators' socket is in the way, and without that the store.
+            for (admin, what) in [("admin", "can't listen on unix:"), ("next", "the store ")] {
+                let path = stand.scenario.path("admin")
+                let next = stand.scenario.path(admin)
+                try stand.scenario.write(
+                    "portcullis.yaml",
+                    text.replacing("unix:\(path)\"", with: "unix:\(next)\"")
+                )
+                let start = try stand.scenario.portcullis("serve", file)
+                #expect(start.status == 1)
+                #expect(start.complained.contains(what), "\(start)")
+                #expect(start.complained.contains(process), "\(start)")
+                #expect(start.complained.contains("a gateway of this configuration"))
+                #expect(start.complained.contains("wait until it has ended"))
+            }
+            kept.close()
+        }
+
         /// A signal was lost that came while Dispatch was still preparing to watch for it.
         @Test func `a gateway told to end as soon as it says that it serves ends`() throws {
             let scenario = try Scenario()

@@ -16,4 +16,15 @@ extension GatewayConfiguration {
         if process != next.process { return "process" }
         return nil
     }
+
+    /// Whether a new process can take a change of this key over from one that runs.
+    func isTakenByUpgrade(_ key: String, _ next: GatewayConfiguration) -> Bool {
+        switch key {
+        case "store", "process": return false
+        case "lanes":
+            // Each lane has sockets, from which none would accept.
+            return GatewayServer.count(next.lanes) >= GatewayServer.count(lanes)
+        default: return true
+        }
+    }
 }

@@ -135,6 +135,13 @@ struct ListenerSet {
     private static func refusal(_ server: ServerAddress, _ error: SocketError) -> GatewayError {
         switch error.code {
         case EADDRINUSE where server.isUnix:
+            if let holder = PortHolder.predecessor() {
+                return GatewayError(
+                    "can't listen on \(server.text): \(holder.text) has it, a gateway of this "
+                        + "configuration",
+                    hint: holder.advice
+                )
+            }
             return GatewayError(
                 "can't listen on \(server.text): it exists",
                 hint: "Stop the process that listens on it, or move the file away."
@@ -145,7 +152,15 @@ struct ListenerSet {
                 hint: "Make the folder, or choose another path."
             )
         case EADDRINUSE:
-            let holder = port(of: server).flatMap(PortHolder.init(listeningOn:))
+            let listening = port(of: server).flatMap(PortHolder.init(listeningOn:))
+            let holder = listening ?? PortHolder.predecessor()
+            if let holder, holder.isPredecessor {
+                return GatewayError(
+                    "can't listen on \(server.text): address in use by \(holder.text), a gateway "
+                        + "of this configuration",
+                    hint: holder.advice
+                )
+            }
             return GatewayError(
                 "can't listen on \(server.text): address in use by \(holder?.text ?? otherProcess)",
                 hint: """

@@ -36,7 +36,10 @@ struct LoadedConfiguration: Sendable {
         if let fixed = current.firstFixedDifference(from: next) {
             throw GatewayError(
                 "\(fixed) has changed, which needs a restart",
-                hint: "Restart the gateway, or take the change back."
+                hint: current.isTakenByUpgrade(fixed, next)
+                    ? "`portcullis upgrade --config \(file)` takes it without an interruption, or "
+                        + "restart the gateway, or take the change back."
+                    : "Restart the gateway, or take the change back."
             )
         }
         configuration = next

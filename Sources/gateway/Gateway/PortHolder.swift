@@ -1,7 +1,8 @@
 import Foundation
 import Glibc
 
-/// The process that listens on a TCP port, as /proc shows it: the own user's, or, to root, any.
+/// The process that listens on a TCP port, or a gateway of the same configuration, as /proc shows
+/// it: the own user's, or, to root, any.
 struct PortHolder {
     private let process: Int32
     private let name: String
@@ -14,6 +15,49 @@ struct PortHolder {
     /// Whether it is systemd, which holds addresses for socket activation.
     var isServiceManager: Bool { name == "systemd" }
 
+    /// The configuration file of a gateway, without links; `nil` where its command line has none.
+    var configuration: String? { isGateway ? Self.configuration(of: process) : nil }
+    /// Whether it is a gateway of this process's configuration, such as one that drains.
+    var isPredecessor: Bool {
+        configuration.map { $0 == Self.configuration(of: getpid()) } ?? false
+    }
+
+    /// A gateway that was started with the configuration of this process; `nil` when there is none.
+    static func predecessor() -> PortHolder? {
+        guard configuration(of: getpid()) != nil else { return nil }
+        let others = entries("/proc").compactMap { Int32($0) }.filter { $0 != getpid() }
+        return others.lazy.map(PortHolder.init(process:)).first(where: \.isPredecessor)
+    }
+
+    /// What to do where a gateway of the same configuration is in the way.
+    var advice: String {
+        """
+        If it drains, wait until it has ended, `timeouts.drain` at most, and start again. \
+        `portcullis upgrade` replaces a gateway without that; HUP has one read its configuration \
+        again.
+        """
+    }
+
+    private init(process: Int32) {
+        self.process = process
+        name = Self.lines("/proc/\(process)/comm").first ?? "a process"
+    }
+
+    /// A path without links, as a process with that folder understands it.
+    static func resolved(_ path: String, in folder: String) -> String {
+        let base = URL(filePath: folder, directoryHint: .isDirectory)
+        return URL(filePath: path, relativeTo: base).standardizedFileURL
+            .resolvingSymlinksInPath().path
+    }
+
+    private static func configuration(of process: Int32) -> String? {
+        let words = text("/proc/\(process)/cmdline").split(separator: "\0").map(String.init)
+        guard let serve = words.firstIndex(of: "serve"),
+            let file = words[(serve + 1)...].first(where: { !$0.hasPrefix("-") })
+        else { return nil }
+        return resolved(file, in: link("/proc/\(process)/cwd"))
+    }
+
     /// How often /proc is read: it is no snapshot, and may miss what is there while other sockets
     /// and descriptors come and go.
     private static let attempts = 5
@@ -22,8 +66,7 @@ struct PortHolder {
     init?(listeningOn port: UInt16) {
         for _ in 0..<Self.attempts {
             guard let found = Self.holder(of: port) else { continue }
-            process = found
-            name = Self.lines("/proc/\(found)/comm").first ?? "a process"
+            self.init(process: found)
             return
         }
         return nil
@@ -55,11 +98,15 @@ struct PortHolder {
     // only mean that the holder's name is not known.
 
     private static func lines(_ file: String) -> [String] {
+        text(file).split(separator: "\n").map(String.init)
+    }
+
+    private static func text(_ file: String) -> String {
         // A file of /proc gives a page at a time and says that its size is 0.
         // String(contentsOfFile:) stops behind the first page, which has some 26 sockets.
         guard let handle = FileHandle(forReadingAtPath: file), let data = try? handle.readToEnd()
-        else { return [] }
-        return String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
+        else { return "" }
+        return String(decoding: data, as: UTF8.self)
     }
 
     private static func entries(_ folder: String) -> [String] {

@@ -76,7 +76,13 @@ enum StoreOpening {
     }
 
     private static func unusable(_ error: StoreProblem) -> GatewayError {
-        GatewayError("the store \(error.path): \(error.detail)", hint: error.hint)
+        guard error.reason == .locked, let holder = PortHolder.predecessor() else {
+            return GatewayError("the store \(error.path): \(error.detail)", hint: error.hint)
+        }
+        return GatewayError(
+            "the store \(error.path): is used by \(holder.text), a gateway of this configuration",
+            hint: holder.advice
+        )
     }
 
     /// Reads the keys while the process before still serves; `nil` without one, and for a store

@@ -1,5 +1,6 @@
 import CLinux
 import ConfigurationReading
+import Foundation
 import Glibc
 import HTTPWire
 import Lanes
@@ -62,7 +63,7 @@ extension Doctor {
             else { return nil }
             switch trial(socket) {
             case 0: return .ok(.addresses, "\(address.text) is free")
-            case EADDRINUSE: return holder(of: port, address)
+            case EADDRINUSE: return holder(of: port, address, configuration)
             case EACCES:
                 return .error(
                     .addresses,
@@ -98,7 +99,11 @@ extension Doctor {
         }
     }
 
-    private static func holder(of port: UInt16, _ address: ServerAddress) -> Finding {
+    private static func holder(
+        of port: UInt16,
+        _ address: ServerAddress,
+        _ configuration: GatewayConfiguration
+    ) -> Finding {
         let next = "stop that program, or choose another port (`ss -ltnp` lists them)"
         guard let holder = PortHolder(listeningOn: port) else {
             // It may be a gateway as well: only root can look into processes of other users.
@@ -109,7 +114,20 @@ extension Doctor {
             )
         }
         let found = "\(address.text) is held by \(holder.text)"
-        if holder.isGateway { return .ok(.addresses, found + ", a gateway") }
+        if holder.isGateway {
+            let file = PortHolder.resolved(
+                configuration.place(of: "").file,
+                in: FileManager.default.currentDirectoryPath
+            )
+            guard let other = holder.configuration, other != file else {
+                return .ok(.addresses, found + ", a gateway of this configuration")
+            }
+            return .error(
+                .addresses,
+                found + ", a gateway of another configuration, \(other)",
+                next: "choose another address here or there, or stop that gateway"
+            )
+        }
         if holder.isServiceManager { return .ok(.addresses, found + ", for portcullis.socket") }
         return .error(.addresses, found, next: next)
     }

@@ -48,10 +48,18 @@ package enum Doctor {
         let loaded = LoadedCertificates(configuration, TLSSurroundings())
         return loaded.listeners.compactMap(\.self).flatMap(\.certificates).map { certificate in
             let now = Int64(time(nil))
+            guard certificate.expiry > now else {
+                return .error(
+                    .certificates,
+                    "\(certificate.file) has ended; clients refuse it since "
+                        + "\((now - certificate.expiry) / 86_400) days",
+                    next: "renew it; a gateway that runs reads the file again by itself"
+                )
+            }
             let days = (certificate.expiry - now) / 86_400
             // Those that end soon have a warning of their own.
             let end = "\(certificate.file) ends in \(days) day\(days == 1 ? "" : "s")"
-            guard days >= 0, let fault = CertificateChain.fault(of: certificate.file) else {
+            guard let fault = CertificateChain.fault(of: certificate.file) else {
                 return .ok(.certificates, end)
             }
             return .warning(
