@@ -31,9 +31,10 @@ extension Scenarios {
             """
 
         /// A proxy, the gateway that it asks, and the application behind the proxy.
-        private struct Stand {
+        struct Stand {
             let proxy: DecidingProxy
             let scenario: Scenario
+            let port: UInt16
             let gateway: GatewayProcess
             let application: RecordingOrigin
             let client: HTTPClient
@@ -62,6 +63,7 @@ extension Scenarios {
                     application: application.port
                 )
                 guard let front = try proxy.start(scenario, ports) else { return nil }
+                self.port = front.port
                 client = HTTPClient(port: front.port)
                 // HAProxy tells nothing once it listens, and Traefik listens before it has routes.
                 let client = client
@@ -93,7 +95,7 @@ extension Scenarios {
             }
         }
 
-        private func play(_ proxy: DecidingProxy, _ act: (inout Stand) throws -> Void) throws {
+        func play(_ proxy: DecidingProxy, _ act: (inout Stand) throws -> Void) throws {
             let scenario = try Scenario()
             defer { scenario.end() }
             guard var stand = try Stand(proxy, scenario) else { return }

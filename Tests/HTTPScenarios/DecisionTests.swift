@@ -107,11 +107,37 @@ extension Scenarios {
                 return some
             }
             questions += names.map { names + [$0] }
-            questions.append(names.map { $0.replacing("-", with: "_") })
             for lines in questions {
                 let answer = try ask("auth_request", Self.question(lines))
                 #expect(answer.status == 400, "\(lines)")
                 #expect(answer.head.value("app-attest-error") == "question-unclear", "\(lines)")
+            }
+        }
+
+        @Test func `what a proxy must not forward gets no decision`() throws {
+            let forwarded = [
+                "X-Forwarded-Method: GET", "X-Forwarded-Uri: /open", "X-Forwarded-Host: a.example",
+            ]
+            for (line, reason) in [
+                ("Upgrade: h2c", "protocol-refused"), ("Upgrade: x, websocket", "protocol-refused"),
+                ("HTTP2-Settings: AAM", "protocol-refused"),
+                ("App_Attest_Verdict: pass", "field-disguised"),
+                ("App.Attest.Key.Id: x", "field-disguised"),
+                ("X_Original_URI: /no", "field-disguised"),
+                ("X_HTTP_Method_Override: DELETE", "field-disguised"),
+                ("X.Original.URL: /no", "field-disguised"),
+                ("Upgrade: websocket", ""), ("user_id: 1", ""),
+            ] {
+                for (form, question) in [
+                    ("auth_request", Self.question(Self.names("GET", "/open") + [line])),
+                    ("forward_auth", Self.question(forwarded + [line])),
+                    ("ext_authz", Self.question([line], line: "GET /open HTTP/1.1")),
+                ] {
+                    let answer = try ask(form, question)
+                    #expect(answer.status == (reason.isEmpty ? 200 : 400), "\(form) \(line)")
+                    let error = answer.head.value("app-attest-error") ?? ""
+                    #expect(error.hasPrefix(reason), "\(form) \(line): \(error)")
+                }
             }
         }
 

@@ -80,9 +80,10 @@ import Testing
     @Test func `the fields of the question's own hop stay behind`() throws {
         let hop = [
             "Connection: keep-alive, x-hop", "X-Hop: 1", "Keep-Alive: 5", "TE: trailers",
-            "Upgrade: websocket", "Content-Length: 0",
+            "Content-Length: 0",
         ]
         let kept = [
+            "Upgrade: websocket",
             "App-Attest-Key-Id: abc", "Content-Type: text/plain", "X-Forwarded-For: 192.0.2.1",
         ]
         let text = try #require(try asked(.authRequest, hop + Self.original + kept))
@@ -103,5 +104,46 @@ import Testing
         let forged = try #require(try asked(.authRequest, lines + ["X-HTTP-Method: DELETE"]))
         let bytes = Array(forged.utf8)
         #expect(try !RequestHead.reading(forged).isPreflight(bytes.span))
+        let upgrade = try #require(try asked(.authRequest, lines + ["Upgrade: websocket"]))
+        let more = Array(upgrade.utf8)
+        #expect(try !RequestHead.reading(upgrade).isPreflight(more.span))
+    }
+
+    @Test(arguments: [
+        (["Upgrade: websocket"], false), (["upgrade: WebSocket"], false), ([], false),
+        (["Upgrade: h2c"], true), (["Upgrade: websocket, h2c"], true), (["Upgrade:"], true),
+        (["Upgrade: websocket", "Upgrade: websocket"], true), (["HTTP2-Settings: x"], true),
+        (["Upgrade: websocket/13"], true),
+    ])
+    func `of protocols a question may ask for WebSocket alone`(
+        lines: [String],
+        isForeign: Bool
+    ) throws {
+        let text = (["GET / HTTP/1.1", "Host: a"] + lines).map { $0 + "\r\n" }.joined() + "\r\n"
+        let octets = Array(text.utf8)
+        let head = try RequestHead.reading(text)
+        #expect(head.fields.asksForeignProtocol(octets.span) == isForeign, "\(lines)")
+    }
+
+    @Test func `each spelling of a name that counts is a twin`() throws {
+        func hasTwin(_ name: String) throws -> Bool {
+            let text = "GET / HTTP/1.1\r\nHost: a\r\n\(name): x\r\n\r\n"
+            let octets = Array(text.utf8)
+            let guarded = FieldNameSet(["Idempotency-Key"])
+            return try RequestHead.reading(text).fields.hasTwin(octets.span, guarding: guarded)
+        }
+        for name in [
+            "App-Attest-Key-Id", "App-Attest-Some-Name-That-Is-Longer-Than-Others",
+            "X-HTTP-Method-Override", "X-Original-URL", "X-Rewrite-URL", "Idempotency-Key",
+        ] {
+            #expect(try !hasTwin(name), "\(name)")
+            for mark in "_.!#$%&'*+^`|~" {
+                let twin = name.replacing("-", with: String(mark))
+                #expect(try hasTwin(twin), "\(twin)")
+            }
+        }
+        for name in ["user_id", "x.y", "Keep-Alive-2", "My-App_Attest"] {
+            #expect(try !hasTwin(name), "\(name)")
+        }
     }
 }

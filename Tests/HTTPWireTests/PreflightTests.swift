@@ -22,6 +22,7 @@ import Testing
             "Sec-Fetch-Mode: cors", "User-Agent: x", "Referer: https://a.example/",
         ],
         ["Content-Length: 0"], ["X-Forwarded-For: 192.0.2.1", "X-Real-IP: 192.0.2.1"],
+        ["X-Envoy-Internal: true", "X-Original-Host: a.example", "user_id: 1"],
     ])
     func `what browsers send is one`(more: [String]) throws {
         #expect(try isPreflight(Self.asked + more))
@@ -33,6 +34,9 @@ import Testing
         "App-Attest-Anything: x", "Content-Length: 1", "Transfer-Encoding: chunked",
         "Content-Type: text/plain", "Content-Digest: x", "X-HTTP-Method-Override: DELETE",
         "X-Method-Override: DELETE", "X-HTTP-Method: DELETE", "X-Original-Method: DELETE",
+        "X_HTTP_Method_Override: DELETE", "X.HTTP.Method.Override: DELETE",
+        "X-Original-URL: /x", "X-Rewrite-URL: /x", "X.Original.URL: /x", "x_rewrite_url: /x",
+        "X-Envoy-Original-Path: /x", "X-Script-Name: /x", "App.Attest.Verdict: pass",
         "Upgrade: websocket", "HTTP2-Settings: x", "Connection: origin", "Connection: x-a",
         "Origin: https://b.example", "access-control-request-method: PUT",
     ])

@@ -134,6 +134,7 @@ import Verification
         (409, ["rule-verifies-nothing", "upgrade-running"]),
         (401, ["token-missing", "token-wrong"]),
         (403, ["host-refused", "cross-site"]),
+        (400, ["question-unclear", "protocol-refused", "field-disguised"]),
         (405, ["method-not-allowed", "method-refused"]), (413, ["content-refused"]),
         (
             503,

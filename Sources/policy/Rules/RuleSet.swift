@@ -25,6 +25,8 @@ package final class RuleSet: Sendable {
     private let decisions: [Int32]
     /// For each rule what its origin may do to a path.
     private let readings: [PathReading]
+    /// The guarded fields of all rules.
+    package let guardedFields: FieldNameSet
     /// Whether there are rules that decide differently at all.
     private let isMixed: Bool
     /// The ``decisions`` of the rules that refuse requests for what they are; the default is none
@@ -45,6 +47,7 @@ package final class RuleSet: Sendable {
         self.index = index
         self.rules = all
         decisions = Self.decisions(all)
+        guardedFields = Self.guardedFields(all)
         isMixed = decisions.contains { $0 != 0 }
         strict = Self.strict(all, decisions)
         readings = all.map { rule in
@@ -59,6 +62,7 @@ package final class RuleSet: Sendable {
         index = base.index
         self.rules = rules
         decisions = Self.decisions(rules)
+        guardedFields = base.guardedFields
         isMixed = decisions.contains { $0 != 0 }
         strict = Self.strict(rules, decisions)
         readings = base.readings
@@ -176,6 +180,10 @@ package final class RuleSet: Sendable {
             rules.dropLast().filter { $0.mode == .enforce || $0.mode == .deny }
                 .map { decisions[$0.index] }
         )
+    }
+
+    private static func guardedFields(_ rules: [Rule]) -> FieldNameSet {
+        rules.reduce(into: FieldNameSet()) { $0.formUnion($1.guardedFields) }
     }
 
     /// Groups the rules by what they decide.

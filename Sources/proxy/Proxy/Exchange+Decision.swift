@@ -22,14 +22,18 @@ enum Question {
 extension Exchange {
     /// Finds the request that is asked about, and goes on with its head.
     ///
-    /// Checked in this order: that the asker may ask, that the question has no content, that it
-    /// names one request, and that this request's head is well-formed.
+    /// Checked in this order: that the asker may ask, that the question has no content, that
+    /// nothing in it makes the application execute what is not asked about, that it names one
+    /// request, and that this request's head is well-formed.
     func readQuestion(_ form: DecisionForm, _ octets: Span<UInt8>) -> RequestFlow.Action {
         proxy.tally.add(.decisions)
         guard let client, client.peerIsTrusted else {
             return refuse(.fault(.askerUntrusted), octets)
         }
         guard !flow.facts.hasContent else { return refuse(.fault(.contentRefused), octets) }
+        if let fault = leadingAround(proxy.heads.request, octets) {
+            return refuse(.fault(fault), octets)
+        }
         guard form.isWritten else {
             question = .asked(form)
             return readHead(proxy.heads.request, octets)
@@ -49,6 +53,17 @@ extension Exchange {
         }
         question = .asked(form)
         return readHead(heads.request, asked.span)
+    }
+
+    /// What the other proxy would forward beside the request that is asked about, and the gateway
+    /// would have deleted.
+    private func leadingAround(
+        _ question: borrowing RequestHead,
+        _ octets: Span<UInt8>
+    ) -> LocalFault? {
+        if question.fields.asksForeignProtocol(octets) { return .protocolRefused }
+        let guarded = settings.rules.guardedFields
+        return question.fields.hasTwin(octets, guarding: guarded) ? .fieldDisguised : nil
     }
 
     /// There is no decision about what the question names, and its own head goes into the log.

@@ -11,6 +11,15 @@ package struct Field: Sendable {
     @inline(__always)
     package var name: Range<Int> { Int(nameStart)..<Int(nameStart) &+ Int(nameCount) }
 
+    /// Whether CGI makes the same variable of the name and of another one that the gateway knows.
+    func isTwinOfKnown(_ octets: Span<UInt8>) -> Bool {
+        switch kind {
+        case .disguised: true
+        case .underscored: KnownFieldNames.kindOfTwin(octets, name) != .other
+        default: false
+        }
+    }
+
     /// Bytes of the value without the white space around it; may be empty.
     @inline(__always)
     package var value: Range<Int> { Int(valueStart)..<Int(valueStart) &+ Int(valueCount) }

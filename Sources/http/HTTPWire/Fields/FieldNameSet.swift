@@ -19,6 +19,11 @@ package struct FieldNameSet: Sendable {
         lengths |= Self.bit(name.count)
     }
 
+    /// Adds the names of another set.
+    package mutating func formUnion(_ other: FieldNameSet) {
+        for name in other.names where !names.contains(name) { insert(name) }
+    }
+
     /// Whether a name is in the set, case aside. Linear in the number of names of its length.
     package func contains(_ octets: Span<UInt8>, _ name: Range<Int>) -> Bool {
         guard lengths & Self.bit(name.count) != 0 else { return false }

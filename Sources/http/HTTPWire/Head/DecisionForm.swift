@@ -69,10 +69,36 @@ package enum DecisionForm: String, CaseIterable, Sendable {
         field.isNominated || dropped.contains(field.kind)
     }
 
-    private static let dropped: FieldKindSet = [.hopByHop, FieldKindSet([.host, .expect])]
+    /// Upgrade stays: an application may get it, so a request that has it is no preflight.
+    private static let dropped: FieldKindSet = [
+        .hopByHop.subtracting(FieldKindSet(.upgrade)), FieldKindSet([.host, .expect]),
+    ]
 }
 
 extension FieldSection {
+    /// Whether a question has Upgrade with another value than `websocket`, or what belongs to
+    /// `h2c`.
+    ///
+    /// A proxy that forwards it hands the connection over to the application's HTTP/2: all further
+    /// requests on it are asked about nowhere.
+    package func asksForeignProtocol(_ octets: Span<UInt8>) -> Bool {
+        if contains(.http2Settings) { return true }
+        guard contains(.upgrade) else { return false }
+        guard let upgrade = only(.upgrade) else { return true }
+        return !OctetScan.equal(octets, upgrade.value, "websocket")
+    }
+
+    /// Whether a question has a name that CGI, WSGI, Rack or PHP can't tell from one that the
+    /// gateway knows, or from one of `guarded`. The application would read it as that one.
+    package func hasTwin(_ octets: Span<UInt8>, guarding guarded: FieldNameSet) -> Bool {
+        for field in fields {
+            if field.isTwinOfKnown(octets) || guarded.containsTwin(octets, of: field.name) {
+                return true
+            }
+        }
+        return false
+    }
+
     /// The value of the field of this name, in lower case; `nil` when it has no line, several, or
     /// an empty one.
     fileprivate func only(_ octets: Span<UInt8>, _ name: StaticString) -> Range<Int>? {

@@ -8,6 +8,8 @@ package enum LocalFault: String, CaseIterable, Sendable {
     // Questions of other proxies.
     case askerUntrusted = "asker-untrusted"
     case questionUnclear = "question-unclear"
+    case protocolRefused = "protocol-refused"
+    case fieldDisguised = "field-disguised"
     // Services of the public listeners.
     case endpointUnknown = "no-such-endpoint"
     case methodNotAllowed = "method-not-allowed"
@@ -48,6 +50,10 @@ extension LocalRow {
             LocalRow(403, .gateway, .unsaid, "This address may not ask for decisions.")
         case .questionUnclear:
             LocalRow(400, .gateway, .unsaid, "The question does not name one request.")
+        case .protocolRefused:
+            LocalRow(400, .client, .fixClient, "The request asks for a protocol but WebSocket.")
+        case .fieldDisguised:
+            LocalRow(400, .client, .fixClient, "A field's name can be taken for another one.")
         case .endpointUnknown:
             LocalRow(404, .client, .fixClient, "The gateway has no such endpoint.")
         case .methodNotAllowed:

@@ -1,0 +1,109 @@
+import LoopbackKit
+import SoftwareAuthenticator
+import Testing
+
+// What the other proxy forwards beside the request that was asked about.
+extension Scenarios.Decisions {
+    private static let marks = "_.!#$%&'*+^`|~"
+    private static let letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    private static let clean = Set(letters + "0123456789-")
+
+    @Test(arguments: DecidingProxy.allCases)
+    func `an admitted request opens no tunnel to the application`(proxy: DecidingProxy) throws {
+        try play(proxy) { stand in
+            let options = ("Connection", "Upgrade, HTTP2-Settings")
+            let settings = ("HTTP2-Settings", "AAMAAABkAARAAAAAAAIAAAAA")
+            for value in ["h2c", "H2C", "h2c, websocket", "websocket, h2c", "TLS/1.2", "x"] {
+                for more in [[options, settings], [options], [("Connection", "Upgrade")], []] {
+                    _ = try stand.client.send("GET", "/open", [("Upgrade", value)] + more)
+                }
+            }
+            let lines = [("Upgrade", "websocket"), ("Upgrade", "h2c"), options]
+            _ = try stand.client.send("GET", "/open", lines)
+            _ = try stand.client.send("GET", "/open", lines.reversed())
+            _ = try stand.client.send(
+                "OPTIONS",
+                "/site/1",
+                [
+                    ("Origin", "https://a.example"), ("Access-Control-Request-Method", "GET"),
+                    ("Upgrade", "h2c"), options,
+                ]
+            )
+            for seen in stand.seen {
+                #expect(!seen.head.has("HTTP2-Settings"))
+                let upgrade = seen.head.all("Upgrade").map { $0.lowercased() }
+                #expect([[], ["websocket"]].contains(upgrade))
+            }
+        }
+    }
+
+    @Test(arguments: DecidingProxy.allCases)
+    func `no name reaches the application that it takes for another`(
+        proxy: DecidingProxy
+    ) throws {
+        try play(proxy) { stand in
+            let names = [
+                "App-Attest-Verdict", "App-Attest-Key-Id", "X-HTTP-Method-Override",
+                "X-Original-URL", "Idempotency-Key",
+            ]
+            for mark in Self.marks {
+                let twins = names.map { ($0.replacing("-", with: String(mark)), "forged") }
+                for twin in twins { _ = try stand.client.send("GET", "/open", [twin]) }
+                let asked = [
+                    ("Origin", "https://a.example"), ("Access-Control-Request-Method", "GET"),
+                ]
+                _ = try stand.client.send("OPTIONS", "/site/1", asked + twins)
+                // A signed request does what was signed, whatever else it says.
+                let (request, proof) = try stand.signed("POST", "/orders/1", [1])
+                _ = try stand.client.send(request, proof, more: twins)
+            }
+            for seen in stand.seen {
+                for (name, value) in seen.head.fields {
+                    #expect(Set(name).isSubset(of: Self.clean), "\(name)")
+                    #expect(value != "forged", "\(name)")
+                }
+            }
+        }
+    }
+
+    @Test(arguments: DecidingProxy.allCases)
+    func `the verdict arrives though the client's Connection names it`(
+        proxy: DecidingProxy
+    ) throws {
+        try play(proxy) { stand in
+            for (count, options) in [
+                "App-Attest-Verdict", "close, app-attest-verdict", "App-Attest-Verdict, x-a",
+            ].enumerated() {
+                let (request, proof) = try stand.signed("GET", "/orders/1")
+                let more = [("Connection", options)]
+                let answer = try stand.client.send(request, proof, more: more)
+                #expect(answer.status == 200, "\(options): \(answer.text)")
+                let seen = try stand.last(count + 1)
+                #expect(seen.head.all("App-Attest-Verdict") == ["pass"], "\(options)")
+                #expect(seen.head.value("App-Attest-Key-Id") == proof.keyID, "\(options)")
+                let said = seen.head.all("Connection").joined().lowercased()
+                #expect(!said.contains("app-attest"), "\(options)")
+            }
+        }
+    }
+
+    /// Caddy's and nginx's examples speak HTTP/2 with TLS only, which they leave to the reader.
+    @Test(arguments: [DecidingProxy.haproxy, .traefik, .envoy])
+    func `an HTTP/2 client is served, and asked for its proof`(proxy: DecidingProxy) throws {
+        try play(proxy) { stand in
+            let client = HTTPClient(port: stand.port, .http2)
+            #expect(try client.send("GET", "/open?a=b").status == 200)
+            #expect(try stand.last(1).target == "/open?a=b")
+            #expect(try client.send("GET", "/orders/1").status == 401)
+            let forged = [("App-Attest-Verdict", "pass"), ("X-Original-URI", "/open")]
+            #expect(try client.send("GET", "/orders/1", forged).status == 401)
+            let (request, proof) = try stand.signed("GET", "/orders/2?x=%20a")
+            let answer = try client.send(request, proof)
+            #expect(answer.status == 200, "\(answer.text)")
+            let seen = try stand.last(2)
+            #expect(seen.target == "/orders/2?x=%20a")
+            #expect(seen.head.value("App-Attest-Verdict") == "pass")
+            #expect(seen.head.value("App-Attest-Key-Id") == proof.keyID)
+        }
+    }
+}
