@@ -4,6 +4,7 @@ import Foundation
 import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -106,6 +107,27 @@ extension Scenarios {
             ])
             let files = "certificate: \"\(chain)\", key: \"\(key)\""
             return "{ \(files), ocsp: \"\(folder.path("own.der"))\" }"
+        }
+
+        @Test(.enabled(if: ChildProcess.tool("openssl") != nil))
+        func `a client without the certificate that is required leaves a message`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            _ = try makeCertificate(in: scenario)
+            let files = "certificate: own.pem, key: own.key"
+            let tls = "{ \(files), client: { ca: own.pem, require: required } }"
+            try scenario.configure(
+                origin: "127.0.0.1:9",
+                rules: "- { id: r, match: { path: /r }, mode: deny }",
+                listeners: "  - { address: 127.0.0.1:0, tls: \(tls) }"
+            )
+            let gateway = try scenario.serve()
+            let address = "127.0.0.1:\(gateway.clientPort)"
+            for _ in 0..<3 { _ = try openssl(["s_client", "-connect", address]) }
+            #expect(eventually { gateway.child.complained.contains("certificate-missing") })
+            // The others count with the next message, which is not before ten seconds.
+            #expect((1...2).contains(try gateway.complaints(of: "refused in the TLS handshake")))
+            #expect(try gateway.stop() == 0)
         }
 
         @Test(.enabled(if: ChildProcess.tool("openssl") != nil))

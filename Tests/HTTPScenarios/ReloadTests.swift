@@ -6,6 +6,7 @@ import LoopbackKit
 import Services
 import Synchronization
 import Telemetry
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -69,6 +70,26 @@ extension Scenarios {
             // None of it waited until the look-up was given up.
             #expect(began.duration(to: .now) < Resolver.patience)
             resolver.answers.open()
+        }
+
+        @Test func `a connection that was in use during a reload is closed, not kept uncounted`()
+            throws
+        {
+            let gate = Gate()
+            let origin = try TestOrigin(script: TestOrigin.slow(until: gate))
+            defer { origin.stop() }
+            let gateway = try TestGateway([("shop", [origin.address])])
+            defer { gateway.stop() }
+            let wire = try gateway.connect()
+            try wire.send(Self.get.replacing("GET /", with: "GET /slow"))
+            #expect(origin.wait { $0.flatMap(\.requests).contains { $0.target == "/slow" } })
+            try configure(gateway, origin.address)
+            gateway.server.readAgain()
+            try awaitGeneration(2, gateway.server)
+            gate.open()
+            #expect(try wire.readResponse().status == 200)
+            #expect(eventually(within: 5) { origin.connections.first?.isOpen == false })
+            wire.close()
         }
 
         @Test func `of reloads that are asked for at once the newest files win, one at a time`()

@@ -33,7 +33,7 @@ struct StoreDraft {
         }
         let exists = inner.flag("must_exist")
         mustExist = exists?.value ?? false
-        if let exists, file == nil {
+        if let exists, exists.value, file == nil {
             reader.log.error(
                 exists.place,
                 exists.keyPath,

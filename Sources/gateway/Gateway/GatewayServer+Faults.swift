@@ -1,12 +1,14 @@
 import ConfigurationReading
 import Dispatch
 import Glibc
+import HTTPWire
 import KeyCatalog
 import KeyStore
 import Lanes
 import Logging
 import Proxy
 import SQLiteKeyStore
+import TLSSession
 
 // What the operator is told of faults that last: once when they begin, once when they are over.
 extension GatewayServer {
@@ -139,6 +141,18 @@ extension GatewayServer {
             a connection from \(fault.peerText) to a listener with proxy_protocol was closed, \
             \(fault.what)\(others); next: add the proxy to trusted_proxies and have it send the \
             header, or keep others away from the port
+            """
+        )
+    }
+
+    /// Clients have shown no certificate to a listener that requires one, or none that counts.
+    func certificateRefused(_ reason: TLSFailure.Reason, _ address: IPAddress, _ count: Int) {
+        dispatchPrecondition(condition: .onQueue(control))
+        let others = count > 1 ? " (\(count) in all since the last message)" : ""
+        log.warning(
+            """
+            a client at \(address.text) was refused in the TLS handshake, \
+            \(reason.rawValue)\(others); next: give it a certificate of listen[].tls.client.ca
             """
         )
     }

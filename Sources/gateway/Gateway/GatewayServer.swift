@@ -199,10 +199,7 @@ package final class GatewayServer: @unchecked Sendable {
         if surroundings.ownsProcess {
             try Self.giveUpPrivileges(configuration.process, bound, file, log)
         }
-        let birthplace = try StoreOpening.birthplace(configuration, surroundings.predecessor)
-        keys = try StoreOpening.table(configuration, surroundings)
-        madeStore = birthplace != .taken
-        Self.tell(birthplace, configuration, log)
+        (keys, madeStore) = try StoreOpening.table(configuration, surroundings, log)
         let orders = try Self.orders(of: surroundings.predecessor, book) ?? preparation.orders
         let configuration = configuration.ordered(by: orders)
         self.configuration = configuration
@@ -306,6 +303,8 @@ package final class GatewayServer: @unchecked Sendable {
             keys.committer.register(unit)
             unit.start(sockets.map { $0.socket(ofLane: index) }) { [self] error in
                 control.async { self.acceptChanged(error) }
+            } certificateRefused: { [self] reason, address, count in
+                control.async { self.certificateRefused(reason, address, count) }
             } leftOut: { [outputs] in
                 outputs.refusalLosses.lost($0)
             } proxiedFailed: { [self] fault in

@@ -51,6 +51,11 @@ final class LaneUnit: Sendable {
         _ sockets: [Socket],
         descriptorsMax: Int32 = DescriptorLimit.forClients,
         shortageChanged: @escaping @Sendable (SocketError?) -> Void,
+        certificateRefused: @escaping @Sendable (TLSFailure.Reason, IPAddress, Int) -> Void = {
+            _,
+            _,
+            _ in
+        },
         leftOut: @escaping @Sendable (UInt64) -> Void = { _ in },
         proxiedFailed: @escaping @Sendable (ProxiedFault) -> Void = { _ in }
     ) {
@@ -61,6 +66,7 @@ final class LaneUnit: Sendable {
             residents.certificates = sockets.map(\.tls)
             residents.proxy.proxiedFailed = proxiedFailed
             residents.proxy.refusalsLeftOut = leftOut
+            residents.proxy.certificateRefused = certificateRefused
             for (index, socket) in sockets.enumerated() {
                 let listener = Listener(descriptor: socket.descriptor, on: lane)
                 listener.descriptorsMax = descriptorsMax

@@ -4,16 +4,20 @@ import ConfigurationReading
 import Glibc
 import KeyCatalog
 import KeyStore
+import Logging
 import PostgreSQLKeyStore
 import SQLiteKeyStore
 
 /// Opens the store that a configuration names.
 enum StoreOpening {
+    /// - Returns: the keys, and whether there was no database, so that one was made.
     /// - Throws: what is wrong with the file and how to go on.
     static func table(
         _ configuration: GatewayConfiguration,
-        _ surroundings: GatewayServer.Surroundings
-    ) throws(GatewayError) -> KeyTable {
+        _ surroundings: GatewayServer.Surroundings,
+        _ log: Logger
+    ) throws(GatewayError) -> (KeyTable, isNew: Bool) {
+        let place = try birthplace(configuration, surroundings.predecessor)
         let journal: any KeyJournal
         let ahead = try readAhead(configuration, surroundings.predecessor)
         // From here on the process before waits, and decides nothing.
@@ -36,9 +40,11 @@ enum StoreOpening {
         } catch {
             throw unusable(error)
         }
-        return try attempt(configuration) { () throws(JournalError) in
+        let table = try attempt(configuration) { () throws(JournalError) in
             try KeyTable(journal: journal, ahead: ahead?.keys)
         }
+        GatewayServer.tell(place, configuration, log)
+        return (table, place != .taken)
     }
 
     /// What a start would find in the place of the store.

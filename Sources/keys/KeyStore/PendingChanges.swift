@@ -167,8 +167,8 @@ struct PendingChanges {
         retain(changes)
     }
 
-    /// Why the next batch is not tried: the last error, in a pause. What a timer or the end asks for
-    /// is tried in any case.
+    /// Why the next batch is not tried: the last error, in a pause. What a timer or the end asks
+    /// for is tried in any case.
     func pause(now: UInt64) -> JournalError? {
         now < pausedUntil && !retryIsDue ? statistics.lastError : nil
     }

@@ -66,8 +66,8 @@ package struct StoreExamination: Sendable {
         try store.close()
     }
 
-    /// A copy of the file alone, of a database whose log had not been merged into it, lacks what was
-    /// written last, and maybe all. Looked at before the copy is opened, which makes a log.
+    /// A copy of the file alone, of a database whose log had not been merged into it, lacks what
+    /// was written last, and maybe all. Looked at before the copy is opened, which makes a log.
     private mutating func examineLog() throws(StoreProblem) {
         guard let length = FileIdentity(path: path)?.length,
             !StoreFile.exists(path + "-wal"), isWriteAhead || length == 0

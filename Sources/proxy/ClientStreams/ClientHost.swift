@@ -1,5 +1,6 @@
 package import HTTP2Wire
 package import HTTPWire
+package import TLSSession
 package import Verification
 
 /// Whose client connections they are: what serves their requests.
@@ -39,8 +40,8 @@ package protocol ClientHost: AnyObject {
     /// So many more bytes of responses wait on HTTP/2 connections, or fewer. The host may ask any
     /// connection to drop what waits.
     func countUnsent(_ change: Int)
-    /// TLS failed with a client.
-    func clientTLSFailed()
+    /// TLS failed with a client at an address.
+    func clientTLSFailed(_ failure: TLSFailure, _ address: IPAddress)
     /// Something happened on an HTTP/2 connection.
     func noted(_ event: HTTP2Event)
     /// A connection goes on as another one.

@@ -196,7 +196,7 @@ extension HTTP1Connection {
         case .wouldBlock: break
         case .ended: close()
         case .failed(let error):
-            if case .tls = error { host.clientTLSFailed() }
+            if case .tls(let failure) = error { host.clientTLSFailed(failure, client.address) }
             close()
         }
     }

@@ -171,7 +171,7 @@ package final class HTTP2Connection: Connection, ClientConnection {
         case .ended: inputEnded()
         case .failed(let error):
             if case .tls(let failure) = error, failure.reason != .truncated {
-                host.clientTLSFailed()
+                host.clientTLSFailed(failure, client.address)
             }
             inputFailed()
         }

@@ -24,9 +24,10 @@ extension OriginPool {
         }
     }
 
-    /// The pool serves no new requests. Those that wait go on in the pool that follows.
+    /// The pool serves no new requests. Those that wait go on in the pool that follows. Connections
+    /// in use are closed when their request ends: none would take them from here.
     package func retire(to next: OriginPool?) {
-        for server in servers where server.isLimited {
+        for server in servers {
             if next?.servers.contains(where: { $0 === server }) != true { server.leave() }
         }
         waits.isRetired = true

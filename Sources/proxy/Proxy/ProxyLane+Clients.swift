@@ -5,7 +5,7 @@ import Lanes
 package import Origins
 import RequestFlow
 import Services
-import TLSSession
+package import TLSSession
 import Telemetry
 package import Verification
 
@@ -116,7 +116,13 @@ extension ProxyLane: ClientHost {
         }
     }
 
-    package func clientTLSFailed() { tally.add(.tlsFailures) }
+    package func clientTLSFailed(_ failure: TLSFailure, _ address: IPAddress) {
+        tally.add(.tlsFailures)
+        guard failure.reason == .certificateMissing || failure.isAboutCertificate,
+            let count = certificatePace.count(now: MonotonicClock.nanoseconds)
+        else { return }
+        certificateRefused?(failure.reason, address, count)
+    }
 }
 
 // What origins' pools ask of the lane.

@@ -76,6 +76,9 @@ package final class ProxyLane {
     var proxied = ProxiedSet()
     /// Told, not too often, of connections without a PROXY header that counts.
     package var proxiedFailed: ((ProxiedFault) -> Void)?
+    /// A client's certificate was refused or missing; how many were since the last one told.
+    package var certificateRefused: ((TLSFailure.Reason, IPAddress, Int) -> Void)?
+    var certificatePace = ProxiedFault.Pace()
     /// So many refusals have left no line.
     package var refusalsLeftOut: ((UInt64) -> Void)?
     private(set) var clients: [ObjectIdentifier: any ClientConnection] = [:]
