@@ -130,7 +130,7 @@ extension Scenarios {
             let second = try desk.scenario.serve()
             #expect(try desk.unproven(second) == [200])
             #expect(try Metrics(desk.admin)["guard_fallen"] == 1)
-            #expect(try desk.rollout("orders", "file").status == 0)
+            #expect(try desk.rollout("orders", "file", "--yes").status == 0)
             #expect(try desk.unproven(second) == [401])
             #expect(try Metrics(desk.admin)["guard_fallen"] == 0)
             #expect(try desk.answers(&good, second) == [200])
@@ -171,13 +171,13 @@ extension Scenarios {
             try first.waitUntil("the fall", desk.admin) { $0["guard_falls_total"] == 1 }
             #expect((try desk.rule()["ramp"] as? String)?.hasPrefix("its ramp stands at ") == true)
             // An order in between, and a fall behind it, don't end the pause.
-            #expect(try desk.rollout("orders", "1%").status == 0)
+            #expect(try desk.rollout("orders", "1%", "--yes").status == 0)
             #expect(try first.stop() == 0)
             try beginEarlier(desk)
             let check = try desk.scenario.portcullis("check", desk.config).printed
             #expect(check.contains("; its ramp stands at 0% since "))
             let second = try desk.scenario.serve()
-            let given = try desk.rollout("orders", "file", "--why", "build 8 is out")
+            let given = try desk.rollout("orders", "file", "--why", "build 8 is out", "--yes")
             #expect(given.printed.contains(" by key (delayed)"), "\(given.printed)")
             // By its dates, the ramp would refuse this address.
             #expect(try desk.unproven(second) == [200])

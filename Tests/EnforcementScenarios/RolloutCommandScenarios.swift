@@ -106,7 +106,7 @@ extension Scenarios {
             #expect(listed.printed.contains("\tfile: enforce\n"))
             #expect(try desk.run("orders", "0%").status == 0)
             #expect(try desk.answers(gateway) == [200])
-            #expect(try desk.run("orders", "file").status == 0)
+            #expect(try desk.run("orders", "file", "--yes").status == 0)
             #expect(try desk.answers(gateway) == [401])
             #expect(try desk.audit().count == 3)
         }
@@ -157,11 +157,62 @@ extension Scenarios {
                 #expect(refused.status == 1)
                 #expect(refused.complained.contains("write mode: observe there"))
             }
-            #expect(try desk.run("nobody", "10%").complained.contains("no rule has this id"))
-            #expect(try desk.run("orders", "10").status == 2)
+            #expect(try desk.run("nobody", "10%").complained.contains("no rule has this id;"))
+            let slip = "no rule has this id; did you mean orders?"
+            #expect(try desk.run("ordres", "10%").complained.contains(slip))
+            #expect(try desk.run("ordres", "observe").complained.contains(slip))
+            for (word, meant) in [("10", "10%"), ("1", "1%"), ("oberve", "observe")] {
+                let refused = try desk.run("orders", word)
+                #expect(refused.status == 2)
+                #expect(refused.complained.hasSuffix("did you mean \(meant)?\n"))
+                #expect(!refused.complained.contains("Usage"))
+            }
             #expect(try desk.run("orders", "10%", "--why", "a\nb").status == 2)
             #expect(!FileManager.default.fileExists(atPath: desk.orders))
             #expect(try gateway.stop() == 0)
+        }
+
+        @Test
+        func `an order that would refuse more than the guard allows says whom, and needs --yes`()
+            throws
+        {
+            let rules = Self.rules.replacing(
+                "mode: enforce",
+                with: "mode: observe\n  challenge: none\n  guard: { refused: 20%, of: installs }"
+            )
+            let desk = try Desk(rules: rules)
+            defer { desk.scenario.end() }
+            var keys = try desk.scenario.imported(40)
+            let gateway = try desk.scenario.serve()
+            let client = gateway.client()
+            let form = SigningForm.lines([.method, .target], headers: [])
+            func send(_ place: Int, _ damage: AssertionDamage?) throws {
+                let request = SoftwareKey.Request(method: "GET", target: "/v1/orders")
+                let proof = keys[place].proof(of: request, signing: form, damage: damage)
+                #expect(try client.send(request, proof).status == 200)
+            }
+            for place in keys.indices { try send(place, nil) }
+            // Nothing speaks against it, so nothing is asked.
+            let calm = try desk.run("orders", "100%")
+            #expect(calm.status == 0, "\(calm.complained)")
+            #expect(calm.complained.contains("100% would have refused 0 of 40 requests (0.00%)"))
+            #expect(!(try desk.run("orders", "observe").complained.contains("would have")))
+            for place in 0..<20 { try send(place, .counterRepeated) }
+            let refused = try desk.run("orders", "100%")
+            #expect(refused.status == 1)
+            #expect(
+                refused.complained.contains("100% would have refused 20 of 60 requests (33.33%)")
+            )
+            #expect(refused.complained.contains("not verified, by build: not known: 20 of 60"))
+            #expect(refused.complained.contains("nothing has changed"))
+            #expect(try desk.answers(gateway) == [200])
+            #expect(try desk.status()["orders"]?["mode"] as? String == "observe")
+            let ordered = try desk.run("orders", "100%", "--yes")
+            #expect(ordered.status == 0)
+            #expect(ordered.complained.contains("of 76 requests"))
+            #expect(try desk.answers(gateway) == [401])
+            // A smaller share refuses nobody more.
+            #expect(!(try desk.run("orders", "25%").complained.contains("would have")))
         }
 
         @Test func `a file of orders that is broken stops the start, with a way out`() throws {

@@ -1,7 +1,8 @@
 /// The allowed word that was probably meant.
-enum Suggestion {
+package enum Suggestion {
     /// The closest candidate, when it is close: at most two slips, and fewer than half the letters.
-    static func closest(to word: String, among candidates: some Sequence<String>) -> String? {
+    package static func closest(to word: String, among candidates: some Sequence<String>) -> String?
+    {
         let word = Array(word.lowercased().utf8)
         guard word.count <= 64 else { return nil }
         var best: (text: String, distance: Int)?

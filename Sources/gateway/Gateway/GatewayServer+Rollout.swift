@@ -182,4 +182,42 @@ extension GatewayServer: RolloutTaking {
             saveNext()
         }
     }
+
+    package func forecast(
+        _ wish: RolloutWish,
+        _ done: @escaping @Sendable (ForecastResult) -> Void
+    ) {
+        control.async { [self] in
+            let now = UnixTime(seconds: wallSeconds)
+            guard let id = wish.rule,
+                let rule = configuration.fileRules.rules.first(where: { $0.id == id }),
+                let note = RolloutNote(at: now, by: "", why: "")
+            else { return done(wish.rule == nil ? .known(nil) : .impossible(.unknownRule)) }
+            var book = rollouts.book
+            let before = book.standing(of: rule).rule
+            do throws(RolloutBook.Fault) {
+                _ = try book.take(wish, note, configuration.fileRules)
+            } catch {
+                return done(.impossible(error))
+            }
+            let after = book.standing(of: rule).rule
+            report(of: ReportScope(rule: id, windows: [.hour])) { report in
+                guard let report else { return done(.late) }
+                let forecast = RolloutForecast(
+                    report,
+                    from: before.refusedShare(at: now),
+                    to: after.refusedShare(at: now),
+                    limit: rule.demands.fallback?.refused
+                )
+                done(.known(forecast))
+            }
+        }
+    }
+}
+
+extension Rule {
+    /// The share for which it refuses.
+    fileprivate func refusedShare(at now: UnixTime) -> Share {
+        mode == .enforce ? rollout.share(at: now) : .none
+    }
 }

@@ -31,3 +31,22 @@ package struct RolloutAnswer {
         (self.from, self.to, self.areAllLanesTold) = (from, to, areAllLanesTold)
     }
 }
+
+/// What the gateway answers about a change that is not made yet.
+package struct ForecastAnswer {
+    /// Lines that are printed.
+    private static let linesMax = 8
+
+    package let lines: [String]
+    /// Also where the answer can't be read.
+    package let asksConfirmation: Bool
+
+    package init(_ text: Span<UInt8>) {
+        let confirm = JSONPointer(tokens: ["confirm"]).string(in: text)
+        asksConfirmation = confirm != Array("none".utf8)
+        lines = (0..<Self.linesMax).compactMap { place in
+            let line = JSONPointer(tokens: ["lines", "\(place)"]).string(in: text)
+            return line.map { String(decoding: $0, as: UTF8.self) }
+        }
+    }
+}

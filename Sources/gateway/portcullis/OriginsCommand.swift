@@ -1,9 +1,11 @@
 import ArgumentParser
+import ConfigurationReading
 import Dispatch
 import Gateway
 import Glibc
 import JSONText
 import Origins
+import Rules
 
 struct OriginsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -80,14 +82,33 @@ struct AdminOptions: ParsableArguments {
 
     /// Asks the gateway and ends the process: with what the closure answers to a success, or with
     /// 1.
+    ///
+    /// - rule: what is asked about, for a hint where no rule has this id.
     func call(
         _ verb: HTTPRequest.Verb,
         _ page: String,
         _ content: String = "",
+        about rule: String? = nil,
         waiting milliseconds: UInt64? = nil,
         _ succeeded: @escaping @Sendable (HTTPResponse) -> Int32
     ) throws -> Never {
         let configuration = try LoadedFile.configuration(file)
+        Self.send(verb, page, content, rule, to: configuration, waiting: milliseconds) { response in
+            Glibc.exit(succeeded(response))
+        }
+        dispatchMain()
+    }
+
+    /// Asks the gateway. The closure gets a success; anything else ends the process with 1.
+    static func send(
+        _ verb: HTTPRequest.Verb,
+        _ page: String,
+        _ content: String,
+        _ rule: String?,
+        to configuration: GatewayConfiguration,
+        waiting milliseconds: UInt64? = nil,
+        _ succeeded: @escaping @Sendable (HTTPResponse) -> Void
+    ) {
         AdminCall.send(
             verb,
             page,
@@ -97,13 +118,15 @@ struct AdminOptions: ParsableArguments {
         ) { result in
             switch result {
             case .success(let response) where response.status == 200:
-                Glibc.exit(succeeded(response))
-            case .success(let response): StandardError.write(Self.text(of: response))
+                return succeeded(response)
+            case .success(let response):
+                let ids = configuration.fileRules.rules.map(\.id)
+                let meant = rule.flatMap { Suggestion.closest(to: $0, among: ids) }
+                StandardError.write(Self.text(of: response, meant))
             case .failure(let fault): StandardError.write("portcullis: \(fault.text)")
             }
             Glibc.exit(1)
         }
-        dispatchMain()
     }
 
     /// The first of the problems that a problem document lists.
@@ -113,13 +136,16 @@ struct AdminOptions: ParsableArguments {
         return text.map { String(decoding: $0, as: UTF8.self) } ?? "the gateway's log says why"
     }
 
-    private static func text(of response: HTTPResponse) -> String {
+    /// - rule: that is probably meant.
+    private static func text(of response: HTTPResponse, _ rule: String?) -> String {
         let reason = response.field("App-Attest-Error").map { $0.prefix { $0 != ";" } }
         switch reason {
         case "no-such-server":
             return "portcullis: no origin has this server; `portcullis origins list` shows all"
         case "no-such-rule":
-            return "portcullis: no rule has this id; `portcullis rollout` lists them"
+            let hint = rule.map { "; did you mean \($0)?" } ?? ""
+            return "portcullis: no rule has this id\(hint)\(hint.isEmpty ? ";" : "") "
+                + "`portcullis rollout` lists them"
         case "rule-verifies-nothing":
             return "portcullis: the rule's file says off or deny, and not what requests must "
                 + "carry; write mode: observe there, and reload"

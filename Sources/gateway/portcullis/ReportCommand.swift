@@ -33,7 +33,8 @@ struct ReportCommand: ParsableCommand {
             case (let window?, true): "/report/\(window.rawValue)"
             case (let window, false): "/report/\((window ?? .hour).rawValue)/text"
             }
-        try gateway.call(rule == nil ? .get : .post, page, rule ?? "") { response in
+        try gateway.call(rule == nil ? .get : .post, page, rule ?? "", about: rule) {
+            response in
             StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
         }
     }

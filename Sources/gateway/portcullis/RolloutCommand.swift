@@ -1,5 +1,6 @@
 import ArgumentParser
 import ConfigurationReading
+import Dispatch
 import Gateway
 import Glibc
 import Origins
@@ -11,7 +12,10 @@ struct RolloutCommand: ParsableCommand {
         abstract: "Show how the rules of a running gateway stand, or change one at once.",
         discussion: """
             Without a rule it lists them all. What is ordered takes effect in all lanes, holds \
-            over reloads and restarts, and stands in the audit log beside the store.
+            over reloads and restarts, and stands in the audit log beside the store. Before a rule \
+            refuses more clients than it does, it prints whom the last hour's requests would have \
+            cost; where these are more than the rule's guard allows (2 % without a guard), the \
+            order needs --yes, or a yes at the terminal.
             """
     )
 
@@ -22,6 +26,9 @@ struct RolloutCommand: ParsableCommand {
 
     @Option(help: "Why, in one line, for the audit log.")
     var why = ""
+
+    @Flag(help: "Order it also where many clients would be refused.")
+    var yes = false
 
     @Argument(help: "The rule's id.")
     var rule: String?
@@ -38,12 +45,41 @@ struct RolloutCommand: ParsableCommand {
         guard RolloutNote.isPlain(why, max: RolloutNote.whyMax) else {
             throw ValidationError("--why is one line of at most \(RolloutNote.whyMax) bytes")
         }
-        let call = RolloutWish.Call(wish, why: why)
-        try gateway.call(.post, "/rollout/change", String(decoding: call.json, as: UTF8.self)) {
-            response in
-            let text = Self.text(of: response.content)
-            return StandardOutput.write(text) ? 0 : 1
+        let configuration = try LoadedFile.configuration(gateway.file)
+        let call = String(decoding: RolloutWish.Call(wish, why: why).json, as: UTF8.self)
+        let (rule, yes) = (wish.rule, yes)
+        @Sendable func change() {
+            AdminOptions.send(.post, "/rollout/change", call, rule, to: configuration) { response in
+                let text = Self.text(of: response.content)
+                Glibc.exit(StandardOutput.write(text) ? 0 : 1)
+            }
         }
+        guard wish.mayRefuse else {
+            change()
+            dispatchMain()
+        }
+        AdminOptions.send(.post, "/rollout/forecast", call, rule, to: configuration) { response in
+            let forecast = ForecastAnswer(response.content.span)
+            for line in forecast.lines { StandardError.write(line) }
+            guard !forecast.asksConfirmation || yes || Self.isConfirmed() else { Glibc.exit(1) }
+            change()
+        }
+        dispatchMain()
+    }
+
+    /// Whether a person says so. Without a terminal nothing is ordered.
+    private static func isConfirmed() -> Bool {
+        guard isatty(0) == 1, isatty(2) == 1 else {
+            StandardError.write(
+                "portcullis: nothing has changed, since this would refuse many clients; next: find "
+                    + "the reason with `portcullis report`, order a smaller share, or add --yes"
+            )
+            return false
+        }
+        StandardError.write("Order it all the same? Type yes:")
+        let isConfirmed = readLine() == "yes"
+        if !isConfirmed { StandardError.write("portcullis: nothing has changed") }
+        return isConfirmed
     }
 
     private func wish() throws -> RolloutWish? {
@@ -57,7 +93,14 @@ struct RolloutCommand: ParsableCommand {
         case (nil, let rule?, "file"?): return .file(rule: rule)
         case (nil, let rule?, let to?):
             guard let order = RolloutOrder(text: to) else {
-                throw ValidationError("\(to): use a share as 10%, observe, off or file")
+                let words = ["observe", "off", "file"]
+                let meant =
+                    Share(percent: to + "%").map(\.text) ?? Suggestion.closest(to: to, among: words)
+                let hint = meant.map { "; did you mean \($0)?" } ?? ""
+                StandardError.write(
+                    "portcullis: \(to): use a share as 10%, observe, off or file\(hint)"
+                )
+                throw ExitCode(2)
             }
             return .order(order, rule: rule)
         }

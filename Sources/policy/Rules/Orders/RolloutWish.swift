@@ -11,6 +11,22 @@ package enum RolloutWish: Hashable, Sendable {
     /// The end of that: each rule goes by its order or its file again.
     case resumeAll
 
+    /// The rule that it is about; `nil` for all.
+    package var rule: String? {
+        switch self {
+        case .order(_, let rule), .file(let rule): rule
+        case .observeAll, .resumeAll: nil
+        }
+    }
+
+    /// Whether a single rule may refuse more clients than before.
+    package var mayRefuse: Bool {
+        switch self {
+        case .order(.share, _), .file: true
+        case .order(.observe, _), .order(.off, _), .observeAll, .resumeAll: false
+        }
+    }
+
     /// The call that asks for it: `{"rule": "orders", "to": "10%", "why": "…"}`, or
     /// `{"all": "observe", "why": "…"}`.
     package struct Call: Hashable, Sendable {

@@ -14,6 +14,19 @@ package protocol RolloutTaking: Sendable {
         by: String,
         _ done: @escaping @Sendable (RolloutResult) -> Void
     )
+
+    /// Says what the last hour tells of a change, and changes nothing. `done` is called once, on
+    /// any thread, within a bounded time.
+    func forecast(_ wish: RolloutWish, _ done: @escaping @Sendable (ForecastResult) -> Void)
+}
+
+/// What is known of a change that is not made yet.
+package enum ForecastResult: Sendable {
+    /// `nil` where it refuses nobody more.
+    case known(RolloutForecast?)
+    case impossible(RolloutBook.Fault)
+    /// The lanes have not said in time what they have counted.
+    case late
 }
 
 /// What has become of a wish.
@@ -29,18 +42,47 @@ package enum RolloutResult: Sendable {
     case upgrading
 }
 
-/// `POST /rollout/change`, with a ``RolloutWish/Call`` as content.
+/// `POST /rollout/change` and `POST /rollout/forecast`, with a ``RolloutWish/Call`` as content.
 struct RolloutService: Service {
+    /// What becomes of the call. The raw value is the path behind `rollout/`.
+    enum Purpose: String, CaseIterable {
+        case change
+        /// It is only asked whom it would refuse.
+        case forecast
+    }
+
+    let purpose: Purpose
     let rollouts: any RolloutTaking
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
         do throws(JSONError) {
             let call = try RolloutWish.Call(request.content.span)
-            return .later { [rollouts, caller = request.caller] completion in
-                rollouts.take(call, by: caller) { completion(Self.result($0)) }
+            return .later { [purpose, rollouts, caller = request.caller] completion in
+                switch purpose {
+                case .change:
+                    rollouts.take(call, by: caller) { completion(Self.result($0)) }
+                case .forecast:
+                    rollouts.forecast(call.wish) { completion(Self.result($0)) }
+                }
             }
         } catch {
             return .now(Self.refused(.refused(.requestMalformed), error.description))
+        }
+    }
+
+    private static func result(_ result: ForecastResult) -> ServiceResult {
+        switch result {
+        case .known(let forecast?):
+            return ServiceResult(LocalResponse(.served, "application/json", forecast.json))
+        case .known(nil):
+            var document = JSONWriter(.compact)
+            document.object { out in
+                out.member("confirm", "none")
+                out.array("lines") { _ in }
+            }
+            return ServiceResult(LocalResponse(.served, "application/json", document.line))
+        case .impossible(let fault): return impossible(fault)
+        case .late: return ServiceResult(.fault(.gatherTimeout))
         }
     }
 
@@ -55,15 +97,21 @@ struct RolloutService: Service {
                 out.member("all_lanes", areAllLanesTold)
             }
             return ServiceResult(LocalResponse(.served, "application/json", document.line))
-        case .impossible(.unknownRule): return ServiceResult(.fault(.noSuchRule))
-        case .impossible(.verifiesNothing): return ServiceResult(.fault(.ruleVerifiesNothing))
-        case .impossible(.full):
-            return refused(
+        case .impossible(let fault): return impossible(fault)
+        case .upgrading: return ServiceResult(.fault(.upgradeRunning))
+        case .unsaved(let why): return refused(.fault(.rolloutUnsaved), why)
+        }
+    }
+
+    private static func impossible(_ fault: RolloutBook.Fault) -> ServiceResult {
+        switch fault {
+        case .unknownRule: ServiceResult(.fault(.noSuchRule))
+        case .verifiesNothing: ServiceResult(.fault(.ruleVerifiesNothing))
+        case .full:
+            refused(
                 .fault(.rolloutUnsaved),
                 "\(RolloutBook.entriesMax) rules have an order; give some of them back to the file"
             )
-        case .upgrading: return ServiceResult(.fault(.upgradeRunning))
-        case .unsaved(let why): return refused(.fault(.rolloutUnsaved), why)
         }
     }
 
@@ -75,16 +123,18 @@ struct RolloutService: Service {
 }
 
 extension ServiceEntry {
-    /// The call that changes rollouts.
-    static func rollout(_ rollouts: any RolloutTaking) -> ServiceEntry {
-        ServiceEntry(
-            "rollout/change",
-            [.post],
-            takesContent: true,
-            cost: .nothing,
-            tellsCaller: true,
-            access: .call,
-            RolloutService(rollouts: rollouts)
-        )
+    /// The calls that change rollouts, or say what a change would do.
+    static func rollouts(_ rollouts: any RolloutTaking) -> [ServiceEntry] {
+        RolloutService.Purpose.allCases.map { purpose in
+            ServiceEntry(
+                "rollout/\(purpose.rawValue)",
+                [.post],
+                takesContent: true,
+                cost: .nothing,
+                tellsCaller: true,
+                access: .call,
+                RolloutService(purpose: purpose, rollouts: rollouts)
+            )
+        }
     }
 }

@@ -80,14 +80,14 @@ extension Report.Part {
     }
 
     /// In hundredths of a percent, rounded down.
-    private static func percent(_ count: UInt64, of all: UInt64) -> String {
+    static func percent(_ count: UInt64, of all: UInt64) -> String {
         guard all > 0 else { return "0%" }
         let hundredths = Int(Double(count) / Double(all) * 10_000)
         let rest = hundredths % 100
         return "\(hundredths / 100).\(rest < 10 ? "0" : "")\(rest)%"
     }
 
-    private static func time(_ seconds: Int64) -> String {
+    static func time(_ seconds: Int64) -> String {
         switch seconds {
         case ..<120: "\(seconds) s"
         case ..<7200: "\(seconds / 60) min"

@@ -1,0 +1,126 @@
+import AppAttest
+import JSONText
+import KeyStore
+package import Rules
+import Verification
+
+/// What the last hour says of a change that has a rule refuse more clients than it does.
+package struct RolloutForecast: Sendable {
+    /// Above this share of a rule's requests or installs, a change is to be confirmed where the
+    /// rule has no guard: 2 %. Where it has one, the guard's own share counts.
+    package static let limitDefault = Share(millionths: 20_000) ?? .none
+    /// Fewer requests and fewer installs than this ask for no confirmation: a handful is chance.
+    static let countMin = GuardRule.refusedMin
+    /// Builds that are named.
+    private static let buildsMax = 5
+
+    private let rule: String
+    /// The share that is ordered.
+    private let ordered: Share
+    private let limit: Share
+    private let part: Report.Part
+    /// The smallest share with counts that has the ordered one in it.
+    private let counted: (percent: Int, share: Share)
+    private let step: RuleCounts.Step
+
+    /// `nil` where the change refuses nobody more, or the report does not have the rule.
+    ///
+    /// - report: of the rule alone, over an hour.
+    /// - now, next: the share for which it refuses, before the change and after.
+    /// - limit: of its guard.
+    package init?(_ report: Report, from now: Share, to next: Share, limit: Share?) {
+        guard next > now, let entry = report.entries.first, let part = entry.parts.first,
+            let place = RuleCounts.shares.firstIndex(where: { $0.share >= next })
+        else { return nil }
+        rule = entry.id
+        ordered = next
+        self.limit = limit ?? Self.limitDefault
+        self.part = part
+        counted = RuleCounts.shares[place]
+        step = part.counts.steps[place]
+    }
+
+    /// Whether it would refuse more than the rule's guard allows, of requests or of installs.
+    package var asksConfirmation: Bool {
+        isMany(step.requests, of: part.counts.requests)
+            || isMany(UInt64(clamping: step.installCount), of: UInt64(clamping: installs))
+    }
+
+    private var installs: Int { max(part.counts.installCount, step.installCount) }
+
+    private func isMany(_ count: UInt64, of all: UInt64) -> Bool {
+        count >= UInt64(Self.countMin)
+            && Double(count) * 1e6 > Double(all) * Double(limit.millionths)
+    }
+
+    /// The requests of each build that were not verified, those with the most first.
+    private var builds: [(name: String, failed: UInt64, all: UInt64)] {
+        var builds: [String: (failed: UInt64, all: UInt64)] = [:]
+        for group in part.counts.groups {
+            let isClaimed = group.build.source == .claimed
+            let name = (group.build.word ?? "not known") + (isClaimed ? " (claimed)" : "")
+            let failed = group[.missing] &+ group[.unsupported] &+ group[.invalid]
+            let before = builds[name] ?? (0, 0)
+            builds[name] = (before.failed &+ failed, before.all &+ group.total)
+        }
+        let all = builds.map { ($0.key, $0.value.failed, $0.value.all) }.filter { $0.1 > 0 }
+        return Array(all.sorted { ($1.1, $0.0) < ($0.1, $1.0) }.prefix(Self.buildsMax))
+    }
+
+    /// What people are told, a line each.
+    package var lines: [String] {
+        let counts = part.counts
+        let span = "\(part.window.text) (\(Report.Part.time(part.seconds)))"
+        guard counts.requests > 0 else {
+            return ["\(span): no request was judged, so nothing says whom \(ordered.text) refuses"]
+        }
+        let whom = counted.share == ordered ? "" : ", the next share that is counted,"
+        let shares = (
+            Report.Part.percent(step.requests, of: counts.requests),
+            Report.Part.percent(
+                UInt64(clamping: step.installCount),
+                of: UInt64(clamping: installs)
+            )
+        )
+        var lines = [
+            "\(span): \(counted.percent)%\(whom) would have refused \(step.requests) of "
+                + "\(counts.requests) requests (\(shares.0)): \(step.installCount) of about "
+                + "\(installs) installs (\(shares.1)), and \(step.addressCount) addresses "
+                + "without a known key"
+        ]
+        if !builds.isEmpty {
+            let texts = builds.map { "\($0.name): \($0.failed) of \($0.all)" }
+            lines.append("not verified, by build: " + texts.joined(separator: ", "))
+        }
+        return lines
+    }
+
+    /// Member names are API: add, do not rename.
+    var json: [UInt8] {
+        var out = JSONWriter(.compact)
+        out.object { out in
+            out.member("rule", rule)
+            out.member("to", ordered.text)
+            out.member("confirm", asksConfirmation ? "needed" : "none")
+            out.member("limit", limit.text)
+            out.member("seconds", part.seconds)
+            out.member("counted_percent", counted.percent)
+            out.member("requests", part.counts.requests)
+            out.member("requests_refused", step.requests)
+            out.member("installs", installs)
+            out.member("installs_refused", step.installCount)
+            out.member("addresses_refused", step.addressCount)
+            out.array("builds") { out in
+                for build in builds {
+                    out.object { out in
+                        out.member("build", build.name)
+                        out.member("requests", build.all)
+                        out.member("not_verified", build.failed)
+                    }
+                }
+            }
+            out.array("lines") { out in for line in lines { out.element(line) } }
+        }
+        return out.line
+    }
+}
