@@ -3,6 +3,7 @@
 import argparse
 import pathlib
 import re
+import socket
 import sys
 import time
 
@@ -123,6 +124,10 @@ def read_only(browser, gateway, screenshots):
     check("it shows a rate", re.search(r"[1-9]", visit.text("#tiles strong >> nth=0")) is not None)
     check("it draws the verdicts", visit.page.locator("#verdicts path.area").count() == 3)
     check("it shows all servers", visit.page.locator("#origins tbody tr").count() == 3)
+    check("it names the host, in the head and in the title", socket.gethostname() in visit.text("#facts")
+          and socket.gethostname() in visit.page.title())
+    check("it shows memory and CPU of the process", re.search(r"\d MiB resident", visit.text("#process")) is not None
+          and "of one core" in visit.text("#process"))
     visit.shoot("light-read-only")
     # A wrong token: nothing opens, and the field is empty again.
     visit.unlock("f" * 64)
@@ -162,12 +167,23 @@ def changes(browser, gateway, screenshots):
     page.fill("#share", "10")
     page.focus("#why")
     page.keyboard.type("tried in a browser")
+    page.wait_for_selector("#change-then:has-text('would have refused')")
+    check("the dialog says what the share would have refused", "of about" in visit.text("#change-then"), visit.text("#change-then"))
     visit.shoot("dark-change", full=False)
     page.keyboard.press("Enter")
     page.wait_for_selector("dialog[open]", state="detached")
     page.wait_for_selector("#rules .badge:has-text('enforce 10%')")
     rule = next(rule for rule in gateway.status()["rules"] if rule["id"] == "profile")
     check("the order is in force", (rule["mode"], rule["source"]) == ("enforce", "command") and rule["rollout"].startswith("10%"), rule)
+    page.wait_for_selector("#audit li:has-text('tried in a browser')")
+    visit.rounds(3)
+    check("the order is marked in the charts", page.locator("#verdicts g.mark.order").count() >= 1
+          and "profile: observe" in visit.text("#verdicts .legend"), visit.text("#verdicts .legend"))
+    reasons = page.locator("#reason option").all_inner_texts()
+    page.select_option("#reason", reasons[1])
+    shown = set(page.locator(".refusal summary code").all_inner_texts())
+    check("the refusals are filtered by reason", len(reasons) > 2 and shown == {reasons[1]}, (reasons, shown))
+    page.select_option("#reason", "")
     check("the order says why", "tried in a browser" in rule["order"], rule["order"])
     # Cancelled by Escape: nothing changes.
     page.focus("#observe-all")
@@ -262,7 +278,7 @@ def with_report(browser, gateway, screenshots):
         visit.shoot(name)
         visit.page.click("button[aria-label='Change profile']")
         visit.page.fill("#share", "25")
-        check(f"{name}: the dialog says what the share would have refused", "25 % would have refused" in visit.text("#change-then"))
+        visit.page.wait_for_selector("#change-then:has-text('25% would have refused')")
         visit.shoot(name + "-change", full=False)
         visit.page.keyboard.press("Escape")
         visit.close(name)

@@ -13,6 +13,7 @@ import Testing
     @Test func `the status is a JSON document that says what the snapshot says`() throws {
         let status = try document(.sample())
         #expect(status["version"] as? String == "1.2.3")
+        #expect(status["host"] as? String == "gateway1")
         #expect(status["started_at"] as? String == "2026-04-20T10:00:00Z")
         #expect(status["uptime_seconds"] as? Double == 90.5)
         #expect(status["state"] as? String == "serving")

@@ -97,6 +97,7 @@ extension GatewayServer: AdminSource {
         snapshot.store.foundLookUps = statistics.foundLookUps
         snapshot.store.database = keys.databaseStatistics
         snapshot.process = .current
+        snapshot.host = SyslogLink.hostName
         snapshot.origins = originFacts
         snapshot.unknownServers = servers.unknown(configuration)
         snapshot.serverCount = configuration.origins.reduce(0) { $0 + $1.servers.count }

@@ -6,6 +6,7 @@ import Logging
 import Origins
 import Proxy
 import Rules
+import Services
 import Verification
 
 // A reload reads files and looks names up, which may take seconds. That happens on a queue of its
@@ -114,6 +115,7 @@ extension GatewayServer {
         generation += 1
         refusedReload = nil
         log.notice("reloaded \(file): generation \(generation)")
+        reporting.add(Report.Mark(.reload, at: wallSeconds, "generation \(generation)"))
     }
 
     /// Opens the access log's file anew, so that one that was moved aside is let go of.

@@ -17,9 +17,16 @@ extension GatewayServer {
         var book: ReportBook
         /// A lane that is stuck is not asked again by the clock before it has answered.
         var isCollecting = false
+        /// For charts, the oldest first.
+        private(set) var marks: [Report.Mark] = []
 
         init(startedAtTick: UInt64) {
             book = ReportBook(startedAt: Int64(startedAtTick / 1_000_000_000))
+        }
+
+        mutating func add(_ mark: Report.Mark) {
+            marks.append(mark)
+            if marks.count > Report.Mark.countMax { marks.removeFirst() }
         }
     }
 
@@ -72,6 +79,7 @@ extension GatewayServer: ReportSource {
                         reporting.book,
                         ruleFacts,
                         scope,
+                        marks: reporting.marks,
                         startedAt: startedAt,
                         now: (wallSeconds, reportTick)
                     )

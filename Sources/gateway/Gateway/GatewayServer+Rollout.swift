@@ -15,6 +15,8 @@ extension GatewayServer {
     struct Rollouts {
         /// Changes that wait for the one that is being saved; more are refused.
         static let waitingMax = 32
+        /// Changes that `/audit` tells: the last 50.
+        static let shownMax = 50
         /// How long an answer waits for lanes that are busy: 2 s.
         static let patience = DispatchTimeInterval.seconds(2)
 
@@ -103,6 +105,9 @@ extension GatewayServer {
         let rule = change.rule ?? "all rules"
         let why = change.note.why.isEmpty ? "" : ": \(change.note.why)"
         log.notice("rollout of \(rule): \(change.from) → \(change.to), \(change.note.by)\(why)")
+        let kind = change.note.isGuards ? Report.Mark.Kind.fall : .order
+        let text = "\(rule): \(change.from) → \(change.to)"
+        reporting.add(Report.Mark(kind, at: change.note.at.seconds, text))
         forgetGuardCounts(of: change.rule)
         rollouts.lastNumber += 1
         let number = rollouts.lastNumber
@@ -180,6 +185,13 @@ extension GatewayServer: RolloutTaking {
             }
             rollouts.waiting.append(Rollouts.Waiting(call: call, by: by, done: done))
             saveNext()
+        }
+    }
+
+    package func lastChanges(_ done: @escaping @Sendable ([[UInt8]]?) -> Void) {
+        control.async { [self] in
+            guard let file = rollouts.file else { return done([]) }
+            rollouts.queue.async { done(file.lastChanges(atMost: Rollouts.shownMax)) }
         }
     }
 

@@ -21,6 +21,9 @@ package struct RolloutFile: Sendable {
     /// The audit log is moved aside when it has so many bytes; one such file is kept.
     private static let auditMax: Int64 = 1 << 20
 
+    /// The most bytes that are read of it: some hundred changes.
+    private static let auditTailMax = 64 << 10
+
     let path: String
     private var auditPath: String { path + ".log" }
 
@@ -96,6 +99,28 @@ package struct RolloutFile: Sendable {
             throw Fault(text: "\(path) can't be replaced: \(error)")
         }
         try synchroniseFolder()
+    }
+
+    /// The last lines of the audit log, the oldest first; `nil` where it can't be read. Waits for
+    /// the disk.
+    func lastChanges(atMost count: Int) -> [[UInt8]]? {
+        let descriptor = open(auditPath, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard descriptor >= 0 else { return errno == ENOENT ? [] : nil }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            return nil
+        }
+        let start = max(0, Int(status.st_size) - Self.auditTailMax)
+        var bytes = [UInt8](repeating: 0, count: Self.auditTailMax)
+        let read = bytes.withUnsafeMutableBytes { buffer in
+            pread(descriptor, buffer.baseAddress, buffer.count, off_t(start))
+        }
+        guard read >= 0 else { return nil }
+        var lines = bytes.prefix(read).split(separator: UInt8(ascii: "\n")).map(Array.init)
+        // The first may have lost its beginning, and a crash may have cut any.
+        if start > 0, !lines.isEmpty { lines.removeFirst() }
+        return lines.filter { $0.first == 0x7B && $0.last == 0x7D }.suffix(count)
     }
 
     private func audit(_ change: RolloutBook.Change) throws(Fault) {

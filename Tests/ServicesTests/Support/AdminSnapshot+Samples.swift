@@ -21,7 +21,7 @@ extension AdminSnapshot {
         }
         tallies[1].addStatus(403)
         tallies[1].addVerdict(rule: 1, slot: 2)
-        return AdminSnapshot(
+        var snapshot = AdminSnapshot(
             version: "1.2.3",
             startedAtSeconds: 1_776_679_200,
             uptime: .milliseconds(90_500),
@@ -49,5 +49,7 @@ extension AdminSnapshot {
             drainState: drainState,
             droppedLogLines: 6
         )
+        snapshot.host = "gateway1"
+        return snapshot
     }
 }

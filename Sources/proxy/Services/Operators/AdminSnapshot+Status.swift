@@ -32,6 +32,7 @@ extension AdminSnapshot {
 
     private func writeProcess(into out: inout JSONWriter) {
         out.member("version", version)
+        out.member("host", host)
         out.member("started_at", UnixTime(seconds: startedAtSeconds).iso8601)
         out.member("uptime_seconds", uptime / .seconds(1))
         switch drainState {
@@ -39,6 +40,13 @@ extension AdminSnapshot {
         case .draining(let left):
             out.member("state", "draining")
             out.member("drain_seconds_left", left / .seconds(1))
+        }
+        if let process {
+            out.object("process") { out in
+                out.member("cpu_seconds", process.cpuSeconds)
+                out.member("resident_bytes", process.residentBytes)
+                out.member("open_descriptors", process.openDescriptors)
+            }
         }
         out.member("ready", unreadiness.isEmpty)
         out.array("unready_reasons") { out in

@@ -12,6 +12,8 @@ package struct AdminSnapshot: Sendable {
     }
 
     package var version: String
+    /// The machine's own name; empty where it has none.
+    package var host = ""
     /// When the process started: seconds since 1970.
     package var startedAtSeconds: Int64
     /// Time since then, by a clock that never goes back.

@@ -24,7 +24,7 @@ package struct OperatorCalls {
         var entries: [ServiceEntry] = []
         if let devices { entries += ServiceEntry.deviceCalls(devices) }
         if let origins { entries += ServiceEntry.draining(origins) }
-        if let rollouts { entries += ServiceEntry.rollouts(rollouts) }
+        if let rollouts { entries += ServiceEntry.rollouts(rollouts) + [.audit(rollouts)] }
         if let upgrades { entries.append(.upgrading(upgrades)) }
         if let refusals { entries += ServiceEntry.why(refusals) + [.refusals(refusals)] }
         let calls: DashboardPage.Calls =

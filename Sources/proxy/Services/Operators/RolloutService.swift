@@ -18,6 +18,10 @@ package protocol RolloutTaking: Sendable {
     /// Says what the last hour tells of a change, and changes nothing. `done` is called once, on
     /// any thread, within a bounded time.
     func forecast(_ wish: RolloutWish, _ done: @escaping @Sendable (ForecastResult) -> Void)
+
+    /// Hands over the last lines of the audit log, the oldest first; `nil` where it can't be read.
+    /// `done` is called once, on any thread.
+    func lastChanges(_ done: @escaping @Sendable ([[UInt8]]?) -> Void)
 }
 
 /// What is known of a change that is not made yet.
@@ -122,7 +126,36 @@ struct RolloutService: Service {
     }
 }
 
+/// `GET /audit`: the last changes of rollouts, each as the audit log has it.
+private struct AuditService: Service {
+    let rollouts: any RolloutTaking
+
+    func answer(_ request: ServiceRequest) -> ServiceAnswer {
+        .later { [rollouts] completion in
+            rollouts.lastChanges { lines in
+                guard let lines else { return completion(ServiceResult(.fault(.gatherTimeout))) }
+                // Each line is a JSON object that the gateway has written.
+                let list = lines.joined(separator: Array(",\n".utf8))
+                let text = Array("{\"changes\": [\n".utf8) + list + Array("\n]}\n".utf8)
+                completion(ServiceResult(LocalResponse(.served, "application/json", text)))
+            }
+        }
+    }
+}
+
 extension ServiceEntry {
+    /// What `GET /audit` answers. It names who has changed something, so it is a call.
+    static func audit(_ rollouts: any RolloutTaking) -> ServiceEntry {
+        ServiceEntry(
+            "audit",
+            [.get, .head],
+            takesContent: false,
+            cost: .nothing,
+            access: .call,
+            AuditService(rollouts: rollouts)
+        )
+    }
+
     /// The calls that change rollouts, or say what a change would do.
     static func rollouts(_ rollouts: any RolloutTaking) -> [ServiceEntry] {
         RolloutService.Purpose.allCases.map { purpose in

@@ -100,16 +100,27 @@ function wish() {
   return to === 'share' ? `${Number(byID('share').value)}%` : to;
 }
 
-/** What the choice would have refused, as far as the report knows. */
-function showThen() {
-  const steps = change.rule && countsNow(change.rule).steps;
-  const percent = parseFloat(wish());
-  const step = steps && Number.isFinite(percent)
-    ? steps.find((step) => step.percent >= percent) : null;
-  setText(byID('change-then'), step ? `In ${windows[state.window][0]}, ${step.percent} % would `
-    + `have refused ${short(step.requests)} requests, of ${short(step.installs)} installs and `
-    + `${short(step.addresses)} addresses.` : '');
-  byID('change-then').hidden = !step;
+/** What the choice would have refused in the last hour, as the command says it. */
+async function showThen() {
+  const place = byID('change-then');
+  const asked = change.rule ? JSON.stringify({ rule: change.rule.id, to: wish() }) : '';
+  if (asked === change.asked) return;
+  change.asked = asked;
+  place.hidden = true;
+  byID('change-do').classList.toggle('danger', Boolean(change.isDangerous));
+  // Half a number, or what refuses nobody.
+  if (!asked || !/^(file|[\d.]+%)$/.test(wish())) return;
+  const about = change;
+  let answer = null;
+  try {
+    answer = await ask('rollout/forecast', { method: 'POST', body: asked });
+  } catch { /* Nothing is known; the change can be made all the same. */ }
+  if (change !== about || change.asked !== asked || answer?.status !== 200) return;
+  const { lines, confirm, limit } = answer.content;
+  const warning = confirm === 'needed' ? [`This is more than ${limit}.`] : [];
+  setText(place, [...lines, ...warning].join('. '));
+  place.hidden = lines.length === 0;
+  byID('change-do').classList.toggle('danger', confirm === 'needed');
 }
 
 async function send() {
@@ -179,6 +190,7 @@ byID('window').addEventListener('change', () => {
   round();
 });
 byID('filter').addEventListener('input', showRules);
+byID('reason').addEventListener('change', showRefusals);
 document.addEventListener('visibilitychange', () => {
   if (document.hidden) clearTimeout(state.timer);
   else if (!state.paused) round();

@@ -6,7 +6,7 @@
 class Chart {
   /** series: [{name, label, className}]; format: of a value. */
   constructor(parent, title, series, { stacked, format }) {
-    Object.assign(this, { title, series, stacked, format, points: [], cursor: null });
+    Object.assign(this, { title, series, stacked, format, points: [], marks: [], cursor: null });
     this.svg = makeSVG('svg', { class: 'chart', role: 'img', tabindex: '0' });
     this.readout = make('p', { class: 'legend' });
     parent.append(this.svg, this.readout);
@@ -24,9 +24,14 @@ class Chart {
     new ResizeObserver(() => this.draw()).observe(this.svg);
   }
 
-  /** points: [{at: milliseconds, name: value, …}], the oldest first. */
-  show(points) {
+  /**
+   * points: [{at: milliseconds, name: value, …}], the oldest first; marks: [{at: seconds, kind,
+   * text}], of what may explain a step.
+   */
+  show(points, marks = []) {
     this.points = points;
+    const [first, last] = [points[0]?.at ?? 0, points.at(-1)?.at ?? 0];
+    this.marks = marks.filter(({ at }) => at * 1000 >= first && at * 1000 <= last + 60e3);
     if (this.cursor !== null && this.cursor >= points.length) this.cursor = null;
     this.draw();
   }
@@ -88,6 +93,14 @@ class Chart {
         new Date(at))));
     }
     this.drawSeries(points, x, y);
+    for (const { at, kind, text } of this.marks) {
+      const line = x(Math.min(at * 1000, last));
+      const mark = makeSVG('g', { class: `mark ${kind}` });
+      mark.append(makeSVG('line', { x1: line, x2: line, y1: top, y2: bottom }),
+        makeSVG('path', { d: `M${line - 4} ${top - 6}h8l-4 6Z` }),
+        makeSVG('title', {}, `${clock(new Date(at * 1000))} ${kind}: ${text}`));
+      this.svg.append(mark);
+    }
     if (this.cursor !== null) {
       const line = x(points[this.cursor].at);
       this.svg.append(makeSVG('line', { class: 'cursor', x1: line, x2: line, y1: top,
@@ -123,10 +136,19 @@ class Chart {
     ]);
     this.readout.replaceChildren(...values.map(([label, className, value]) =>
         make('span', {}, make('i', { class: className }), `${label} `, make('b', {}, value))),
-      make('span', { class: 'when' }, when));
+      make('span', { class: 'when' }, when), ...this.nearMarks(point).map(({ at, kind, text }) =>
+        make('span', { class: `mark ${kind}` },
+          `${clock(new Date(at * 1000))} ${kind}: ${text}`)));
     this.svg.setAttribute('aria-label',
       `${this.title}, ${when}: ${values.map(([label, , value]) => `${label} ${value}`).join(', ')}`
       );
+  }
+
+  /** The marks at the cursor; without one, the last. */
+  nearMarks(point) {
+    if (this.cursor === null || !point) return this.marks.slice(-1);
+    const step = (this.points.at(-1).at - this.points[0].at) / (this.points.length - 1) / 2;
+    return this.marks.filter(({ at }) => Math.abs(at * 1000 - point.at) <= step).slice(-3);
   }
 
   static niceMax(value) {

@@ -60,6 +60,7 @@ function sampleOf(status) {
     refused: 0,
     requests: status.counters.requests_total,
     started: status.started_at,
+    cpu: status.process?.cpu_seconds ?? 0,
     buckets: status.request_seconds_buckets
   };
   for (const rule of status.rules) {

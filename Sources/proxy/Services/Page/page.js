@@ -7,6 +7,7 @@ const state = {
   report: null,
   series: null,
   refusals: null,
+  audit: null,
   window: 'start',
   token: '',
   paused: false,
@@ -67,7 +68,7 @@ async function round() {
       if (report.status === 404) state.report = false;
       else if (isServed)[state.report, state.series] = [report.content, series.content];
     }
-    if (isFull && mayChange()) await askRefusals();
+    if (isFull && mayChange()) await Promise.all([askRefusals(), askAudit()]);
     state.failed = null;
   } catch (error) {
     state.failed = state.failed ?? { at: new Date(), text: String(error.message ?? error) };
@@ -94,6 +95,11 @@ function take(status) {
   state.points.splice(0, state.points.length - 720);
 }
 
+async function askAudit() {
+  const { status, content } = await ask('audit');
+  state.audit = status === 200 && content ? content.changes : null;
+}
+
 async function askRefusals() {
   const { status, content } = await ask('refusals');
   if (status === 200) state.refusals = content.refusals;
@@ -115,6 +121,7 @@ function show() {
   showRules();
   showReasons();
   showRefusals();
+  showAudit();
   showOrigins();
   showParts();
 }
@@ -127,12 +134,13 @@ function showHeader() {
     ];
   setText(byID('state'), word);
   byID('state').className = 'badge ' + level;
-  document.title = (level === 'bad' || level === 'warn' ? word + ' · ' : '') + 'Portcullis';
+  const name = status?.host ? `${status.host} · Portcullis` : 'Portcullis';
+  document.title = (level === 'bad' || level === 'warn' ? word + ' · ' : '') + name;
   const when = state.samples.at(-1);
   setText(byID('freshness'), state.paused ? 'paused' : when ? 'as of ' + clock(new Date(when.at)) :
     '');
   if (!status) return;
-  setText(byID('facts'), `version ${status.version} · up ${span(status.uptime_seconds)} · ` +
+  setText(byID('facts'), `${status.host ? `${status.host} · ` : ''}version ${status.version} · up ${span(status.uptime_seconds)} · ` +
     `configuration ${status.configuration.generation}`);
 }
 
@@ -155,7 +163,9 @@ function notices() {
   if (emergency) add('bad', `No rule refuses: all observe, by order (${emergency.order ?? ''})`);
   for (const rule of status.rules) {
     if (rule.source === 'guard') add('bad',
-      `${rule.id}: the guard has made the rule observe (${rule.order ?? ''})`);
+      `${rule.id}: the guard has made the rule observe (${rule.order ?? ''}). Next: find the ` +
+      'reason under “Last refusals” or by portcullis why KEY; once its cause is gone, “Change…” ' +
+      'begins with a small share, or gives the rule back to its file.');
   }
   if (status.configuration.last_reload_error) {
     add('warn', `The last reload was refused: ${status.configuration.last_reload_error}`);
@@ -248,9 +258,10 @@ function showCharts() {
   // A process that has just begun has fewer slots than a line needs; what was asked for has more.
   const told = isOfReport() && state.series ? pointsOf(state.series, state.window) : [];
   const points = told.length >= 2 ? told : state.points;
-  charts.verdicts.show(points);
+  const marks = state.series?.marks ?? [];
+  charts.verdicts.show(points, marks);
   charts.latency.show(points.map((point) => ({ ...point, p50: point.p50 || 0,
-    p95: point.p95 || 0, p99: point.p99 || 0 })));
+    p95: point.p95 || 0, p99: point.p99 || 0 })), marks);
 }
 
 function showReasons() {

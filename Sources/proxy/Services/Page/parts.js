@@ -7,14 +7,44 @@ function showRefusals() {
   const list = told.concat([...byID('refusals').children].filter((entry) => mayChange() && entry
     .open &&
     !isTold.has(nameOf(entry.note))).map((entry) => entry.note));
+  showReasonChoice(list);
   const text = calls === 'none' ?
     'They name clients, so they are shown where calls are served: see “Read-only” above.' :
     !mayChange() ? 'They name clients, so they need the token.' :
     list.length === 0 ? 'None is remembered.' : '';
   setText(byID('refusals-text'), text);
   byID('refusals-text').hidden = text === '';
-  keyed(byID('refusals'), list, nameOf, makeRefusal,
+  const reason = byID('reason').value;
+  const shown = list.filter((note) => reason === '' || note.reason === reason);
+  keyed(byID('refusals'), shown, nameOf, makeRefusal,
     (entry, note) => setText(entry.firstChild.firstChild, ago(note.time)));
+}
+
+/** The reasons that the list has, and the one that is chosen. */
+function showReasonChoice(list) {
+  const select = byID('reason');
+  const chosen = select.value;
+  const reasons = [...new Set([...list.map(({ reason }) => reason), ...(chosen ? [chosen] : [])])]
+    .sort();
+  byID('reason-label').hidden = reasons.length < 2 && chosen === '';
+  if (select.shown === reasons.join(' ')) return;
+  select.shown = reasons.join(' ');
+  select.replaceChildren(make('option', { value: '' }, 'all'),
+    ...reasons.map((reason) => make('option', { value: reason }, reason)));
+  select.value = chosen;
+}
+
+/** Who has changed which rollout, the latest first. */
+function showAudit() {
+  const changes = mayChange() && state.audit ? [...state.audit].reverse().slice(0, 20) : [];
+  byID('audit-panel').hidden = !mayChange() || !state.audit;
+  byID('no-audit').hidden = changes.length > 0;
+  keyed(byID('audit'), changes.map((change, place) => ({ ...change, place })),
+    ({ at, rule, to, place }) => `${at} ${rule} ${to} ${changes.length - place}`,
+    ({ at, rule, from, to, by, why }) => make('li', {},
+      make('span', {}, `${rule === '*' ? 'all rules' : rule}: ${from} → ${to}`),
+      make('time', { datetime: at, class: 'quiet' }, at),
+      make('small', { class: 'quiet' }, `${by}${why ? `: ${why}` : ''}`)), () => {});
 }
 
 const nameOf = (note) => `${note.time} ${note.request_id}`;
@@ -98,8 +128,15 @@ function certificateEntry({ listener, file, names, ends_at: end }) {
   return [`${file} at ${listener}`, `${names.join(', ')} · ${when} (${end.slice(0, 10)})`, level];
 }
 
+/** How busy the process was between the last two looks. */
+function cpuShare() {
+  const [before, last] = state.samples.slice(-2);
+  if (!last || !(last.at > before.at)) return '…';
+  return share(Math.max(0, last.cpu - before.cpu), (last.at - before.at) / 1000);
+}
+
 function showParts() {
-  const { store, certificates, configuration, apple, lanes } = state.status;
+  const { store, certificates, configuration, apple, lanes, process } = state.status;
   const commits = store.commit_seconds;
   describe(byID('store'), [
     ['State', store.degraded ? 'can’t be used' : 'in use', store.degraded ? 'bad' : 'good'],
@@ -115,7 +152,12 @@ function showParts() {
   const read = ago(configuration.last_reload_at ?? state.status.started_at);
   const spread = `${short(Math.min(...busy))} to ${short(Math.max(...busy))}`;
   describe(byID('process'), [
+    ...(state.status.host ? [['Host', state.status.host]] : []),
     ['Started', state.status.started_at],
+    ...(process ? [
+      ['Memory', `${(process.resident_bytes / 1048576).toFixed(0)} MiB resident`],
+      ['CPU', `${cpuShare()} of one core, ${span(process.cpu_seconds)} since the start`],
+    ] : []),
     ['Configuration', `${configuration.generation}, read ${read}`],
     ['Reloads refused', short(configuration.reloads_refused),
       configuration.last_reload_error ? 'warn' : ''],

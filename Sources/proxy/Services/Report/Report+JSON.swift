@@ -40,6 +40,15 @@ extension Report {
                 for word in ["at"] + words + ["refused", "mean"] { out.element(word) }
                 for (name, _) in SeriesPoint.percentiles { out.element(name) }
             }
+            out.array("marks") { out in
+                for mark in marks {
+                    out.object { out in
+                        out.member("at", mark.at)
+                        out.member("kind", mark.kind.rawValue)
+                        out.member("text", mark.text)
+                    }
+                }
+            }
             // Percentiles of rules can't be added up, so those of all rules are told, too.
             out.object("all") { out in
                 out.array("series") { out in for series in allSeries { series.write(into: &out) } }

@@ -12,6 +12,30 @@ package struct Report: Sendable {
         let counts: RuleCounts
     }
 
+    /// Something that may explain a step in a chart. It names no person.
+    package struct Mark: Sendable {
+        /// The raw value is API.
+        package enum Kind: String, Sendable {
+            case order
+            /// A guard has fallen.
+            case fall = "guard"
+            case reload
+        }
+
+        /// Marks that are kept, the latest.
+        package static let countMax = 100
+
+        /// Seconds since 1970.
+        let at: Int64
+        let kind: Kind
+        /// What has changed, in words.
+        let text: String
+
+        package init(_ kind: Kind, at: Int64, _ text: String) {
+            (self.kind, self.at, self.text) = (kind, at, text)
+        }
+    }
+
     package struct Series: Sendable {
         let slotSeconds: Int64
         /// By Unix time.
@@ -47,6 +71,8 @@ package struct Report: Sendable {
     let startedAt: Int64
     let now: Int64
     let entries: [Entry]
+    /// The oldest first.
+    let marks: [Mark]
 
     /// - rules: those that are served, in their order.
     /// - now: seconds since 1970, and of the book's clock.
@@ -54,9 +80,11 @@ package struct Report: Sendable {
         _ book: ReportBook,
         _ rules: [RuleFacts],
         _ scope: ReportScope,
+        marks: [Mark] = [],
         startedAt: Int64,
         now: (wall: Int64, tick: Int64)
     ) {
+        self.marks = marks
         self.startedAt = startedAt
         self.now = now.wall
         let served = rules.map { (id: $0.id, facts: RuleFacts?.some($0)) }
