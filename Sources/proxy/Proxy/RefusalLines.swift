@@ -22,6 +22,7 @@ struct RefusalLines {
     ///
     /// - Parameters:
     ///   - hash: of the address.
+    ///   - rate: how many lines an address may have, and its burst.
     ///   - now: monotonic nanoseconds.
     /// - Returns: how many lines were left out before this one; `nil` when it is left out, too.
     mutating func next(_ hash: UInt64, _ rate: TokenRate, now: UInt64) -> UInt64? {
