@@ -80,7 +80,7 @@ extension Scenarios {
                 shell("exec 2>'\(pipe.path)'", "serve", scenario.path("portcullis.yaml"))
             )
             let port = try pipe.port(behind: "listening on")
-            let admin = HTTPClient(port: try pipe.port(behind: "admin on"))
+            let admin = HTTPClient(port: try pipe.port(behind: "admin on"), asking: "localhost")
             pipe.fill()
             // It says something about each, and nobody reads that.
             for generation in 2...3 {

@@ -119,12 +119,13 @@ final class AppleStand {
 
     /// The page of the metrics.
     func metrics() throws -> String {
-        try HTTPClient(port: hosted.adminPort).send("GET", "/metrics").text
+        try HTTPClient(port: hosted.adminPort, asking: "localhost").send("GET", "/metrics").text
     }
 
     /// The page of the status.
     func status() throws -> [String: Any] {
-        try HTTPClient(port: hosted.adminPort).send("GET", "/status").object ?? [:]
+        try HTTPClient(port: hosted.adminPort, asking: "localhost").send("GET", "/status").object
+            ?? [:]
     }
 
     // MARK: Reloads

@@ -171,7 +171,7 @@ final class DeviceStand {
     }
 
     /// A client of the admin listener, where that has a port.
-    var admin: HTTPClient { HTTPClient(port: hosted.adminPort) }
+    var admin: HTTPClient { HTTPClient(port: hosted.adminPort, asking: "localhost") }
 
     func metrics() throws -> Metrics { try Metrics(admin) }
 
