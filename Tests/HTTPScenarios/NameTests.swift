@@ -88,7 +88,7 @@ extension Scenarios {
             resolver.answer.withLock { $0 = ["127.0.0.1", "127.0.0.2"] }
             func addresses() throws -> Int {
                 let client = try Wire(port: gateway.adminPort)
-                try client.send("GET /origins HTTP/1.1\r\nHost: a\r\n\r\n")
+                try client.send("GET /origins HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 return try client.readFinalResponse().text.split(separator: "\n").count
             }
             try Self.poll { try addresses() == 2 }

@@ -4,6 +4,8 @@ struct Call {
     var target: String
     var fields: [(name: String, value: String)] = []
     var content: [UInt8] = []
+    /// Whom it asks; the admin listener answers by no name but its own.
+    var host = "shop.example.com"
     /// Sent in chunks, in place of a Content-Length.
     var isChunked = false
 
@@ -11,6 +13,13 @@ struct Call {
         self.method = method
         self.target = target
         self.content = content
+    }
+
+    /// The metrics, of the admin listener.
+    static var metrics: Call {
+        var call = Call("GET", "/metrics")
+        call.host = "localhost"
+        return call
     }
 
     /// With JSON as its content.
@@ -22,7 +31,7 @@ struct Call {
 
     /// The bytes of the head.
     var head: [UInt8] {
-        var text = "\(method) \(target) HTTP/1.1\r\nHost: shop.example.com\r\nConnection: close\r\n"
+        var text = "\(method) \(target) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n"
         for field in fields { text += "\(field.name): \(field.value)\r\n" }
         if isChunked {
             text += "Transfer-Encoding: chunked\r\n"

@@ -3,7 +3,7 @@ struct CountedVerdicts: Step {
     let title = "It is all counted"
 
     func play(on stage: Stage) throws(DemoError) {
-        let page = try Call("GET", "/metrics").send(to: stage.adminPort).text
+        let page = try Call.metrics.send(to: stage.adminPort).text
         let lines = page.split(separator: "\n").filter {
             $0.hasPrefix("portcullis_verdicts_total{")
         }

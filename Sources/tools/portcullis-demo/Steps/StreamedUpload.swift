@@ -49,7 +49,7 @@ struct StreamedUpload: Step {
             answer.status == 400 && answer.problem("reason") == "digest-mismatch"
                 && !sighting.isComplete && sighting.wasReset && sighting.contentCount < photo.count
         )
-        let page = try Call("GET", "/metrics").send(to: stage.adminPort).text
+        let page = try Call.metrics.send(to: stage.adminPort).text
         let line = page.split(separator: "\n").first { $0.hasPrefix(Self.cutShort) }
         stage.narrator.say("   \(line ?? "")")
         stage.narrator.claim(
