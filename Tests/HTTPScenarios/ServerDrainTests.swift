@@ -10,7 +10,7 @@ extension Scenarios {
 
         private static func ask(_ gateway: TestGateway, _ page: String) throws -> WireResponse {
             let client = try Wire(port: gateway.adminPort)
-            try client.send("GET /\(page) HTTP/1.1\r\nHost: a\r\n\r\n")
+            try client.send("GET /\(page) HTTP/1.1\r\nHost: localhost\r\n\r\n")
             return try client.readFinalResponse()
         }
 
@@ -20,7 +20,7 @@ extension Scenarios {
             _ server: String
         ) throws -> WireResponse {
             let client = try Wire(port: gateway.adminPort)
-            let head = "POST /origins/\(word) HTTP/1.1\r\nHost: a\r\n"
+            let head = "POST /origins/\(word) HTTP/1.1\r\nHost: localhost\r\n"
             try client.send("\(head)Content-Length: \(server.utf8.count)\r\n\r\n\(server)")
             return try client.readFinalResponse()
         }
