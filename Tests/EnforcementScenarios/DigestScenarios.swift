@@ -69,6 +69,10 @@ extension Scenarios {
               body: { digest: held, limit: 200MiB, memory: 64KiB }
             """
 
+        /// Its largest content has more room on a disk than in memory, where files of a default
+        /// folder may be.
+        private static let onDisk = "spill_folder: /var/tmp"
+
         /// Sends content under a digest that was signed.
         private func upload(
             _ client: HTTPClient,
@@ -129,7 +133,7 @@ extension Scenarios {
         ) throws {
             let scenario = try Scenario(side)
             defer { scenario.end() }
-            var (gateway, origin, key) = try scenario.start(rules: Self.rules)
+            var (gateway, origin, key) = try scenario.start(rules: Self.rules, more: Self.onDisk)
             let client = gateway.client()
             let digest = Self.digest(Self.content(size, lastFlipped: false))
             let answer = try upload(
@@ -166,7 +170,7 @@ extension Scenarios {
         ) throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            var (gateway, origin, key) = try scenario.start(rules: Self.rules)
+            var (gateway, origin, key) = try scenario.start(rules: Self.rules, more: Self.onDisk)
             let digest = Self.digest(Self.content(size, lastFlipped: false))
             let answer = try upload(
                 gateway.client(),
@@ -190,7 +194,7 @@ extension Scenarios {
         ) throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            var (gateway, _, key) = try scenario.start(rules: Self.rules)
+            var (gateway, _, key) = try scenario.start(rules: Self.rules, more: Self.onDisk)
             let size = Size.all[1]
             let digest = Self.digest(Self.content(size, lastFlipped: false))
             func counted() throws -> [Substring] {
@@ -222,7 +226,7 @@ extension Scenarios {
         ) throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            var (gateway, origin, key) = try scenario.start(rules: Self.rules)
+            var (gateway, origin, key) = try scenario.start(rules: Self.rules, more: Self.onDisk)
             let client = gateway.client()
             let digest = Self.digest(Self.content(size, lastFlipped: false))
             for (declares, reason) in [(true, "digest-mismatch"), (false, "signature-mismatch")] {
@@ -258,7 +262,7 @@ extension Scenarios {
         func `content beyond the limit is cut off, announced or not`(framing: Framing) throws {
             let scenario = try Scenario()
             defer { scenario.end() }
-            var (gateway, origin, key) = try scenario.start(rules: Self.rules)
+            var (gateway, origin, key) = try scenario.start(rules: Self.rules, more: Self.onDisk)
             let size = Size(count: (64 << 10) + 1, piece: 1_000)
             let digest = Self.digest(Self.content(size, lastFlipped: false))
             let client = gateway.client()
@@ -277,7 +281,7 @@ extension Scenarios {
         {
             let scenario = try Scenario()
             defer { scenario.end() }
-            var (gateway, origin, key) = try scenario.start(rules: Self.rules)
+            var (gateway, origin, key) = try scenario.start(rules: Self.rules, more: Self.onDisk)
             for (target, damage) in [
                 ("/v1/enforced", AssertionDamage?.none), ("/v1/enforced", .counterRepeated),
                 ("/v1/held", .counterRepeated), ("/v1/enforced", .signature),

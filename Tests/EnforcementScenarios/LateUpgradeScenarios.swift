@@ -33,6 +33,19 @@ extension Scenarios {
                 case .readsAnotherVersion: "the new process has ended; the log has what it said"
                 }
             }
+
+            /// Only what the refusal names is short, since a busy machine starts a program late.
+            var patience: Upgrade.Patience {
+                let (short, long) = (Duration.milliseconds(700), Duration.seconds(120))
+                return switch self {
+                case .hangsBeforeReady, .hangsWithTheState, .hangsBeforeTaken:
+                    Upgrade.Patience(ready: long, silence: .milliseconds(300), handover: long)
+                case .livesAndIsNeverReady, .livesAndNeverTakes:
+                    Upgrade.Patience(ready: short, silence: long, handover: short)
+                case .isReadyTwice, .tellsOfAPlan, .readsAnotherVersion:
+                    Upgrade.Patience(ready: long, silence: long, handover: long)
+                }
+            }
         }
 
         private func program(_ impostor: Impostor, in scenario: Scenario) throws -> String? {
@@ -84,12 +97,7 @@ extension Scenarios {
                 store: hosted.server.configuration.store.name
             )
             upgrade.program = program
-            let time = Duration.milliseconds(700)
-            upgrade.patience = Upgrade.Patience(
-                ready: time,
-                silence: .milliseconds(300),
-                handover: time
-            )
+            upgrade.patience = impostor.patience
             do throws(UpgradeRefusal) {
                 _ = try upgrade.run()
                 Issue.record("it took over")

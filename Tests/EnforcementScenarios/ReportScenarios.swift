@@ -183,7 +183,7 @@ extension Scenarios {
             #expect(steps(try desk.counts(of: "orders"), "requests") == told)
             var sum = 0
             for percent in [1, 5, 25, 100] {
-                #expect(try desk.run("rollout", "orders", "\(percent)%").status == 0)
+                #expect(try desk.run("rollout", "orders", "\(percent)%", "--yes").status == 0)
                 let refused = try sendBad(bad, client)
                 #expect(refused == told[percent], "\(percent)%")
                 sum += refused

@@ -90,7 +90,7 @@ import Testing
         let wereInTime = Guarded<Bool?>(nil)
         // It needs none of the threads that tasks share.
         Thread.detachNewThread {
-            let isInTime = areThrough.wait(timeout: .now() + 600) == .success
+            let isInTime = areThrough.wait(timeout: .now() + 1_800) == .success
             wereInTime.withLock { $0 = isInTime }
             for pipe in pipes {
                 // Opening waits for the reader, which then finds the end.
