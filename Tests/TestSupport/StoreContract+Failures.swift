@@ -65,6 +65,35 @@ extension StoreContract {
             #expect(batches.dropFirst().first?.changes.count == 1)
             #expect(try bench.storedCounter(key.keyID) == 7)
         },
+        StoreContract(
+            "a use that finds no room to be decided is never admitted",
+            decided: .atCommit
+        ) {
+            (bench) throws in
+            let key = KeyRecord.sample(1)
+            try bench.enrol(key)
+            try bench.restart { $0.usesMax = 1 }
+            // The one place is taken, and there is room for changes.
+            let first = try bench.ticket(key.keyID, 1)
+            #expect(bench.consume(key.keyID, 2) == .decided(.unavailable))
+            for durability in [Durability.awaited, .behind] {
+                let counter: UInt32 = durability == .awaited ? 3 : 4
+                let outcome = bench.consume(
+                    key.keyID,
+                    counter,
+                    durability: durability,
+                    whenFailing: .useInMemory
+                )
+                #expect(outcome == .decided(.unassured))
+                #expect(
+                    bench.insist(key.keyID, counter) == .refused(.replayed),
+                    "used in memory, so that it is good once here"
+                )
+            }
+            try bench.table.committer.flush()
+            #expect(bench.log.decision(of: first) == .refused(.replayed))
+            #expect(try bench.storedCounter(key.keyID) == 4)
+        },
         StoreContract("many failures keep the newest values only, and the limit holds") {
             (bench) throws in
             let key = KeyRecord.sample(1)

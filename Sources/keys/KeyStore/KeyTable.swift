@@ -180,9 +180,8 @@ package final class KeyTable: Sendable {
         whenFailing: FailingStore = .decline
     ) -> ConsumeOutcome {
         if let successor = successor.holder {
-            let use = Use(keyID, counter, rule, challenge)
             return consume(
-                use,
+                Use(keyID, counter, rule, challenge),
                 now: now,
                 durability: durability,
                 whenFailing: whenFailing,
@@ -228,7 +227,8 @@ package final class KeyTable: Sendable {
             // The writer's lock is taken inside the shard's, so that the changes of one key stand
             // in the order of their admission. The writer never takes them the other way round.
             switch committer.append(durability, use) {
-            case .taken where !isCurrent: return .decided(.unassured)
+            // A journal that decides was not asked: another gateway may admit the same.
+            case .taken where !isCurrent || isAsked: return .decided(.unassured)
             case .taken(let ticket):
                 return durability == .awaited ? .pending(ticket) : .decided(.admitted)
             case .declined: return .decided(.refused(refusal))
