@@ -1,4 +1,5 @@
 import AppAttest
+import Dispatch
 import KeyStore
 import Testing
 
@@ -93,6 +94,38 @@ extension StoreContract {
             try bench.table.committer.flush()
             #expect(bench.log.decision(of: first) == .refused(.replayed))
             #expect(try bench.storedCounter(key.keyID) == 4)
+        },
+        StoreContract(
+            "a use has its answer in time, whatever holds the writer up",
+            decided: .atCommit
+        ) {
+            (bench) throws in
+            let (key, other) = (KeyRecord.sample(1), KeyRecord.sample(2))
+            try bench.enrol(key)
+            try bench.enrol(other)
+            try bench.restart { $0.answerTime = .milliseconds(50) }
+            let gate = bench.journal.holdUp()
+            let written = try bench.ticket(key.keyID, 1)
+            bench.table.kick()
+            gate.entered.wait()
+            let waiting = try bench.ticket(other.keyID, 1)
+            let sought = bench.table.lookUp(KeyRecord.sample(3).keyID)
+            bench.table.kick()
+            // The journal stands still until all have their answers.
+            eventually { sought.map { bench.log.decision(of: $0) != nil } ?? false }
+            #expect(bench.log.decision(of: written) == .unassured)
+            #expect(bench.log.decision(of: waiting) == .unassured)
+            #expect(sought.flatMap { bench.log.decision(of: $0) } == .unavailable)
+            #expect(bench.table.committer.isDegraded)
+            // Used in memory: good once here, whatever the journal answers later.
+            for keyID in [key.keyID, other.keyID] {
+                #expect(bench.insist(keyID, 1) == .refused(.replayed))
+            }
+            gate.open.signal()
+            try bench.table.committer.flush()
+            #expect(try bench.storedCounter(key.keyID) == 1)
+            #expect(try bench.storedCounter(other.keyID) == 1)
+            #expect(!bench.table.committer.isDegraded)
         },
         StoreContract("many failures keep the newest values only, and the limit holds") {
             (bench) throws in

@@ -31,6 +31,9 @@ extension Committer {
         package var pauseMin = Duration.milliseconds(20)
         package var pauseMax = Duration.seconds(1)
 
+        /// How long a use or look-up waits for its answer; `nil` for the journal's own time.
+        package var answerTime: Duration?
+
         package init() {}
 
         /// How long the writer pauses after so many failures in a row.

@@ -8,17 +8,25 @@ internal import Telemetry
 package final class Committer: Sendable {
     private let journal: any KeyJournal
     private let limits: Limits
+    /// See ``KeyJournal/answerTime``.
+    let answerTime: UInt64?
     private let queue: DispatchQueue
     /// Used only for its timed wait; it is never signalled.
     private let rests = DispatchSemaphore(value: 0)
-    private let pending = Mutex(PendingChanges())
-    private let listeners = Mutex<[any CommitListener]>([])
-    private let watcher = Mutex<(@Sendable (JournalError?) -> Void)?>(nil)
+    let pending = Mutex(PendingChanges())
+    /// Held while tickets end: those of a batch, or those whose time is over. Taken before all
+    /// others.
+    let ending = Mutex<Void>(())
+    /// The writer's own queue may be stuck in the journal.
+    let alarms = DispatchQueue(label: "portcullis.store.alarms")
+    let listeners = Mutex<[any CommitListener]>([])
+    let watcher = Mutex<(@Sendable (JournalError?) -> Void)?>(nil)
     private let finder = Mutex<(@Sendable (_ asked: [KeyID], _ found: [KeyRow]) -> Void)?>(nil)
 
     package init(journal: any KeyJournal, limits: Limits = Limits()) {
         self.journal = journal
         self.limits = limits
+        answerTime = (limits.answerTime ?? journal.answerTime)?.nanoseconds
         queue = DispatchQueue(label: "portcullis.store.writer")
     }
 
@@ -77,7 +85,8 @@ package final class Committer: Sendable {
                 pending.statistics.turnedAway += 1
                 return nil
             }
-            return pending.append(use)
+            defer { setAlarm(&pending) }
+            return pending.append(use, now: Self.now)
         }
     }
 
@@ -92,7 +101,8 @@ package final class Committer: Sendable {
                 pending.statistics.turnedAway += 1
                 return nil
             }
-            return pending.append(keyID)
+            defer { setAlarm(&pending) }
+            return pending.append(keyID, now: Self.now)
         }
     }
 
@@ -146,16 +156,6 @@ package final class Committer: Sendable {
                 completion(.failure(JournalError(.busy, "too many renewed receipts wait")))
             }
         }
-    }
-
-    // MARK: After a hand-over
-
-    /// The ticket of a use that the successor decides.
-    func ticketOfSuccessor() -> CommitTicket { pending.withLock { $0.nextTicket() } }
-
-    /// Tells the listeners what the successor has decided.
-    func tell(_ report: CommitReport) {
-        for listener in listeners.withLock({ $0 }) { listener.commitEnded(report) }
     }
 
     // MARK: Starting
@@ -240,19 +240,34 @@ package final class Committer: Sendable {
     /// Commits one batch. Returns why it failed; `nil` also when there was nothing to write.
     @discardableResult
     private func commitNext() -> JournalError? {
-        let start = DispatchTime.now().uptimeNanoseconds
+        let start = Self.now
         let (batch, refused) = pending.withLock { pending in
             let refused = pending.pause(now: start)
             return (pending.take(retainedMax: limits.retriesMax, now: start), refused)
         }
         guard !batch.isEmpty else { return nil }
         let changes = PendingChanges.merged(batch.changes + batch.retried)
-        var uses = DecidedUses(batch.uses)
+        let uses = DecidedUses(batch.uses)
         let result = refused.map { .failure($0) } ?? write(changes, uses.asked, batch)
+        ending.withLock { _ in end(batch, changes, uses, result, start, isTried: refused == nil) }
+        if result.failure == nil { settle() }
+        return result.failure
+    }
+
+    /// The journal has answered; or has failed, for all of the batch; or was not tried.
+    private func end(
+        _ batch: PendingChanges.Batch,
+        _ changes: [CounterChange],
+        _ uses: DecidedUses,
+        _ result: Result<CommitAnswer, JournalError>,
+        _ start: UInt64,
+        isTried: Bool
+    ) {
+        var uses = uses
         uses.take(result.map(\.uses))
-        let duration = DispatchTime.now().uptimeNanoseconds &- start
+        let duration = Self.now &- start
         let news = pending.withLock { pending -> StandingChange? in
-            guard refused == nil else {
+            guard isTried else {
                 pending.refused(changes + uses.retained)
                 return nil
             }
@@ -274,7 +289,7 @@ package final class Committer: Sendable {
                 let pause = limits.pause(after: pending.failureCount).nanoseconds
                 pending.pausedUntil = pause == 0 ? 0 : start &+ duration &+ pause
             }
-            return pending.failing == before ? nil : StandingChange(error: pending.failing)
+            return StandingChange(before, pending.failing)
         }
         if let news { watcher.withLock({ $0 })?(news.error) }
         for (index, enrolment) in batch.enrolments.enumerated() {
@@ -285,12 +300,7 @@ package final class Committer: Sendable {
             finder.withLock({ $0 })?(batch.lookUps.map(\.keyID), answer.found)
         }
         report(batch, uses, result.failure == nil ? .admitted : .unassured)
-        if result.failure == nil { settle() }
-        return result.failure
     }
-
-    /// The writer has begun to fail, fails for another reason, or fails no more.
-    private struct StandingChange { let error: JournalError? }
 
     private func write(
         _ changes: [CounterChange],
@@ -369,13 +379,4 @@ extension Result {
     fileprivate var failure: Failure? {
         if case .failure(let failure) = self { failure } else { nil }
     }
-}
-
-extension Duration {
-    fileprivate var nanoseconds: UInt64 {
-        let (seconds, attoseconds) = components
-        return UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds / 1_000_000_000)
-    }
-
-    fileprivate var dispatchInterval: DispatchTimeInterval { .nanoseconds(Int(nanoseconds)) }
 }

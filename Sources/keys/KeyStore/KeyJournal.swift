@@ -28,6 +28,10 @@ package protocol KeyJournal: KeySource {
     /// until reading fails. Behind it a key that is in the table may be revoked, for all it knows.
     var knowledgeLifetime: Duration? { get }
 
+    /// How long a use or a look-up waits for its answer, from when it was handed in, whatever
+    /// stands in its way: another batch, a connection that is made. `nil` for as long as it takes.
+    var answerTime: Duration? { get }
+
     /// The secret of the enrolment challenges, 32 bytes, which outlasts the process and is the same
     /// for all gateways that share the store; `nil` where nothing outlasts the process. It is drawn
     /// when it is first asked for. It is in no export, and nobody may log it.
@@ -111,6 +115,7 @@ package protocol KeyJournal: KeySource {
 extension KeyJournal {
     package var keysMax: Int? { nil }
     package var knowledgeLifetime: Duration? { nil }
+    package var answerTime: Duration? { nil }
     package var databaseStatistics: DatabaseStatistics? { nil }
     package func writeOnDemand(_ body: @escaping @Sendable () -> JournalError?) {}
     package func sharedSecrets(

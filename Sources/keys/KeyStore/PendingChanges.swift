@@ -12,9 +12,24 @@ struct PendingChanges {
         change: ReceiptChange, completion: @Sendable (Result<Void, JournalError>) -> Void
     )
 
-    typealias Use = (ticket: CommitTicket, waiting: WaitingUse)
+    /// `since`: when it was handed in, in monotonic nanoseconds.
+    typealias Use = (ticket: CommitTicket, waiting: WaitingUse, since: UInt64)
 
-    typealias LookUp = (ticket: CommitTicket, keyID: KeyID)
+    typealias LookUp = (ticket: CommitTicket, keyID: KeyID, since: UInt64)
+
+    /// Uses and look-ups that have waited too long. Those that wait have left the queue; those that
+    /// are being written stay in their batch, whose answer comes too late for them.
+    struct Expired {
+        var uses: [Use] = []
+        var lookUps: [LookUp] = []
+
+        /// From the first to the last of them; `nil` for none.
+        var tickets: ClosedRange<CommitTicket>? {
+            let all = uses.map(\.ticket) + lookUps.map(\.ticket)
+            guard let first = all.min(), let last = all.max() else { return nil }
+            return first...last
+        }
+    }
 
     /// What the writer is about.
     enum Phase {
@@ -55,11 +70,18 @@ struct PendingChanges {
     /// Receipts that were renewed, or not. Nobody waits for them; one that fails is renewed again.
     private(set) var renewals: [Renewal] = []
     private(set) var lookUps: [LookUp] = []
+    /// Uses and look-ups that are being written, and whose time is not over.
+    private var writtenUses: [Use] = []
+    private var writtenLookUps: [LookUp] = []
+    /// A timer is set for the next of them whose time will be over.
+    var hasAlarm = false
     /// The newest values of failed batches, by row.
     private(set) var retained: [Int64: CounterChange] = [:]
     /// Whether somebody waits for one of `changes`, `uses`, `enrolments` or `lookUps`.
     private(set) var isAwaited = false
     private var inFlightCount = 0
+    /// A batch was taken and has not ended.
+    private var isWriting = false
     private var lastTicket: UInt64 = 0
     private var takenTicket: UInt64 = 0
     var statistics = CommitStatistics()
@@ -84,9 +106,9 @@ struct PendingChanges {
     }
 
     /// Every use is awaited: only the journal's answer says whether it was good.
-    mutating func append(_ use: WaitingUse) -> CommitTicket {
+    mutating func append(_ use: WaitingUse, now: UInt64) -> CommitTicket {
         let ticket = nextTicket()
-        uses.append((ticket, use))
+        uses.append((ticket, use, now))
         isAwaited = true
         return ticket
     }
@@ -103,11 +125,43 @@ struct PendingChanges {
 
     mutating func append(_ renewal: Renewal) { renewals.append(renewal) }
 
-    mutating func append(_ keyID: KeyID) -> CommitTicket {
+    mutating func append(_ keyID: KeyID, now: UInt64) -> CommitTicket {
         let ticket = nextTicket()
-        lookUps.append((ticket, keyID))
+        lookUps.append((ticket, keyID, now))
         isAwaited = true
         return ticket
+    }
+
+    /// When the oldest use or look-up without an answer was handed in; `nil` where all have theirs.
+    var oldest: UInt64? {
+        [
+            writtenUses.first?.since, uses.first?.since, writtenLookUps.first?.since,
+            lookUps.first?.since,
+        ].compactMap(\.self).min()
+    }
+
+    /// Takes what was handed in at that moment or before. Tickets and moments rise together, so
+    /// these are the first ones of all.
+    mutating func expire(through moment: UInt64) -> Expired {
+        var expired = Expired()
+        func move<Item>(_ list: inout [Item], _ to: inout [Item], _ since: (Item) -> UInt64) {
+            let over = list.prefix { since($0) <= moment }
+            to += over
+            list.removeFirst(over.count)
+        }
+        move(&writtenUses, &expired.uses, \.since)
+        move(&uses, &expired.uses, \.since)
+        move(&writtenLookUps, &expired.lookUps, \.since)
+        move(&lookUps, &expired.lookUps, \.since)
+        return expired
+    }
+
+    /// What expired uses have changed in memory is written later.
+    mutating func expired(_ changes: [CounterChange], _ error: JournalError) {
+        retain(changes)
+        statistics.lastError = error
+        // Otherwise no batch would come to say that the journal answers again.
+        if isWriting || !retained.isEmpty { statistics.isDegraded = true }
     }
 
     /// Takes all that is new, and some of the retained values when it is time for them.
@@ -121,6 +175,7 @@ struct PendingChanges {
         swap(&batch.enrolments, &enrolments)
         swap(&batch.renewals, &renewals)
         swap(&batch.lookUps, &lookUps)
+        (writtenUses, writtenLookUps) = (batch.uses, batch.lookUps)
         batch.isAwaited = isAwaited
         isAwaited = false
         if lastTicket > takenTicket {
@@ -134,6 +189,7 @@ struct PendingChanges {
         }
         retryIsDue = false
         inFlightCount = batch.changes.count + batch.uses.count + batch.retried.count
+        isWriting = !batch.isEmpty
         if !batch.isEmpty { pace.began(batch.changes.count + batch.uses.count, now: now) }
         return batch
     }
@@ -146,7 +202,7 @@ struct PendingChanges {
         but failed: [CounterChange],
         _ error: JournalError?
     ) {
-        inFlightCount = 0
+        ended()
         failureCount = 0
         pausedUntil = 0
         statistics.commits += 1
@@ -159,7 +215,7 @@ struct PendingChanges {
 
     /// The batch failed: its values are kept.
     mutating func failed(_ changes: [CounterChange], _ error: JournalError) {
-        inFlightCount = 0
+        ended()
         failureCount += 1
         statistics.failures += 1
         statistics.isDegraded = true
@@ -175,8 +231,14 @@ struct PendingChanges {
 
     /// The batch came in a pause and was not tried: its values are kept.
     mutating func refused(_ changes: [CounterChange]) {
-        inFlightCount = 0
+        ended()
         retain(changes)
+    }
+
+    private mutating func ended() {
+        inFlightCount = 0
+        isWriting = false
+        (writtenUses, writtenLookUps) = ([], [])
     }
 
     private mutating func retain(_ changes: [CounterChange]) {

@@ -40,6 +40,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     package var decides: DecisionMoment { .atCommit }
     package var keysMax: Int? { settings.keysCached }
     package var knowledgeLifetime: Duration? { settings.revokedWithin }
+    package var answerTime: Duration? { settings.statementTimeout }
 
     package func load(
         apps: AppNumbers,
