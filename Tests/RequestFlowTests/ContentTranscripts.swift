@@ -111,8 +111,8 @@ extension Transcript {
             digested
             on(.received(60), takes: .sendHashed)
             on(.contentRead(isLast: false), .sendContent(.more))
-            on(.received(40, isLast: true), takes: .compare)
-            on(.digestCompared(agrees: true), takes: .send)
+            on(.received(40, isLast: true), takes: .judgeEnd)
+            on(.endJudged(nil), takes: .send)
             on(.contentRead(isLast: true), .sendContent(.last))
             on(.contentSent, .awaitResponse(.clear, .keep))
             response(.keep)
@@ -120,8 +120,8 @@ extension Transcript {
         Transcript("the end of chunks waits for the digest", .chunked, .limited, ends: .whole) {
             digested
             on(.received(100), takes: .sendHashed)
-            on(.contentRead(isLast: true), .compareDigest)
-            on(.digestCompared(agrees: true), takes: .send)
+            on(.contentRead(isLast: true), .judgeEnd)
+            on(.endJudged(nil), takes: .send)
             on(.contentRead(isLast: true), .sendContent(.last))
             on(.contentSent, .awaitResponse(.clear, .keep))
             response(.keep)
@@ -133,9 +133,9 @@ extension Transcript {
             ends: .cutShort(.pass)
         ) {
             digested
-            on(.received(100, isLast: true), takes: .compare)
+            on(.received(100, isLast: true), takes: .judgeEnd)
             on(
-                .digestCompared(agrees: false),
+                .endJudged(.refuse(.digestMismatch)),
                 takes: .stop(.answer(.refused(.digestMismatch), .reset, .lingers))
             )
             on(.contentRead(isLast: true), .none)
@@ -144,8 +144,8 @@ extension Transcript {
             judging
             on(.ruled(.digested, .observed), .admit)
             opened()
-            on(.received(100, isLast: true), takes: .compare)
-            on(.digestCompared(agrees: false), takesAnew: .send)
+            on(.received(100, isLast: true), takes: .judgeEnd)
+            on(.endJudged(.refuse(.digestMismatch)), takesAnew: .send)
             on(.contentRead(isLast: true), .sendContent(.last))
             on(.contentSent, .awaitResponse(.clear, .keep))
             response(.keep)
@@ -158,11 +158,45 @@ extension Transcript {
         ) {
             digested
             on(.responseBegan(.final(.keeps)), .relay(.early, .keep))
-            on(.received(100, isLast: true), takes: .compare)
+            on(.received(100, isLast: true), takes: .judgeEnd)
             on(
-                .digestCompared(agrees: false),
+                .endJudged(.refuse(.digestMismatch)),
                 takes: .stop(.cutOff(.refused(.digestMismatch), .reset))
             )
+        },
+        Transcript(
+            "a key that is revoked meanwhile ends the content, and the origin sees a reset",
+            .post,
+            .limited,
+            ends: .cutShort(.pass)
+        ) {
+            judging
+            on(.ruled(.keyed), .admit)
+            opened()
+            on(.received(60), takes: .send)
+            on(.contentRead(isLast: false), .sendContent(.more))
+            on(.received(40, isLast: true), takes: .judgeEnd)
+            on(
+                .endJudged(.refuse(.keyRevoked)),
+                takes: .stop(.answer(.refused(.keyRevoked), .reset, .lingers))
+            )
+            on(.contentRead(isLast: true), .none)
+        },
+        Transcript(
+            "the end of what a key has signed is judged once",
+            .chunked,
+            .limited,
+            ends: .whole
+        ) {
+            judging
+            on(.ruled(.keyed), .admit)
+            opened()
+            on(.received(100), takes: .send)
+            on(.contentRead(isLast: true), .judgeEnd)
+            on(.endJudged(nil), takes: .send)
+            on(.contentRead(isLast: true), .sendContent(.last))
+            on(.contentSent, .awaitResponse(.clear, .keep))
+            response(.keep)
         },
     ]
 }

@@ -13,6 +13,15 @@ extension KeyTable {
         return committer.lookUp(keyID)
     }
 
+    /// Keeps a key that is in use from leaving the table, where there is not room for all.
+    package func touch(_ keyID: KeyID) {
+        guard journal.keysMax != nil, successor.holder == nil else { return }
+        let place = Self.place(of: keyID)
+        shards[place.shard].keys.withLock { keys in
+            if let number = keys.find(keyID, hash: place.hash) { keys.touch(number) }
+        }
+    }
+
     /// What is said of a key that is not in the table.
     func missing(_ keyID: KeyID) -> Finding {
         switch decides {

@@ -1,7 +1,7 @@
-import AppAttest
+package import AppAttest
 import HTTPWire
 import KeyStore
-import Rules
+package import Rules
 
 // What is known of the key, and of the content before it has come.
 extension Judge {
@@ -57,6 +57,22 @@ extension Judge {
         }
         return (stored, app, isOutdated)
     }
+
+    /// What speaks against a key that has signed a request which is not complete yet; `nil` for
+    /// nothing. The store is not asked: it announces what is revoked.
+    package func fault(of keyID: KeyID, rule: Rule) -> Verdict? {
+        switch keys.findUnasked(keyID) {
+        case .unknown: return .refuse(.keyUnknown)
+        case .known(let key) where key.isRevoked, .outdated(let key) where key.isRevoked:
+            return .refuse(.keyRevoked)
+        case .known: return nil
+        case .outdated, .unavailable, .absent:
+            return rule.onError == .refuse ? .failure(.store) : nil
+        }
+    }
+
+    /// Keeps a key in memory while a request that it has signed is under way.
+    package func keep(_ keyID: KeyID) { keys.touch(keyID) }
 
     func admits(_ environment: KeyEnvironment, _ policy: AppPolicy) -> Bool {
         switch environment {

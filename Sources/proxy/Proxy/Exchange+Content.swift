@@ -33,6 +33,7 @@ extension Exchange {
             let before = client.contentCount
             let read = client.readContent { take($0) }
             proxy.tally.add(.uploadBytes, client.contentCount - before)
+            if let key = flow.judgement.admittedKey { proxy.judge.keep(key) }
             switch read {
             case .some: perform(flow.contentRead(isLast: false))
             case .complete: perform(flow.contentRead(isLast: true))
@@ -59,9 +60,9 @@ extension Exchange {
         case .sendHashed:
             content.hash(piece)
             origin?.append(piece)
-        case .compare:
+        case .judgeEnd:
             content.hash(piece)
-            return put(piece, comparedDigest())
+            return put(piece, judgedEnd())
         case .stop(let action):
             perform(action)
             return false

@@ -42,7 +42,7 @@ extension Exchange {
                 writeOriginHead(head, octets, framing: flow.facts.framing)
                 return forward()
             case .none, .collect, .hold, .stream, .readContent, .awaitContent, .serve,
-                .judgeContent, .compareDigest, .skipContent, .awaitCommit, .askDevice, .admit,
+                .judgeContent, .judgeEnd, .skipContent, .awaitCommit, .askDevice, .admit,
                 .release,
                 .connect, .retry, .sendHead, .sendHeld, .endHeld, .streamOn, .sendContent,
                 .awaitResponse, .endRequest, .readLastWords, .awaitOrigin, .relay, .beginTunnel,

@@ -89,26 +89,37 @@ extension Exchange {
         return flow.ruled(ruling, enforcement(of: ruling))
     }
 
-    /// Compares streamed content with the digest that the head states.
-    func compareDigest() -> RequestFlow.Action {
-        switch comparedDigest() {
+    /// Judges the end of streamed content.
+    func judgeEnd() -> RequestFlow.Action {
+        switch judgedEnd() {
         case .send: return .sendContent(.last)
         case .stop(let action): return action
-        case .collect, .hold, .append, .sendHashed, .compare:
-            preconditionFailure("Exchange: a digest was compared of content that is held")
+        case .collect, .hold, .append, .sendHashed, .judgeEnd:
+            preconditionFailure("Exchange: the end of content that is held was judged")
         }
     }
 
-    /// Compares, and counts the verdict where that changes it.
-    func comparedDigest() -> RequestFlow.Take.Place {
-        guard case .hashed(let digest) = content,
-            case .given(let ruling, _) = flow.judgement, let expected = ruling.expectedDigest
-        else { preconditionFailure("Exchange: no digest is expected") }
-        let agrees = digest.stream.digest() == expected
-        if !agrees { proxy.tally.add(.digestMismatches) }
-        let take = flow.digestCompared(agrees: agrees)
+    /// Judges it, and counts the verdict where that changes it.
+    func judgedEnd() -> RequestFlow.Take.Place {
+        let take = flow.endJudged(endFault)
         note(take.news)
         return take.place
+    }
+
+    /// What speaks against the end of streamed content: another digest than the head states, or
+    /// that the key was revoked or deleted after the head was judged; `nil` for nothing.
+    private var endFault: Verdict? {
+        guard case .given(let ruling, _) = flow.judgement else { return nil }
+        if let expected = ruling.expectedDigest {
+            guard case .hashed(let digest) = content else {
+                preconditionFailure("Exchange: no digest is expected")
+            }
+            guard digest.stream.digest() == expected else {
+                proxy.tally.add(.digestMismatches)
+                return .refuse(.digestMismatch)
+            }
+        }
+        return flow.judgement.admittedKey.flatMap { proxy.judge.fault(of: $0, rule: flow.rule) }
     }
 
     /// A verdict that has changed is counted once it is final.

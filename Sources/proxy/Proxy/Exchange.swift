@@ -86,7 +86,7 @@ final class Exchange {
             case .awaitContent: client?.awaitContent()
             case .serve: action = serve()
             case .judgeContent: action = judgeContent()
-            case .compareDigest: action = compareDigest()
+            case .judgeEnd: action = judgeEnd()
             case .skipContent: action = flow.contentSkipped(isWhole: client?.dropContent() ?? false)
 
             case .awaitCommit(let ticket): return awaitCommit(ticket)

@@ -41,8 +41,9 @@ extension RequestFlow {
         case serve
         /// Asks for the verdict about the content that is held. Then `ruled`.
         case judgeContent
-        /// Compares the content with the digest that the head states. Then `digestCompared`.
-        case compareDigest
+        /// Compares the content with the digest that the head states, and looks the key up again.
+        /// Then `endJudged`.
+        case judgeEnd
         /// Drops the content if all of it is here. Then `contentSkipped`.
         case skipContent
 
@@ -156,9 +157,9 @@ extension RequestFlow {
             case send
             /// It goes to the server and is hashed.
             case sendHashed
-            /// It is hashed, and compared with the digest that the head states. Then
-            /// `digestCompared`.
-            case compare
+            /// It is hashed, compared with the digest that the head states, and the key is looked
+            /// up again. Then `endJudged`.
+            case judgeEnd
             /// Nobody wants it or what follows.
             case stop(Action)
         }

@@ -30,6 +30,12 @@ package enum Judgement: Sendable {
         }
     }
 
+    /// The key whose assertion, or session, the request was admitted by; `nil` where there is none.
+    package var admittedKey: KeyID? {
+        guard isProven, refusal == nil, let (ruling, _) = verdict else { return nil }
+        return ruling.keyID
+    }
+
     /// The refusal that the verdict is, whether or not it is enforced.
     package var refusal: Refusal? {
         switch self {

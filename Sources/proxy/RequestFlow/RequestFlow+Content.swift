@@ -45,8 +45,9 @@ extension RequestFlow {
         case .abandoned: return Take(.stop(.none))  // Late: a write that failed came first.
         case .replaying, .given: impossible("contentReceived")
         }
-        // The last piece is sent from where it is: not before the digest agrees.
-        let place: Take.Place = !expectsDigest ? .send : isLast ? .compare : .sendHashed
+        // The last piece is sent from where it is: not before the end is judged.
+        let place: Take.Place =
+            isLast && withholdsEnd ? .judgeEnd : expectsDigest ? .sendHashed : .send
         guard isOverLimit, !isFoundTooLarge else { return Take(place) }
         guard case .observed = changeVerdict(to: .contentTooLarge) else {
             return Take(.stop(abandon(.refused(.contentTooLarge))))
@@ -124,24 +125,27 @@ extension RequestFlow {
         }
     }
 
-    /// The content was compared with the digest that the head states. Its last bytes have waited
-    /// for that, or at least its end.
+    /// The content was compared with the digest that the head states, and the key that has signed
+    /// was looked up again. The content's last bytes have waited for that, or at least its end.
     ///
-    /// - Returns: what becomes of them: they are sent, or nobody wants them.
-    package mutating func digestCompared(agrees: Bool) -> Take {
+    /// - fault: what the verdict becomes; `nil` where it stays.
+    /// - Returns: what becomes of them: they are sent, or dropped.
+    package mutating func endJudged(_ fault: Verdict?) -> Take {
         switch state {
         case .sending, .responding: break
         case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
             .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
-            impossible("digestCompared")
+            impossible("endJudged")
         }
-        if case .given(var ruling, let enforcement) = judgement {
-            ruling.expectedDigest = nil
-            judgement = .given(ruling, enforcement)
+        isEndJudged = true
+        let refusal: Refusal
+        switch fault {
+        case .none, .pass: return Take(.send)
+        case .refuse(let found): refusal = found
+        case .failure(let dependency): refusal = dependency.refusal
         }
-        if agrees { return Take(.send) }
-        guard case .observed = changeVerdict(to: .digestMismatch) else {
-            return Take(.stop(abandon(.refused(.digestMismatch))))
+        guard case .observed = changeVerdict(to: fault ?? .pass) else {
+            return Take(.stop(abandon(.refused(refusal))))
         }
         return Take(.send, .verdictChanged)
     }
@@ -174,7 +178,7 @@ extension RequestFlow {
         }
     }
 
-    /// Passes on what was read; the last of it only when its digest agrees.
+    /// Passes on what was read; the last of it only when the end is judged.
     private mutating func pass(_ leg: inout Leg, _ isLast: Bool) -> Action {
         switch leg.upload {
         case .streaming(.nothing): leg.upload = .streaming(.some)
@@ -183,7 +187,7 @@ extension RequestFlow {
         case .replaying, .given: impossible("contentRead")
         }
         guard isLast else { return .sendContent(.more) }
-        return expectsDigest ? .compareDigest : .sendContent(.last)
+        return withholdsEnd ? .judgeEnd : .sendContent(.last)
     }
 
     /// Content can't be held until it is judged: the request is refused, or what is held goes on
@@ -210,6 +214,12 @@ extension RequestFlow {
     /// Whether the content must still show the digest that the head states.
     private var expectsDigest: Bool {
         guard case .given(let ruling, _) = judgement else { return false }
-        return ruling.expectedDigest != nil
+        return ruling.expectedDigest != nil && !isEndJudged
+    }
+
+    /// Whether the end of the content waits: it must have the digest that the head states, and the
+    /// key that has signed may be revoked meanwhile.
+    private var withholdsEnd: Bool {
+        expectsDigest || judgement.admittedKey != nil && !isEndJudged
     }
 }

@@ -135,10 +135,15 @@ extension RequestFlow {
     ///
     /// - Returns: whether the request is refused for it.
     mutating func changeVerdict(to refusal: Refusal) -> Enforcement {
+        changeVerdict(to: .refuse(refusal))
+    }
+
+    /// The same, to any verdict.
+    mutating func changeVerdict(to verdict: Verdict) -> Enforcement {
         switch judgement {
         case .none: return .observed
         case .provisional(var ruling, let enforcement), .given(var ruling, let enforcement):
-            ruling.verdict = .refuse(refusal)
+            ruling.verdict = verdict
             judgement = .given(ruling, enforcement)
             return enforcement
         }

@@ -87,6 +87,8 @@ package struct RequestFlow: ~Copyable {
     package internal(set) var judgement = Judgement.none
     /// What an admitted request leads to.
     var purpose = Purpose.relay
+    /// Whether nothing that streamed content brings can change the verdict any more.
+    var isEndJudged = false
     /// Bytes of content that have come.
     package internal(set) var contentBytes: UInt64 = 0
     var state = State.arriving

@@ -27,7 +27,7 @@ enum Event {
     case contentRead(isLast: Bool)
     case contentMalformed(Malformed.Reason)
     case contentTimedOut
-    case digestCompared(agrees: Bool)
+    case endJudged(Verdict?)
     case contentSent
     case contentSkipped(isWhole: Bool)
     case connected(
@@ -77,7 +77,7 @@ extension Event {
         case .received(let count, let isLast):
             Reaction(flow.contentReceived(count, isLast: isLast))
         case .holdFailed(let refusal): Reaction(flow.holdFailed(refusal))
-        case .digestCompared(let agrees): Reaction(flow.digestCompared(agrees: agrees))
+        case .endJudged(let fault): Reaction(flow.endJudged(fault))
         case .clientBroke: .closesClient(flow.clientBroke())
         case .originQueued:
             {

@@ -1,3 +1,4 @@
+import AppAttest
 import Cryptography
 import HTTPWire
 import KeyStore
@@ -68,6 +69,11 @@ extension Rule {
 
 extension Ruling {
     static let pass = proven(.complete)
+    static let keyed: Ruling = {
+        var ruling = pass
+        ruling.keyID = KeyID(SHA256.digest(of: []))
+        return ruling
+    }()
     static let refused = Ruling(.refuse(.assertionMissing))
 
     /// A pass whose counter has to be on disk first.

@@ -1,0 +1,153 @@
+import AppAttest
+import LoopbackKit
+import RequestBinding
+import SoftwareAuthenticator
+import TestSupport
+import Testing
+
+extension Scenarios {
+    /// Content that streams while its key is revoked or deleted.
+    @Suite struct StreamedKeys {
+        enum Store: CaseIterable, Sendable {
+            case sqlite, postgresql
+
+            static let possible = allCases.filter {
+                $0 == .sqlite || DatabaseServer.programs != nil
+            }
+        }
+
+        enum Order: String, CaseIterable, Sendable { case revoke, delete }
+
+        enum Proof: CaseIterable, Sendable {
+            case assertion, session
+            /// The content is not signed, so it has no digest.
+            case unsignedContent
+        }
+
+        private static let rules = """
+            - id: signed
+              match: { path: /v1/signed }
+              mode: enforce
+              accept: [assertion, session]
+              sign: [method, target, body]
+              body: { digest: streamed }
+            - id: bare
+              match: { path: /v1/bare }
+              mode: enforce
+              sign: [method, target]
+            """
+
+        /// A gateway on one of the stores, and a key.
+        private struct Stage {
+            let scenario: Scenario
+            let fleet: Fleet?
+            let origin: RecordingOrigin
+            let gateway: GatewayProcess
+            var key: SoftwareKey
+
+            init(_ store: Store) throws {
+                switch store {
+                case .sqlite:
+                    scenario = try Scenario()
+                    fleet = nil
+                    (gateway, origin, key) = try scenario.start(rules: StreamedKeys.rules)
+                case .postgresql:
+                    let fleet = try Fleet(1, rules: StreamedKeys.rules)
+                    (self.fleet, scenario, origin) = (fleet, fleet.scenario, fleet.origin)
+                    key = try fleet.imported(1)[0]
+                    gateway = try #require(fleet.gateway(0))
+                }
+            }
+
+            func end() {
+                if let fleet { fleet.end() } else { scenario.end() }
+            }
+
+            /// Gives the order, and waits until the gateway has heard of it.
+            func give(_ order: Order) throws {
+                let file = scenario.path(fleet == nil ? "portcullis.yaml" : "direct.yaml")
+                let id = key.keyID.base64
+                let done = try scenario.portcullis("keys", order.rawValue, "--config", file, id)
+                try #require(done.status == 0, "\(done.complained)")
+                let admin = try gateway.adminClient()
+                let isHeard = try eventually {
+                    let metrics = try Metrics(admin)
+                    return metrics["keys_revoked"] == 1 || metrics["keys"] == 0
+                }
+                try #require(isHeard)
+            }
+
+            mutating func fields(_ proof: Proof, _ content: [UInt8]) throws
+                -> [(name: String, value: String)]
+            {
+                let target = proof == .unsignedContent ? "/v1/bare" : "/v1/signed"
+                let request = SoftwareKey.Request(method: "POST", target: target, content: content)
+                switch proof {
+                case .assertion:
+                    return key.proof(
+                        of: request,
+                        signing: .lines([.method, .target, .body], headers: [])
+                    ).fields
+                case .unsignedContent:
+                    return key.proof(of: request, signing: .lines([.method, .target], headers: []))
+                        .fields
+                case .session:
+                    let client = gateway.client()
+                    let opening = SoftwareKey.Request(
+                        method: "POST",
+                        target: "/.well-known/app-attest/sessions",
+                        challenge: try gateway.challenges("assertion", client)[0]
+                    )
+                    let signing = SigningForm.lines(.all, headers: [])
+                    let answer = try client.send(opening, key.proof(of: opening, signing: signing))
+                    var session = try #require(SoftwareSession(answer: answer.body))
+                    let next = session.proof(
+                        of: request,
+                        signing: .lines([.method, .target, .body], headers: [])
+                    )
+                    return try #require(next).fields
+                }
+            }
+        }
+
+        @Test(arguments: Store.possible, Proof.allCases)
+        func `an upload whose key is revoked or deleted meanwhile never ends at the origin`(
+            store: Store,
+            proof: Proof
+        ) throws {
+            for order in Order.allCases {
+                for isChunked in [false, true] { try play(store, proof, order, isChunked) }
+            }
+        }
+
+        private func play(_ store: Store, _ proof: Proof, _ order: Order, _ isChunked: Bool) throws
+        {
+            var stage = try Stage(store)
+            defer { stage.end() }
+            let content = [UInt8](repeating: 7, count: 40_000)
+            var fields = try stage.fields(proof, content)
+            fields.append(
+                isChunked ? ("Transfer-Encoding", "chunked") : ("Content-Length", "40000")
+            )
+            let target = proof == .unsignedContent ? "/v1/bare" : "/v1/signed"
+            let socket = try Wire(port: stage.gateway.port)
+            try socket.send(HTTPClient.head("POST", target, fields) + "\r\n")
+            if isChunked { try socket.send("9c40\r\n") }
+            try socket.send([UInt8](content[..<20_000]))
+            try stage.origin.awaitHeads(1)
+            try stage.give(order)
+            try socket.send([UInt8](content[20_000...]))
+            if isChunked { try socket.send("\r\n0\r\n\r\n") }
+            let remark: Comment = "\(store), \(proof), \(order), chunked: \(isChunked)"
+            let answer = try socket.readHead()
+            let (status, reason) =
+                order == .revoke ? ("403", "key-revoked") : ("401", "key-unknown")
+            #expect(answer.startLine.hasPrefix("HTTP/1.1 \(status)"), remark)
+            let seen = try stage.origin.seen(1)[0]
+            #expect(!seen.isComplete && seen.wasReset && !seen.wasEndedInOrder, remark)
+            let line = try stage.gateway.line(about: target)
+            #expect(line["reason"] as? String == reason, remark)
+            #expect(line["content"] as? String == "cut-short", remark)
+        }
+    }
+}
