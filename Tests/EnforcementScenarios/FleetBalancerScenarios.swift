@@ -2,6 +2,8 @@ import Foundation
 import LoopbackKit
 import PortcullisClient
 import PortcullisClientTesting
+import RequestBinding
+import SoftwareAuthenticator
 import TestSupport
 import Testing
 
@@ -131,6 +133,62 @@ extension Scenarios {
                     + "\(try metric("sessions_opened_total", fleet))"
             )
             for app in crowd.apps { await app.close() }
+        }
+
+        private static let mixed = """
+            - id: open
+              match: { path: /open }
+              mode: off
+            - id: watched
+              match: { path: /watched }
+              mode: observe
+              sign: [method, target]
+            - id: guarded
+              match: { path: /guarded }
+              mode: enforce
+              sign: [method, target]
+            """
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a database that is stopped takes only what must be verified with it`() throws {
+            let fleet = try Fleet(2, rules: Self.mixed, more: Self.more)
+            defer { fleet.end() }
+            let gateways = try (0..<2).map { try #require(fleet.gateway($0)) }
+            let balancer = FleetBalancer.haproxy
+            let ports = gateways.map(\.port)
+            guard let port = try balancer.start(fleet.scenario, before: ports) else { return }
+            let front = HTTPClient(port: port)
+            var key = try fleet.imported(1)[0]
+            func guarded() throws -> Answer {
+                let request = SoftwareKey.Request(method: "GET", target: "/guarded")
+                let signing = SigningForm.lines([.method, .target], headers: [])
+                return try front.send(request, key.proof(of: request, signing: signing))
+            }
+            #expect(try guarded().status == 200)
+            try fleet.database.crash()
+            let admins = try gateways.map { try $0.adminClient() }
+            for (gateway, admin) in zip(gateways, admins) {
+                try gateway.waitUntil("a store that fails", admin) {
+                    $0["store_degraded"] == 1
+                }
+                let ready = try admin.send("GET", "/readyz")
+                #expect(ready.status == 200)
+                #expect(ready.text == "ready\ndegraded: store-degraded\n")
+                // HAProxy has probed more often than it takes to give a server up; there are no
+                // other requests.
+                let before = try Metrics(admin)["requests_total"]
+                try gateway.waitUntil("five probes", admin) { $0["requests_total"] >= before + 5 }
+            }
+            for _ in 0..<4 {
+                #expect(try front.send("GET", "/open").status == 200)
+                #expect(try front.send("GET", "/watched").status == 200)
+                let answer = try guarded()
+                #expect(answer.status == 503)
+                #expect(answer.reason == "store-unavailable")
+            }
+            try fleet.database.start()
+            let isBack = try eventually { try guarded().status == 200 }
+            #expect(isBack)
         }
     }
 }

@@ -22,16 +22,16 @@ import Testing
         let now = Mutex<UInt64>(5)
     }
 
-    private static func answer(_ desk: ProbeDesk) -> LocalFault?? {
-        let found = Mutex<LocalFault??>(.none)
-        desk.askReadiness { fault in found.withLock { $0 = .some(fault) } }
+    private static func answer(_ desk: ProbeDesk) -> Readiness? {
+        let found = Mutex<Readiness?>(nil)
+        desk.askReadiness { readiness in found.withLock { $0 = readiness } }
         return found.withLock { $0 }
     }
 
     @Test func `a flood of probes asks the lanes once a second`() {
         let (source, clock) = (Source(), Clock())
         let desk = ProbeDesk { clock.now.withLock { $0 } }
-        #expect(Self.answer(desk) == .some(.gatherTimeout))
+        #expect(Self.answer(desk) == .unready(.gatherTimeout))
         desk.ask(source)
         let first = Self.answer(desk)
         for _ in 0..<1_000 { #expect(Self.answer(desk) == first) }
@@ -48,7 +48,7 @@ import Testing
         let source = Source(isThere: false)
         let desk = ProbeDesk { 5 }
         desk.ask(source)
-        for _ in 0..<3 { #expect(Self.answer(desk) == .some(.gatherTimeout)) }
+        for _ in 0..<3 { #expect(Self.answer(desk) == .unready(.gatherTimeout)) }
         #expect(source.asked.withLock { $0 } == 3)
     }
 }

@@ -1,3 +1,4 @@
+import Cryptography
 import HTTPWire
 import Rules
 import TestSupport
@@ -39,6 +40,35 @@ import Testing
         return try #require(
             RuleSet(rules.dropLast(), default: rules[matches.count], origins: origins)
         )
+    }
+
+    @Test func `the store is needed where each rule denies, or enforces for all and refuses`()
+        throws
+    {
+        func needs(_ mode: Mode, _ change: (inout Rule.Demands) -> Void = { _ in }) throws -> Bool {
+            var demands = Rule.Demands(salt: "r")
+            change(&demands)
+            let origin: OriginIndex? = mode == .deny ? nil : OriginIndex(0)
+            let match = RouteMatch.all
+            let rule = Rule(
+                id: "r",
+                index: 0,
+                match: match,
+                origin: origin,
+                mode: mode,
+                demands: demands
+            )
+            let last = Rule(id: "default", index: 1, match: match, origin: nil, mode: .deny)
+            let set = try #require(RuleSet([rule], default: last))
+            return set.needsStore(at: UnixTime(seconds: 0))
+        }
+        #expect(try needs(.deny))
+        #expect(try needs(.enforce))
+        #expect(try !needs(.off))
+        #expect(try !needs(.observe))
+        #expect(try !needs(.enforce) { $0.onError = .forward })
+        let half = Rollout(.fixed(try #require(Share(millionths: 999_999))), salt: "r")
+        #expect(try !needs(.enforce) { $0.rollout = half })
     }
 
     /// The rule, and the other one where there are two; -1 where there are too many readings.

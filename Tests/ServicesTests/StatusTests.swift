@@ -68,6 +68,19 @@ import Testing
         #expect((status["store"] as? [String: Any])?["last_error"] as? String == "disk full")
     }
 
+    @Test func `a store that some rules can do without leaves the gateway ready`() throws {
+        var snapshot = AdminSnapshot.sample(
+            store: StoreFacts(keys: 0, revokedKeys: 0, isDegraded: true)
+        )
+        #expect(snapshot.readiness == .unready(.storeDegraded))
+        snapshot.store.isNeeded = false
+        #expect(snapshot.readiness == .ready([.storeDegraded]))
+        let status = try document(snapshot)
+        #expect(status["ready"] as? Bool == true)
+        #expect(status["unready_reasons"] as? [String] == [])
+        #expect(status["degraded_by"] as? [String] == ["store-degraded"])
+    }
+
     @Test func `the gateway is not ready while no server of any origin is known`() throws {
         var snapshot = AdminSnapshot.sample()
         snapshot.serverCount = 2

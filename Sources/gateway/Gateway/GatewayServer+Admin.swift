@@ -1,5 +1,6 @@
 import Challenges
 import ConfigurationReading
+import Cryptography
 import Dispatch
 import KeyStore
 import Lanes
@@ -91,6 +92,9 @@ extension GatewayServer: AdminSource {
             droppedMessages: outputs.messageLosses.count
         )
         snapshot.store.isNew = madeStore
+        snapshot.store.isNeeded = configuration.rules.needsStore(
+            at: UnixTime(seconds: wallSeconds)
+        )
         snapshot.store.waiting = statistics.waiting
         snapshot.store.turnedAway = statistics.turnedAway
         snapshot.store.lookUps = statistics.lookUps

@@ -1,3 +1,4 @@
+package import Cryptography
 package import HTTPWire
 import RequestBinding
 
@@ -80,6 +81,18 @@ package final class RuleSet: Sendable {
 
     /// The rule for requests that no other rule is for.
     package var fallback: Rule { rules[rules.count - 1] }
+
+    /// Whether no rule serves anybody while the store of keys can't be used: each denies, or
+    /// enforces for all and refuses on errors.
+    package func needsStore(at now: UnixTime) -> Bool {
+        rules.allSatisfy { rule in
+            switch rule.mode {
+            case .off, .observe: false
+            case .deny: true
+            case .enforce: rule.onError == .refuse && rule.rollout.share(at: now) == .whole
+            }
+        }
+    }
 
     /// The first rule that the request meets, in all readings of its path.
     ///

@@ -13,7 +13,7 @@ package final class ProbeDesk: ReadinessSource {
     private struct State {
         var source: (any SnapshotSource)?
         /// What was found last, and until when it is told; `nil` before the first answer.
-        var last: (fault: LocalFault?, until: UInt64)?
+        var last: (readiness: Readiness, until: UInt64)?
     }
 
     private let clock: @Sendable () -> UInt64
@@ -27,17 +27,17 @@ package final class ProbeDesk: ReadinessSource {
     /// Whom to ask. Before that, the gateway is not ready.
     package func ask(_ source: any SnapshotSource) { state.withLock { $0.source = source } }
 
-    package func askReadiness(_ completion: @escaping @Sendable (LocalFault?) -> Void) {
+    package func askReadiness(_ completion: @escaping @Sendable (Readiness) -> Void) {
         let now = clock()
         let (last, source) = state.withLock { ($0.last, $0.source) }
-        if let last, now < last.until { return completion(last.fault) }
-        guard let source else { return completion(.gatherTimeout) }
+        if let last, now < last.until { return completion(last.readiness) }
+        guard let source else { return completion(.unready(.gatherTimeout)) }
         source.ask { [self] snapshot in
-            guard let snapshot else { return completion(.gatherTimeout) }
-            let fault = snapshot.unreadiness.first
+            guard let snapshot else { return completion(.unready(.gatherTimeout)) }
+            let readiness = snapshot.readiness
             let (until, isLate) = clock().addingReportingOverflow(Self.age)
-            state.withLock { $0.last = (fault, isLate ? .max : until) }
-            completion(fault)
+            state.withLock { $0.last = (readiness, isLate ? .max : until) }
+            completion(readiness)
         }
     }
 }

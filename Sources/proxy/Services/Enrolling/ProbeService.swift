@@ -17,10 +17,23 @@ package struct ProbePaths: Hashable, Sendable {
     }
 }
 
+/// Whether traffic should be sent to a gateway.
+package enum Readiness: Hashable, Sendable {
+    /// It serves what can be served; what fails meanwhile is named.
+    case ready([LocalFault])
+    /// Why not, the most lasting reason first.
+    case unready(LocalFault)
+
+    /// What probes are told of a gateway that is ready.
+    static func text(_ degradations: [LocalFault]) -> String {
+        "ready\n" + degradations.map { "degraded: \($0.rawValue)\n" }.joined()
+    }
+}
+
 /// Knows whether clients should come.
 package protocol ReadinessSource: Sendable {
-    /// Hands over why no traffic should be sent here, once, on any thread; `nil` when it may.
-    func askReadiness(_ completion: @escaping @Sendable (LocalFault?) -> Void)
+    /// Hands over whether traffic should be sent here, once, on any thread.
+    func askReadiness(_ completion: @escaping @Sendable (Readiness) -> Void)
 }
 
 /// Answers a probe on a public listener. It tells strangers no more than they see by other
@@ -38,8 +51,11 @@ struct ProbeService: Service {
         case .live: .now(Self.text("ok\n"))
         case .ready(let source):
             .later { completion in
-                source.askReadiness { fault in
-                    completion(fault.map { ServiceResult(.fault($0)) } ?? Self.text("ready\n"))
+                source.askReadiness { readiness in
+                    switch readiness {
+                    case .ready(let faults): completion(Self.text(Readiness.text(faults)))
+                    case .unready(let fault): completion(ServiceResult(.fault(fault)))
+                    }
                 }
             }
         }

@@ -52,6 +52,9 @@ extension AdminSnapshot {
         out.array("unready_reasons") { out in
             for problem in unreadiness { out.element(problem.rawValue) }
         }
+        out.array("degraded_by") { out in
+            for problem in degradations { out.element(problem.rawValue) }
+        }
     }
 
     private func writeConfiguration(into out: inout JSONWriter) {

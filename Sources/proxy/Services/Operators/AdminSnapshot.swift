@@ -98,8 +98,19 @@ extension AdminSnapshot {
 
     /// Why no traffic should be sent here, the most lasting reason first; empty when it may.
     package var unreadiness: [LocalFault] {
-        (isDraining ? [.draining] : []) + (store.isDegraded ? [.storeDegraded] : [])
+        (isDraining ? [.draining] : [])
+            + (store.isDegraded && store.isNeeded ? [.storeDegraded] : [])
             + (knowsServers ? [] : [.serversUnknown]) + (allAreOut ? [.originsDown] : [])
+    }
+
+    /// What fails and leaves the gateway ready: it serves what can be served without.
+    package var degradations: [LocalFault] {
+        store.isDegraded && !store.isNeeded ? [.storeDegraded] : []
+    }
+
+    /// Whether traffic should be sent here.
+    package var readiness: Readiness {
+        unreadiness.first.map(Readiness.unready) ?? .ready(degradations)
     }
 
     /// Whether a request can be forwarded anywhere; a gateway without origins forwards none.

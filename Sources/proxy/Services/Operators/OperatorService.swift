@@ -66,7 +66,8 @@ struct OperatorService: Service {
             let reasons = snapshot.unreadiness
             guard let first = reasons.first else {
                 let out = snapshot.origins.filter(\.isOut).map(\.name)
-                return text("ready\n" + out.map { "no server can serve: \($0)\n" }.joined())
+                let lines = out.map { "no server can serve: \($0)\n" }.joined()
+                return text(Readiness.text(snapshot.degradations) + lines)
             }
             var details = LocalResponse.Details()
             details.list = ("reasons", reasons.map(\.rawValue))

@@ -10,6 +10,9 @@ package struct StoreFacts: Sendable {
     package var pendingCommits: Int
     /// Whether changes can't be written or read at present.
     package var isDegraded: Bool
+    /// Whether no rule serves anybody while it can't be used. Otherwise its outage leaves the
+    /// gateway ready, for the requests that need no store.
+    package var isNeeded = true
     /// Why it can't be read, or why the last transaction that failed did, which stays after
     /// recovery.
     package var lastError: String?
