@@ -285,6 +285,17 @@ import Testing
         #expect(rows(3) == [3, 1, 2])
     }
 
+    @Test mutating func `what an operator asks for while it is held ahead is sent once`() {
+        scan([DueReceipt(row: 1), DueReceipt(row: 2)])
+        schedule.ask(DueReceipt(row: 2, isAsked: true), at: Self.start)
+        var sent: [Int64] = []
+        for step in Int64(0)..<4 {
+            let action = schedule.next(at: Self.start + step * 1_000, random: 0)
+            if case .renew(let due) = action { sent.append(due.row) }
+        }
+        #expect(sent == [2, 1])
+    }
+
     @Test mutating func `a clock that is put back stops nothing for long`() {
         scan([DueReceipt(row: 1)], at: Self.start)
         let before = Self.start - 86_400_000

@@ -14,9 +14,26 @@ import Testing
         let settings = try server.makeSchema()
         let refusal = #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(settings) }
         #expect(refusal?.detail.contains("run portcullis store migrate") == true)
-        #expect(try DatabaseMigration.run(settings) == [1])
-        #expect(try DatabaseMigration.run(settings) == [])
+        #expect(try DatabaseMigration.run(settings).made == [1])
+        #expect(try DatabaseMigration.run(settings).made == [])
         _ = try PostgreSQLKeyJournal(settings)
+    }
+
+    @Test func `migrations side by side make each step once, and all of them succeed`() throws {
+        let server = try PostgreSQLServer.shared.get()
+        for _ in 0..<5 {
+            let settings = try server.makeSchema()
+            let boxes = (0..<6).map { _ in Box<[Int64]>() }
+            DispatchQueue.concurrentPerform(iterations: boxes.count) { place in
+                do {
+                    boxes[place].set(try DatabaseMigration.run(settings).made)
+                } catch {
+                    Issue.record("\(error)")
+                }
+            }
+            #expect(boxes.compactMap(\.value).count == boxes.count)
+            #expect(boxes.compactMap(\.value).flatMap(\.self) == [1])
+        }
     }
 
     @Test func `tables that only newer programs can use are refused`() throws {
@@ -32,7 +49,9 @@ import Testing
         }
         try note(DatabaseSchema.version + 1, 1)
         _ = try PostgreSQLKeyJournal(settings)
+        #expect(try DatabaseMigration.run(settings).isNewer)
         try note(DatabaseSchema.version + 2, DatabaseSchema.version + 1)
+        #expect(throws: JournalError.self) { try DatabaseMigration.run(settings) }
         let refusal = #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(settings) }
         #expect(refusal?.detail.contains("install a newer portcullis") == true)
     }

@@ -73,8 +73,10 @@ struct RenewalQueue {
     /// The one that goes next; behind ``close()``.
     mutating func next() -> DueReceipt? { entries.popLast()?.due }
 
-    /// Puts one back that is to go next.
+    /// Puts one back that is to go next. Where it is held already it changes its place: one that
+    /// was here twice would be sent twice.
     mutating func putBack(_ due: DueReceipt, at now: Int64) {
+        entries.removeAll { $0.due.row == due.row }
         entries.append(Entry(due: due, rank: Rank(due, at: now)))
     }
 

@@ -23,14 +23,23 @@ struct StoreMigrateCommand: ParsableCommand {
             StandardError.write("\(file) names no store in PostgreSQL, so there is nothing to make")
             throw ExitCode(1)
         }
-        let made = try KeyStoreOptions.attempt { () throws(StoreProblem) in
+        let outcome = try KeyStoreOptions.attempt { () throws(StoreProblem) in
             do throws(JournalError) {
                 return try DatabaseMigration.run(PostgreSQLSettings(database))
             } catch {
                 throw StoreProblem(error, database.address)
             }
         }
-        let steps = made.map(String.init).joined(separator: ", ")
-        StandardOutput.write(made.isEmpty ? "up to date\n" : "made: version \(steps)\n")
+        let steps = outcome.made.map(String.init).joined(separator: ", ")
+        if !outcome.made.isEmpty {
+            StandardOutput.write("made: version \(steps)\n")
+        } else if outcome.isNewer {
+            StandardOutput.write(
+                "the tables are of version \(outcome.version), newer than this program's, "
+                    + "which can use them\n"
+            )
+        } else {
+            StandardOutput.write("up to date\n")
+        }
     }
 }

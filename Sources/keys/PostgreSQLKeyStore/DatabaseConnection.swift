@@ -11,6 +11,7 @@ final class DatabaseConnection: @unchecked Sendable {
     typealias Deadline = ContinuousClock.Instant
 
     private let handle: OpaquePointer
+    private let notices = Notices()
     /// The names of the statements that this connection has prepared, by their text.
     private var prepared: [String: String] = [:]
 
@@ -68,7 +69,12 @@ final class DatabaseConnection: @unchecked Sendable {
         PQsetErrorVerbosity(handle, PQERRORS_VERBOSE)
         try finishConnecting(server.name, until: deadline)
         PQsetnonblocking(handle, 1)
-        PQsetNoticeProcessor(handle, { _, _ in }, nil)
+        // The connection outlives libpq's use of the pointer: `deinit` ends that.
+        _ = PQsetNoticeReceiver(
+            handle,
+            { Notices.take($0, $1) },
+            Unmanaged.passUnretained(notices).toOpaque()
+        )
         guard PQenterPipelineMode(handle) == 1 else { throw unreachable }
         guard version >= Self.oldestVersion else {
             throw .unreachable(
@@ -146,6 +152,7 @@ final class DatabaseConnection: @unchecked Sendable {
         _ statements: [DatabaseStatement],
         until deadline: Deadline
     ) throws(DatabaseFault) -> [DatabaseRows] {
+        notices.standbyWaitEnded = false
         var isNew: [Bool] = []
         for statement in statements { isNew.append(try send(statement)) }
         guard PQpipelineSync(handle) == 1 else { throw .lost(message) }
@@ -163,6 +170,11 @@ final class DatabaseConnection: @unchecked Sendable {
         }
         let refusal = try finish(until: deadline)
         if let fault = fault ?? refusal { throw fault }
+        // It is committed here, and the standby may not have it: after a failover it may never have
+        // been.
+        if notices.standbyWaitEnded {
+            throw .lost("the commit's wait for a synchronous standby was cancelled")
+        }
         return rows
     }
 
@@ -298,5 +310,24 @@ final class DatabaseConnection: @unchecked Sendable {
             }
             return body(pointers)
         }
+    }
+}
+
+/// What the server says beside its answers. Touched where its connection is.
+private final class Notices {
+    /// A commit was to wait for a synchronous standby, and that wait was cancelled
+    /// (PostgreSQL manual, section 26.2.8.3): the server answers it with a warning and as done.
+    var standbyWaitEnded = false
+
+    /// PostgreSQL's function that waits. The text of the warning is in the server's language, and
+    /// its SQLSTATE, 01000, is that of all warnings.
+    private static let waiting = "SyncRepWaitForLSN"
+
+    static func take(_ place: UnsafeMutableRawPointer?, _ result: OpaquePointer?) {
+        guard let place, let result,
+            let function = PQresultErrorField(result, Int32(UInt8(ascii: "R"))),
+            String(cString: function) == waiting
+        else { return }
+        Unmanaged<Notices>.fromOpaque(place).takeUnretainedValue().standbyWaitEnded = true
     }
 }

@@ -55,6 +55,13 @@ enum DatabaseHint {
         case "57P03": "nothing when it has just been started; else see in the database's log why"
         case "40001", "40P01", "55P03", "57014":
             "see in pg_stat_activity who holds the locks, and whether the database's disk is slow"
+        case "26000", "42P05":
+            "use session pooling where a pooler is in between (PgBouncer: pool_mode = session), or "
+                + "connect past it: with transaction pooling each transaction may go to another "
+                + "connection, without its prepared statements, its settings and its LISTEN"
+        case "08P01":
+            "use session pooling where a pooler is in between (PgBouncer: pool_mode = session, and "
+                + "ignore_startup_parameters = options), or connect past it"
         case tooOld:
             "use PostgreSQL 12 or newer; where a pooler is in between, session pooling with "
                 + "prepared statements"

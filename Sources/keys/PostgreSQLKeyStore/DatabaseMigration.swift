@@ -60,25 +60,67 @@ package enum DatabaseMigration {
         }
     }
 
-    /// Makes the steps that are missing, each in a transaction of its own. Two that run side by
-    /// side make each step once: the second fails at the note of the step, and nothing is changed.
+    /// What a migration has come to.
+    package struct Outcome: Equatable, Sendable {
+        /// The versions that this one has made.
+        package var made: [Int64] = []
+        /// The version of the tables.
+        package var version: Int64
+        /// Whether that is a newer one than this program's, which can use it.
+        package var isNewer: Bool { version > DatabaseSchema.version }
+    }
+
+    /// More migrations than this don't run at once.
+    private static let triesMax = 32
+
+    /// Makes the steps that are missing, each in a transaction of its own. Of two that run side by
+    /// side one makes a step. The other is refused, nothing of it is changed, and it goes on with
+    /// what it finds.
     ///
-    /// - Returns: the versions that were made.
-    package static func run(_ settings: PostgreSQLSettings) throws(JournalError) -> [Int64] {
+    /// - Throws: also where the tables are of a newer version that this program can't use.
+    package static func run(_ settings: PostgreSQLSettings) throws(JournalError) -> Outcome {
         let link = DatabaseLink(settings)
         defer { link.close() }
-        _ = try link.ask([DatabaseStatement(DatabaseSchema.begin)])
-        let before = try link.run { (connection) throws(DatabaseFault) in try state(connection) }
         var made: [Int64] = []
-        for version in stride(from: before.version + 1, through: DatabaseSchema.version, by: 1) {
+        for _ in 0..<triesMax {
+            guard try attempt(link, [DatabaseStatement(DatabaseSchema.begin)]) else { continue }
+            let found = try link.run { (connection) throws(DatabaseFault) in
+                try state(connection)
+            }
+            guard found.version < DatabaseSchema.version else {
+                try found.check()
+                return Outcome(made: made, version: found.version)
+            }
+            let version = found.version + 1
             let note = DatabaseStatement(
                 "INSERT INTO schema_steps (version, oldest_reader, made_at) VALUES ($1, $2, $3)",
                 [.number(version), .number(1), .number(Int64(Date().timeIntervalSince1970))]
             )
             let step = DatabaseSchema.steps[Int(version) - 1].map { DatabaseStatement($0) }
-            _ = try link.ask([note] + step)
-            made.append(version)
+            if try attempt(link, [note] + step) { made.append(version) }
         }
-        return made
+        throw JournalError(
+            .busy,
+            "other migrations were in the way",
+            next: "run portcullis store migrate again when no other one runs"
+        )
+    }
+
+    /// Runs statements as one transaction; false when another migration was at the same.
+    private static func attempt(
+        _ link: DatabaseLink,
+        _ statements: [DatabaseStatement]
+    ) throws(JournalError) -> Bool {
+        do throws(JournalError) {
+            _ = try link.ask(statements)
+            return true
+        } catch {
+            // Unique violation, in PostgreSQL's own tables too; a table or object that is there.
+            let others = ["23505", "42P07", "42710"]
+            guard others.contains(where: { error.detail.contains("SQLSTATE \($0))") }) else {
+                throw error
+            }
+            return false
+        }
     }
 }
