@@ -156,6 +156,38 @@ extension Scenarios {
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a gateway starts without its database, and goes on by itself when that is back`()
+            throws
+        {
+            let fleet = try Fleet(1, rules: Self.rules)
+            defer { fleet.end() }
+            var keys = try fleet.imported(2)
+            try fleet.keys("revoke", keys[1].keyID.base64)
+            try fleet.crash(0)
+            try fleet.database.crash()
+            try fleet.start(0)
+            let gateway = try #require(fleet.gateway(0))
+            let (client, admin) = (gateway.client(), try gateway.adminClient())
+            #expect(try client.send("GET", "/open").status == 200)
+            #expect(try client.send(raw: keys[0].get("/v1/bare")).reason == "store-unavailable")
+            #expect(try admin.send("GET", "/readyz").text == "ready\ndegraded: store-degraded\n")
+            #expect(try gateway.complaints(of: "pg_isready") > 0)
+            try fleet.database.start()
+            let isBack = try eventually {
+                try client.send(raw: keys[0].get("/v1/bare")).status == 200
+            }
+            #expect(isBack)
+            #expect(try client.send(raw: keys[1].get("/v1/bare")).reason == "key-revoked")
+            // The secrets of challenges are the fleet's soon, too.
+            let isShared = try eventually {
+                let challenge = try gateway.challenges("assertion", client)[0]
+                return try client.send(raw: keys[0].get("/v1/signed", challenge: challenge)).status
+                    == 200
+            }
+            #expect(isShared)
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
         func `a commit whose wait for a standby is cancelled is not taken for durable`() throws {
             let fleet = try Fleet(1, rules: Self.rules)
             defer { fleet.end() }

@@ -14,6 +14,8 @@ import Testing
         let settings = try server.makeSchema()
         let refusal = #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(settings) }
         #expect(refusal?.detail.contains("run portcullis store migrate") == true)
+        // No outage: a start does not wait for it.
+        #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(settings, canWait: true) }
         #expect(try DatabaseMigration.run(settings).made == [1])
         #expect(try DatabaseMigration.run(settings).made == [])
         _ = try PostgreSQLKeyJournal(settings)

@@ -35,13 +35,19 @@ enum StoreOpening {
             // Without a store nothing is verified, so there is nothing to keep.
             case .none: journal = MemoryJournal()
             case .sqlite(let file): journal = try open(file).get()
-            case .postgresql(let database): journal = try Self.open(database)
+            case .postgresql(let database):
+                journal = try Self.open(database, canWait: surroundings.predecessor == nil)
             }
         } catch {
             throw unusable(error)
         }
         let table = try attempt(configuration) { () throws(JournalError) in
-            try KeyTable(journal: journal, ahead: ahead?.keys)
+            try KeyTable(
+                journal: journal,
+                ahead: ahead?.keys,
+                // A process that takes over leaves the clients to the one before instead.
+                canWait: surroundings.predecessor == nil
+            )
         }
         GatewayServer.tell(place, configuration, log)
         return (table, place != .taken)
@@ -72,10 +78,11 @@ enum StoreOpening {
     )
 
     private static func open(
-        _ database: DatabaseSettings
+        _ database: DatabaseSettings,
+        canWait: Bool
     ) throws(StoreProblem) -> any KeyJournal {
         do throws(JournalError) {
-            return try PostgreSQLKeyJournal(PostgreSQLSettings(database))
+            return try PostgreSQLKeyJournal(PostgreSQLSettings(database), canWait: canWait)
         } catch {
             throw StoreProblem(error, database.address)
         }
@@ -122,8 +129,16 @@ enum StoreOpening {
             enrolment: settings.enrolmentLifetime.components.seconds,
             assertion: settings.assertionLifetime.components.seconds
         )
-        let shared = try attempt(configuration) { () throws(JournalError) in
-            try keys.sharedSecrets(now: Int64(time(nil)), lifetime: settings.lifetimeMax)
+        let shared = try attempt(configuration) { () throws(JournalError) -> [SharedSecret]? in
+            // The store is away, and so are its secrets. Until they are read challenges are issued
+            // that this process alone takes, and none afterwards: clients ask for others.
+            if keys.readFault != nil { return [.placeholder()] }
+            do throws(JournalError) {
+                return try keys.sharedSecrets(now: Int64(time(nil)), lifetime: settings.lifetimeMax)
+            } catch {
+                guard predecessor == nil, error.isOutage else { throw error }
+                return [.placeholder()]
+            }
         }
         // What the process before has spent, the store knows.
         if let shared {

@@ -252,10 +252,14 @@ package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible 
     /// What to do, where the journal knows better than ``reason`` tells; left out of `==`.
     package let next: String?
 
-    package init(_ reason: Reason, _ detail: String, next: String? = nil) {
+    /// Whether it may be over by itself, as when a database is started; left out of `==`.
+    package let isOutage: Bool
+
+    package init(_ reason: Reason, _ detail: String, next: String? = nil, isOutage: Bool = false) {
         self.reason = reason
         self.detail = detail
         self.next = next
+        self.isOutage = isOutage
     }
 
     package static func == (left: Self, right: Self) -> Bool { left.reason == right.reason }

@@ -62,12 +62,16 @@ extension KeyTable {
         let error = revision.withLock { (revision) -> JournalError? in
             do throws(JournalError) {
                 let (before, moment) = (revision, self.moment.now)
-                revision = try journal.changes(since: revision) { rows in
-                    for row in rows { apply(row, .journal) }
+                let take: ([KeyRow]) -> Void = { rows in
+                    for row in rows { self.apply(row, .journal) }
                 }
+                revision =
+                    if let before { try journal.changes(since: before, into: take) } else {
+                        try journal.load(apps: apps, into: take)
+                    }
                 isCurrent.store(true, ordering: .releasing)
                 self.moment.note(moment)
-                hasChanged = revision > before
+                hasChanged = revision != before
                 return nil
             } catch {
                 isCurrent.store(false, ordering: .releasing)

@@ -49,8 +49,9 @@ package final class KeyTable: Sendable {
     private let enrolling = Mutex<[KeyID: Int]>([:])
     /// Whether the table may answer: all that others have changed is in it.
     let isCurrent = Atomic(true)
-    /// The revision read last, under the lock that makes readers of changes take turns.
-    let revision: Mutex<JournalRevision>
+    /// The revision read last, under the lock that makes readers of changes take turns; `nil`
+    /// before the keys were loaded.
+    let revision: Mutex<JournalRevision?>
     let fault = Mutex(ReadFault())
     let moment: ReadMoment
     /// Is told when other processes have changed keys.
@@ -58,6 +59,8 @@ package final class KeyTable: Sendable {
 
     /// Reads all keys.
     ///
+    /// - `canWait`: whether an outage of the journal is no fault: the keys are then loaded when it
+    ///   is over, and until then the table answers as it does in any outage.
     /// - `ahead`: the keys that were read ahead from this journal, which gives those that were
     ///   written since.
     /// - Throws: when the journal can't be read.
@@ -66,6 +69,7 @@ package final class KeyTable: Sendable {
         limits: Committer.Limits = Committer.Limits(),
         apps: AppNumbers = AppNumbers(),
         ahead: KeysAhead? = nil,
+        canWait: Bool = false,
         clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws(JournalError) {
         self.journal = journal
@@ -76,10 +80,17 @@ package final class KeyTable: Sendable {
         committer = Committer(journal: journal, limits: limits)
         let shards = ahead?.shards ?? Self.emptyShards(journal.keysMax)
         self.shards = shards
-        let loaded = try journal.load(apps: apps) { rows in
-            for row in rows { Self.apply(row, .journal, to: shards) }
+        do throws(JournalError) {
+            let loaded = try journal.load(apps: apps) { rows in
+                for row in rows { Self.apply(row, .journal, to: shards) }
+            }
+            revision = Mutex(loaded)
+        } catch {
+            guard canWait, error.isOutage else { throw error }
+            revision = Mutex(nil)
+            isCurrent.store(false, ordering: .releasing)
+            fault.withLock { $0.error = error }
         }
-        revision = Mutex(loaded)
         committer.find { [weak self] asked, found in self?.take(asked, found) }
         // Weak, so that a journal that still runs does not keep the table.
         journal.follow { [weak self] in self?.refresh() }

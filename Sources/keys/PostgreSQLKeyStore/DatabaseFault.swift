@@ -36,9 +36,14 @@ enum DatabaseFault: Error {
         switch self {
         case .unreachable(let detail, let state):
             // The server has it in its text already.
-            JournalError(.unusable, detail, next: DatabaseHint.next(state, detail))
+            JournalError(
+                .unusable,
+                detail,
+                next: DatabaseHint.next(state, detail),
+                isOutage: DatabaseHint.isOutage(state, detail)
+            )
         case .lost(let detail):
-            JournalError(.busy, detail, next: DatabaseHint.next(nil, detail))
+            JournalError(.busy, detail, next: DatabaseHint.next(nil, detail), isOutage: true)
         case .refused(let state, let detail):
             JournalError(
                 Self.reason(state),

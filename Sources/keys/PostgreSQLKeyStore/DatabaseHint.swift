@@ -25,6 +25,26 @@ enum DatabaseHint {
         return words.first { entry in entry.found.contains { detail.contains($0) } }?.next ?? other
     }
 
+    /// Whether what stood against a connection may be over by itself: a server that does not
+    /// answer, is being started or ended, or has no connection left; a name that can't be looked up
+    /// now; no server that takes writes. Not what only a change of the configuration or the
+    /// database mends.
+    static func isOutage(_ state: String?, _ detail: String) -> Bool {
+        if let state { return state.hasPrefix("57P") || state == "53300" }
+        return outages.contains { detail.contains($0) }
+    }
+
+    private static let silences = [
+        "Connection refused", "No such file", "no connection in time", "No route to host",
+        "server closed the connection", "Connection reset",
+    ]
+    private static let standbys = [
+        "session is read-only", "session is not read-only", "server is in hot standby",
+    ]
+    private static let noNames = ["resolver did not answer", "has no address"]
+    private static let outages =
+        silences + standbys + noNames + ["Network is unreachable", "Host is unreachable"]
+
     private static func next(_ state: String) -> String? {
         switch state {
         case "28P01":
@@ -93,18 +113,15 @@ enum DatabaseHint {
             "have the server use TLS (ssl = on), or reach it over a Unix socket"
         ),
         (
-            ["session is read-only", "session is not read-only", "server is in hot standby"],
+            standbys,
             "name all servers in host=, so that the one that takes writes is among them"
         ),
         (
-            ["resolver did not answer", "has no address"],
+            noNames,
             "look at /etc/resolv.conf, or use hostaddr="
         ),
         (
-            [
-                "Connection refused", "No such file", "no connection in time", "No route to host",
-                "server closed the connection", "Connection reset",
-            ],
+            silences,
             "start the database, or look at the network in between: pg_isready -h HOST -p PORT"
         ),
         (

@@ -17,14 +17,19 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     private let follower: ChangeFollower
     private let broom: Mutex<SpentChallengeBroom>
     private let shelf: PostgreSQLReceiptShelf
+    /// Whether the tables were checked: at the start, or when they are first read.
+    private let isChecked = Atomic(false)
 
     /// Connects, and checks the tables.
     ///
+    /// - canWait: whether a database that can't be reached now is no fault: the tables are then
+    ///   checked when they are loaded.
     /// - clock: the second of Unix time, for what has expired.
     /// - Throws: that no connection can be made; that the tables are missing, older or newer than
     ///   what this version can use.
     package init(
         _ settings: PostgreSQLSettings,
+        canWait: Bool = false,
         clock: @escaping @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
     ) throws(JournalError) {
         self.settings = settings
@@ -33,8 +38,18 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         reader = DatabaseLink(settings)
         follower = ChangeFollower(settings)
         shelf = PostgreSQLReceiptShelf(settings)
+        do throws(JournalError) {
+            try check()
+        } catch {
+            guard canWait, error.isOutage else { throw error }
+        }
+    }
+
+    private func check() throws(JournalError) {
+        guard !isChecked.load(ordering: .acquiring) else { return }
         try reader.run { (link) throws(DatabaseFault) in try DatabaseMigration.state(link) }
             .check()
+        isChecked.store(true, ordering: .releasing)
     }
 
     package var decides: DecisionMoment { .atCommit }
@@ -47,6 +62,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         into body: ([KeyRow]) -> Void
     ) throws(JournalError) -> JournalRevision {
         self.apps.withLock { $0 = apps }
+        try check()
         // The revision comes first: what changes meanwhile is read twice.
         let revision = try self.revision()
         // Others come when they are asked for: the database may have more than fit here.

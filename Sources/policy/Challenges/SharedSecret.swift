@@ -1,3 +1,5 @@
+internal import Cryptography
+
 /// A secret that all gateways of a store share.
 package struct SharedSecret: Sendable, Hashable {
     /// The later of two has the higher number.
@@ -8,6 +10,16 @@ package struct SharedSecret: Sendable, Hashable {
     package let usedFrom: Int64
     /// Second of Unix time up to which what was made with it counts.
     package let goodUntil: Int64
+
+    /// One of this process alone, for as long as those that are shared can't be read.
+    package static func placeholder() -> SharedSecret {
+        SharedSecret(
+            number: .min,
+            bytes: RandomOctets.make(count: 32),
+            usedFrom: .min,
+            goodUntil: .max
+        )
+    }
 
     package init(number: Int64, bytes: [UInt8], usedFrom: Int64, goodUntil: Int64) {
         self.number = number
