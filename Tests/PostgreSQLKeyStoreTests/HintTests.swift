@@ -119,6 +119,9 @@ import Testing
             "pg_isready"
         ),
         ("FATAL:  57P03: the database system is starting up", "just been started"),
+        ("FATAL:  08P01: unsupported startup parameter in options: a", "ignore_startup_parameters"),
+        ("ERROR:  26000: prepared statement \"s1\" does not exist", "session pooling"),
+        ("ERROR:  42P05: prepared statement \"s1\" already exists", "session pooling"),
         ("FATAL:  XX000: something else", "doctor"), ("something else", "doctor"),
     ])
     func `words and states have a next step`(message: String, next: String) {
