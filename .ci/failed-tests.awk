@@ -19,10 +19,11 @@ function name(line) {
 /^◇ Test .* started\.$/ && !/^◇ Test case/ && !/^◇ Test run/ { open[name($0)] = 1 }
 /^[✔✘➜] Test .* (passed|failed|skipped)/ { delete open[name($0)] }
 
-# An issue and the lines of its comment: the first begins with an arrow, the rest is indented.
-/^✘ .* recorded an issue/ { issues++; isComment = 1; show($0); next }
-isComment && /^(↳|  )/ { show($0); next }
-{ isComment = 0 }
+# An issue and what follows up to the next event, at most six lines: the rest of an error's text, and
+# its comment.
+/^✘ .* recorded an issue/ { issues++; left = 6; show($0); next }
+/^(◇|✔|✘|➜)/ { left = 0 }
+left > 0 { left--; show($0); next }
 
 # Swift's runtime says why it ends a program.
 /Fatal error|^error: Exited|Crash: |Segmentation fault/ { show($0) }

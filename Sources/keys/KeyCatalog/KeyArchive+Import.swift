@@ -1,9 +1,9 @@
 internal import DeviceKey
 internal import KeyStore
 
-/// Keys of one transaction: long enough that neighbours in an index share a page, short enough that
-/// a gateway's commits wait some hundred milliseconds at most.
-private let transactionCount = 20_000
+/// Keys that are stored at once, in one transaction of SQLite: enough that neighbours in an index
+/// share a page, few enough that a gateway's commits wait some hundred milliseconds at most.
+private let pieceCount = 20_000
 
 /// A line of the file that is a key.
 private struct NumberedKey {
@@ -83,7 +83,7 @@ extension KeyArchive {
             } catch {
                 report.add(error.text, line: number)
             }
-            if keys.count == transactionCount {
+            if keys.count == pieceCount {
                 try body(keys, &report)
                 keys.removeAll(keepingCapacity: true)
             }

@@ -25,8 +25,9 @@ package protocol KeyArchive: AnyObject, Sendable {
     /// What is stored of those of these keys that are known.
     func identities(of keyIDs: [KeyID]) throws(StoreProblem) -> [KeyID: KeyIdentity]
 
-    /// Stores keys in one transaction, in the order given where one comes twice. One that was
-    /// deleted is deleted here, too.
+    /// Stores keys in the order given where one comes twice. One that was deleted is deleted here,
+    /// too. A store may take several transactions for them: what fails between two of them is
+    /// simply stored again.
     ///
     /// - Returns: for each key in turn what was done.
     func store(_ records: [KeyRecord]) throws(StoreProblem) -> [StoreOutcome]

@@ -5,7 +5,16 @@ package import KeyStore
 
 extension PostgreSQLKeyArchive {
     package func store(_ records: [KeyRecord]) throws(StoreProblem) -> [StoreOutcome] {
-        guard !records.isEmpty else { return [] }
+        var outcomes: [StoreOutcome] = []
+        for start in stride(from: 0, to: records.count, by: Self.pieceCount) {
+            outcomes += try store(piece: records[start...].prefix(Self.pieceCount))
+        }
+        return outcomes
+    }
+
+    /// Stores keys in one transaction.
+    private func store(piece records: ArraySlice<KeyRecord>) throws(StoreProblem) -> [StoreOutcome]
+    {
         var statements = [Self.nextRevision]
         for record in records {
             statements += KeyColumns.insert(record, revision: "(SELECT revision FROM state)")

@@ -14,9 +14,17 @@ package final class PostgreSQLKeyArchive: KeyArchive {
     let name: String
     private let revokedWithin: Duration
 
+    /// The least time that a command gives the database to answer: 30 s. No request waits for it,
+    /// and a page of keys takes longer than the one use that `statement_timeout` is made for.
+    private static let statementTimeout = Duration.seconds(30)
+    /// Keys of one transaction, which are up to four statements each.
+    static let pieceCount = 1_000
+
     /// Connects, and checks the tables.
     package init(_ settings: PostgreSQLSettings) throws(StoreProblem) {
-        link = DatabaseLink(settings)
+        var patient = settings
+        patient.statementTimeout = max(settings.statementTimeout, Self.statementTimeout)
+        link = DatabaseLink(patient)
         name = "postgresql"
         revokedWithin = settings.revokedWithin
         do throws(JournalError) {
@@ -127,11 +135,13 @@ package final class PostgreSQLKeyArchive: KeyArchive {
     package func identities(
         of keyIDs: [KeyID]
     ) throws(StoreProblem) -> [KeyID: KeyIdentity] {
-        let found = try ask(keyIDs.map(Self.identity))
         var identities: [KeyID: KeyIdentity] = [:]
-        for (keyID, rows) in zip(keyIDs, found) {
-            identities[keyID] = try attempt { () throws(JournalError) in
-                try Self.identity(rows)
+        for start in stride(from: 0, to: keyIDs.count, by: Self.pieceCount) {
+            let piece = keyIDs[start...].prefix(Self.pieceCount)
+            for (keyID, rows) in zip(piece, try ask(piece.map(Self.identity))) {
+                identities[keyID] = try attempt { () throws(JournalError) in
+                    try Self.identity(rows)
+                }
             }
         }
         return identities
