@@ -21,6 +21,7 @@ import Testing
             record.lease = EnrolmentRecord.Lease(holder: "h", process: 7, until: 8)
             record.attestations = [1, 2]
             record.countedKey = "k"
+            record.hasContext = true
             record.losses = [3]
             record.failures = 4
             record.hold = EnrolmentHold(cause, until: Date(timeIntervalSince1970: 5))

@@ -16,4 +16,6 @@ public enum PortcullisError: Error, Hashable, Sendable {
     case answerTooLarge
     /// The context of an enrolment has no byte, or more than 256.
     case contextUnfit
+    /// A new key is needed, and none may be attested today: ``PortcullisLimits/keysPerDay``.
+    case keysExhausted
 }

@@ -77,28 +77,51 @@ public final class PortcullisSession: Sendable {
         return nil
     }
 
-    /// Forgets key, session and challenges, as when a user signs out. An enrolment and a session
-    /// that are under way end, and nothing of them is kept. The next proof enrols a new key.
-    public func reset() async { await forget(context: nil) }
+    /// Forgets what belongs to a user who signs out: the session, the challenges, and the context
+    /// that the next key would have.
+    ///
+    /// An enrolled key stays, since it is the device's, with the context that it was enrolled with:
+    /// an app that binds keys to accounts calls ``reset(context:)`` when the next user signs in. An
+    /// enrolment with a context that is under way ends. To sign out costs nothing at Apple, however
+    /// often it is done.
+    public func signOut() async {
+        await prover.sessions.reset()
+        await prover.enroller.signOut()
+        await prover.sessions.reset()
+        await prover.challenges.clear()
+    }
 
-    /// The same, with what the gateway keeps with the next key.
+    /// Forgets key, session and challenges. An enrolment and a session that are under way end, and
+    /// nothing of them is kept. The next proof enrols a new key, which Apple counts.
+    ///
+    /// Where a day allows no other key (``PortcullisLimits/keysPerDay``), the key stays: without it
+    /// no request could be proven until the next day. One that is bound to a context does not stay.
+    ///
+    /// - Returns: whether the key was forgotten, or will be once the store can be written.
+    @discardableResult
+    public func reset() async -> Bool { await forget(context: nil) }
+
+    /// The same, with what the gateway keeps with the next key. It never keeps the key.
     ///
     /// - Parameter context: 1 to 256 bytes.
-    /// - Throws: ``PortcullisError/contextUnfit`` for another number of bytes. Nothing is forgotten
-    ///   then.
+    /// - Throws: ``PortcullisError/contextUnfit`` for another number of bytes, and
+    ///   ``PortcullisError/keysExhausted`` where there is a key and a day allows no other. Nothing
+    ///   is forgotten then.
     public func reset(context: Data) async throws(PortcullisError) {
         guard (1...EnrolmentLines.contextBytesMax).contains(context.count) else {
             throw .contextUnfit
         }
-        await forget(context: context)
+        guard await prover.enroller.mayReplaceKey() else { throw .keysExhausted }
+        _ = await forget(context: context)
     }
 
-    private func forget(context: Data?) async {
+    private func forget(context: Data?) async -> Bool {
         // The session first, so that none is opened with the old key meanwhile.
         await prover.sessions.reset()
-        await prover.enroller.reset(context: context)
+        let isForgotten = await prover.enroller.reset(context: context)
         await prover.sessions.reset()
         await prover.challenges.clear()
+        return isForgotten
     }
 
     /// Ends what waits, and all event streams. The session proves nothing any more: requests that

@@ -10,8 +10,8 @@ actor Enroller {
     /// Until when nothing is tried, as last known.
     private var hold: EnrolmentHold?
     private var running: (run: EnrolmentRun, work: SharedWork<KeyOutcome>)?
-    /// Makes the record empty; `nil` when no reset is due.
-    private var clearing: Task<Bool, Never>?
+    /// Changes the record because of a user. The one that failed last stays, to be tried again.
+    private var change: (kind: UserChange, work: Task<Bool?, Never>)?
     /// When the record was read last because of what other processes may have written.
     private var looked = Date.distantPast
     private var isClosed = false
@@ -65,12 +65,30 @@ actor Enroller {
     }
 
     /// Forgets whatever key there is, and delays too. An enrolment that is under way ends, and
-    /// nothing of it is kept but what Apple counts.
-    func reset(context: Data?) async {
+    /// nothing of it is kept but what Apple counts. Where the next key has no context, one that no
+    /// other may replace today stays in the record.
+    ///
+    /// - Returns: whether the key was forgotten, or will be.
+    func reset(context: Data?) async -> Bool {
         (self.context, key, hold) = (context, nil, nil)
         stop(with: .enrolling)
-        let clearing = clear()
-        if await !clearing.value { parts.events.send(.storeFailed) }
+        return await changed(.reset) ?? true
+    }
+
+    /// The next key has no context. An enrolment that has one ends.
+    func signOut() async {
+        if context != nil {
+            (context, hold) = (nil, nil)
+            stop(with: .enrolling)
+        }
+        _ = await changed(.signOut)
+    }
+
+    /// Whether a day allows another key in the place of the one that is there, if any.
+    func mayReplaceKey() async -> Bool {
+        guard let record = await parts.records.read()?.record else { return true }
+        var machine = EnrolmentMachine(record, limits: configuration.limits)
+        return machine.mayReplaceKey(now: now)
     }
 
     /// Ends what waits; a lease that is held is worth nothing from now on.
@@ -93,8 +111,8 @@ actor Enroller {
         let run = EnrolmentRun(parts, context: context)
         running = (run, work)
         Task {
-            // A record that could not be made empty must not bring the old key back.
-            guard await isClear() else {
+            // A record that could not be changed must not bring the old key back.
+            guard await isChanged() else {
                 parts.events.send(.storeFailed)
                 return ended(run, .none(.storeUnavailable))
             }
@@ -108,7 +126,7 @@ actor Enroller {
         switch outcome {
         case .key(let keyID):
             // It was refused while this run ended.
-            if parts.refused.withLock({ $0.reason(keyID) }) != nil { return begin(work) }
+            if parts.isRefused(keyID) { return begin(work) }
             (key, hold, looked) = (keyID, nil, now)
         case .none(.enrolmentHeld(let hold)): (self.hold, looked) = (hold, now)
         case .none: break
@@ -125,29 +143,55 @@ actor Enroller {
         work.end(with: .none(absence))
     }
 
-    // MARK: Reset
+    // MARK: Users
 
-    /// Makes the record empty, but for what Apple counts.
-    private func clear() -> Task<Bool, Never> {
-        let task = Task { [parts] in
-            let isEmpty = await parts.records.change { record in
-                var fresh = EnrolmentRecord(gateway: record.gateway)
-                (fresh.attestations, fresh.countedKey) = (record.attestations, record.countedKey)
-                return fresh
-            }
-            return isEmpty != nil
-        }
-        clearing = task
-        return task
+    /// What a user did that changes the record.
+    private enum UserChange { case reset, signOut }
+
+    /// Changes the record, now or before the next enrolment.
+    ///
+    /// - Returns: whether its key was forgotten; `nil` where the store failed.
+    private func changed(_ kind: UserChange) async -> Bool? {
+        // A reset whose store failed stays due.
+        let work = begin(change?.kind == .reset ? .reset : kind)
+        let isForgotten = await work.value
+        if isForgotten == nil { parts.events.send(.storeFailed) }
+        if isForgotten != nil, change?.work == work { change = nil }
+        return isForgotten
     }
 
-    /// Whether no reset is due any more. One whose store failed is tried again.
-    private func isClear() async -> Bool {
-        guard let task = clearing else { return true }
-        var isDone = await task.value
-        if !isDone, clearing == task { isDone = await clear().value }
-        if isDone, clearing == task { clearing = nil }
-        return isDone
+    private func begin(_ kind: UserChange) -> Task<Bool?, Never> {
+        let keepsLast = context == nil
+        let work = Task { [parts] () -> Bool? in
+            var isForgotten = false
+            let isChanged = await parts.records.change { record in
+                var machine = EnrolmentMachine(record, limits: parts.configuration.limits)
+                switch kind {
+                case .reset:
+                    let isRefused = record.keyID.map(parts.isRefused) ?? false
+                    let now = parts.configuration.clock.now
+                    isForgotten = machine.reset(keepsLast: keepsLast && !isRefused, now: now)
+                case .signOut: machine.signedOut()
+                }
+                return machine.record
+            }
+            return isChanged == nil ? nil : isForgotten
+        }
+        change = (kind, work)
+        return work
+    }
+
+    /// Whether nothing of a user's is due any more. What the store failed at is tried once more.
+    private func isChanged() async -> Bool {
+        guard let (kind, work) = change else { return true }
+        var last = work
+        if await work.value == nil {
+            guard change?.work == work else { return false }
+            last = begin(kind)
+        }
+        guard await last.value != nil else { return false }
+        if change?.work == last { change = nil }
+        return true
     }
 
     // MARK: Other processes
@@ -165,8 +209,7 @@ actor Enroller {
         else { return }
         switch record.phase {
         case .enrolled(let other):
-            let isRefused = parts.refused.withLock { $0.reason(other) } != nil
-            if !isRefused { (self.key, self.hold) = (other, nil) }
+            if !parts.isRefused(other) { (self.key, self.hold) = (other, nil) }
         case .generated(let other, _), .attested(let other, _, _):
             // Its own enrolment may be further than the store, which failed.
             if other != key { self.key = nil }

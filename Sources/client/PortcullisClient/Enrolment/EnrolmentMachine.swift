@@ -136,10 +136,11 @@ struct EnrolmentMachine: Sendable {
 
     /// The gateway has the key.
     mutating func registered() -> Action {
-        guard case .attested(let keyID, _, _) = record.phase else {
+        guard case .attested(let keyID, let grant, _) = record.phase else {
             preconditionFailure("EnrolmentMachine: registered without an attestation")
         }
         record.phase = .enrolled(keyID: keyID)
+        record.hasContext = grant.context != nil
         record.failures = 0
         record.hold = nil
         return .done(keyID: keyID)
@@ -181,6 +182,40 @@ struct EnrolmentMachine: Sendable {
         record.phase = .none
         _ = lost(now: now, jitter: jitter)
         return true
+    }
+
+    // MARK: Users
+
+    /// Whether a day allows another key in the place of the one that is there, if any.
+    mutating func mayReplaceKey(now: Date) -> Bool {
+        forgetOld(now)
+        return record.phase == .none || record.attestations.count < limits.keysPerDay
+    }
+
+    /// Another key is wanted: empties the record, but for what Apple counts.
+    ///
+    /// - Parameters:
+    ///   - keepsLast: whether a key stays that no other may replace today. One that is bound to a
+    ///     context never does: it would speak for the user who has gone.
+    ///   - now: the time.
+    /// - Returns: whether the key was forgotten.
+    mutating func reset(keepsLast: Bool, now: Date) -> Bool {
+        let isKept = !mayReplaceKey(now: now) && keepsLast && !record.mayHaveContext
+        var fresh = EnrolmentRecord(gateway: record.gateway)
+        if isKept { (fresh.phase, fresh.hasContext) = (record.phase, record.hasContext) }
+        (fresh.attestations, fresh.countedKey) = (record.attestations, record.countedKey)
+        record = fresh
+        return !isKept
+    }
+
+    /// A user signed out. A key that would be bound to the user's context is given up. One that is
+    /// enrolled stays.
+    mutating func signedOut() {
+        switch record.phase {
+        case .generated, .attested:
+            if record.mayHaveContext { (record.phase, record.hold) = (.none, nil) }
+        case .none, .enrolled: break
+        }
     }
 
     // MARK: Delays

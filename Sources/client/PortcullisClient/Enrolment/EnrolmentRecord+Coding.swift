@@ -24,6 +24,7 @@ extension EnrolmentRecord {
         var context: Data?
         var challenge_until: Double?
         var object: Data?
+        var has_context: Bool?
         var lease: Lease?
         var attestations: [Double]?
         var counted_key: String?
@@ -43,6 +44,7 @@ extension EnrolmentRecord {
         countedKey = stored.counted_key
         lease = stored.lease
         guard stored.gateway == gateway else { return }
+        hasContext = stored.has_context
         losses = Array((stored.losses ?? []).suffix(Self.timesMax))
         failures = min(max(stored.failures ?? 0, 0), Self.failuresMax)
         hold = stored.hold.flatMap(Self.hold)
@@ -66,6 +68,7 @@ extension EnrolmentRecord {
             stored.phase = "enrolled"
             stored.key_id = keyID
         }
+        stored.has_context = hasContext
         stored.lease = lease
         stored.attestations = attestations
         stored.counted_key = countedKey

@@ -33,6 +33,8 @@ struct EnrolmentRecord: Equatable, Sendable {
     var gateway: String
     var phase = Phase.none
     var lease: Lease?
+    /// Whether the enrolled key is bound to a context; `nil` where an older build enrolled it.
+    var hasContext: Bool?
     /// When keys were attested in the last day, oldest first, in seconds since 1970.
     var attestations: [Double] = []
     /// The last key among them. Apple may be asked for it several times.
@@ -51,6 +53,16 @@ struct EnrolmentRecord: Equatable, Sendable {
         switch phase {
         case .none: nil
         case .generated(let keyID, _), .attested(let keyID, _, _), .enrolled(let keyID): keyID
+        }
+    }
+
+    /// Whether the key is, or would be, bound to a context, as far as it is known.
+    var mayHaveContext: Bool {
+        switch phase {
+        case .none: false
+        case .generated(_, let grant): grant?.context != nil
+        case .attested(_, let grant, _): grant.context != nil
+        case .enrolled: hasContext ?? true
         }
     }
 

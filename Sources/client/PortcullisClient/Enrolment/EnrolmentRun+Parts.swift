@@ -24,6 +24,9 @@ extension EnrolmentRun {
             attestor = Attestor(service: service, events: events)
         }
 
+        /// Whether a key was refused in this process.
+        func isRefused(_ keyID: String) -> Bool { refused.withLock { $0.reason(keyID) } != nil }
+
         /// Forgets a key that was refused, unless another one has taken its place.
         ///
         /// - Returns: whether it was the one; `nil` when the store failed.
