@@ -37,6 +37,8 @@ actor FakeGateway: HTTPTransport {
     /// Replies of an endpoint, used up one by one before it works.
     var troubles: [String: [Reply]] = [:]
     var sessionsAreOffered = true
+    /// Whether each answer brings a challenge.
+    var bringsChallenges = true
     /// What it says of a key id beside a session; an older one says nothing.
     var acceptsKeyID: Bool? = true
     /// Whether a key id beside a session is malformed, as with an older one.
@@ -81,7 +83,9 @@ actor FakeGateway: HTTPTransport {
             }
         var reply = self.reply(to: request, data)
         guard let url = request.url else { throw URLError(.badURL) }
-        if reply.fields["App-Attest-Challenge"] == nil, url.absoluteString.hasPrefix(Self.origin) {
+        if bringsChallenges, reply.fields["App-Attest-Challenge"] == nil,
+            url.absoluteString.hasPrefix(Self.origin)
+        {
             reply.fields["App-Attest-Challenge"] = challenge()
         }
         guard

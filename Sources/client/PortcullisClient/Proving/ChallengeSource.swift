@@ -11,6 +11,8 @@ actor ChallengeSource {
     private var lifetime: Double
     /// Until when the gateway is not asked.
     private var holdUntil = Date.distantPast
+    /// How many calls in a row brought no new challenge.
+    private var fruitless = 0
 
     /// The most calls at a time.
     private static let callsMax = 4
@@ -18,6 +20,11 @@ actor ChallengeSource {
     private static let countMax = 8
     /// The longest time that the gateway is not asked because of a `Retry-After`, in seconds.
     private static let holdMax: Double = 60
+    /// The first time that the gateway is not asked after a call that brought nothing new, in
+    /// seconds. It doubles with each such call.
+    private static let fruitlessHold: Double = 1
+    /// The number of such calls above which it grows no more: 32 seconds.
+    private static let fruitlessMax = 6
 
     init(_ configuration: PortcullisConfiguration, calls: GatewayCalls) {
         self.configuration = configuration
@@ -77,7 +84,7 @@ actor ChallengeSource {
     }
 
     private func ask() {
-        while callCount < Self.callsMax, waiting.count > callCount * Self.countMax {
+        while !isHeld, callCount < Self.callsMax, waiting.count > callCount * Self.countMax {
             let missing = waiting.count - callCount * Self.countMax
             let wanted = max(missing, configuration.limits.challengesAsked)
             callCount += 1
@@ -91,17 +98,37 @@ actor ChallengeSource {
         switch result {
         case .success(let answer):
             if answer.lifetime.isFinite, answer.lifetime > 0 { lifetime = answer.lifetime }
+            // A gateway or a cache that repeats itself would be asked for ever.
+            guard answer.challenges.contains(where: { !pool.hasUsed($0) }) else {
+                fruitless = min(fruitless + 1, Self.fruitlessMax)
+                hold(for: Self.fruitlessHold * Double(1 << (fruitless - 1)))
+                // Calls under way may still bring some.
+                if callCount == 0 { giveUp() }
+                return
+            }
+            fruitless = 0
             give(answer.challenges)
             ask()
+            if callCount == 0 { giveUp() }
         case .failure(let failure):
             let seconds: Double? =
                 switch failure {
                 case .refused(_, _, let seconds), .unreachable(let seconds): seconds
                 }
-            if let seconds { holdUntil = now.addingTimeInterval(min(seconds, Self.holdMax)) }
-            let waiting = self.waiting
-            self.waiting = []
-            for work in waiting { work.end(with: nil) }
+            if let seconds { hold(for: seconds) }
+            giveUp()
         }
+    }
+
+    /// Asks nobody for a time, in seconds.
+    private func hold(for seconds: Double) {
+        holdUntil = now.addingTimeInterval(min(seconds, Self.holdMax))
+    }
+
+    /// Tells all who wait that there is no challenge.
+    private func giveUp() {
+        let waiting = self.waiting
+        self.waiting = []
+        for work in waiting { work.end(with: nil) }
     }
 }
