@@ -24,6 +24,7 @@ import Testing
             record.hasContext = true
             record.losses = [3]
             record.failures = 4
+            record.deviceFailures = 2
             record.hold = EnrolmentHold(cause, until: Date(timeIntervalSince1970: 5))
             let bytes = try #require(record.bytes)
             #expect(EnrolmentRecord(bytes, gateway: "g") == record)
@@ -72,12 +73,14 @@ import Testing
         #expect(EnrolmentRecord(bytes, gateway: "g").phase == record.phase)
     }
 
-    @Test func `another gateway's key is not used, but Apple's count goes on`() throws {
+    @Test func `another gateway's key is not used, but what is the device's goes on`() throws {
         var record = EnrolmentRecord(gateway: "https://staging.example")
         record.phase = .enrolled(keyID: "k")
         record.attestations = [1]
+        record.deviceFailures = 2
         let other = EnrolmentRecord(record.bytes, gateway: "https://api.example")
         #expect(other.phase == .none)
         #expect(other.attestations == [1])
+        #expect(other.isDeviceBroken)
     }
 }

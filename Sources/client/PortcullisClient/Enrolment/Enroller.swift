@@ -39,6 +39,9 @@ actor Enroller {
     private var configuration: PortcullisConfiguration { parts.configuration }
     private var now: Date { configuration.clock.now }
 
+    /// Whether the device counts as one that can't attest.
+    nonisolated var isDeviceBroken: Bool { parts.records.isDeviceBroken.withLock { $0 } }
+
     // MARK: Asking
 
     /// The enrolled key. Without one, an enrolment begins or goes on, and is waited for.

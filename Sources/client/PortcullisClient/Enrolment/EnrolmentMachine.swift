@@ -12,6 +12,8 @@ import Foundation
 /// * `serverUnavailable` keeps key and grant: Apple wants the same key and the same hash again.
 /// * Any other failure to attest, and a gateway that says `enrol`, ends the key. The first time in
 ///   a day a new one is made at once, later ones wait longer and longer.
+/// * A device that fails twice in a way that lasts counts as broken until one of its keys is
+///   attested. It is tried on.
 /// * Everything else that fails keeps what there is and waits.
 struct EnrolmentMachine: Sendable {
     /// What the driver does.
@@ -82,7 +84,8 @@ struct EnrolmentMachine: Sendable {
         now: Date,
         jitter: Double
     ) -> Action {
-        stop(.serviceFailed(error), now: now, jitter: jitter)
+        countFailure(error)
+        return stop(.serviceFailed(error), now: now, jitter: jitter)
     }
 
     /// The gateway admits this enrolment.
@@ -113,6 +116,7 @@ struct EnrolmentMachine: Sendable {
         }
         record.phase = .attested(keyID: keyID, grant, object: object)
         record.failures = 0
+        record.deviceFailures = 0
         return .register(keyID: keyID, grant, object: object)
     }
 
@@ -122,6 +126,7 @@ struct EnrolmentMachine: Sendable {
         now: Date,
         jitter: Double
     ) -> Action {
+        countFailure(error)
         switch error {
         case .serverUnavailable:
             return stop(.appleUnavailable, now: now, jitter: jitter)
@@ -204,6 +209,7 @@ struct EnrolmentMachine: Sendable {
         var fresh = EnrolmentRecord(gateway: record.gateway)
         if isKept { (fresh.phase, fresh.hasContext) = (record.phase, record.hasContext) }
         (fresh.attestations, fresh.countedKey) = (record.attestations, record.countedKey)
+        fresh.deviceFailures = record.deviceFailures
         record = fresh
         return !isKept
     }
@@ -219,6 +225,12 @@ struct EnrolmentMachine: Sendable {
     }
 
     // MARK: Delays
+
+    /// Counts a failure of the device. That Apple is not reached says nothing about it.
+    private mutating func countFailure(_ error: AttestationServiceError) {
+        guard error != .serverUnavailable else { return }
+        record.deviceFailures = min(record.deviceFailures, Self.failuresMax) + 1
+    }
 
     /// A key ended. The next one is made at once, unless keys were lost before in this day.
     private mutating func lost(now: Date, jitter: Double) -> Action {

@@ -30,6 +30,7 @@ extension EnrolmentRecord {
         var counted_key: String?
         var losses: [Double]?
         var failures: Int?
+        var device_failures: Int?
         var hold: Hold?
     }
 
@@ -39,7 +40,9 @@ extension EnrolmentRecord {
         guard let bytes, let stored = try? JSONDecoder().decode(Stored.self, from: bytes) else {
             return
         }
-        // What Apple counts, it counts for the device, whatever the gateway.
+        // What Apple counts, it counts for the device, whatever the gateway. So it is with what
+        // the device can't do.
+        deviceFailures = min(max(stored.device_failures ?? 0, 0), Self.failuresMax)
         attestations = Array((stored.attestations ?? []).suffix(Self.timesMax))
         countedKey = stored.counted_key
         lease = stored.lease
@@ -74,6 +77,7 @@ extension EnrolmentRecord {
         stored.counted_key = countedKey
         stored.losses = losses
         stored.failures = failures
+        stored.device_failures = deviceFailures
         stored.hold = hold.map(Self.stored)
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys

@@ -43,6 +43,9 @@ struct EnrolmentRecord: Equatable, Sendable {
     var losses: [Double] = []
     /// How many tries failed since the last one that did not.
     var failures = 0
+    /// How often the device failed to make or attest a key, in a way that lasts, since one of its
+    /// keys was attested.
+    var deviceFailures = 0
     /// Until when nothing is tried.
     var hold: EnrolmentHold?
 
@@ -65,6 +68,9 @@ struct EnrolmentRecord: Equatable, Sendable {
         case .enrolled: hasContext ?? true
         }
     }
+
+    /// Whether the device counts as one that can't attest. One failure may pass.
+    var isDeviceBroken: Bool { deviceFailures >= 2 }
 
     /// How far the phase is from none.
     var progress: Int {

@@ -19,6 +19,8 @@ struct RecordKeeper: Sendable {
 
     let store: any EnrolmentStore
     let gateway: String
+    /// Whether the device counts as one that can't attest, by the record that was seen last.
+    let isDeviceBroken = Guarded(false)
 
     /// The most times that a change is tried against other processes.
     private static let triesMax = 8
@@ -27,7 +29,7 @@ struct RecordKeeper: Sendable {
     func read() async -> Kept? {
         do {
             let bytes = try await store.read()
-            return Kept(bytes: bytes, record: EnrolmentRecord(bytes, gateway: gateway))
+            return saw(Kept(bytes: bytes, record: EnrolmentRecord(bytes, gateway: gateway)))
         } catch {
             return nil
         }
@@ -39,7 +41,12 @@ struct RecordKeeper: Sendable {
         guard let bytes = record.bytes,
             let isKept = try? await store.replace(kept.bytes, with: bytes)
         else { return .failed }
-        return isKept ? .kept(Kept(bytes: bytes, record: record)) : .lost
+        return isKept ? .kept(saw(Kept(bytes: bytes, record: record))) : .lost
+    }
+
+    private func saw(_ kept: Kept) -> Kept {
+        isDeviceBroken.withLock { $0 = kept.record.isDeviceBroken }
+        return kept
     }
 
     /// Changes the record, whatever other processes do meanwhile.

@@ -20,10 +20,11 @@ public enum Proof: Hashable, Sendable {
         /// The service failed to sign, also when it was asked again, or took too long. The request
         /// says so in `App-Attest-Unsupported`.
         case serviceFailed(AttestationServiceError)
-        /// The key is being enrolled, and that takes longer than a request waits.
+        /// The key is being enrolled, and that takes longer than a request waits. Where the device
+        /// has failed twice, the request says so in `App-Attest-Unsupported`.
         case enrolling
-        /// No enrolment is tried before a time. Where the service failed and that time is far off,
-        /// the request says so in `App-Attest-Unsupported`.
+        /// No enrolment is tried before a time. Where the device has failed twice, or has failed
+        /// and that time is far off, the request says so in `App-Attest-Unsupported`.
         case enrolmentHeld(EnrolmentHold)
         /// The gateway gave no challenge in time.
         case challengeUnavailable

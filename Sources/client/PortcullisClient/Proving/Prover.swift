@@ -160,15 +160,17 @@ final class Prover: Sendable {
         return ProvenRequest(request: bare, proof: .none(absence))
     }
 
-    /// Whether the device's service fails, and for longer than a request would wait.
+    /// Whether the device can't prove this request, nor one that is sent a moment later.
     private func isLasting(_ absence: Proof.Absence) -> Bool {
         switch absence {
         case .unsupported, .serviceFailed: return true
+        case .enrolling: return enroller.isDeviceBroken
         case .enrolmentHeld(let hold):
+            if enroller.isDeviceBroken { return true }
             guard case .serviceFailed = hold.cause else { return false }
             return hold.until.timeIntervalSince(clock.now) > limits.enrolmentWait.seconds
-        case .notAsked, .otherOrigin, .routeUnknown, .enrolling, .challengeUnavailable,
-            .storeUnavailable, .requestUnfit, .closed:
+        case .notAsked, .otherOrigin, .routeUnknown, .challengeUnavailable, .storeUnavailable,
+            .requestUnfit, .closed:
             return false
         }
     }
