@@ -29,7 +29,7 @@ import Testing
     ) async throws {
         let bench = try Bench()
         await bench.service.fail(attesting: [AttestationServiceError](repeating: error, count: 99))
-        await bench.gateway.change { $0.enforces = false }
+        await bench.gateway.change { $0.forwards = true }
         var said: [Int: Set<Bool>] = [:]
         for _ in 0..<40 {
             let says = try await saysUnsupported(bench)
@@ -49,7 +49,7 @@ import Testing
         let bench = try Bench()
         let service = KeylessService()
         let session = try Bench.session(service, bench.store, bench.clock, bench.gateway)
-        await bench.gateway.change { $0.enforces = false }
+        await bench.gateway.change { $0.forwards = true }
         var said: [Bool] = []
         for _ in 0..<4 {
             said.append(try await saysUnsupported(bench, session))
@@ -61,7 +61,7 @@ import Testing
     @Test func `that Apple is not reached says nothing about the device`() async throws {
         let bench = try Bench()
         await bench.service.fail(attesting: Array(repeating: .serverUnavailable, count: 9))
-        await bench.gateway.change { $0.enforces = false }
+        await bench.gateway.change { $0.forwards = true }
         for _ in 0..<9 {
             #expect(try await !saysUnsupported(bench))
             bench.clock.advance(by: 7200)
@@ -71,7 +71,7 @@ import Testing
     @Test func `the next process says so at once, also after a reset`() async throws {
         let bench = try Bench()
         await bench.service.fail(attesting: Array(repeating: .unknownSystemFailure, count: 9))
-        await bench.gateway.change { $0.enforces = false }
+        await bench.gateway.change { $0.forwards = true }
         for _ in 0..<2 {
             _ = try await saysUnsupported(bench)
             bench.clock.advance(by: 60)
@@ -84,7 +84,7 @@ import Testing
     @Test func `the first key that is attested ends it`() async throws {
         let bench = try Bench()
         await bench.service.fail(attesting: [.invalidInput, .unknownSystemFailure])
-        await bench.gateway.change { $0.enforces = false }
+        await bench.gateway.change { $0.forwards = true }
         var said: [Bool] = []
         for _ in 0..<3 {
             said.append(try await saysUnsupported(bench))

@@ -64,7 +64,7 @@ import Testing
     @Test func `a request from before a reset gets no key from after it`() async throws {
         let service = LatchedService()
         let gateway = FakeGateway()
-        await gateway.change { $0.enforces = false }
+        await gateway.change { $0.forwards = true }
         let session = try Bench.session(service, MemoryEnrolmentStore(), ManualClock(), gateway) {
             $0.context = Data("account 7".utf8)
         }
@@ -121,7 +121,7 @@ import Testing
     @Test func `a store that never takes a record ends an enrolment, with an event`() async throws {
         let store = StubbornStore()
         let gateway = FakeGateway()
-        await gateway.change { $0.enforces = false }
+        await gateway.change { $0.forwards = true }
         let clock = ManualClock()
         let session = try Bench.session(FakeService(), store, clock, gateway)
         var events = session.events.makeAsyncIterator()
@@ -136,7 +136,7 @@ import Testing
     @Test func `a process with a shorter lease does not break into an enrolment`() async throws {
         let service = LatchedService()
         let gateway = FakeGateway()
-        await gateway.change { $0.enforces = false }
+        await gateway.change { $0.forwards = true }
         let (store, clock) = (MemoryEnrolmentStore(), ManualClock())
         let app = try Bench.session(service, store, clock, gateway)
         let other = try Bench.session(service, store, clock, gateway) {
@@ -171,7 +171,7 @@ import Testing
     @Test func `a delay that another process has lifted holds no request any more`() async throws {
         let bench = try Bench()
         await bench.gateway.change {
-            $0.enforces = false
+            $0.forwards = true
             $0.troubles["challenges"] = [
                 FakeGateway.problem(429, "enrolment-not-yet", next: "retry-later", retryAfter: 100)
             ]
@@ -195,7 +195,7 @@ import Testing
         hasOther: Bool
     ) async throws {
         let bench = try Bench()
-        await bench.gateway.change { $0.enforces = false }
+        await bench.gateway.change { $0.forwards = true }
         await bench.service.fail(attesting: Array(repeating: .serverUnavailable, count: 10))
         let unfit = try Bench.session(bench.service, bench.store, bench.clock, bench.gateway) {
             $0.context = Data()
@@ -222,7 +222,7 @@ import Testing
     ) async throws {
         let unfit = Data(repeating: 7, count: count)
         let bench = try Bench { $0.context = unfit }
-        await bench.gateway.change { $0.enforces = false }
+        await bench.gateway.change { $0.forwards = true }
         let proof = try await bench.session.data(for: Bench.request("/a")).1.proof
         #expect(proof == .none(.enrolmentHeld(EnrolmentHold(.contextUnfit, until: .distantFuture))))
         await #expect(throws: PortcullisError.contextUnfit) {
@@ -238,7 +238,7 @@ import Testing
     @Test func `requests are not held for ever by a clock that was set back`() async throws {
         let bench = try Bench()
         await bench.gateway.change {
-            $0.enforces = false
+            $0.forwards = true
             $0.troubles["challenges"] = [
                 FakeGateway.problem(429, "enrolment-not-yet", next: "retry-later", retryAfter: 100)
             ]

@@ -41,7 +41,7 @@ import Testing
     {
         let bench = try Bench()
         await bench.service.fail(attesting: [.serverUnavailable, .serverUnavailable])
-        await bench.gateway.change { $0.enforces = false }
+        await bench.gateway.change { $0.forwards = true }
         for _ in 0..<3 {
             _ = try await bench.session.data(for: Bench.request("/a"))
             bench.clock.advance(by: 10)
@@ -56,7 +56,7 @@ import Testing
     @Test func `requests before the end of a delay ask nobody`() async throws {
         let bench = try Bench()
         await bench.service.fail(attesting: [.serverUnavailable])
-        await bench.gateway.change { $0.enforces = false }
+        await bench.gateway.change { $0.forwards = true }
         var proofs: [Proof] = []
         for _ in 0..<5 {
             proofs.append(try await bench.session.data(for: Bench.request("/a")).1.proof)
@@ -69,7 +69,7 @@ import Testing
 
     @Test func `keys that the device lost are replaced, with a growing delay`() async throws {
         let bench = try Bench()
-        await bench.gateway.change { $0.enforces = false }
+        await bench.gateway.change { $0.forwards = true }
         var counts: [[Int]] = []
         for _ in 0..<3 {
             _ = try await bench.session.data(for: Bench.request("/a"))
@@ -97,7 +97,7 @@ import Testing
 
     @Test func `no more keys are attested in a day than the limit`() async throws {
         let bench = try Bench { $0.limits.enrolmentDelay = .milliseconds(10) }
-        await bench.gateway.change { $0.enforces = false }
+        await bench.gateway.change { $0.forwards = true }
         for _ in 0..<8 {
             _ = try await bench.session.data(for: Bench.request("/a"))
             await bench.service.loseKeys()
@@ -112,7 +112,7 @@ import Testing
     @Test func `Retry-After is obeyed before Apple is asked`() async throws {
         let bench = try Bench()
         await bench.gateway.change {
-            $0.enforces = false
+            $0.forwards = true
             $0.troubles["challenges"] = [
                 FakeGateway.problem(429, "enrolment-not-yet", next: "retry-later", retryAfter: 100)
             ]
@@ -131,7 +131,7 @@ import Testing
     @Test func `an attestation whose registration failed is not lost`() async throws {
         let bench = try Bench()
         await bench.gateway.change {
-            $0.enforces = false
+            $0.forwards = true
             $0.troubles["keys"] = [FakeGateway.Reply(status: 503)]
         }
         _ = try await bench.session.data(for: Bench.request("/a"))
@@ -151,7 +151,7 @@ import Testing
     ) async throws {
         let bench = try Bench()
         await bench.gateway.change {
-            $0.enforces = false
+            $0.forwards = true
             $0.troubles["keys"] = [FakeGateway.problem(403, "challenge-expired", next: next)]
         }
         for _ in 0..<3 { _ = try await bench.session.data(for: Bench.request("/a")) }
@@ -164,7 +164,7 @@ import Testing
         let service = HangingService()
         let clock = ManualClock()
         let gateway = FakeGateway()
-        await gateway.change { $0.enforces = false }
+        await gateway.change { $0.forwards = true }
         var configuration = PortcullisConfiguration(
             endpoints: try Bench.url(FakeGateway.endpoints)
         )
@@ -221,7 +221,7 @@ import Testing
 
     @Test func `a store that can't be read makes no key`() async throws {
         let gateway = FakeGateway()
-        await gateway.change { $0.enforces = false }
+        await gateway.change { $0.forwards = true }
         let service = FakeService()
         let session = try Bench.session(service, LockedStore(), ManualClock(), gateway)
         let answer = try await session.data(for: Bench.request("/a")).1

@@ -108,7 +108,7 @@ import Testing
     @Test func `signing out ends an enrolment that would bind the key to the user`() async throws {
         let bench = try Bench { $0.context = Data("account 7".utf8) }
         await bench.gateway.change {
-            $0.enforces = false
+            $0.forwards = true
             // Apple has attested the key, and the gateway has not taken it yet.
             $0.troubles["keys"] = [FakeGateway.Reply(status: 503)]
         }
@@ -127,7 +127,7 @@ import Testing
         let store = GatedStore()
         let (service, gateway) = (FakeService(), FakeGateway())
         await gateway.change {
-            $0.enforces = false
+            $0.forwards = true
             $0.troubles["keys"] = [FakeGateway.Reply(status: 503)]
         }
         let session = try Bench.session(service, store, ManualClock(), gateway) {

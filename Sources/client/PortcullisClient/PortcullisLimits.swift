@@ -1,6 +1,7 @@
 /// How long a session waits, and how much it keeps.
 public struct PortcullisLimits: Hashable, Sendable {
-    /// The longest time that a request waits for its key to be enrolled.
+    /// The longest time that a request waits for its key to be enrolled. Where the gateway said
+    /// that the route's rule only observes, a request goes at once.
     public var enrolmentWait: Duration = .seconds(10)
     /// The longest time that a call of the gateway's endpoints takes, its answer included.
     public var callTime: Duration = .seconds(30)

@@ -17,8 +17,13 @@ extension PortcullisSession {
         _ machine: inout RequestMachine
     ) async -> ProvenRequest {
         let knowledge = routes.knowledge(method: canonical.method, url: canonical.url)
-        let want = machine.began(knowledge, isOwnOrigin: isOwn(canonical.url))
-        let proven = await prover.proven(canonical, content, want)
+        let want = machine.began(
+            knowledge,
+            isOwnOrigin: isOwn(canonical.url),
+            observes: routes.observes(method: canonical.method, url: canonical.url)
+        )
+        let waits = machine.waitsForKey
+        let proven = await prover.proven(canonical, content, want, waitsForKey: waits)
         switch proven.proof {
         case .none(.otherOrigin), .none(.notAsked), .assertion, .session: break
         case .none(let absence): hub.send(.unproven(absence))

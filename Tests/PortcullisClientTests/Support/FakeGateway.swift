@@ -30,6 +30,8 @@ actor FakeGateway: HTTPTransport {
     var requirement = SigningRequirement()
     /// Whether the rule refuses; else it tells.
     var enforces = true
+    /// Whether every request is forwarded, and nothing said of what the rule asks.
+    var forwards = false
     /// Replies in place of the origin's, by path.
     var origins: [String: Reply] = [:]
     /// Replies of the gateway's own in place of a verdict, by path, used up one by one.
@@ -125,9 +127,9 @@ actor FakeGateway: HTTPTransport {
         }
         let verdict = self.verdict(of: request, content, requirement)
         seen.append(Seen(request: request, content: content, verdict: verdict))
-        if verdict == "pass" || !enforces || request.url?.path == "/free" {
+        if verdict == "pass" || forwards || !enforces || request.url?.path == "/free" {
             var reply = origins[request.url?.path ?? ""] ?? Reply()
-            if verdict != "pass", request.url?.path != "/free" {
+            if verdict != "pass", !forwards, request.url?.path != "/free" {
                 let next = verdict == "key-unknown" ? "enrol" : "sign-again"
                 reply.fields["App-Attest-Next"] = next + parameters(";", counter: "counter=64")
             }

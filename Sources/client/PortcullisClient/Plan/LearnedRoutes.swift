@@ -30,6 +30,8 @@ struct LearnedRoutes: Sendable {
     struct Entry: Hashable, Sendable {
         /// What it asks; `nil` for nothing.
         var requirement: SigningRequirement?
+        /// Whether its rule only observes, by the last answer that spoke of it.
+        var observes: Bool
         fileprivate var lastUse: UInt64
     }
 
@@ -49,7 +51,11 @@ struct LearnedRoutes: Sendable {
     }
 
     /// Remembers what a route asks.
-    mutating func learn(_ requirement: SigningRequirement?, for route: Route) {
+    mutating func learn(
+        _ requirement: SigningRequirement?,
+        observes: Bool = false,
+        for route: Route
+    ) {
         guard limit > 0 else { return }
         uses += 1
         if entries[route] == nil, entries.count >= limit,
@@ -57,7 +63,7 @@ struct LearnedRoutes: Sendable {
         {
             entries[oldest.key] = nil
         }
-        entries[route] = Entry(requirement: requirement, lastUse: uses)
+        entries[route] = Entry(requirement: requirement, observes: observes, lastUse: uses)
     }
 
     mutating func forget(_ route: Route) { entries[route] = nil }

@@ -79,10 +79,11 @@ final class RouteBook: Sendable {
         guard let place = RequestPlace(url) else { return nil }
         let known = requirement(method, place)
         let requirement = lesson.requirement(over: known)
-        guard requirement != known else { return nil }
         let route = LearnedRoutes.Route(method: method, place: place)
-        learned.withLock { $0.learn(requirement, for: route) }
-        return route
+        let isNews = requirement != known
+        guard isNews || lesson.observes != observes(route) else { return nil }
+        learned.withLock { $0.learn(requirement, observes: lesson.observes, for: route) }
+        return isNews ? route : nil
     }
 
     /// Changes what is known of a route.
@@ -92,7 +93,18 @@ final class RouteBook: Sendable {
         else { return }
         body(&requirement)
         let route = LearnedRoutes.Route(method: method, place: place)
-        learned.withLock { $0.learn(requirement, for: route) }
+        let observes = observes(route)
+        learned.withLock { $0.learn(requirement, observes: observes, for: route) }
+    }
+
+    /// Whether the rule of a request's route only observes, as the gateway said last. No plan says
+    /// so: a rule begins to enforce without a release of the app.
+    func observes(method: String, url: URL) -> Bool {
+        RequestPlace(url).map { observes(LearnedRoutes.Route(method: method, place: $0)) } ?? false
+    }
+
+    private func observes(_ route: LearnedRoutes.Route) -> Bool {
+        learned.withLock { $0.entry(for: route)?.observes ?? false }
     }
 
     /// Whether a rule of the plan takes sessions, so that one may be opened ahead.

@@ -20,7 +20,8 @@ public enum Proof: Hashable, Sendable {
         /// The service failed to sign, also when it was asked again, or took too long. The request
         /// says so in `App-Attest-Unsupported`.
         case serviceFailed(AttestationServiceError)
-        /// The key is being enrolled, and that takes longer than a request waits. Where the device
+        /// The key is being enrolled, and that takes longer than a request waits. A request waits
+        /// not at all where the gateway said that the route's rule only observes. Where the device
         /// has failed twice, the request says so in `App-Attest-Unsupported`.
         case enrolling
         /// No enrolment is tried before a time. Where the device has failed twice, or has failed

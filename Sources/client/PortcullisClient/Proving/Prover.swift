@@ -56,17 +56,24 @@ final class Prover: Sendable {
     func proven(
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
-        _ want: RequestMachine.Want
+        _ want: RequestMachine.Want,
+        waitsForKey: Bool
     ) async -> ProvenRequest {
+        let wait = waitsForKey ? limits.enrolmentWait.seconds : 0
         switch want {
         case .nothing(let absence): return bare(request, absence, ProofFields())
-        case .assertion(let requirement): return await asserted(request, content, requirement)
+        case .assertion(let requirement):
+            return await asserted(request, content, requirement, keyWithin: wait)
         case .session(let requirement):
+            // Nor does it wait for a session that the key would open.
+            if !waitsForKey, case .none(let absence) = await enroller.keyID(within: 0) {
+                return bare(request, absence, requirement.fields)
+            }
             if let proven = await inSession(request, content, requirement) { return proven }
             guard requirement.accepts.contains(.assertion) else {
                 return bare(request, .challengeUnavailable, requirement.fields)
             }
-            return await asserted(request, content, requirement)
+            return await asserted(request, content, requirement, keyWithin: wait)
         }
     }
 
@@ -82,14 +89,15 @@ final class Prover: Sendable {
     private func asserted(
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
-        _ requirement: SigningRequirement
+        _ requirement: SigningRequirement,
+        keyWithin wait: Double
     ) async -> ProvenRequest {
         let fields = requirement.fields
         var lastError = AttestationServiceError.invalidKey
         var token: DeviceTokenShowing?
         for _ in 0..<Self.signingTries {
             let keyID: String
-            switch await enroller.keyID(within: limits.enrolmentWait.seconds) {
+            switch await enroller.keyID(within: wait) {
             case .key(let key): keyID = key
             case .none(let absence): return bare(request, absence, fields)
             }
@@ -108,14 +116,7 @@ final class Prover: Sendable {
             guard let data = signed.clientData(requirement.form, challenge: challenge) else {
                 return bare(request, .requestUnfit, fields)
             }
-            let number = await turnstile.enter(within: limits.strictWait.seconds)
-            let hash = Self.hash(data)
-            let result = await service.assertion(keyID, hash, within: limits.assertionWait.seconds)
-            let turn = number.map { number in
-                ProofLease(atMost: limits.strictTurn.seconds, by: clock) { [turnstile] in
-                    await turnstile.leave(number)
-                }
-            }
+            let (result, turn) = await assertion(keyID, data)
             if requirement.counter != .strict { turn?.end() }
             switch result {
             case .success(let assertion):
@@ -146,6 +147,22 @@ final class Prover: Sendable {
             }
         }
         return bare(request, .serviceFailed(lastError), fields)
+    }
+
+    /// Has the data signed when their turn has come.
+    private func assertion(
+        _ keyID: String,
+        _ data: SignedBytes.ClientData
+    ) async -> (Result<Data, AttestationServiceError>, turn: ProofLease?) {
+        let number = await turnstile.enter(within: limits.strictWait.seconds)
+        let hash = Self.hash(data)
+        let result = await service.assertion(keyID, hash, within: limits.assertionWait.seconds)
+        let turn = number.map { number in
+            ProofLease(atMost: limits.strictTurn.seconds, by: clock) { [turnstile] in
+                await turnstile.leave(number)
+            }
+        }
+        return (result, turn)
     }
 
     /// A request without proof. One whose device can't prove says so.
@@ -255,7 +272,8 @@ final class Prover: Sendable {
         var last = CallFailure.unreachable(retryAfter: nil)
         for _ in 0..<Self.openingTries {
             guard let request = CanonicalRequest(calls.sessionRequest) else { break }
-            let proven = await asserted(request, .none, SigningRequirement())
+            let wait = limits.enrolmentWait.seconds
+            let proven = await asserted(request, .none, SigningRequirement(), keyWithin: wait)
             guard case .assertion(let keyID) = proven.proof else { break }
             let (result, response) = await calls.opening(proven.request)
             proven.lease?.end()

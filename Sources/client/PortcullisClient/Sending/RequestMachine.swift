@@ -9,7 +9,8 @@ import RequestBinding
 ///   └──────────────── again ─────────────┘   at most `tries` times
 /// ```
 ///
-/// A request that is sent without proof to ask what its route signs takes nothing from the tries.
+/// A request that is sent without proof to ask what its route signs takes nothing from the tries,
+/// nor does one that is sent without a key because its rule was said to observe only.
 ///
 /// The driver performs the effects in their order, then the step.
 struct RequestMachine: Sendable {
@@ -78,6 +79,10 @@ struct RequestMachine: Sendable {
     private var insistence = Insistence.none
     private var hasAskedBare = false
     private var hasForgottenKey = false
+    private var hasBeenRefused = false
+    /// Whether the request waits until its key is enrolled. One that its rule forwards in any case
+    /// goes at once, and the key is enrolled beside it.
+    private(set) var waitsForKey = true
 
     init(limits: PortcullisLimits, usesSessions: Bool) {
         (self.limits, self.usesSessions) = (limits, usesSessions)
@@ -86,7 +91,18 @@ struct RequestMachine: Sendable {
     // MARK: Before it is sent
 
     /// What the request is to carry, now.
-    mutating func began(_ knowledge: RouteBook.Knowledge, isOwnOrigin: Bool) -> Want {
+    ///
+    /// - Parameters:
+    ///   - knowledge: what is known of its route.
+    ///   - isOwnOrigin: whether it goes to the gateway.
+    ///   - observes: whether the gateway said that the route's rule only observes.
+    /// - Returns: the proof, as far as it can be had.
+    mutating func began(
+        _ knowledge: RouteBook.Knowledge,
+        isOwnOrigin: Bool,
+        observes: Bool = false
+    ) -> Want {
+        waitsForKey = !observes || hasBeenRefused
         guard isOwnOrigin else { return .nothing(.otherOrigin) }
         if insistence == .onNothing { return .nothing(.routeUnknown) }
         switch knowledge {
@@ -113,10 +129,12 @@ struct RequestMachine: Sendable {
         insistence = .none
         switch proof {
         case .none(.routeUnknown), .none(.notAsked): questions += 1
+        case .none(.enrolling) where !waitsForKey: questions += 1
         case .assertion, .session, .none: tries += 1
         }
         if case .none(.otherOrigin) = proof { return Verdict(step: .deliver) }
         if let refusal = answer.refusal {
+            hasBeenRefused = true
             return refusedToken(refusal.reason, deviceToken)
                 ?? refused(refusal, answer, proof, now)
         }

@@ -17,7 +17,8 @@ struct NextField: Hashable, Sendable {
             headers: item["headers"],
             accept: item["accept"],
             counter: item["counter"],
-            device: item["device"]
+            device: item["device"],
+            observes: true
         )
     }
 }

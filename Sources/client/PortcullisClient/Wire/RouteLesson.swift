@@ -10,6 +10,8 @@ struct RouteLesson: Hashable, Sendable {
     let counter: SigningRequirement.Counter
     /// Whether each request has to bring a new device token.
     let needsDeviceToken: Bool
+    /// Whether the rule only observes: it forwards what it would refuse.
+    let observes: Bool
 
     /// The widest window of counters that a gateway has.
     private static let windowMax = 64
@@ -20,12 +22,14 @@ struct RouteLesson: Hashable, Sendable {
     ///   - accept: kinds between spaces.
     ///   - counter: the size of a window; anything else, or nothing, is strict.
     ///   - device: `token`; anything else, or nothing, is no token.
+    ///   - observes: whether the answer was advice about a request that was forwarded.
     init?(
         sign: String?,
         headers: String?,
         accept: String?,
         counter: String?,
-        device: String? = nil
+        device: String? = nil,
+        observes: Bool = false
     ) {
         guard let sign else { return nil }
         let words = sign.split(separator: " ")
@@ -43,6 +47,7 @@ struct RouteLesson: Hashable, Sendable {
         }
         let window = counter.flatMap { Int($0) } ?? 0
         self.counter = (1...Self.windowMax).contains(window) ? .window(window) : .strict
+        self.observes = observes
         needsDeviceToken = device?.split(separator: " ").contains("token") ?? false
     }
 
