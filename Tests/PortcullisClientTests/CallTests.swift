@@ -58,7 +58,7 @@ import Testing
             transport: FakeGateway()
         )
         let requirement = SigningRequirement(accepts: [.assertion, .session])
-        var machine = session.machine()
+        var machine = try session.machine(for: Bench.request("/a"))
         let want = machine.began(.asks(requirement), isOwnOrigin: true)
         #expect(want == (isOpened ? .session(requirement) : .assertion(requirement)))
     }

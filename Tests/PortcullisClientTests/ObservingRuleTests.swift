@@ -73,7 +73,11 @@ import Testing
     }
 
     @Test func `a refusal that says nothing of the route ends the haste of its request`() {
-        var machine = RequestMachine(limits: PortcullisLimits(), usesSessions: false)
+        var machine = RequestMachine(
+            limits: PortcullisLimits(),
+            usesSessions: false,
+            patience: Patience(PortcullisLimits(), timeout: 60)
+        )
         let asks = RouteBook.Knowledge.asks(SigningRequirement())
         _ = machine.began(asks, isOwnOrigin: true, observes: true)
         #expect(!machine.waitsForKey)

@@ -17,7 +17,11 @@ import Testing
     private let key = Proof.assertion(keyID: "k")
 
     private func machine(usesSessions: Bool = true) -> RequestMachine {
-        RequestMachine(limits: PortcullisLimits(), usesSessions: usesSessions)
+        RequestMachine(
+            limits: PortcullisLimits(),
+            usesSessions: usesSessions,
+            patience: Patience(PortcullisLimits(), timeout: 60)
+        )
     }
 
     private func refused(_ reason: String, _ next: GatewayRefusal.Next) -> Answer {
@@ -181,28 +185,31 @@ import Testing
         #expect(steps == [.again, .again, .again, .deliver])
     }
 
-    @Test(arguments: [Proof.Absence.routeUnknown, .enrolling])
-    func `tries without proof end, for whatever reason`(absence: Proof.Absence) {
+    @Test(arguments: [(Proof.Absence.routeUnknown, 3), (.challengeUnavailable, 3), (.enrolling, 8)])
+    func `tries without proof end, for whatever reason`(absence: Proof.Absence, count: Int) {
         var machine = machine()
         let missing = refused("assertion-missing", .signAgain)
-        let steps = (0..<3).map { _ in
+        let steps = (0..<count).map { _ in
             machine.answered(missing, to: .none(absence), now: Self.now).step
         }
-        #expect(steps == [.again, .again, .deliver])
+        #expect(steps == Array(repeating: .again, count: count - 1) + [.deliver])
     }
 
-    @Test func `a request with one try asks first, and does not wait for a key`() {
+    @Test(arguments: [(10.0, RequestMachine.Step.again), (0, .deliver)])
+    func `a request with one try asks first, and again while its time lasts for a key`(
+        seconds: Double,
+        step: RequestMachine.Step
+    ) {
         var limits = PortcullisLimits()
         limits.tries = 1
+        limits.proofWait = .seconds(seconds)
+        let patience = Patience(limits, timeout: 60)
         let missing = refused("assertion-missing", .signAgain)
-        var machine = RequestMachine(limits: limits, usesSessions: true)
-        let steps = [Proof.none(.routeUnknown), key].map {
+        var machine = RequestMachine(limits: limits, usesSessions: true, patience: patience)
+        let steps = [Proof.none(.routeUnknown), .none(.enrolling), key].map {
             machine.answered(missing, to: $0, now: Self.now).step
         }
-        #expect(steps == [.again, .deliver])
-        machine = RequestMachine(limits: limits, usesSessions: true)
-        let held = Proof.none(.enrolling)
-        #expect(machine.answered(missing, to: held, now: Self.now).step == .deliver)
+        #expect(steps == [.again, step, .deliver])
     }
 
     @Test(arguments: [

@@ -1,5 +1,12 @@
 /// How long a session waits, and how much it keeps.
 public struct PortcullisLimits: Hashable, Sendable {
+    /// The longest time that one request waits in all: for its key, a session, challenges, its
+    /// device token and its assertion, and before it is sent again, all tries and redirects
+    /// together. Where its `timeoutInterval` is shorter, that is the limit. The other limits are
+    /// within this one. When the time is over, the request goes with what can be had at once.
+    ///
+    /// The time of sending does not count, nor does the turn of a strict counter: ``strictWait``.
+    public var proofWait: Duration = .seconds(10)
     /// The longest time that a request waits for its key to be enrolled. Where the gateway said
     /// that the route's rule only observes, a request goes at once.
     public var enrolmentWait: Duration = .seconds(10)
@@ -11,14 +18,15 @@ public struct PortcullisLimits: Hashable, Sendable {
     public var sessionWait: Duration = .seconds(5)
     /// The longest time that a request waits for its turn to be signed. Where a rule's counter is
     /// `strict`, a turn lasts until the answer has begun, and requests to other routes wait for it,
-    /// too. After this time a request is signed and sent all the same.
+    /// too. After this time, or its `timeoutInterval`, a request is signed and sent all the same.
     public var strictWait: Duration = .seconds(30)
     /// The longest time that one request of a rule whose counter is `strict` keeps the next ones
     /// waiting for its answer. The gateway has usually judged it long before. Where it has not, and
     /// the next one comes first, it is refused as `counter-replayed` and signed again.
     public var strictTurn: Duration = .seconds(5)
     /// How often one request is sent, the first time included, redirects apart. To be sent without
-    /// proof, in order to learn what the route signs, does not count.
+    /// proof, in order to learn what the route signs or while the key is being enrolled, does not
+    /// count.
     public var tries = 3
     /// The longest `Retry-After` of the gateway's after which a request is sent again by itself. An
     /// answer that asks for more is the caller's.

@@ -6,8 +6,11 @@ import Foundation
 
 // What sending and signing share: a proof for a request, and what is done because of an answer.
 extension PortcullisSession {
-    func machine() -> RequestMachine {
-        RequestMachine(limits: configuration.limits, usesSessions: usesSessions)
+    /// The life of a request; of the rest of it, after a redirect.
+    func machine(for request: URLRequest, _ patience: Patience? = nil) -> RequestMachine {
+        let limits = configuration.limits
+        let patience = patience ?? Patience(limits, timeout: request.timeoutInterval)
+        return RequestMachine(limits: limits, usesSessions: usesSessions, patience: patience)
     }
 
     /// The request with what it is to carry, as far as that can be had.
@@ -22,8 +25,13 @@ extension PortcullisSession {
             isOwnOrigin: isOwn(canonical.url),
             observes: routes.observes(method: canonical.method, url: canonical.url)
         )
-        let waits = machine.waitsForKey
-        let proven = await prover.proven(canonical, content, want, waitsForKey: waits)
+        let proven = await prover.proven(
+            canonical,
+            content,
+            want,
+            waitsForKey: machine.waitsForKey,
+            &machine.patience
+        )
         switch proven.proof {
         case .none(.otherOrigin), .none(.notAsked), .assertion, .session: break
         case .none(let absence): hub.send(.unproven(absence))
@@ -78,6 +86,26 @@ extension PortcullisSession {
         )
         for effect in verdict.effects { await perform(effect, proven, canonical) }
         return verdict.step
+    }
+
+    /// Waits where a step asks for it.
+    ///
+    /// - Returns: whether the request is sent again, now.
+    /// - Throws: `CancellationError` when the task was cancelled.
+    func waits(
+        for step: RequestMachine.Step,
+        _ machine: inout RequestMachine
+    ) async throws -> Bool {
+        let clock = configuration.clock
+        switch step {
+        case .deliver: return false
+        case .again: return true
+        case .againAfter(let time):
+            try await machine.patience.wait(atMost: .infinity, by: clock) { _ in
+                try await clock.wait(until: time)
+            }
+            return true
+        }
     }
 
     /// Keeps the challenge that came with an answer.

@@ -92,7 +92,7 @@ extension PortcullisSession {
     ) async throws -> (AnswerContent, ProvenResponse) {
         guard var canonical = CanonicalRequest(request) else { throw PortcullisError.urlUnfit }
         var content = content
-        var machine = machine()
+        var machine = machine(for: request)
         var tries = 0
         var redirects = 0
         while true {
@@ -109,12 +109,12 @@ extension PortcullisSession {
                 redirects += 1
                 canonical = next
                 if !redirect.keepsContent { content = .none }
-                machine = self.machine()
+                machine = self.machine(for: request, machine.patience)
             } else {
                 let facts = facts(of: sent.response, sent.source, to: canonical)
                 let step = await settle(facts, proven, canonical, &machine)
                 await keepChallenge(of: sent.response, sent.source, to: canonical)
-                guard try await waits(for: step) else {
+                guard try await waits(for: step, &machine) else {
                     let response = ProvenResponse(
                         response: sent.response,
                         to: proven,
@@ -126,17 +126,6 @@ extension PortcullisSession {
             }
             // What is left of a short answer is read, so that its connection can be used again.
             _ = try? await sent.content.collected(atMost: ProblemDocument.bytesMax)
-        }
-    }
-
-    /// Whether the request is sent again, now.
-    private func waits(for step: RequestMachine.Step) async throws -> Bool {
-        switch step {
-        case .deliver: return false
-        case .again: return true
-        case .againAfter(let time):
-            try await configuration.clock.wait(until: time)
-            return true
         }
     }
 }

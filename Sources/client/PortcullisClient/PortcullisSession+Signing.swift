@@ -57,11 +57,7 @@ extension PortcullisSession {
         let step = await settle(facts, proven, signed.canonical, &machine)
         // After the effects, which may forget the older ones.
         await keepChallenge(of: response, .network, to: signed.canonical)
-        switch step {
-        case .deliver: return nil
-        case .again: break
-        case .againAfter(let time): try await configuration.clock.wait(until: time)
-        }
+        guard try await waits(for: step, &machine) else { return nil }
         try signed.content.checkUnchanged()
         let attached = signed.request.httpBody != nil || signed.request.httpBodyStream != nil
         return await self.signed(signed.canonical, signed.content, &machine, attached: attached)
@@ -73,7 +69,7 @@ extension PortcullisSession {
         attached: Bool
     ) async throws -> SignedRequest {
         guard let canonical = CanonicalRequest(request) else { throw PortcullisError.urlUnfit }
-        var machine = machine()
+        var machine = machine(for: request)
         return await signed(canonical, content, &machine, attached: attached)
     }
 

@@ -42,13 +42,13 @@ actor ChallengeSource {
     }
 
     /// A challenge; `nil` when there is none in time.
-    func challenge() async -> String? {
+    func challenge(within seconds: Double) async -> String? {
         if let text = pool.take(now: now) { return text }
         guard !isHeld else { return nil }
         let work = SharedWork<String?>()
         waiting.append(work)
         ask()
-        let time = now.addingTimeInterval(configuration.limits.challengeWait.seconds)
+        let time = now.addingTimeInterval(seconds)
         let text = await work.value(until: time, by: configuration.clock)
         waiting.removeAll { $0 === work }
         return text ?? nil

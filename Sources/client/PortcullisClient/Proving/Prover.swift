@@ -57,29 +57,34 @@ final class Prover: Sendable {
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
         _ want: RequestMachine.Want,
-        waitsForKey: Bool
+        waitsForKey: Bool,
+        _ patience: inout Patience
     ) async -> ProvenRequest {
         let wait = waitsForKey ? limits.enrolmentWait.seconds : 0
         switch want {
         case .nothing(let absence): return bare(request, absence, ProofFields())
         case .assertion(let requirement):
-            return await asserted(request, content, requirement, keyWithin: wait)
+            return await asserted(request, content, requirement, keyWithin: wait, &patience)
         case .session(let requirement):
             // Nor does it wait for a session that the key would open.
             if !waitsForKey, case .none(let absence) = await enroller.keyID(within: 0) {
                 return bare(request, absence, requirement.fields)
             }
-            if let proven = await inSession(request, content, requirement) { return proven }
+            let proven = await inSession(request, content, requirement, &patience)
+            if let proven { return proven }
             guard requirement.accepts.contains(.assertion) else {
                 return bare(request, .challengeUnavailable, requirement.fields)
             }
-            return await asserted(request, content, requirement, keyWithin: wait)
+            return await asserted(request, content, requirement, keyWithin: wait, &patience)
         }
     }
 
     /// Opens a session, if there is none.
     func openSession() async -> Bool {
-        guard let ticket = await sessions.ticket(opener: opener) else { return false }
+        let wait = limits.sessionWait.seconds
+        guard let ticket = await sessions.ticket(within: wait, opener: opener) else {
+            return false
+        }
         await sessions.ended(ticket)
         return true
     }
@@ -90,23 +95,30 @@ final class Prover: Sendable {
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
         _ requirement: SigningRequirement,
-        keyWithin wait: Double
+        keyWithin wait: Double,
+        _ patience: inout Patience
     ) async -> ProvenRequest {
         let fields = requirement.fields
         var lastError = AttestationServiceError.invalidKey
         var token: DeviceTokenShowing?
         for _ in 0..<Self.signingTries {
             let keyID: String
-            switch await enroller.keyID(within: wait) {
+            let outcome = await patience.wait(atMost: wait, by: clock) { seconds in
+                await enroller.keyID(within: seconds)
+            }
+            switch outcome {
             case .key(let key): keyID = key
             case .none(let absence): return bare(request, absence, fields)
             }
             // Before the turn and the challenge: neither is kept waiting for it.
-            let shown = if let token { token } else { await deviceToken(request, requirement) }
+            let shown =
+                if let token { token } else {
+                    await deviceToken(request, requirement, &patience)
+                }
             token = shown
             var challenge: String?
             if requirement.needsChallengeField {
-                challenge = await challenges.challenge()
+                challenge = await self.challenge(&patience)
                 if challenge == nil, requirement.challenge == .required {
                     return bare(request, .challengeUnavailable, fields)
                 }
@@ -116,7 +128,7 @@ final class Prover: Sendable {
             guard let data = signed.clientData(requirement.form, challenge: challenge) else {
                 return bare(request, .requestUnfit, fields)
             }
-            let (result, turn) = await assertion(keyID, data)
+            let (result, turn) = await assertion(keyID, data, &patience)
             if requirement.counter != .strict { turn?.end() }
             switch result {
             case .success(let assertion):
@@ -149,14 +161,25 @@ final class Prover: Sendable {
         return bare(request, .serviceFailed(lastError), fields)
     }
 
+    private func challenge(_ patience: inout Patience) async -> String? {
+        await patience.wait(atMost: limits.challengeWait.seconds, by: clock) { seconds in
+            await challenges.challenge(within: seconds)
+        }
+    }
+
     /// Has the data signed when their turn has come.
     private func assertion(
         _ keyID: String,
-        _ data: SignedBytes.ClientData
+        _ data: SignedBytes.ClientData,
+        _ patience: inout Patience
     ) async -> (Result<Data, AttestationServiceError>, turn: ProofLease?) {
-        let number = await turnstile.enter(within: limits.strictWait.seconds)
+        let turnWait = min(limits.strictWait.seconds, patience.longest)
+        let number = await turnstile.enter(within: turnWait)
         let hash = Self.hash(data)
-        let result = await service.assertion(keyID, hash, within: limits.assertionWait.seconds)
+        let wait = limits.assertionWait.seconds
+        let result = await patience.waitForDevice(atMost: wait, by: clock) { seconds in
+            await service.assertion(keyID, hash, within: seconds)
+        }
         let turn = number.map { number in
             ProofLease(atMost: limits.strictTurn.seconds, by: clock) { [turnstile] in
                 await turnstile.leave(number)
@@ -212,14 +235,19 @@ final class Prover: Sendable {
     /// A new device token where the route asks for one, and it can be had.
     private func deviceToken(
         _ request: CanonicalRequest,
-        _ requirement: SigningRequirement
+        _ requirement: SigningRequirement,
+        _ patience: inout Patience
     ) async -> DeviceTokenShowing {
         guard requirement.needsDeviceToken else { return DeviceTokenShowing(outcome: .notAsked) }
         // It is good once. Somebody who reads it could show it first.
         guard CanonicalRequest.Origin(request.url)?.keepsSecrets == true else {
             return DeviceTokenShowing(outcome: .keptBack)
         }
-        switch await deviceTokens.token() {
+        let wait = limits.deviceTokenWait.seconds
+        let made = await patience.waitForDevice(atMost: wait, by: clock) { seconds in
+            await deviceTokens.token(within: seconds)
+        }
+        switch made {
         case .success(let token):
             return DeviceTokenShowing(outcome: .sent, text: token.base64EncodedString())
         case .failure(let error): return DeviceTokenShowing(outcome: .failed(error))
@@ -238,9 +266,14 @@ final class Prover: Sendable {
     private func inSession(
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
-        _ requirement: SigningRequirement
+        _ requirement: SigningRequirement,
+        _ patience: inout Patience
     ) async -> ProvenRequest? {
-        guard let ticket = await sessions.ticket(opener: opener) else { return nil }
+        let wait = limits.sessionWait.seconds
+        let ticket = await patience.wait(atMost: wait, by: clock) { seconds in
+            await sessions.ticket(within: seconds, opener: opener)
+        }
+        guard let ticket else { return nil }
         let lease = ProofLease { [sessions] in await sessions.ended(ticket) }
         var settled = settled(request, content, requirement)
         let signed = SignedBytes(request, content, settled: settled)
@@ -253,7 +286,7 @@ final class Prover: Sendable {
         settled.setValue(ticket.session, forHTTPHeaderField: OwnFields.session)
         settled.setValue(ticket.sequence.text, forHTTPHeaderField: OwnFields.sequence)
         settled.setValue(code.base64EncodedString(), forHTTPHeaderField: OwnFields.signature)
-        let token = await deviceToken(request, requirement)
+        let token = await deviceToken(request, requirement, &patience)
         settled.setValue(token.text, forHTTPHeaderField: OwnFields.deviceToken)
         return ProvenRequest(
             request: settled,
@@ -273,7 +306,15 @@ final class Prover: Sendable {
         for _ in 0..<Self.openingTries {
             guard let request = CanonicalRequest(calls.sessionRequest) else { break }
             let wait = limits.enrolmentWait.seconds
-            let proven = await asserted(request, .none, SigningRequirement(), keyWithin: wait)
+            // The requests that wait for the session have their own time.
+            var patience = Patience(limits, timeout: wait)
+            let proven = await asserted(
+                request,
+                .none,
+                SigningRequirement(),
+                keyWithin: wait,
+                &patience
+            )
             guard case .assertion(let keyID) = proven.proof else { break }
             let (result, response) = await calls.opening(proven.request)
             proven.lease?.end()

@@ -54,14 +54,14 @@ actor SessionKeeper {
 
     /// The next place in the session; `nil` when there is no session in time, or so many requests
     /// are under way that the gateway would take the next one for a replay.
-    func ticket(opener: @escaping Opener) async -> Ticket? {
+    func ticket(within seconds: Double, opener: @escaping Opener) async -> Ticket? {
         if let open, open.until > now {
             if open.renewal <= now { _ = begin(opener) }
             return place()
         }
         open = nil
         guard let work = begin(opener) else { return nil }
-        let time = now.addingTimeInterval(configuration.limits.sessionWait.seconds)
+        let time = now.addingTimeInterval(seconds)
         guard await work.value(until: time, by: configuration.clock) == true else { return nil }
         return place()
     }

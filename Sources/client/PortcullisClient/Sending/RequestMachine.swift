@@ -10,7 +10,7 @@ import RequestBinding
 /// ```
 ///
 /// A request that is sent without proof to ask what its route signs takes nothing from the tries,
-/// nor does one that is sent without a key because its rule was said to observe only.
+/// nor does one that is sent while its key is being enrolled: its time ends that.
 ///
 /// The driver performs the effects in their order, then the step.
 struct RequestMachine: Sendable {
@@ -80,12 +80,21 @@ struct RequestMachine: Sendable {
     private var hasAskedBare = false
     private var hasForgottenKey = false
     private var hasBeenRefused = false
+    /// How often it was sent while its key was being enrolled.
+    private var unfinished = 0
+    /// How much longer it waits.
+    var patience: Patience
     /// Whether the request waits until its key is enrolled. One that its rule forwards in any case
     /// goes at once, and the key is enrolled beside it.
     private(set) var waitsForKey = true
 
-    init(limits: PortcullisLimits, usesSessions: Bool) {
+    /// How often one request is sent while its key is being enrolled. More than one such answer
+    /// comes where enrolments end before their time, as with a reset.
+    private static let unfinishedMax = 8
+
+    init(limits: PortcullisLimits, usesSessions: Bool, patience: Patience) {
         (self.limits, self.usesSessions) = (limits, usesSessions)
+        self.patience = patience
     }
 
     // MARK: Before it is sent
@@ -129,7 +138,7 @@ struct RequestMachine: Sendable {
         insistence = .none
         switch proof {
         case .none(.routeUnknown), .none(.notAsked): questions += 1
-        case .none(.enrolling) where !waitsForKey: questions += 1
+        case .none(.enrolling): unfinished += 1
         case .assertion, .session, .none: tries += 1
         }
         if case .none(.otherOrigin) = proof { return Verdict(step: .deliver) }
@@ -153,7 +162,7 @@ struct RequestMachine: Sendable {
 
     /// With one try, a request can still ask, once, before it.
     private var mayRepeat: Bool {
-        tries < limits.tries && questions < max(limits.tries, 2)
+        tries < limits.tries && questions < max(limits.tries, 2) && unfinished < Self.unfinishedMax
     }
 
     /// What a refusal of the device token means, where a new token helps.
@@ -197,7 +206,7 @@ struct RequestMachine: Sendable {
             // Refused before it was forwarded, so that sending it again does nothing twice.
             // The fraction is jitter: the field has whole seconds.
             guard mayRepeat, let seconds = answer.retryAfter,
-                seconds.rounded(.down) <= limits.retryWait.seconds
+                seconds.rounded(.down) <= min(limits.retryWait.seconds, patience.left)
             else { break }
             verdict.step = .againAfter(now.addingTimeInterval(seconds))
         case .fixClient:
@@ -231,11 +240,13 @@ struct RequestMachine: Sendable {
         guard case .none(let absence) = proof else { return .again }
         switch absence {
         case .routeUnknown, .notAsked: return lesson?.form == nil ? .deliver : .again
-        case .enrolling, .challengeUnavailable: return .again
+        case .enrolling: return patience.left > 0 ? .again : .deliver
+        case .challengeUnavailable: return .again
         case .enrolmentHeld(let hold):
             // The rule insists, so a short wait is better than a failure.
             let wait = hold.until.timeIntervalSince(now)
-            return wait <= limits.enrolmentWait.seconds ? .againAfter(hold.until) : .deliver
+            let longest = min(limits.enrolmentWait.seconds, patience.left)
+            return wait <= longest ? .againAfter(hold.until) : .deliver
         case .otherOrigin, .unsupported, .serviceFailed, .storeUnavailable, .requestUnfit, .closed:
             return .deliver
         }

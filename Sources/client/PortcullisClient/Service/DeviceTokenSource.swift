@@ -6,8 +6,6 @@ actor DeviceTokenSource {
 
     private let service: (any DeviceTokenService)?
     private let clock: any ClientClock
-    /// How long a request waits for its token, in seconds.
-    private let wait: Double
     /// Calls of the service that have not ended. One that never ends keeps its place.
     private var callCount = 0
     /// Requests that wait for a place, in the order of asking.
@@ -21,14 +19,13 @@ actor DeviceTokenSource {
     init(_ configuration: PortcullisConfiguration) {
         service = configuration.deviceTokens
         clock = configuration.clock
-        wait = configuration.limits.deviceTokenWait.seconds
     }
 
     /// A new token. A service that takes too long counts as `serverUnavailable`, and what it still
     /// brings is dropped.
-    func token() async -> Made {
+    func token(within seconds: Double) async -> Made {
         guard let service, service.isSupported else { return .failure(.featureUnsupported) }
-        let time = clock.now.addingTimeInterval(wait)
+        let time = clock.now.addingTimeInterval(seconds)
         guard await hasPlace(until: time) else { return .failure(.serverUnavailable) }
         let work = SharedWork<Made>()
         Task {
