@@ -10,6 +10,10 @@ final class EventHub: Sendable {
     private static let kept = 256
 
     private let state = Guarded(State())
+    private let log: (@Sendable (PortcullisEvent) -> Void)?
+
+    /// - Parameter log: called with each event, where it happens.
+    init(_ log: (@Sendable (PortcullisEvent) -> Void)?) { self.log = log }
 
     /// A new stream of all events from now on.
     func stream() -> AsyncStream<PortcullisEvent> {
@@ -34,6 +38,7 @@ final class EventHub: Sendable {
     }
 
     func send(_ event: PortcullisEvent) {
+        log?(event)
         for listener in state.withLock({ Array($0.listeners.values) }) { listener.yield(event) }
     }
 

@@ -25,6 +25,9 @@ public struct PortcullisConfiguration: Sendable {
     public var usesSessions = true
     /// How long the session waits, and how much it keeps.
     public var limits = PortcullisLimits()
+    /// Called with each event, where it happens: for a logger that must miss none. It must return
+    /// soon, since requests wait for it. ``PortcullisSession/events`` is the same as a stream.
+    public var log: (@Sendable (PortcullisEvent) -> Void)?
     /// The time.
     public var clock: any ClientClock = SystemClock()
     /// A number from 0 up to 1, for jitter.

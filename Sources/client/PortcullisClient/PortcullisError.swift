@@ -1,3 +1,5 @@
+public import Foundation
+
 /// Why a request was not sent, or its answer not read.
 public enum PortcullisError: Error, Hashable, Sendable {
     /// The request has no URL, or one that is not of HTTP.
@@ -18,4 +20,23 @@ public enum PortcullisError: Error, Hashable, Sendable {
     case contextUnfit
     /// A new key is needed, and none may be attested today: ``PortcullisLimits/keysPerDay``.
     case keysExhausted
+}
+
+extension PortcullisError: LocalizedError {
+    /// A sentence for a log or a developer. It holds nothing of the request.
+    public var errorDescription: String? {
+        switch self {
+        case .urlUnfit: "The request has no URL, or one that is not of HTTP."
+        case .contentUnreadable:
+            "The content of the request can't be read, or the file for an answer not be written."
+        case .contentChanged: "The file with the content was changed after it was signed."
+        case .contentTooLarge:
+            "The content is a stream that is longer than `spooledBytes`. Upload it from a file."
+        case .answerUnfit: "The answer is none of HTTP."
+        case .answerTooLarge:
+            "The answer is longer than `answerBytes`, or for a download than `downloadBytes`."
+        case .contextUnfit: "The context of an enrolment has no byte, or more than 256."
+        case .keysExhausted: "No other key may be attested on this device today."
+        }
+    }
 }

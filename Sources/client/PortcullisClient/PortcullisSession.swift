@@ -22,7 +22,7 @@ public final class PortcullisSession: Sendable {
     let transport: any HTTPTransport
     let routes: RouteBook
     let prover: Prover
-    let hub = EventHub()
+    let hub: EventHub
     /// Whether sessions are opened. Never where others can read the secret: over plain HTTP, unless
     /// the gateway is on this machine.
     let usesSessions: Bool
@@ -43,6 +43,7 @@ public final class PortcullisSession: Sendable {
     ) {
         self.configuration = configuration
         self.transport = transport
+        hub = EventHub(configuration.log)
         routes = RouteBook(configuration)
         prover = Prover(
             configuration,

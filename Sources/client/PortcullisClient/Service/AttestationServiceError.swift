@@ -1,3 +1,5 @@
+public import Foundation
+
 /// What an ``AttestationService`` and a ``DeviceTokenService`` may throw: the cases of Apple's
 /// `DCError`.
 ///
@@ -13,4 +15,17 @@ public enum AttestationServiceError: String, Error, Hashable, Sendable, CaseIter
     case serverUnavailable = "server-unavailable"
     /// Anything else.
     case unknownSystemFailure = "unknown-system-failure"
+}
+
+extension AttestationServiceError: LocalizedError {
+    /// A sentence for a log or a developer.
+    public var errorDescription: String? {
+        switch self {
+        case .featureUnsupported: "This device, or this kind of process, can't attest."
+        case .invalidInput: "The device's service refused an argument."
+        case .invalidKey: "The key is unknown to the device, attested already, or refused."
+        case .serverUnavailable: "Apple's service was not reached, or is busy."
+        case .unknownSystemFailure: "The device's service failed, and does not say why."
+        }
+    }
 }

@@ -14,9 +14,14 @@
     /// suite.
     public struct KeychainEnrolmentStore: EnrolmentStore {
         /// A status of the Keychain that is neither success nor "no such item".
-        public struct Failure: Error, Hashable, Sendable {
+        public struct Failure: LocalizedError, Hashable, Sendable {
             /// The `OSStatus` that Security returned.
             public let status: Int32
+
+            /// A sentence for a log or a developer.
+            public var errorDescription: String? {
+                "The Keychain can't be read or written now: OSStatus \(status)."
+            }
         }
 
         private let service: String
