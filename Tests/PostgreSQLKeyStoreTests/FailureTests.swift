@@ -1,7 +1,9 @@
 import AppAttest
 import Challenges
+import Cryptography
 import Dispatch
 import Foundation
+import KeyCatalog
 import KeyStore
 import TestSupport
 import Testing
@@ -173,6 +175,36 @@ import Testing
         let answers = try (0..<2).map { _ in try answer(journal, Self.use(key, 2)).answer }
         #expect(answers[1] == .refused(.replayed))
         #expect(try answer(journal, Self.use(key, 3)).answer == .used)
+    }
+
+    @Test func `a command may take longer than a use, and writes more keys than one transaction`()
+        throws
+    {
+        try run(
+            """
+            CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN PERFORM pg_sleep(0.6); RETURN NEW; END $$
+            """,
+            """
+            CREATE TRIGGER late AFTER INSERT ON keys
+            FOR EACH ROW WHEN (NEW.counter = 7) EXECUTE FUNCTION linger()
+            """
+        )
+        var impatient = settings
+        impatient.statementTimeout = .milliseconds(300)
+        let archive = try PostgreSQLKeyArchive(impatient)
+        let records = (0..<2_100)
+            .map { number in
+                let seed = [UInt8(number / 256), UInt8(number % 256), 9]
+                let key = P256PrivateKey(seed: seed.span).publicKey
+                var record = KeyRecord.sample(1, counter: number == 1_500 ? 7 : 0)
+                record.keyID = KeyID(of: key)
+                record.publicKey = key
+                return record
+            }
+        let outcomes = try archive.store(records)
+        #expect(outcomes.count { if case .inserted = $0 { true } else { false } } == records.count)
+        #expect(try archive.count() == records.count)
     }
 
     @Test func `others at the same rows are waited for a bounded number of times`() throws {
