@@ -1,6 +1,8 @@
 # Prints the failures of a log of `swift test` again: each issue with its comment, at most 50 lines.
 # Then it prints the tests that had not ended, since the program crashed, or exceeded its time. Where
 # there is no issue, the log's last lines follow.
+#
+# Alternatives, not sets, of the signs: mawk, which is Debian's awk, reads bytes.
 
 # Prints a line, cut where it is too long for anyone to read.
 function show(line) {
@@ -17,7 +19,7 @@ function name(line) {
 { last[NR % 20] = $0 }
 
 /^◇ Test .* started\.$/ && !/^◇ Test case/ && !/^◇ Test run/ { open[name($0)] = 1 }
-/^[✔✘➜] Test .* (passed|failed|skipped)/ { delete open[name($0)] }
+/^(✔|✘|➜) Test .* (passed|failed|skipped)/ { delete open[name($0)] }
 
 # An issue and what follows up to the next event, at most six lines: the rest of an error's text, and
 # its comment.

@@ -144,7 +144,10 @@ extension ClientScenarios {
             defer { stand.end() }
             let latch = Latch()
             stand.service.next(.attestKey, .wait(latch))
-            let app = try stand.app { $0.limits.tries = 1 }
+            let app = try stand.app {
+                $0.limits.tries = 1
+                $0.limits.proofWait = .seconds(10)
+            }
             let request = try stand.request("GET", "/open/1")
             // A route that asks for nothing does not wait at all.
             #expect(try await app.send(request).statusCode == 200)

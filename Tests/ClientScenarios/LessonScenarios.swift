@@ -138,8 +138,8 @@ extension ClientScenarios {
                 try await isProven(app.send(stand.request("GET", "/orders/1")).proof)
             }
             #expect(isEnrolled)
-            #expect(stand.verdicts.first == "refuse")
-            #expect(stand.verdicts.last == "pass")
+            #expect(stand.verdicts.contains("refuse"))
+            #expect(stand.verdicts.count { $0 == "pass" } == 1)
             try stand.gateway.restart(wipingStore: true)
             // The gateway says that the key is unknown; the app enrols another.
             _ = try await app.send(stand.request("GET", "/orders/1"))
@@ -147,7 +147,7 @@ extension ClientScenarios {
                 try await isProven(app.send(stand.request("GET", "/orders/1")).proof)
             }
             #expect(isEnrolledAgain)
-            #expect(stand.verdicts.last == "pass")
+            #expect(stand.verdicts.count { $0 == "pass" } == 2)
             #expect(stand.cost == Cost(keys: 2, attestations: 2))
         }
     }

@@ -138,13 +138,18 @@ final class ClientStand {
 
     /// The app, started anew: a session on the same store and the same device.
     ///
-    /// It takes for granted that a route signs everything, unless `change` says otherwise.
+    /// It takes for granted that a route signs everything, and has patience with busy machines,
+    /// unless `change` says otherwise.
     func app(
         _ change: (inout PortcullisConfiguration) throws -> Void = { _ in }
     ) throws -> PortcullisSession {
         var configuration = PortcullisConfiguration(endpoints: try url(Self.endpoints))
         configuration.assumed = SigningRequirement()
         configuration.clock = clock
+        configuration.limits.proofWait = .seconds(30)
+        configuration.limits.enrolmentWait = .seconds(30)
+        configuration.limits.challengeWait = .seconds(30)
+        configuration.limits.sessionWait = .seconds(30)
         // Delays in the middle of their ranges.
         configuration.random = { 0.5 }
         try change(&configuration)
