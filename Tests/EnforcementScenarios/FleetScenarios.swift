@@ -194,16 +194,10 @@ extension Scenarios {
             let gateway = try #require(fleet.gateway(0))
             var key = try fleet.imported(1)[0]
             #expect(try gateway.client().send(raw: key.get("/v1/bare")).status == 200)
-            // There is no such standby, so every commit waits for it.
-            try fleet.database.set("synchronous_standby_names", "absent")
+            try fleet.database.withholdCommits()
             let raw = key.get("/v1/bare?n=1")
             let answer = Thread.Answer { try gateway.client().send(raw: raw) }
-            let isCancelled = try eventually {
-                try !fleet.database.query(
-                    "SELECT pg_cancel_backend(pid) FROM pg_stat_activity "
-                        + "WHERE wait_event = 'SyncRep'"
-                ).isEmpty
-            }
+            let isCancelled = try eventually { try fleet.database.cancelCommit() }
             #expect(isCancelled)
             #expect(try answer.value().reason == "store-unavailable")
             #expect(fleet.origin.seen.count == 1)

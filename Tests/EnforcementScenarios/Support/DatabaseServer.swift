@@ -57,6 +57,34 @@ final class DatabaseServer {
         _ = try query("SELECT pg_reload_conf()")
     }
 
+    /// Has every commit wait for a standby that there is not.
+    ///
+    /// The checkpointer tells the others of the setting, some time after the reload. So commits
+    /// are made until one waits.
+    func withholdCommits() throws {
+        try set("synchronous_standby_names", "absent")
+        let message = "SELECT pg_logical_emit_message(true, 'test', 'a commit')"
+        let isWaiting = try eventually {
+            let commit = Thread.Answer { try self.query(message) }
+            while !commit.isThere {
+                if try cancelCommit() { return true }
+                Thread.sleep(forTimeInterval: 0.005)
+            }
+            return false
+        }
+        guard isWaiting else {
+            throw ChildProcess.Failure(description: "no commit waits for a standby")
+        }
+    }
+
+    /// Cancels the wait of a commit for a standby; false where none waits.
+    func cancelCommit() throws -> Bool {
+        let cancel = """
+            SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'
+            """
+        return try !query(cancel).isEmpty
+    }
+
     /// Waits until all that was committed is on disk, and where a standby follows, there too.
     func settle() throws {
         _ = try query("CHECKPOINT")

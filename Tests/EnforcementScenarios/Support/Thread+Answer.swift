@@ -21,6 +21,8 @@ extension Thread {
             }
         }
 
+        var isThere: Bool { condition.withLock { result != nil } }
+
         func value(within seconds: Double = ChildProcess.patience) throws -> Value {
             let deadline = Date(timeIntervalSinceNow: seconds)
             return try condition.withLock {
