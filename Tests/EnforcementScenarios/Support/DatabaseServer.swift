@@ -66,11 +66,12 @@ final class DatabaseServer {
         let message = "SELECT pg_logical_emit_message(true, 'test', 'a commit')"
         let isWaiting = try eventually {
             let commit = Thread.Answer { try self.query(message) }
-            while !commit.isThere {
-                if try cancelCommit() { return true }
-                Thread.sleep(forTimeInterval: 0.005)
+            var isCancelled = false
+            _ = try eventually {
+                isCancelled = try cancelCommit()
+                return isCancelled || commit.isThere
             }
-            return false
+            return isCancelled
         }
         guard isWaiting else {
             throw ChildProcess.Failure(description: "no commit waits for a standby")
