@@ -4,3 +4,98 @@
 // Everything here is pure and total: malformed text is `nil`, never a trap. The gateway reads key
 // ids, assertions, challenges and digests from header fields, so these functions see what strangers
 // send.
+
+/// Hexadecimal text, lower case, two digits a byte.
+public enum Hex {
+    private static let digits = Array("0123456789abcdef".utf8)
+
+    /// The digits of all bytes in order.
+    public static func text(_ octets: some Sequence<UInt8>) -> String {
+        var text: [UInt8] = []
+        text.reserveCapacity(octets.underestimatedCount * 2)
+        for octet in octets {
+            text.append(digits[Int(octet >> 4)])
+            text.append(digits[Int(octet & 15)])
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// The bytes of a text of an even number of digits in either case; `nil` otherwise.
+    public static func decode(_ text: some StringProtocol) -> [UInt8]? {
+        let digits = Array(text.utf8)
+        guard digits.count % 2 == 0 else { return nil }
+        var octets: [UInt8] = []
+        octets.reserveCapacity(digits.count / 2)
+        for index in stride(from: 0, to: digits.count, by: 2) {
+            guard let high = value(digits[index]), let low = value(digits[index + 1]) else {
+                return nil
+            }
+            octets.append(high << 4 | low)
+        }
+        return octets
+    }
+
+    private static func value(_ digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}
+
+/// The process that decides in the place of this one, which has handed its part over to it.
+///
+/// Questions and answers are bytes; who asks and who answers has one file for both.
+package protocol Successor: AnyObject, Sendable {
+    /// Asks, and waits; `nil` when no answer comes in time or the process is gone.
+    func ask(_ question: [UInt8]) -> [UInt8]?
+    /// Asks. `answered` is called once, maybe before this returns. Uses of counters are answered in
+    /// the order in which they were asked.
+    func ask(_ question: [UInt8], _ answered: @escaping @Sendable ([UInt8]?) -> Void)
+}
+
+/// A day of the Gregorian calendar, also before the calendar was introduced (proleptic).
+///
+/// Years are counted from March on in the calculations, so that the leap day is the last of its
+/// year.
+package struct CivilDate: Equatable, Sendable {
+    package let year: Int64
+    /// 1…12.
+    package let month: Int64
+    /// 1…31.
+    package let day: Int64
+
+    /// A day that the calendar has.
+    package init(year: Int64, month: Int64, day: Int64) {
+        self.year = year
+        self.month = month
+        self.day = day
+    }
+
+    /// The day so many days after 1970-01-01: from -719,468, which is 1 March of the year 0, to
+    /// 10¹⁴.
+    package init(daysSinceEpoch days: Int64) {
+        let shifted = days + 719_468
+        let era = shifted / 146_097
+        let dayOfEra = shifted % 146_097
+        let yearOfEra =
+            (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let marchMonth = (5 * dayOfYear + 2) / 153
+        day = dayOfYear - (153 * marchMonth + 2) / 5 + 1
+        month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
+        year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+    }
+
+    /// The days from 1970-01-01 to this one, for years from 1 on.
+    package var daysSinceEpoch: Int64 {
+        let marchYear = month <= 2 ? year - 1 : year
+        let era = marchYear / 400
+        let yearOfEra = marchYear % 400
+        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+        return era * 146_097 + dayOfEra - 719_468
+    }
+}

@@ -57,3 +57,118 @@ public struct UnixTime: Hashable, Comparable, Sendable {
         }
     }
 }
+
+extension UnixTime {
+    /// Reads `YYYY-MM-DDThh:mm:ss[.fraction]Z`, the form of RFC 3339 in UTC, with 1…9 digits of a
+    /// fraction.
+    ///
+    /// Nothing else is read: no lower case, no other offset, no white space, no leap second.
+    /// Apple's receipts write two or three digits of a fraction.
+    public init?(iso8601 text: Span<UInt8>) {
+        guard text.count >= 20, text.count <= 30, text[4] == UInt8(ascii: "-"),
+            text[7] == UInt8(ascii: "-"), text[10] == UInt8(ascii: "T"),
+            text[13] == UInt8(ascii: ":"), text[16] == UInt8(ascii: ":"),
+            text[text.count - 1] == UInt8(ascii: "Z"),
+            let year = Self.number(text, 0..<4), let month = Self.number(text, 5..<7),
+            let day = Self.number(text, 8..<10), let hour = Self.number(text, 11..<13),
+            let minute = Self.number(text, 14..<16), let second = Self.number(text, 17..<19)
+        else { return nil }
+        var nanoseconds = 0
+        if text.count > 20 {
+            guard text.count > 21, text[19] == UInt8(ascii: "."),
+                let fraction = Self.number(text, 20..<(text.count - 1))
+            else { return nil }
+            nanoseconds = fraction
+            for _ in (text.count - 21)..<9 { nanoseconds *= 10 }
+        }
+        self.init(
+            year: year,
+            month: month,
+            day: day,
+            hour: hour,
+            minute: minute,
+            second: second,
+            nanoseconds: UInt32(nanoseconds)
+        )
+    }
+
+    /// Reads `YYYY-MM-DDThh:mm:ss[.fraction]Z`. See ``init(iso8601:)-(Span<UInt8>)``.
+    public init?(iso8601 text: String) {
+        let octets = Array(text.utf8)
+        self.init(iso8601: octets.span)
+    }
+
+    /// Reads the time of a certificate: `YYMMDDhhmmssZ` when `isTwoDigitYear`, else
+    /// `YYYYMMDDhhmmssZ` (RFC 5280 §4.1.2.5.1 and §4.1.2.5.2).
+    init?(certificateTime text: Span<UInt8>, isTwoDigitYear: Bool) {
+        let digits = isTwoDigitYear ? 2 : 4
+        guard text.count == digits + 11, text[text.count - 1] == UInt8(ascii: "Z"),
+            let yearText = Self.number(text, 0..<digits),
+            let month = Self.number(text, digits..<(digits + 2)),
+            let day = Self.number(text, (digits + 2)..<(digits + 4)),
+            let hour = Self.number(text, (digits + 4)..<(digits + 6)),
+            let minute = Self.number(text, (digits + 6)..<(digits + 8)),
+            let second = Self.number(text, (digits + 8)..<(digits + 10))
+        else { return nil }
+        // RFC 5280 §4.1.2.5.1: 50 and above is the last century.
+        let year = isTwoDigitYear ? yearText + (yearText >= 50 ? 1900 : 2000) : yearText
+        self.init(year: year, month: month, day: day, hour: hour, minute: minute, second: second)
+    }
+
+    /// The moment in the form that ``init(iso8601:)-(Span<UInt8>)`` reads, the fraction without
+    /// trailing zeros.
+    ///
+    /// Moments outside the years 1…9999 are written as seconds since the epoch.
+    public var iso8601: String {
+        let secondsOfDay = (seconds % 86_400 + 86_400) % 86_400
+        let days = (seconds - secondsOfDay) / 86_400
+        guard (-719_162...2_932_896).contains(days) else { return "@\(seconds)" }
+        let date = CivilDate(daysSinceEpoch: days)
+        var text = "\(Self.padded(date.year, 4))-\(Self.padded(date.month, 2))-"
+        text += "\(Self.padded(date.day, 2))T"
+        text += "\(Self.padded(secondsOfDay / 3_600, 2)):\(Self.padded(secondsOfDay / 60 % 60, 2)):"
+        text += Self.padded(secondsOfDay % 60, 2)
+        if nanoseconds > 0 {
+            var fraction = Self.padded(Int64(nanoseconds), 9)
+            while fraction.hasSuffix("0") { fraction.removeLast() }
+            text += "." + fraction
+        }
+        return text + "Z"
+    }
+
+    private static func number(_ text: Span<UInt8>, _ range: Range<Int>) -> Int? {
+        var value = 0
+        for index in range {
+            let digit = text[index]
+            guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9") else { return nil }
+            // At most nine digits, so that this cannot overflow.
+            value = value * 10 + Int(digit - UInt8(ascii: "0"))
+        }
+        return value
+    }
+
+    private static func padded(_ number: Int64, _ width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+}
+
+extension UnixTime: Codable {
+    /// Reads the text of ``iso8601``.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        guard let time = UnixTime(iso8601: try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(
+                in: container,
+                debugDescription: "not a time such as 2026-04-20T10:00:00Z"
+            )
+        }
+        self = time
+    }
+
+    /// Writes the text of ``iso8601``.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(iso8601)
+    }
+}

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import COpenSSL
 
 /// An X.509 certificate (RFC 5280), read and not judged: a path has to be built before anything in
@@ -175,5 +176,109 @@ enum DER {
         // OpenSSL allocated `count` bytes at `start` for us to free.
         defer { CRYPTO_free(start, nil, 0) }
         return Array(UnsafeBufferPointer(start: start, count: Int(count)))
+    }
+}
+
+extension X509Certificate {
+    /// The longest PEM file that is read.
+    package static let pemOctetsMax = 256 * 1024
+
+    /// The certificates of a PEM text, in order. Throws `.malformed` when there is none, or more
+    /// than ``pathCandidatesMax``, or one that cannot be read.
+    public static func certificates(pem: String) throws(X509CertificateError) -> [X509Certificate] {
+        var text = Array(pem.utf8)
+        guard text.count <= pemOctetsMax else {
+            throw X509CertificateError(.malformed, "\(text.count) bytes of PEM are too many")
+        }
+        let pointers = text.withUnsafeMutableBytes { buffer -> [OpaquePointer] in
+            guard let bio = BIO_new_mem_buf(buffer.baseAddress, Int32(buffer.count)) else {
+                return []
+            }
+            defer { BIO_free(bio) }
+            var pointers: [OpaquePointer] = []
+            while let pointer = PEM_read_bio_X509(bio, nil, nil, nil) { pointers.append(pointer) }
+            return pointers
+        }
+        // The reader ends with "no start line", which is in the queue whether or not it is an
+        // error.
+        ERR_clear_error()
+        var certificates: [X509Certificate] = []
+        var failure: X509CertificateError?
+        for pointer in pointers {
+            do throws(X509CertificateError) {
+                certificates.append(try X509Certificate(owning: pointer))
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        let begins = pem.split(separator: "\n").count {
+            $0.hasPrefix("-----BEGIN CERTIFICATE-----")
+        }
+        guard !certificates.isEmpty, certificates.count == begins,
+            certificates.count <= pathCandidatesMax
+        else {
+            throw X509CertificateError(
+                .malformed,
+                "\(certificates.count) of \(begins) PEM certificates"
+            )
+        }
+        return certificates
+    }
+
+    /// The certificate in PEM.
+    public var pem: String {
+        PEM.text { PEM_write_bio_X509($0, pointer) == 1 }
+    }
+}
+
+extension X509Certificate: Codable {
+    /// Reads base64 of the DER.
+    public convenience init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        guard let der = Base64.decode(try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(
+                in: container,
+                debugDescription: "not base64 of a certificate"
+            )
+        }
+        try self.init(der: der)
+    }
+
+    /// Writes base64 of the DER.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(Base64.text(der))
+    }
+}
+
+/// Why a certificate, or a path of certificates, is not good.
+public struct X509CertificateError: Error, Sendable, Equatable {
+    /// What is wrong, for code.
+    @nonexhaustive
+    public enum Reason: String, Sendable, CaseIterable {
+        /// Not one DER certificate, or longer than ``X509Certificate/bytesMax``.
+        case malformed
+        /// No path of valid signatures leads to one of the anchors.
+        case untrusted
+        /// The path is right, and a certificate of it is no longer valid.
+        case expired
+        /// The path is right, and a certificate of it is not valid yet.
+        case notYetValid
+    }
+
+    /// What is wrong, for code.
+    public let reason: Reason
+    /// What is wrong, for people. Not compared.
+    public let detail: String
+
+    init(_ reason: Reason, _ detail: String) {
+        self.reason = reason
+        self.detail = detail
+    }
+
+    /// Whether two errors have the same reason.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.reason == right.reason
     }
 }
