@@ -55,3 +55,179 @@ struct AttestedAuthenticatorData {
             + [0x22, 0x58, 0x20] + point[33..<65]
     }
 }
+
+/// The first 37 bytes of authenticator data, in attestations and assertions alike.
+///
+///     offset  bytes
+///          0      32   SHA-256 of the App ID
+///         32       1   flags, which are not reliable and decide nothing
+///         33       4   counter, big-endian
+struct AuthenticatorHead {
+    static let byteCount = 37
+
+    let appIDHash: AppIDHash
+    let flags: UInt8
+    let counter: SignCounter
+
+    /// Reads the head at the front of a range; `nil` when it is too short.
+    init?(_ bytes: Span<UInt8>, _ range: Range<Int>) {
+        guard range.count >= Self.byteCount, range.upperBound <= bytes.count else { return nil }
+        let start = range.lowerBound
+        guard let hash = SHA256Digest(bytes.extracting(start..<(start + 32))) else { return nil }
+        appIDHash = AppIDHash(hash)
+        flags = bytes[start + 32]
+        var counter: UInt32 = 0
+        for index in (start + 33)..<(start + 37) { counter = counter << 8 | UInt32(bytes[index]) }
+        self.counter = SignCounter(rawValue: counter)
+    }
+}
+
+/// What iOS and macOS 27 and later sign into authenticator data: one CBOR map after the fixed part,
+/// with text keys.
+///
+///     apple_validation_category_01   byte string, seen as 4 bytes little-endian
+///     apple_bundle_version_01        text, CFBundleVersion
+///     apple_cd_hash_hash_01          byte string, 32 bytes (seen on macOS 27)
+///     apple_cd_hash_type_01          byte string, 0x02      (seen on macOS 27)
+///
+/// Other keys are skipped: Apple may add some. The map is read whenever bytes follow the fixed
+/// part. The flags are ignored: on macOS 27 and in Apple's own sample of 2026 they do not announce
+/// the map, and in assertions they announce attested credential data that is not there.
+public struct AuthenticatorExtensions: Hashable, Sendable {
+    /// The longest map that is read. 116 bytes have been seen.
+    public static let bytesMax = 1024
+
+    /// How the system judged the build; `nil` before 27.
+    public private(set) var validationCategory: ValidationCategory?
+    /// CFBundleVersion of the build; `nil` before 27.
+    public private(set) var bundleVersion: String?
+    /// The hash of the code directory.
+    public private(set) var codeDirectoryHash: [UInt8]?
+    /// Which hash that is, as Apple writes it.
+    public private(set) var codeDirectoryHashType: [UInt8]?
+
+    /// No extensions: what systems before 27 send.
+    static let none = AuthenticatorExtensions()
+
+    package init(
+        validationCategory: ValidationCategory? = nil,
+        bundleVersion: String? = nil,
+        codeDirectoryHash: [UInt8]? = nil,
+        codeDirectoryHashType: [UInt8]? = nil
+    ) {
+        self.validationCategory = validationCategory
+        self.bundleVersion = bundleVersion
+        self.codeDirectoryHash = codeDirectoryHash
+        self.codeDirectoryHashType = codeDirectoryHashType
+    }
+
+    private static let categoryKey = Array("apple_validation_category_01".utf8)
+    private static let versionKey = Array("apple_bundle_version_01".utf8)
+    private static let hashKey = Array("apple_cd_hash_hash_01".utf8)
+    private static let hashTypeKey = Array("apple_cd_hash_type_01".utf8)
+
+    /// Reads one map with nothing after it.
+    init(_ bytes: Span<UInt8>, _ range: Range<Int>) throws(CBORError) {
+        let budget = CBORBudget(octetsMax: Self.bytesMax, depthMax: 4, itemsMax: 64)
+        var cursor = try CBORCursor(range, budget: budget)
+        let count = try cursor.map(in: bytes)
+        var keys: [Range<Int>] = []
+        for _ in 0..<count {
+            let start = cursor.offset
+            let key = try cursor.text(in: bytes)
+            for other in keys where bytes.equals(other, key) {
+                throw CBORError(.duplicateKey, at: start)
+            }
+            keys.append(key)
+            try readValue(of: key, &cursor, bytes)
+        }
+        try cursor.finish()
+    }
+
+    private mutating func readValue(
+        of key: Range<Int>,
+        _ cursor: inout CBORCursor,
+        _ bytes: Span<UInt8>
+    ) throws(CBORError) {
+        if bytes.equals(key, Self.categoryKey) {
+            let start = cursor.offset
+            let value = try cursor.bytes(in: bytes)
+            guard (1...4).contains(value.count) else { throw CBORError(.unexpectedType, at: start) }
+            var number: UInt32 = 0
+            for index in value.reversed() { number = number << 8 | UInt32(bytes[index]) }
+            validationCategory = ValidationCategory(rawValue: number)
+        } else if bytes.equals(key, Self.versionKey) {
+            let text = try cursor.text(in: bytes)
+            bundleVersion = String(decoding: bytes.copy(text), as: UTF8.self)
+        } else if bytes.equals(key, Self.hashKey) {
+            codeDirectoryHash = bytes.copy(try cursor.bytes(in: bytes))
+        } else if bytes.equals(key, Self.hashTypeKey) {
+            codeDirectoryHashType = bytes.copy(try cursor.bytes(in: bytes))
+        } else {
+            _ = try cursor.skip(in: bytes)
+        }
+    }
+}
+
+extension AuthenticatorExtensions: Codable {
+    private enum Key: String, CodingKey {
+        case validationCategory = "validation_category"
+        case bundleVersion = "bundle_version"
+        case codeDirectoryHash = "code_directory_hash"
+        case codeDirectoryHashType = "code_directory_hash_type"
+    }
+
+    /// Reads an object; a missing member is one that the device did not send.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        self.init(
+            validationCategory: try container.decodeIfPresent(
+                ValidationCategory.self,
+                forKey: .validationCategory
+            ),
+            bundleVersion: try container.decodeIfPresent(String.self, forKey: .bundleVersion),
+            codeDirectoryHash: try container.decodeBase64IfPresent(forKey: .codeDirectoryHash),
+            codeDirectoryHashType: try container.decodeBase64IfPresent(
+                forKey: .codeDirectoryHashType
+            )
+        )
+    }
+
+    /// Writes an object of what the device sent: the category as a number, hashes in base64.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encodeIfPresent(validationCategory, forKey: .validationCategory)
+        try container.encodeIfPresent(bundleVersion, forKey: .bundleVersion)
+        try container.encodeBase64(codeDirectoryHash, forKey: .codeDirectoryHash)
+        try container.encodeBase64(codeDirectoryHashType, forKey: .codeDirectoryHashType)
+    }
+}
+
+extension Span<UInt8> {
+    /// Whether two ranges hold the same bytes.
+    func equals(_ left: Range<Int>, _ right: Range<Int>) -> Bool {
+        guard left.count == right.count else { return false }
+        for step in 0..<left.count
+        where self[left.lowerBound + step] != self[right.lowerBound + step] {
+            return false
+        }
+        return true
+    }
+
+    /// Whether a range holds these bytes.
+    func equals(_ range: Range<Int>, _ bytes: [UInt8]) -> Bool {
+        guard range.count == bytes.count else { return false }
+        for step in 0..<bytes.count where self[range.lowerBound + step] != bytes[step] {
+            return false
+        }
+        return true
+    }
+
+    /// The bytes of a range as an array of their own.
+    func copy(_ range: Range<Int>) -> [UInt8] {
+        var copy: [UInt8] = []
+        copy.reserveCapacity(range.count)
+        for index in range { copy.append(self[index]) }
+        return copy
+    }
+}

@@ -27,3 +27,41 @@ extension ObjectRefusal: CustomStringConvertible {
     /// The reason as logs call it, and what was found.
     public var description: String { "\(reason.rawValue): \(detail)" }
 }
+
+/// The reasons that one kind of object is refused for. The raw value is what logs, metrics and
+/// answers call the reason, in kebab-case; it does not change.
+public protocol RefusalReason: RawRepresentable<String>, CaseIterable, Hashable, Sendable {
+    /// What the operator of a server is told about the reason.
+    var advice: RefusalAdvice { get }
+}
+
+extension RefusalReason {
+    /// What is wrong, in one English sentence, for the operator of a server.
+    public var summary: String { advice.summary }
+    /// What to look at first, in one English sentence.
+    public var nextStep: String { advice.nextStep }
+}
+
+/// What the operator of a server is told about a reason of refusal, in English.
+public struct RefusalAdvice: Hashable, Sendable {
+    /// What is wrong, in one sentence.
+    public let summary: String
+    /// What to look at first, in one sentence.
+    public let nextStep: String
+
+    init(_ summary: String, _ nextStep: String) {
+        self.summary = summary
+        self.nextStep = nextStep
+    }
+
+    // Attestations and assertions are held to the same build policy.
+
+    static let categoryRefused = RefusalAdvice(
+        "The build has a validation category that is not accepted.",
+        "Check the categories of the build policy."
+    )
+    static let versionRefused = RefusalAdvice(
+        "The build has a bundle version that is not accepted.",
+        "Check the bundle versions of the build policy."
+    )
+}

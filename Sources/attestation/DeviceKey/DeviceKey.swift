@@ -8,3 +8,55 @@
 // The formats themselves are modules of their own: `AppAttest` verifies Apple's. A format that
 // counts nothing gives no counter. Then the challenge alone makes a signature good once, so a store
 // refuses a use that has neither.
+
+/// Whose attestation vouches for a key. The raw value is the word in exports: add, never rename.
+public enum DevicePlatform: String, CaseIterable, Codable, Hashable, Sendable {
+    /// Apple's App Attest.
+    case apple
+}
+
+/// What a verified attestation of any platform says of the key that it is about.
+public protocol AttestedKey: Sendable {
+    /// Whose attestation it is.
+    static var platform: DevicePlatform { get }
+
+    /// The key.
+    var keyID: KeyID { get }
+
+    /// The counter to store: the next one has to be greater. `nil` when the platform's keys count
+    /// nothing.
+    var initialCounter: SignCounter? { get }
+}
+
+/// The number of signatures that a key has made for its app; each carries the next one. An
+/// attestation carries 0.
+public struct SignCounter: Comparable, Hashable, Sendable {
+    /// The number, as the four bytes of authenticator data say it.
+    public let rawValue: UInt32
+
+    /// A counter of this value.
+    public init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    /// The counter of a key that has signed nothing.
+    public static let zero = SignCounter(rawValue: 0)
+
+    /// Whether the left counter is the older one.
+    public static func < (left: Self, right: Self) -> Bool {
+        left.rawValue < right.rawValue
+    }
+}
+
+extension SignCounter: Codable {
+    /// Reads a number.
+    public init(from decoder: any Decoder) throws {
+        self.init(rawValue: try decoder.singleValueContainer().decode(UInt32.self))
+    }
+
+    /// Writes the number.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(rawValue)
+    }
+}

@@ -1,4 +1,4 @@
-internal import Cryptography
+public import Cryptography
 internal import StrictCBOR
 
 /// An assertion as a client sends it, read and not judged.
@@ -84,5 +84,193 @@ public struct UnverifiedAssertion: Sendable {
             throw CBORError(.unexpectedType, at: 0)
         }
         return (signature, authenticatorData)
+    }
+}
+
+extension UnverifiedAssertion {
+    /// Checks that the key made this assertion over this client data, in this app.
+    ///
+    /// Numbers are the steps of Apple's "Validating apps", "Verify the assertion". Step 5 is
+    /// ``VerifiedAssertion/checkCounter(after:)``, separate because a caller may keep counters in
+    /// another way. Step 6, the challenge, is for the caller, which knows what it issued. Steps 7
+    /// and 8 are ``VerifiedAssertion/checkBuild(_:)``.
+    ///
+    /// - Parameters:
+    ///   - clientDataHash: what the app handed to `generateAssertion`: SHA-256 of the client data.
+    ///   - key: the key that was attested.
+    ///   - app: the app in which it was attested.
+    /// - Returns: the proof for these steps.
+    /// - Throws: `.signatureMismatch`, then `.appMismatch`.
+    public func verified(
+        clientDataHash: Span<UInt8>,
+        key: P256PublicKey,
+        app: AppIDHash
+    ) throws(AssertionRefusal) -> VerifiedAssertion {
+        let span = bytes.span
+        // Steps 1 and 2. nonce = SHA256(authenticatorData ‖ clientDataHash).
+        let nonce = SHA256.digest(span.extracting(authenticatorData), clientDataHash).bytes
+        // Step 3. The nonce is the message and not the digest: ECDSA hashes it once more. All
+        // genuine assertions verify so, none the other way. s may be above half the order.
+        guard
+            key.isValidSignature(
+                span.extracting(signature),
+                digest: SHA256.digest(nonce.span)
+            )
+        else {
+            throw AssertionRefusal(.signatureMismatch, "signature of \(signature.count) bytes")
+        }
+        // Step 4.
+        guard appIDHash == app else {
+            throw AssertionRefusal(.appMismatch, "rpIdHash is of another App ID")
+        }
+        return VerifiedAssertion(
+            app: app,
+            counter: counter,
+            extensions: extensions,
+            flags: flags
+        )
+    }
+
+    /// The same for the client data itself, which is hashed here with SHA-256: `Data` or any other
+    /// bytes.
+    public func verified(
+        clientData: some Sequence<UInt8>,
+        key: P256PublicKey,
+        app: AppIDHash
+    ) throws(AssertionRefusal) -> VerifiedAssertion {
+        try verified(clientDataHash: SHA256.digest(of: Array(clientData)), key: key, app: app)
+    }
+
+    /// The same for a hash in `Data`, an array or a digest of swift-crypto.
+    public func verified(
+        clientDataHash: some Sequence<UInt8>,
+        key: P256PublicKey,
+        app: AppIDHash
+    ) throws(AssertionRefusal) -> VerifiedAssertion {
+        let hash = Array(clientDataHash)
+        return try verified(clientDataHash: hash.span, key: key, app: app)
+    }
+
+    /// The same where the hash is a digest that was computed here.
+    package func verified(
+        clientDataHash: SHA256Digest,
+        key: P256PublicKey,
+        app: AppIDHash
+    ) throws(AssertionRefusal) -> VerifiedAssertion {
+        let hash = clientDataHash.bytes
+        return try verified(clientDataHash: hash.span, key: key, app: app)
+    }
+}
+
+/// The proof that a key made an assertion over the client data. Only
+/// `UnverifiedAssertion.verified(…)` makes one.
+public struct VerifiedAssertion: Sendable {
+    /// The app it was made in.
+    public let app: AppIDHash
+    /// Its counter, still to be compared with the stored one and then stored, in one atomic step.
+    public let counter: SignCounter
+    /// What 27 and later say about the build.
+    public let extensions: AuthenticatorExtensions
+    /// The flags byte, for logs.
+    public let flags: UInt8
+
+    /// One that was verified before, here or in the process before.
+    package init(
+        app: AppIDHash,
+        counter: SignCounter,
+        extensions: AuthenticatorExtensions,
+        flags: UInt8
+    ) {
+        self.app = app
+        self.counter = counter
+        self.extensions = extensions
+        self.flags = flags
+    }
+
+    /// Step 5: strictly greater than the counter of the last accepted assertion, which is 0 after
+    /// the attestation. An equal counter is a replay. Throws `.counterReplayed`.
+    public func checkCounter(after stored: SignCounter) throws(AssertionRefusal) {
+        guard counter > stored else {
+            throw AssertionRefusal(
+                .counterReplayed,
+                "counter \(counter.rawValue) after \(stored.rawValue)"
+            )
+        }
+    }
+
+    /// Steps 7 and 8: the build is one that is accepted. Throws `.categoryRefused`, then
+    /// `.versionRefused`.
+    public func checkBuild(_ policy: BuildPolicy) throws(AssertionRefusal) {
+        switch policy.judge(extensions) {
+        case .none: return
+        case .category(let found): throw AssertionRefusal(.categoryRefused, found)
+        case .version(let found): throw AssertionRefusal(.versionRefused, found)
+        }
+    }
+}
+
+/// A proof can be written and not read: decoded bytes would prove nothing. What a server stores of
+/// an assertion is its counter.
+extension VerifiedAssertion: Encodable {
+    private enum Key: String, CodingKey {
+        case app = "app_id_hash"
+        case counter
+        case extensions
+    }
+
+    /// Writes the app, the counter and what the device says about the build.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(app, forKey: .app)
+        try container.encode(counter, forKey: .counter)
+        try container.encode(extensions, forKey: .extensions)
+    }
+}
+
+/// Why an assertion was refused.
+public typealias AssertionRefusal = ObjectRefusal<AssertionRefusalReason>
+
+/// The step of an assertion's verification that failed.
+@nonexhaustive
+public enum AssertionRefusalReason: String, RefusalReason {
+    /// Not an App Attest assertion.
+    case malformed = "assertion-malformed"
+    /// Step 3: not signed by the key over this client data.
+    case signatureMismatch = "signature-mismatch"
+    /// Step 4: made in another app.
+    case appMismatch = "app-mismatch"
+    /// Step 5: the counter is not greater than the stored one.
+    case counterReplayed = "counter-replayed"
+    /// Step 7: a validation category that is not accepted, or none.
+    case categoryRefused = "category-refused"
+    /// Step 8: a bundle version that is not accepted, or none.
+    case versionRefused = "version-refused"
+
+    /// What an operator is told about the reason.
+    public var advice: RefusalAdvice {
+        switch self {
+        case .malformed:
+            RefusalAdvice(
+                "The bytes are not an App Attest assertion.",
+                "Check that the client sends the object of generateAssertion, and its encoding."
+            )
+        case .signatureMismatch:
+            RefusalAdvice(
+                "The assertion is not signed by this key over this client data.",
+                "Compare the client data; AssertionDiagnosis tries the usual mistakes."
+            )
+        case .appMismatch:
+            RefusalAdvice(
+                "The assertion was made in another app than the key was attested in.",
+                "Check the App ID that is stored with the key."
+            )
+        case .counterReplayed:
+            RefusalAdvice(
+                "The counter is not greater than the stored one: a replay or a cloned key.",
+                "Check that the server stores each counter once, in one atomic step."
+            )
+        case .categoryRefused: .categoryRefused
+        case .versionRefused: .versionRefused
+        }
     }
 }

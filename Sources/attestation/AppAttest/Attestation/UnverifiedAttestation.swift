@@ -1,4 +1,5 @@
 public import Cryptography
+public import DeviceKey
 internal import StrictCBOR
 
 /// An attestation object as a client sends it, read and not judged.
@@ -77,4 +78,260 @@ public struct UnverifiedAttestation: Sendable {
 
     /// What the certificate says about the device.
     public var details: LeafDetails { LeafDetails(leaf) }
+}
+
+extension UnverifiedAttestation {
+    /// Apple's access control list of a key on macOS with Full Security and System Integrity
+    /// Protection, 66 bytes: "Validating apps", step 4, which prints it in base64. A test
+    /// compares the two.
+    package static let macOSAccessControl: [UInt8] = [
+        0x30, 0x40, 0x0C, 0x02, 0x31, 0x31, 0x30, 0x3A, 0x30, 0x09, 0x0C, 0x02, 0x6F, 0x6B, 0xA1,
+        0x03, 0x01, 0x01, 0xFF, 0x30, 0x09, 0x0C, 0x02, 0x6F, 0x61, 0xA1, 0x03, 0x01, 0x01, 0xFF,
+        0x30, 0x0B, 0x0C, 0x04, 0x6F, 0x64, 0x65, 0x6C, 0xA1, 0x03, 0x01, 0x01, 0xFF, 0x30, 0x15,
+        0x0C, 0x04, 0x6F, 0x73, 0x67, 0x6E, 0xA0, 0x06, 0x0C, 0x04, 0x72, 0x73, 0x65, 0x63, 0x30,
+        0x05, 0xA6, 0x03, 0x02, 0x01, 0x01,
+    ]
+
+    /// Checks this object, in the order of Apple's "Validating apps", "Verify the attestation"; the
+    /// numbers below are its steps.
+    ///
+    /// - Parameters:
+    ///   - clientDataHash: what the app handed to `attestKey`, byte for byte and of any length.
+    ///     Apple's text makes it SHA-256 of the challenge; Apple's two samples hand over the
+    ///     challenge itself. The caller says which, by app.
+    ///   - keyID: the key id that came with the object.
+    ///   - apps: the apps that are accepted, at most one of each App ID.
+    ///   - roots: the authorities that are trusted: ``AppleRoots/appAttestation``, or one of a
+    ///     test.
+    ///   - time: the moment at which the certificates have to be valid. Leaves live for one to
+    ///     three days, so verify an object when it arrives.
+    /// - Returns: the proof, with all there is to store.
+    /// - Throws: the first step that fails.
+    public func verified(
+        clientDataHash: Span<UInt8>,
+        keyID: KeyID,
+        apps: [ExpectedApp],
+        roots: [X509Certificate],
+        at time: UnixTime
+    ) throws(AttestationRefusal) -> VerifiedAttestation {
+        // Step 1: the chain of leaf, intermediate and root, in the order of x5c. Two certificates
+        // in the other order may make a path as well, so the order is checked.
+        let root = try verifiedRoot(roots: roots, at: time)
+
+        // Steps 2 to 4.
+        let details = LeafDetails(leaf)
+        let app = apps.first { $0.hash == appIDHash }
+        try checkNonce(clientDataHash)
+        try checkAccessControl(details, isMacOSApp: app?.isMacOS == true)
+
+        // Step 5: the key id is SHA-256 of the point.
+        guard let publicKey = leaf.p256PublicKey, KeyID(of: publicKey) == keyID else {
+            throw AttestationRefusal(.keyIDMismatch, "key id is not that of the certificate's key")
+        }
+        // Step 6.
+        guard let app else {
+            throw AttestationRefusal(.appMismatch, "rpIdHash is of no accepted App ID")
+        }
+        // Step 7.
+        guard counter == .zero else {
+            throw AttestationRefusal(.counterNotZero, "counter is \(counter.rawValue)")
+        }
+        // Step 8.
+        guard let environment, app.environments.contains(environment) else {
+            throw AttestationRefusal(
+                .environmentMismatch,
+                environment.map { "attested for \($0.rawValue)" } ?? "AAGUID is neither"
+            )
+        }
+        // Step 9. That the COSE key is the same key is not among Apple's steps; WebAuthn Level 3
+        // §8.8 asks for it.
+        guard credentialID == keyID,
+            authenticatorData.coseKey == AttestedAuthenticatorData.coseKey(of: publicKey)
+        else {
+            throw AttestationRefusal(.keyIDMismatch, "authData is of another key")
+        }
+        // Steps 10 and 11.
+        switch app.builds.judge(extensions) {
+        case .none: break
+        case .category(let found): throw AttestationRefusal(.categoryRefused, found)
+        case .version(let found): throw AttestationRefusal(.versionRefused, found)
+        }
+        return VerifiedAttestation(
+            publicKey: publicKey,
+            keyID: keyID,
+            app: app,
+            environment: environment,
+            receipt: receipt,
+            extensions: extensions,
+            details: details,
+            root: root,
+            flags: flags
+        )
+    }
+
+    /// The same for a client data hash in `Data`, an array or a digest of swift-crypto.
+    public func verified(
+        clientDataHash: some Sequence<UInt8>,
+        keyID: KeyID,
+        apps: [ExpectedApp],
+        roots: [X509Certificate],
+        at time: UnixTime
+    ) throws(AttestationRefusal) -> VerifiedAttestation {
+        let hash = Array(clientDataHash)
+        return try verified(
+            clientDataHash: hash.span,
+            keyID: keyID,
+            apps: apps,
+            roots: roots,
+            at: time
+        )
+    }
+
+    /// The same for an app that hands over SHA-256 of the challenge, as Apple's text says. The
+    /// challenge, `Data` or any other bytes, is hashed here.
+    public func verified(
+        challenge: some Sequence<UInt8>,
+        keyID: KeyID,
+        apps: [ExpectedApp],
+        roots: [X509Certificate],
+        at time: UnixTime
+    ) throws(AttestationRefusal) -> VerifiedAttestation {
+        let hash = SHA256.digest(of: Array(challenge)).bytes
+        return try verified(
+            clientDataHash: hash.span,
+            keyID: keyID,
+            apps: apps,
+            roots: roots,
+            at: time
+        )
+    }
+
+    /// Steps 2 to 4: nonce = SHA256(authData ‖ clientDataHash), which the leaf has in
+    /// `SEQUENCE { [1] OCTET STRING }`.
+    private func checkNonce(_ clientDataHash: Span<UInt8>) throws(AttestationRefusal) {
+        let nonce = SHA256.digest(authenticatorData.bytes.span, clientDataHash)
+        let inLeaf = leaf.extensionBytes(LeafDetails.nonceOID)
+            .flatMap { LeafDetails.soleBytes($0, tag: 1) }
+        guard let inLeaf else {
+            throw AttestationRefusal(.nonceMismatch, "the leaf has no nonce")
+        }
+        guard inLeaf == nonce.octets else {
+            throw AttestationRefusal(.nonceMismatch, "made for another challenge")
+        }
+    }
+
+    /// Step 4 on macOS. iPhones since iOS 26 have the extension with another value. So the list is
+    /// compared only if the leaf names macOS, or if the expected app runs on macOS and the leaf
+    /// shows no other device: iPhones and Macs may attest for one App ID.
+    private func checkAccessControl(
+        _ details: LeafDetails,
+        isMacOSApp: Bool
+    ) throws(AttestationRefusal) {
+        switch details.device {
+        case .mac: break
+        case .unsaid where isMacOSApp: break
+        case .unsaid, .other: return
+        }
+        guard details.accessControl == Self.macOSAccessControl else {
+            throw AttestationRefusal(.accessControlMismatch, "the key's access control list")
+        }
+    }
+
+    private func verifiedRoot(
+        roots: [X509Certificate],
+        at time: UnixTime
+    ) throws(AttestationRefusal) -> X509Certificate {
+        let path: [X509Certificate]
+        do throws(X509CertificateError) {
+            path = try leaf.path(through: [intermediate], to: roots, at: time)
+        } catch {
+            let isTime = error.reason == .expired || error.reason == .notYetValid
+            throw AttestationRefusal(
+                isTime ? .certificateExpired : .certificateUntrusted,
+                error.detail
+            )
+        }
+        guard path.count == 3, path[1].der == intermediate.der else {
+            throw AttestationRefusal(.certificateUntrusted, "x5c is not leaf, intermediate")
+        }
+        return path[2]
+    }
+}
+
+/// The proof that an attestation passed every step. Only `UnverifiedAttestation.verified(…)` makes
+/// one.
+///
+/// Store its ``record``. The object itself is not needed any more: its certificates expire within
+/// days.
+public struct VerifiedAttestation: Sendable {
+    /// The key that signs assertions.
+    public let publicKey: P256PublicKey
+    /// Its key id.
+    public let keyID: KeyID
+    /// Which of the accepted apps it belongs to.
+    public let app: ExpectedApp
+    /// In which environment it was attested.
+    public let environment: AttestationEnvironment
+    /// The receipt, which is to be verified on its own.
+    public let receipt: [UInt8]
+    /// What 27 and later say about the build.
+    public let extensions: AuthenticatorExtensions
+    /// What the certificate says about the device.
+    public let details: LeafDetails
+    /// Which of the given roots vouches for it.
+    public let root: X509Certificate
+    /// The flags byte, for logs.
+    public let flags: UInt8
+
+    /// The counter to store: the next one has to be greater.
+    public var counter: SignCounter { .zero }
+
+    init(
+        publicKey: P256PublicKey,
+        keyID: KeyID,
+        app: ExpectedApp,
+        environment: AttestationEnvironment,
+        receipt: [UInt8],
+        extensions: AuthenticatorExtensions,
+        details: LeafDetails,
+        root: X509Certificate,
+        flags: UInt8
+    ) {
+        self.publicKey = publicKey
+        self.keyID = keyID
+        self.app = app
+        self.environment = environment
+        self.receipt = receipt
+        self.extensions = extensions
+        self.details = details
+        self.root = root
+        self.flags = flags
+    }
+}
+
+extension VerifiedAttestation: AttestedKey {
+    /// Apple's App Attest.
+    public static var platform: DevicePlatform { .apple }
+
+    /// The counter of an attestation: 0.
+    public var initialCounter: SignCounter? { counter }
+}
+
+/// A proof can be written and not read: decoded bytes would prove nothing.
+/// ``AttestationRecord`` is what a server stores and reads back.
+extension VerifiedAttestation: Encodable {
+    private enum Key: String, CodingKey {
+        case extensions
+        case details
+        case root
+    }
+
+    /// Writes the members of ``AttestationRecord`` and what the device and its certificate say.
+    public func encode(to encoder: any Encoder) throws {
+        try record.encode(to: encoder)
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(extensions, forKey: .extensions)
+        try container.encode(details, forKey: .details)
+        try container.encode(root, forKey: .root)
+    }
 }
