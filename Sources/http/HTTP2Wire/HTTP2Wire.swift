@@ -1,3 +1,5 @@
+package import HTTPWire
+
 // HTTP/2 of a server without sockets, by nghttp2.
 //
 //   HTTP2Session        a connection: bytes in, news of streams out; responses in, bytes out
@@ -20,3 +22,83 @@
 // than `trailers`, a byte that no name or value has, content whose length is not its
 // Content-Length. The stream then ends with PROTOCOL_ERROR. All else is refused by the one parser
 // of HTTPWire, with a problem document. The builder checks once more what could end a line.
+
+/// Whether a client's first bytes are those of HTTP/2 (RFC 9113 §3.4). No HTTP/1 request begins so.
+package enum HTTP2Preface {
+    case complete
+    /// So far they are.
+    case partial
+    case other
+
+    /// Bytes of the whole preface: the line, and `SM` with a blank line.
+    static let count = 24
+    private static let line = Array("PRI * HTTP/2.0\r\n\r\n".utf8)
+
+    package init(_ bytes: Span<UInt8>) {
+        let count = min(bytes.count, Self.line.count)
+        for index in 0..<count where bytes[index] != Self.line[index] {
+            self = .other
+            return
+        }
+        self = count == Self.line.count ? .complete : .partial
+    }
+}
+
+/// The bounds of HTTP/2 connections. Each value has a configuration key of the same name.
+package struct HTTP2Limits: Sendable, Equatable {
+    /// The bounds of a request's head; its bytes are counted in HTTP/1.1's form.
+    package var head = HeadLimits()
+    /// Streams that are open at once; a further one is refused with REFUSED_STREAM.
+    package var streamsMax = 128
+    /// Bytes of content that a stream may send before some were read.
+    package var streamWindow = 128 << 10
+    /// The same for all streams of a connection.
+    package var connectionWindow = 512 << 10
+    /// Bytes of responses that wait on a connection for their streams' windows. From a half of it,
+    /// each stream adds little; beyond it, the streams with the most are reset.
+    package var unsentBytesMax = 4 << 20
+    /// The same for all connections of all lanes together. Each lane has an equal share; beyond it,
+    /// its connection with the most loses the streams that wait.
+    package var unsentTotalMax = 256 << 20
+    /// CONTINUATION frames of one head.
+    package var continuationsMax = 8
+    /// Streams a minute that the client resets; `nil` for no bound, as below.
+    package var resets: Int? = 600
+    /// Streams a minute that end because of an error of the client: refused and malformed ones,
+    /// and those whose head is too long.
+    package var provokedResets: Int? = 300
+    /// PING frames a minute.
+    package var pings: Int? = 120
+    /// SETTINGS frames a minute.
+    package var settings: Int? = 30
+    /// Frames a minute that carry nothing.
+    package var emptyFrames: Int? = 120
+    /// Frames a minute that nobody needs: PRIORITY and those of unknown types.
+    package var otherFrames: Int? = 600
+
+    package init() {}
+}
+
+/// Which limit a client's connection has exceeded. It is ended with ENHANCE_YOUR_CALM. The raw
+/// value is the log's word: add, do not rename.
+package enum HTTP2Excess: String, CaseIterable, Error, Sendable {
+    /// A head in too many CONTINUATION frames (CVE-2024-27316 and others).
+    case continuations = "http2-continuations"
+    /// The bytes of a head, compressed or not, or those of several heads, are far more than is
+    /// allowed.
+    case headerList = "http2-header-list"
+    /// Rapid reset (CVE-2023-44487).
+    case resets = "http2-resets"
+    /// Streams that ended by the client's errors; MadeYouReset (CVE-2025-8671).
+    case provokedResets = "http2-provoked-resets"
+    /// CVE-2019-9512.
+    case pings = "http2-pings"
+    /// CVE-2019-9515.
+    case settings = "http2-settings"
+    /// CVE-2019-9518.
+    case emptyFrames = "http2-empty-frames"
+    /// Windows that open in tiny steps (CVE-2019-9511).
+    case windowUpdates = "http2-window-updates"
+    /// CVE-2019-9513.
+    case otherFrames = "http2-other-frames"
+}

@@ -141,3 +141,112 @@ extension OctetScan {
         }
     }
 }
+
+/// A set of ASCII bytes as a bit map; bytes above 0x7F are in none.
+struct OctetSet: Sendable {
+    /// Bit n stands for the byte n.
+    let low: UInt64
+    /// Bit n stands for the byte 64 + n.
+    let high: UInt64
+
+    @inline(__always)
+    func contains(_ octet: UInt8) -> Bool {
+        guard octet < 0x80 else { return false }
+        let word = octet & 0x40 == 0 ? low : high
+        return word &>> UInt64(octet & 0x3F) & 1 != 0
+    }
+
+    /// tchar (RFC 9110 §5.6.2): methods, field names, Connection options.
+    static var token: OctetSet { OctetSet(low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE) }
+
+    /// What a request target may hold: every visible byte but `#`. More than RFC 3986 has, since
+    /// clients send `|`, `{`, `"` in queries, and they are forwarded as received.
+    static var target: OctetSet {
+        OctetSet(low: 0xFFFF_FFF6_0000_0000, high: 0x7FFF_FFFF_FFFF_FFFF)
+    }
+
+    /// What stands for itself in a path: all of these but `/`, `%`, `\` and `;`, and the space.
+    static var plainInPath: OctetSet {
+        OctetSet(low: 0xF7FF_7FDF_0000_0000, high: 0x7FFF_FFFF_EFFF_FFFF)
+    }
+
+    /// unreserved (RFC 3986 §2.3): a host name. Its grammar also has sub-delims and
+    /// percent-encoding, which no host in DNS has and in which two parsers can differ.
+    static var hostName: OctetSet {
+        OctetSet(low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE)
+    }
+
+    /// qdtext in ASCII (RFC 9110 §5.6.4), for quoted strings.
+    static var quotedText: OctetSet {
+        OctetSet(low: 0xFFFF_FFFB_0000_0200, high: 0x7FFF_FFFF_EFFF_FFFF)
+    }
+}
+
+/// The bytes that have a name in the grammar.
+enum Octet {
+    static var tab: UInt8 { 0x09 }
+    static var lineFeed: UInt8 { 0x0A }
+    static var carriageReturn: UInt8 { 0x0D }
+    static var space: UInt8 { 0x20 }
+
+    /// OWS (RFC 9110 §5.6.3).
+    @inline(__always)
+    static func isBlank(_ octet: UInt8) -> Bool { octet == space || octet == tab }
+
+    @inline(__always)
+    static func isDigit(_ octet: UInt8) -> Bool { octet &- 0x30 < 10 }
+
+    /// The value of a hexadecimal digit in either case.
+    @inline(__always)
+    static func hexadecimal(_ octet: UInt8) -> UInt8? {
+        let digit = octet &- 0x30
+        if digit < 10 { return digit }
+        let letter = octet | 0x20
+        guard letter >= 0x61, letter <= 0x66 else { return nil }
+        return letter &- 0x57
+    }
+}
+
+extension Array where Element == UInt8 {
+    /// Appends bytes of a span.
+    @inline(__always)
+    mutating func append(_ source: Span<UInt8>, _ range: Range<Int>) {
+        // The pointer lives for the call only, and the copy is made inside it.
+        source.extracting(range).withUnsafeBufferPointer { append(contentsOf: $0) }
+    }
+
+    /// Appends an ASCII text.
+    @inline(__always)
+    mutating func append(_ text: StaticString) {
+        // The pointer lives for the call only, and the copy is made inside it.
+        text.withUTF8Buffer { append(contentsOf: $0) }
+    }
+
+    /// Appends a number in decimal digits.
+    mutating func append(decimal number: UInt64) {
+        var divisor: UInt64 = 1
+        while number / divisor >= 10 { divisor *= 10 }
+        while divisor > 0 {
+            append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / divisor % 10))
+            divisor /= 10
+        }
+    }
+
+    /// Appends a number in lower-case hexadecimal digits without leading zeros.
+    mutating func append(hexadecimal number: UInt64) {
+        var shift = UInt64((63 - (number | 1).leadingZeroBitCount) / 4 * 4)
+        while true {
+            let digit = UInt8(truncatingIfNeeded: number &>> shift & 15)
+            append(digit < 10 ? 0x30 + digit : 0x57 + digit)
+            if shift == 0 { return }
+            shift -= 4
+        }
+    }
+
+    /// Ends a line.
+    @inline(__always)
+    mutating func appendLineEnd() {
+        append(Octet.carriageReturn)
+        append(Octet.lineFeed)
+    }
+}

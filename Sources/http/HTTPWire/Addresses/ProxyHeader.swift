@@ -204,3 +204,74 @@ package enum ProxyHeader {
         guard index == range.upperBound else { throw .attachment }
     }
 }
+
+/// Why bytes are no header of the PROXY protocol. The raw value is what the log says.
+package enum MalformedProxyHeader: String, Error, CaseIterable, Sendable {
+    /// They begin as neither version does: the peer sends no header.
+    case start = "no-header"
+    /// A version other than 2, or a command other than LOCAL and PROXY.
+    case version = "version"
+    /// A family or a transport that is none of a stream.
+    case family = "family"
+    /// The line is not built as section 2.1 says.
+    case line = "line"
+    /// An address that is none of its family, or cut short.
+    case address = "address"
+    /// A port that is no decimal number up to 65535, or begins with a zero.
+    case port = "port"
+    /// TLVs that don't fill what is left for them.
+    case attachment = "tlv"
+    /// A line above 107 bytes, or more than ``ProxyHeader/byteCountMax``.
+    case tooLong = "too-long"
+}
+
+extension ProxyHeader {
+    /// One end of the connection that a header is about.
+    package struct End: Hashable, Sendable {
+        package let address: IPAddress
+        package let port: UInt16
+
+        package init(_ address: IPAddress, port: UInt16) {
+            self.address = address
+            self.port = port
+        }
+    }
+
+    /// Appends a header of version 2: the command PROXY with both ends, or LOCAL without.
+    ///
+    /// Ends of two families are written as IPv6, the IPv4 one as `::ffff:a.b.c.d`.
+    package static func append(_ ends: (source: End, destination: End)?, to out: inout [UInt8]) {
+        out.append(contentsOf: signature)
+        guard let ends else {
+            out.append(contentsOf: [0x20, 0x00, 0x00, 0x00])
+            return
+        }
+        out.append(0x21)
+        switch (ends.source.address, ends.destination.address) {
+        case (.v4(let source), .v4(let destination)):
+            out.append(contentsOf: [0x11, 0x00, 12])
+            append(UInt64(source), 4, to: &out)
+            append(UInt64(destination), 4, to: &out)
+        case (let source, let destination):
+            out.append(contentsOf: [0x21, 0x00, 36])
+            for address in [source, destination] {
+                switch address {
+                case .v4(let address):
+                    append(0, 8, to: &out)
+                    append(0xFFFF << 32 | UInt64(address), 8, to: &out)
+                case .v6(let high, let low):
+                    append(high, 8, to: &out)
+                    append(low, 8, to: &out)
+                }
+            }
+        }
+        append(UInt64(ends.source.port), 2, to: &out)
+        append(UInt64(ends.destination.port), 2, to: &out)
+    }
+
+    private static func append(_ number: UInt64, _ byteCount: Int, to out: inout [UInt8]) {
+        for place in (0..<byteCount).reversed() {
+            out.append(UInt8(truncatingIfNeeded: number >> UInt64(place * 8)))
+        }
+    }
+}

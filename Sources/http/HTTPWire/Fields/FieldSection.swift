@@ -244,3 +244,146 @@ extension FieldSection {
         }
     }
 }
+
+extension FieldSection {
+    /// Whether an Accept line names OpenMetrics, and not with the weight 0 (RFC 9110 §12.4.2).
+    package func acceptsOpenMetrics(_ octets: Span<UInt8>) -> Bool {
+        for field in fields where OctetScan.equal(octets, field.name, "accept") {
+            var start = field.value.lowerBound
+            while start < field.value.upperBound {
+                var end = start
+                while end < field.value.upperBound, octets[end] != UInt8(ascii: ",") { end += 1 }
+                if Self.isOpenMetrics(octets, OctetScan.trimmed(octets, start..<end)) {
+                    return true
+                }
+                start = end + 1
+            }
+        }
+        return false
+    }
+
+    private static func isOpenMetrics(_ octets: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        let name = "application/openmetrics-text" as StaticString
+        let end = range.lowerBound + name.utf8CodeUnitCount
+        guard range.upperBound >= end, OctetScan.equal(octets, range.lowerBound..<end, name),
+            end == range.upperBound || !OctetSet.token.contains(octets[end])
+        else { return false }
+        for start in end..<range.upperBound where start + 3 <= range.upperBound {
+            guard OctetScan.equal(octets, start..<start + 3, "q=0") else { continue }
+            let digits = start + 3..<range.upperBound
+            return digits.contains { (0x31...0x39).contains(octets[$0]) }
+        }
+        return true
+    }
+}
+
+extension FieldSection {
+    /// Whether the message takes part in authentication of a connection instead of a request: NTLM,
+    /// or Negotiate, which may carry it (RFC 4559 §6). All later requests on that connection then
+    /// count as the user's, also those of another client.
+    package func authenticatesConnection(_ octets: Span<UInt8>) -> Bool {
+        guard !kinds.isDisjoint(with: Self.authenticating) else { return false }
+        for field in fields where Self.authenticating.contains(field.kind) {
+            if Self.namesConnectionScheme(octets, field) { return true }
+        }
+        return false
+    }
+
+    private static let authenticating = FieldKindSet([.authorization, .wwwAuthenticate])
+
+    /// Of Authorization the scheme is the first word. WWW-Authenticate may list several challenges
+    /// with parameters; any word of it counts, which at worst costs a connection.
+    private static func namesConnectionScheme(_ octets: Span<UInt8>, _ field: Field) -> Bool {
+        var index = field.value.lowerBound
+        let end = field.value.upperBound
+        while index < end {
+            let start = index
+            while index < end, OctetSet.token.contains(octets[index]) { index += 1 }
+            let word = start..<index
+            if OctetScan.equal(octets, word, "ntlm") || OctetScan.equal(octets, word, "negotiate") {
+                return true
+            }
+            guard field.kind == .wwwAuthenticate else { return false }
+            index += 1
+        }
+        return false
+    }
+}
+
+extension FieldSection {
+    /// Where the first User-Agent line names the build of an app: the `1042` of
+    /// `Shop/1042 CFNetwork/1410.0.3 Darwin/22.6.0`, as Apple's URL loading system writes it where
+    /// the app says nothing else. Anybody can write the same.
+    package func appBuild(_ octets: Span<UInt8>) -> Range<Int>? {
+        for field in fields where OctetScan.equal(octets, field.name, "user-agent") {
+            let value = field.value
+            guard let slash = value.first(where: { octets[$0] == UInt8(ascii: "/") }) else {
+                return nil
+            }
+            let build = slash + 1..<value.upperBound
+            guard let space = build.first(where: { octets[$0] == UInt8(ascii: " ") }) else {
+                return nil
+            }
+            let system = "cfnetwork/" as StaticString
+            let end = space + 1 + system.utf8CodeUnitCount
+            guard end <= value.upperBound, OctetScan.equal(octets, space + 1..<end, system) else {
+                return nil
+            }
+            return slash + 1..<space
+        }
+        return nil
+    }
+}
+
+/// One field line: where its name and its value are, counted from the start of the head.
+package struct Field: Sendable {
+    private let nameStart: UInt32
+    private let valueStart: UInt32
+    private let valueCount: UInt32
+    private let nameCount: UInt16
+    package let kind: FieldKind
+    private var flags: UInt8
+
+    /// Bytes of the name, a token.
+    @inline(__always)
+    package var name: Range<Int> { Int(nameStart)..<Int(nameStart) &+ Int(nameCount) }
+
+    /// Whether CGI makes the same variable of the name and of another one that the gateway knows.
+    func isTwinOfKnown(_ octets: Span<UInt8>) -> Bool {
+        switch kind {
+        case .disguised: true
+        case .underscored: KnownFieldNames.kindOfTwin(octets, name) != .other
+        default: false
+        }
+    }
+
+    /// Bytes of the value without the white space around it; may be empty.
+    @inline(__always)
+    package var value: Range<Int> { Int(valueStart)..<Int(valueStart) &+ Int(valueCount) }
+
+    /// Whether the line is exactly `name: value CRLF` and can be copied as it is.
+    @inline(__always)
+    var isCanonical: Bool { flags & 1 != 0 }
+
+    /// Whether Connection names the field, so that it ends here (RFC 9110 §7.6.1).
+    @inline(__always)
+    package internal(set) var isNominated: Bool {
+        get { flags & 2 != 0 }
+        set { flags = newValue ? flags | 2 : flags & ~2 }
+    }
+
+    /// The whole line with its CRLF, if it is canonical.
+    @inline(__always)
+    var line: Range<Int> { Int(nameStart)..<Int(valueStart) &+ Int(valueCount) &+ 2 }
+
+    /// - `name` and `value`: within a head, whose length fits 32 bits; a name's length fits 16.
+    @inline(__always)
+    init(name: Range<Int>, value: Range<Int>, kind: FieldKind, isCanonical: Bool) {
+        nameStart = UInt32(truncatingIfNeeded: name.lowerBound)
+        nameCount = UInt16(truncatingIfNeeded: name.count)
+        valueStart = UInt32(truncatingIfNeeded: value.lowerBound)
+        valueCount = UInt32(truncatingIfNeeded: value.count)
+        self.kind = kind
+        flags = isCanonical ? 1 : 0
+    }
+}

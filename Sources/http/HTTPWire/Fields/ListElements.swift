@@ -84,3 +84,71 @@ struct ListElements {
         return nil
     }
 }
+
+/// Walks the members of a list of tokens, `#token` (RFC 9110 §5.6.1); empty members are skipped.
+struct TokenList {
+    private var position: Int
+    private let end: Int
+
+    init(_ value: Range<Int>) {
+        position = value.lowerBound
+        end = value.upperBound
+    }
+
+    /// The next token; `nil` at the end of the list.
+    ///
+    /// Throws `connection-option` for a member that is no token.
+    mutating func next(_ octets: Span<UInt8>) throws(Malformed) -> Range<Int>? {
+        while position < end {
+            let octet = octets[position]
+            if octet == UInt8(ascii: ",") || Octet.isBlank(octet) {
+                position += 1
+                continue
+            }
+            let start = position
+            while position < end, OctetSet.token.contains(octets[position]) { position += 1 }
+            let token = start..<position
+            while position < end, Octet.isBlank(octets[position]) { position += 1 }
+            guard !token.isEmpty, position == end || octets[position] == UInt8(ascii: ",") else {
+                throw Malformed(.connectionOption, at: position)
+            }
+            return token
+        }
+        return nil
+    }
+}
+
+/// What the Connection lines of a message say (RFC 9110 §7.6.1).
+package struct ConnectionOptions: Sendable, Equatable {
+    package private(set) var close = false
+    package private(set) var keepAlive = false
+    package private(set) var upgrade = false
+    /// How many options name fields.
+    package internal(set) var nominations = 0
+
+    /// Whether the sender keeps the connection (RFC 9112 §9.3).
+    func isPersistent(in version: HTTPVersion) -> Bool {
+        switch version {
+        case .http11: !close
+        case .http10: keepAlive && !close
+        }
+    }
+
+    /// Takes an option that is no field name, or names a field that is never forwarded anyway.
+    mutating func insert(_ octets: Span<UInt8>, _ option: Range<Int>) -> Bool {
+        switch option.count {
+        case 2: return OctetScan.equal(octets, option, "te")
+        case 5:
+            guard OctetScan.equal(octets, option, "close") else { return false }
+            close = true
+        case 7:
+            guard OctetScan.equal(octets, option, "upgrade") else { return false }
+            upgrade = true
+        case 10:
+            guard OctetScan.equal(octets, option, "keep-alive") else { return false }
+            keepAlive = true
+        default: return false
+        }
+        return true
+    }
+}

@@ -153,3 +153,145 @@ extension RequestHead {
         expectsContinue = framing != .none && framing != .length(0)
     }
 }
+
+// What a request says of the browser that sends it, and of the page for which it does.
+extension RequestHead {
+    /// Whether the request asks for an IP address, for `localhost`, or for one of these names.
+    ///
+    /// A stranger's page can have the stranger's own name lead to any address (DNS rebinding), and
+    /// is then of the same origin as what answers there. It can't have an address as its name.
+    ///
+    /// - names: in lower case.
+    package func asksForAddress(_ octets: Span<UInt8>, or names: [[UInt8]] = []) -> Bool {
+        guard let host = Authority(octets, authority)?.host else { return false }
+        // Only an IPv6 address has brackets.
+        return octets[host.lowerBound] == UInt8(ascii: "[")
+            || OctetScan.equal(octets, host, "localhost") || IPAddress(octets, host) != nil
+            || names.contains { OctetScan.equal(octets, host, $0.span, 0..<$0.count) }
+    }
+
+    /// Whether a browser sends the request for a page that is not of the host that is asked.
+    package func isCrossSite(_ octets: Span<UInt8>) -> Bool {
+        for field in fields.fields {
+            if OctetScan.equal(octets, field.name, "origin") {
+                guard isOwnOrigin(octets, field.value) else { return true }
+            } else if OctetScan.equal(octets, field.name, "sec-fetch-site") {
+                guard
+                    OctetScan.equal(octets, field.value, "same-origin")
+                        || OctetScan.equal(octets, field.value, "none")
+                else { return true }
+            }
+        }
+        return false
+    }
+
+    /// Whether an origin (RFC 6454 §6.2) is that of the host that is asked. Either scheme will do:
+    /// a proxy may have ended TLS.
+    private func isOwnOrigin(_ octets: Span<UInt8>, _ value: Range<Int>) -> Bool {
+        for scheme in ["http://", "https://"] as [StaticString] {
+            let end = value.lowerBound + scheme.utf8CodeUnitCount
+            guard end < value.upperBound,
+                OctetScan.equal(octets, value.lowerBound..<end, scheme)
+            else { continue }
+            return OctetScan.equal(octets, end..<value.upperBound, octets, authority)
+        }
+        return false
+    }
+
+    /// The token of `Authorization: Bearer` (RFC 6750 §2.1); `nil` when there is none.
+    package func bearerToken(_ octets: Span<UInt8>) -> Range<Int>? {
+        guard let value = fields.only(.authorization)?.value else { return nil }
+        let end = value.lowerBound + 7
+        guard end < value.upperBound,
+            OctetScan.equal(octets, value.lowerBound..<end, "bearer ")
+        else { return nil }
+        return OctetScan.trimmed(octets, end..<value.upperBound)
+    }
+}
+
+extension RequestHead {
+    /// Whether the request is a CORS preflight (Fetch, "CORS-preflight request"): a browser's
+    /// question whether a page of another origin may send a request.
+    ///
+    /// It is OPTIONS with one Origin and one Access-Control-Request-Method, and has neither content
+    /// nor credentials nor proof. A request that has anything by which an origin could take it for
+    /// another one is none: Upgrade, a field that overrides method, path or host, a name that CGI
+    /// can't tell from a known one, or Connection options that name fields, which then would end
+    /// here.
+    ///
+    /// `Content-Length: 0` is no content: some proxies add it.
+    package func isPreflight(_ octets: Span<UInt8>) -> Bool {
+        guard method == .options, form == .origin, framing == .none || framing == .length(0),
+            fields.kinds.isDisjoint(with: .neverInPreflight), fields.connection.nominations == 0
+        else { return false }
+        var origins = 0
+        var methods = 0
+        for field in fields.fields {
+            guard !field.isTwinOfKnown(octets), !isOverride(field, octets) else { return false }
+            guard field.kind == .other, !field.value.isEmpty else { continue }
+            if OctetScan.equal(octets, field.name, "origin") { origins += 1 }
+            if OctetScan.equal(octets, field.name, "access-control-request-method") {
+                methods += 1
+            }
+        }
+        return origins == 1 && methods == 1
+    }
+
+    /// Whether an origin could take the request for one with another path or host.
+    ///
+    /// Envoy and Azure's Application Gateway add fields of this kind to every request that they
+    /// forward, so these don't count: `X-Envoy-…`, except the path, and `X-Original-Host`.
+    private func isOverride(_ field: Field, _ octets: Span<UInt8>) -> Bool {
+        guard field.kind == .targetOverride else { return false }
+        if OctetScan.equal(octets, field.name, "x-envoy-original-path") { return true }
+        if OctetScan.equal(octets, field.name, "x-original-host") { return false }
+        let prefix = "x-envoy-" as StaticString
+        let end = field.name.lowerBound + min(field.name.count, prefix.utf8CodeUnitCount)
+        return !OctetScan.equal(octets, field.name.lowerBound..<end, prefix)
+    }
+}
+
+extension RequestHead {
+    /// Whether the request has passed this gateway before (RFC 9110 §7.6).
+    ///
+    /// Looks for ``HeadWriter/pseudonym`` as received-by of any member of Via:
+    /// `received-protocol RWS received-by [ RWS comment ]`.
+    package func hasPassedHere(_ octets: Span<UInt8>) -> Bool {
+        guard fields.contains(.via) else { return false }
+        for field in fields.fields where field.kind == .via {
+            var index = field.value.lowerBound
+            let end = field.value.upperBound
+            while index < end {
+                let start = index
+                while index < end, octets[index] != UInt8(ascii: ",") { index += 1 }
+                let member = OctetScan.trimmed(octets, start..<index)
+                if Self.receivedBy(octets, member, HeadWriter.pseudonym) { return true }
+                index += 1
+            }
+        }
+        return false
+    }
+
+    private static func receivedBy(
+        _ octets: Span<UInt8>,
+        _ member: Range<Int>,
+        _ pseudonym: StaticString
+    ) -> Bool {
+        var start = member.lowerBound
+        while start < member.upperBound, !Octet.isBlank(octets[start]) { start += 1 }
+        while start < member.upperBound, Octet.isBlank(octets[start]) { start += 1 }
+        var end = start
+        while end < member.upperBound, !Octet.isBlank(octets[end]) { end += 1 }
+        return OctetScan.equal(octets, start..<end, pseudonym)
+    }
+}
+
+/// Where heads are read, one after the other: their memory is used again.
+///
+/// A head is of use only until the next one of its kind is read.
+package final class HeadScratch {
+    package var request = RequestHead()
+    package var response = ResponseHead()
+
+    package init() {}
+}

@@ -37,3 +37,83 @@ extension TrailerSection {
         }
     }
 }
+
+/// Gathers the content that one read brought in one chunk (RFC 9112 §7.1), however small the chunks
+/// were in which it came: a sender of one-byte chunks makes no such work for the receiver.
+package struct ChunkGatherer: ~Copyable {
+    /// Where the chunk's size stands.
+    private var header = 0..<0
+    /// The size that stands there.
+    private var announced = 0
+    private var count = 0
+
+    package init() {}
+
+    /// Adds content, which is not empty, to the chunk at the end of `out`.
+    package mutating func add(_ content: Span<UInt8>, to out: inout [UInt8]) {
+        if count == 0 {
+            let start = out.count
+            ChunkWriter.beginChunk(content.count, into: &out)
+            header = start..<out.count
+            announced = content.count
+        }
+        // The pointer lives for the call.
+        content.withUnsafeBufferPointer { out.append(contentsOf: $0) }
+        count += content.count
+    }
+
+    /// Ends the chunk, if one was begun; the next content begins another. Nothing but
+    /// ``add(_:to:)`` may have appended to `out`.
+    package mutating func finish(in out: inout [UInt8]) {
+        guard count > 0 else { return }
+        defer { count = 0 }
+        if count != announced {
+            var size: [UInt8] = []
+            ChunkWriter.beginChunk(count, into: &size)
+            out.replaceSubrange(header, with: size)
+        }
+        ChunkWriter.endChunk(into: &out)
+    }
+}
+
+/// Gathers what goes to a peer in one write: a head, then content in its framing.
+package struct OutgoingContent: ~Copyable {
+    /// Content of at most so many bytes is copied behind the gathered bytes. That is cheaper than
+    /// to give the kernel two pieces.
+    private static let copiedMax = 1024
+
+    /// What is gathered.
+    package var bytes: [UInt8] = []
+    /// How content is framed.
+    package var framing = BodyFraming.none
+    private var chunk = ChunkGatherer()
+
+    package init() {}
+
+    /// Gathers a piece of content; `false` when it is so large that it should be sent from where it
+    /// is, behind what is gathered.
+    package mutating func gather(_ piece: Span<UInt8>) -> Bool {
+        if framing == .chunked {
+            chunk.add(piece, to: &bytes)
+            return true
+        }
+        guard piece.count <= Self.copiedMax else { return false }
+        // The pointer lives for the call.
+        piece.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
+        return true
+    }
+
+    /// The content is complete.
+    package mutating func end(_ trailers: TrailerSection?) {
+        guard framing == .chunked else { return }
+        chunk.finish(in: &bytes)
+        if let trailers {
+            ChunkWriter.end(with: trailers, into: &bytes)
+        } else {
+            ChunkWriter.end(into: &bytes)
+        }
+    }
+
+    /// What is gathered is about to be sent.
+    package mutating func finish() { chunk.finish(in: &bytes) }
+}

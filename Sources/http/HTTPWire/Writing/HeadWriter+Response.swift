@@ -1,3 +1,5 @@
+import ByteCoding
+
 extension HeadWriter {
     /// How a response is given to the client.
     package struct ResponseOptions: Sendable {
@@ -105,5 +107,97 @@ extension HeadWriter {
         case .keepAlive: out.append("Connection: keep-alive\r\n")
         case .upgrade: out.append("Connection: upgrade\r\n")
         }
+    }
+}
+
+/// The reason phrases of RFC 9110 §15, RFC 6585 and RFC 8470, for local answers.
+package enum ReasonPhrase {
+    /// The phrase of a status; empty when it has none here.
+    package static func of(_ status: Int) -> StaticString {
+        switch status {
+        case 100: "Continue"
+        case 101: "Switching Protocols"
+        case 103: "Early Hints"
+        case 200: "OK"
+        case 201: "Created"
+        case 202: "Accepted"
+        case 204: "No Content"
+        case 301: "Moved Permanently"
+        case 302: "Found"
+        case 303: "See Other"
+        case 304: "Not Modified"
+        case 307: "Temporary Redirect"
+        case 308: "Permanent Redirect"
+        case 400: "Bad Request"
+        case 401: "Unauthorized"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 406: "Not Acceptable"
+        case 408: "Request Timeout"
+        case 409: "Conflict"
+        case 411: "Length Required"
+        case 412: "Precondition Failed"
+        case 413: "Content Too Large"
+        case 414: "URI Too Long"
+        case 415: "Unsupported Media Type"
+        case 417: "Expectation Failed"
+        case 421: "Misdirected Request"
+        case 422: "Unprocessable Content"
+        case 425: "Too Early"
+        case 426: "Upgrade Required"
+        case 429: "Too Many Requests"
+        case 431: "Request Header Fields Too Large"
+        case 500: "Internal Server Error"
+        case 501: "Not Implemented"
+        case 502: "Bad Gateway"
+        case 503: "Service Unavailable"
+        case 504: "Gateway Timeout"
+        case 505: "HTTP Version Not Supported"
+        case 508: "Loop Detected"
+        default: ""
+        }
+    }
+}
+
+/// The IMF-fixdate of RFC 9110 §5.6.7, `Sun, 06 Nov 1994 08:49:37 GMT`.
+package enum HTTPDate {
+    /// The 29 bytes for a time.
+    ///
+    /// `seconds`: since 1970-01-01T00:00:00Z, without leap seconds; 0...253402300799, the end
+    ///   of the year 9999, and clamped to it.
+    package static func octets(unixSeconds seconds: Int64) -> [UInt8] {
+        let seconds = min(max(seconds, 0), 253_402_300_799)
+        let days = seconds / 86400
+        let second = seconds % 86400
+        let date = CivilDate(daysSinceEpoch: days)
+        var out: [UInt8] = []
+        out.reserveCapacity(29)
+        // 1970-01-01 was a Thursday.
+        out.append(contentsOf: name("ThuFriSatSunMonTueWed", days % 7))
+        out.append(", ")
+        appendTwo(date.day, to: &out)
+        out.append(Octet.space)
+        out.append(contentsOf: name("JanFebMarAprMayJunJulAugSepOctNovDec", date.month - 1))
+        out.append(Octet.space)
+        appendTwo(date.year / 100, to: &out)
+        appendTwo(date.year % 100, to: &out)
+        out.append(Octet.space)
+        appendTwo(second / 3600, to: &out)
+        out.append(UInt8(ascii: ":"))
+        appendTwo(second / 60 % 60, to: &out)
+        out.append(UInt8(ascii: ":"))
+        appendTwo(second % 60, to: &out)
+        out.append(" GMT")
+        return out
+    }
+
+    private static func name(_ names: String, _ index: Int64) -> [UInt8] {
+        Array(names.utf8.dropFirst(Int(index) * 3).prefix(3))
+    }
+
+    private static func appendTwo(_ number: Int64, to out: inout [UInt8]) {
+        out.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / 10))
+        out.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number % 10))
     }
 }
