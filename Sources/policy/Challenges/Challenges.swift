@@ -46,3 +46,37 @@
 // very most, for 29 million that are issued within a lifetime. 100 a second for an hour take some
 // 200 KB. Where that is not enough, a challenge of another start can't be spent (`noRoom`), and no
 // try counts as a first one.
+
+/// What a challenge may be used for. The raw value is its byte in the challenge.
+package enum ChallengePurpose: UInt8, CaseIterable, Hashable, Sendable {
+    /// Attesting a new key.
+    case enrolment = 1
+    /// Signing a request.
+    case assertion = 2
+
+    /// The word on the wire and in metrics.
+    package var name: String {
+        switch self {
+        case .enrolment: "enrolment"
+        case .assertion: "assertion"
+        }
+    }
+
+    /// The purpose of that name; `nil` for any other text.
+    package init?(name: String) {
+        guard let purpose = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        self = purpose
+    }
+}
+
+/// The place of an issued challenge among those of its purpose: what is spent.
+///
+/// Comes out of ``ChallengeIssuer/examine(_:purpose:now:)`` only.
+package struct ChallengeSerial: Hashable, Sendable {
+    package let purpose: ChallengePurpose
+    /// Which start of a gateway issued it: serial numbers of two starts may be the same.
+    package let epoch: UInt64
+    package let number: UInt64
+    /// Seconds since 1970.
+    package let expiry: Int64
+}

@@ -95,3 +95,166 @@ extension Rollout: Equatable {
         left.schedule == right.schedule && left.subject == right.subject && left.salt == right.salt
     }
 }
+
+/// The place of one key, or one client address, in the rollout of one rule.
+package struct Bucket: Hashable, Sendable {
+    /// 0…999,999. A share of n millionths takes in the buckets below n.
+    package let number: Int
+
+    /// The first eight bytes of a MAC, big-endian, modulo a million.
+    ///
+    /// The remainder favours low buckets by less than one part in 10¹³.
+    init(mac: Span<UInt8>) {
+        var value: UInt64 = 0
+        for index in 0..<min(8, mac.count) { value = value << 8 | UInt64(mac[index]) }
+        number = Int(value % 1_000_000)
+    }
+
+    /// Whether a share takes this bucket in.
+    package func isWithin(_ share: Share) -> Bool { number < share.millionths }
+}
+
+/// A share of the keys, in millionths.
+package struct Share: Comparable, Hashable, Sendable {
+    /// 0…1,000,000.
+    package let millionths: Int
+
+    /// No key.
+    package static let none = Share(unchecked: 0)
+    /// Every key.
+    package static let whole = Share(unchecked: 1_000_000)
+
+    private init(unchecked millionths: Int) { self.millionths = millionths }
+
+    /// `nil` outside 0…1,000,000.
+    package init?(millionths: Int) {
+        guard (0...1_000_000).contains(millionths) else { return nil }
+        self.millionths = millionths
+    }
+
+    /// Reads `25%` or `0.5%`: up to three digits, up to four decimals, at most 100.
+    package init?(percent text: some StringProtocol) {
+        var millionths = 0
+        var digits = 0
+        var decimals: Int?
+        var isEnded = false
+        for octet in text.utf8 {
+            guard !isEnded else { return nil }
+            switch octet {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"):
+                if let count = decimals {
+                    guard count < 4 else { return nil }
+                    decimals = count + 1
+                } else {
+                    guard digits < 3 else { return nil }
+                    digits += 1
+                }
+                millionths = millionths * 10 + Int(octet - UInt8(ascii: "0"))
+            case UInt8(ascii: "."):
+                guard decimals == nil, digits > 0 else { return nil }
+                decimals = 0
+            case UInt8(ascii: "%"):
+                isEnded = true
+            default:
+                return nil
+            }
+        }
+        guard isEnded, digits > 0, decimals != 0 else { return nil }
+        for _ in (decimals ?? 0)..<4 { millionths *= 10 }
+        self.init(millionths: millionths)
+    }
+
+    /// The share as it is written in a rule: `25%`, `0.5%`.
+    package var text: String {
+        let whole = millionths / 10_000
+        var rest = millionths % 10_000
+        guard rest > 0 else { return "\(whole)%" }
+        var places = 4
+        while rest % 10 == 0 {
+            rest /= 10
+            places -= 1
+        }
+        let digits = String(rest)
+        return "\(whole).\(String(repeating: "0", count: places - digits.count))\(digits)%"
+    }
+
+    package static func < (left: Share, right: Share) -> Bool {
+        left.millionths < right.millionths
+    }
+}
+
+/// When a rule that enforces falls back to `observe` by itself: `guard` of a rule.
+///
+/// A guard gives protection up when too many clients suffer from it. So it must not be possible to
+/// make it fall from outside: what it counts is installs, which are keys that Apple has attested
+/// and that are enrolled here, and each of them once in a window. Requests would not do: one
+/// client can send any number of them.
+package struct GuardRule: Hashable, Sendable {
+    /// What is counted. The raw value is the word of `of`.
+    package enum Unit: String, CaseIterable, Sendable {
+        case installs
+    }
+
+    package static let windowDefault = Duration.seconds(300)
+    package static let minimumDefault = 100
+    /// Fewer refused installs than this don't make it fall, whatever their share: a handful is
+    /// chance, or one person's devices.
+    package static let refusedMin = 10
+
+    /// The share of the installs above which it falls; neither nothing nor everything.
+    package let refused: Share
+    /// What is looked back at, 1m…1h.
+    package var window = windowDefault
+    /// The installs without which nothing is concluded, 10…1000000.
+    package var minimum = minimumDefault
+
+    package init(refused: Share) { self.refused = refused }
+}
+
+/// What a rule does with its requests. The raw values are written in rules, logs and metrics.
+package enum Mode: String, CaseIterable, Sendable {
+    /// Nothing is verified; the request is forwarded.
+    case off
+    /// Verified and counted, never refused; the origin gets the would-be verdict.
+    case observe
+    /// Refused when the verdict is not a pass and the rollout has reached the key.
+    case enforce
+    /// Answered 404 by the gateway. Nothing is verified, and no origin sees the request.
+    case deny
+
+    /// Whether a rule of this mode judges its requests, and so says what they must carry.
+    package var verifies: Bool { self == .observe || self == .enforce }
+    /// Whether a rule of this mode forwards what has no verdict of `pass`.
+    package var isOpen: Bool { self == .off || self == .observe }
+}
+
+/// What happens to a request when something the verdict depends on has failed.
+///
+/// Never a way around a bad assertion: that is a refusal, not an error.
+package enum DependencyErrorRule: String, CaseIterable, Sendable {
+    /// Answered 503.
+    case refuse
+    /// Forwarded as unverified.
+    case forward
+}
+
+/// What happens to a request that says that its device can't attest.
+///
+/// The claim proves nothing: any client can send the field.
+package enum UnsupportedRule: String, CaseIterable, Sendable {
+    /// Refused like a request that proves nothing.
+    case refuse
+    /// Forwarded, marked, and counted apart.
+    case forward
+}
+
+/// What happens to a CORS preflight, which no browser lets carry a proof.
+///
+/// Forwarding relies on the origin: an application that runs one handler for every method runs it
+/// for OPTIONS too, and a preflight is easily written by hand.
+package enum PreflightRule: String, CaseIterable, Sendable {
+    /// Judged like every request, and so refused where the rule enforces.
+    case judge
+    /// Forwarded, marked, and counted apart.
+    case forward
+}

@@ -1,4 +1,5 @@
 package import HTTPWire
+package import JSONText
 package import RequestBinding
 
 /// The place of an origin in the configuration.
@@ -140,4 +141,168 @@ extension Rule {
     var dependsOnBucket: Bool {
         mode == .enforce && ![.fixed(.whole), .fixed(.none)].contains(demands.rollout.schedule)
     }
+}
+
+/// Which proofs a rule accepts.
+package enum AcceptRule: Hashable, CaseIterable, Sendable {
+    /// An assertion of the device's key with every request.
+    case assertion
+    /// That, or a session which was opened with one.
+    case assertionOrSession
+
+    package var takesSessions: Bool { self == .assertionOrSession }
+
+    /// The proofs as rules and the wire name them, assertion first.
+    package var names: [String] {
+        switch self {
+        case .assertion: ["assertion"]
+        case .assertionOrSession: ["assertion", "session"]
+        }
+    }
+}
+
+/// How the content of a request takes part in the verdict.
+package enum BodyRule: Hashable, Sendable {
+    /// Not signed; streamed as it comes.
+    case none
+    /// Held until it was hashed and judged: up to `memory` bytes in memory, then in a file. The
+    /// origin sees nothing of the request before. At most `limit` bytes.
+    case held(limit: ByteCount, memory: ByteCount)
+    /// The head carries the digest and is judged alone. The content streams and is compared with
+    /// the digest, and its last bytes are withheld until they agree; otherwise the origin's
+    /// connection is reset. Safe only where the origin discards incomplete requests. At most
+    /// `limit` bytes.
+    case streamed(limit: ByteCount)
+
+    /// The most bytes of content; `nil` for no limit.
+    package var limit: ByteCount? {
+        switch self {
+        case .none: nil
+        case .held(let limit, _): limit
+        case .streamed(let limit): limit
+        }
+    }
+}
+
+/// Whether a request must carry a challenge.
+package enum ChallengeRule: String, CaseIterable, Sendable {
+    /// A request without one is refused.
+    case required
+    /// Verified and spent where there is one; in the line form its absence is signed as `-`.
+    case optional
+    /// Not looked at.
+    case none
+}
+
+/// Where a request carries its challenge.
+package enum ChallengeSource: Hashable, Sendable {
+    /// In the challenge field of the head.
+    case field
+    /// In the content, a JSON text, at this place.
+    ///
+    /// Only where the content itself is signed, so that the challenge is covered.
+    case jsonPointer(JSONPointer)
+}
+
+/// Which counters of a key are admitted after the highest one seen.
+package enum CounterRule: Hashable, Sendable {
+    /// Greater than all before: a client must send one request at a time.
+    case strict
+    /// Greater, or unseen and at most this far below the highest (1…64), each once.
+    ///
+    /// For apps that send requests concurrently, which then arrive out of order.
+    case window(Int)
+
+    /// The widths a window may have.
+    package static let windowRange = 1...64
+}
+
+/// What a rule asks of the two bits that Apple keeps for the request's device.
+package struct DeviceRule: Hashable, Sendable {
+    /// How long Apple may take where a rule does not say: 2s.
+    package static let defaultTimeout = Duration.seconds(2)
+
+    /// A device whose bits are one of these is refused. Bits that were never set are both clear.
+    package let refused: Set<DeviceBits>
+    /// What happens when Apple tells nothing.
+    package let onError: DependencyErrorRule
+    /// How long the request waits for Apple.
+    package let timeout: Duration
+
+    package init(
+        refused: Set<DeviceBits>,
+        onError: DependencyErrorRule = .refuse,
+        timeout: Duration = defaultTimeout
+    ) {
+        self.refused = refused
+        self.onError = onError
+        self.timeout = timeout
+    }
+}
+
+extension Rule {
+    /// The rule of `POST …/sessions`: always enforced, signed in lines with a challenge, for keys
+    /// of these apps.
+    ///
+    /// It is in no rule set, so that its number is that of no rule.
+    package static func openingSessions(apps: [String]) -> Rule {
+        var demands = Demands(salt: "sessions")
+        demands.signing = .lines(.all, headers: [])
+        demands.challenge = .required
+        // Beside other requests of the app, which may overtake it. The challenge is spent in any
+        // case.
+        demands.counter = .window(CounterRule.windowRange.upperBound)
+        demands.apps = .named(apps)
+        return Rule(
+            id: "sessions",
+            index: .max,
+            match: .all,
+            goal: .session,
+            origin: nil,
+            mode: .enforce,
+            demands: demands
+        )
+    }
+}
+
+/// Keys of which apps a rule admits.
+package enum AppScope: Hashable, Sendable {
+    /// Of every production app (``AppPolicy/isProduction``).
+    case production
+    /// Of these apps, by App ID, in the order of the rule.
+    case named([String])
+
+    /// Whether keys of this app are admitted.
+    package func admits(_ app: AppPolicy) -> Bool {
+        switch self {
+        case .production: app.isProduction
+        case .named(let ids): ids.contains(app.id)
+        }
+    }
+}
+
+/// The fields of a request in which a rule looks, in lower case.
+package struct FieldNames: Hashable, Sendable {
+    package var keyID: [UInt8]
+    package var assertion: [UInt8]
+    package var challenge: [UInt8]
+    package var unsupported: [UInt8]
+
+    package init(keyID: [UInt8], assertion: [UInt8], challenge: [UInt8], unsupported: [UInt8]) {
+        self.keyID = keyID
+        self.assertion = assertion
+        self.challenge = challenge
+        self.unsupported = unsupported
+    }
+
+    /// The names used where a rule says nothing else.
+    package static let standard = FieldNames(
+        keyID: Array("app-attest-key-id".utf8),
+        assertion: Array("app-attest-assertion".utf8),
+        challenge: Array("app-attest-challenge".utf8),
+        unsupported: Array("app-attest-unsupported".utf8)
+    )
+
+    /// All four, in the order of the properties.
+    package var all: [[UInt8]] { [keyID, assertion, challenge, unsupported] }
 }

@@ -146,3 +146,8 @@ extension Question {
         return out
     }
 }
+
+/// Where a table and its sessions keep who decides in their place.
+final class SessionHeir: Sendable {
+    let place = SuccessorPlace()
+}

@@ -1,3 +1,4 @@
+import AppAttest
 import KeyStore
 import Rules
 
@@ -28,5 +29,28 @@ struct AppAdmissions: Sendable {
             return rule.apps.admits(app)
         }
         return admitted[rule.index].contains(number)
+    }
+}
+
+extension AppPolicy {
+    /// The app as an attestation is checked against it. A test authority's keys may state either
+    /// environment: they are test keys all the same.
+    var expected: ExpectedApp {
+        ExpectedApp(
+            id: id,
+            environments: isTest ? Set(AttestationEnvironment.allCases) : environments,
+            isMacOS: platform == .macos,
+            builds: builds
+        )
+    }
+}
+
+extension KeyEnvironment {
+    /// The environment that Apple's attestation names.
+    init(_ environment: AttestationEnvironment) {
+        switch environment {
+        case .production: self = .production
+        case .development: self = .development
+        }
     }
 }

@@ -69,3 +69,13 @@ extension Judge {
         return parts.contains(.challenge)
     }
 }
+
+extension CounterRule {
+    /// The rule as the store takes it.
+    var store: StoreCounterRule {
+        switch self {
+        case .strict: .strict
+        case .window(let width): .window(width)
+        }
+    }
+}

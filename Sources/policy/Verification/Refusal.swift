@@ -1,3 +1,6 @@
+import AppAttest
+import KeyStore
+
 /// Why a request was turned away. The raw value is the wire's `reason`, the metric label and the
 /// log field; renaming one breaks dashboards and apps, so add rather than rename.
 package enum Refusal: String, CaseIterable, Sendable {
@@ -55,4 +58,30 @@ package enum Refusal: String, CaseIterable, Sendable {
     case sessionReplayed = "session-replayed"
     case sessionMismatch = "session-mismatch"
     case sessionRefused = "session-refused"
+}
+
+extension Refusal {
+    init(_ reason: AssertionRefusal.Reason) {
+        switch reason {
+        case .malformed: self = .assertionMalformed
+        case .signatureMismatch: self = .signatureMismatch
+        case .appMismatch: self = .appMismatch
+        case .counterReplayed: self = .counterReplayed
+        case .categoryRefused: self = .categoryRefused
+        case .versionRefused: self = .versionRefused
+        }
+    }
+
+    /// The refusal of a use of counter and challenge.
+    init(_ refusal: ConsumeRefusal) {
+        switch refusal {
+        case .unknown: self = .keyUnknown
+        case .revoked: self = .keyRevoked
+        case .replayed: self = .counterReplayed
+        case .challengeSpent: self = .challengeSpent
+        case .challengesExhausted: self = .challengesExhausted
+        // Signed again with a challenge, the same request is good.
+        case .unanchored: self = .challengeMissing
+        }
+    }
 }
