@@ -115,3 +115,64 @@ package enum StoreOutcome: Sendable {
     /// It is another key under the same id, or was deleted. Nothing was changed.
     case differs(KeyIdentity)
 }
+
+extension KeyArchive {
+    /// Deletes all keys that were enrolled and last used before a second of Unix time, piece by
+    /// piece, so that a running gateway goes on writing.
+    ///
+    /// - most: no piece is begun when so many are deleted.
+    /// - Returns: how many.
+    package func expireAll(
+        unusedSince second: Int64,
+        atMost most: Int = .max,
+        _ note: ChangeNote
+    ) throws(StoreProblem) -> Int {
+        var count = 0
+        var row: Int64? = 0
+        while let behind = row, count < most {
+            let piece = try expire(unusedSince: second, behind: behind, note)
+            count += piece.deleted
+            row = piece.next
+        }
+        return count
+    }
+}
+
+extension KeyArchive {
+    /// Gives the keys in the order of their key ids, in pages, so that a slow reader does not hold
+    /// up a gateway. Each page is of one moment; a gateway may write between pages.
+    package func forEach(
+        _ filter: KeyFilter = KeyFilter(),
+        _ body: (KeyRecord) throws -> Void
+    ) throws {
+        var last: KeyID?
+        repeat {
+            // Large: a store may have to read more than the page for each.
+            let page = try scan(filter, after: last, limit: 20_000)
+            for record in page.records { try body(record) }
+            last = page.next
+        } while last != nil
+    }
+
+    /// Writes keys as lines of JSON in the order of their key ids, see ``KeyLine``.
+    ///
+    /// - `sink`: takes some lines at a time.
+    /// Returns how many keys were written.
+    package func export(
+        _ filter: KeyFilter = KeyFilter(),
+        to sink: ([UInt8]) throws -> Void
+    ) throws -> Int {
+        var count = 0
+        var bytes: [UInt8] = []
+        try forEach(filter) { record in
+            bytes += KeyLine.bytes(record)
+            count += 1
+            if bytes.count >= 1 << 16 {
+                try sink(bytes)
+                bytes.removeAll(keepingCapacity: true)
+            }
+        }
+        if !bytes.isEmpty { try sink(bytes) }
+        return count
+    }
+}

@@ -1,3 +1,5 @@
+package import Cryptography
+package import DeviceKey
 package import KeyStore
 
 /// Which keys a command is about; what is `nil` does not matter.
@@ -34,5 +36,95 @@ package struct KeyFilter: Sendable {
             }
         }
         return unusedSince.map { record.lastUsedAt ?? 0 < $0 } ?? true
+    }
+}
+
+/// What never changes of a stored key.
+package struct KeyIdentity: Equatable, Sendable {
+    package var publicKey: P256PublicKey
+    package var appID: String
+    package var environment: KeyEnvironment
+    package var standing: KeyStanding
+
+    package init(
+        publicKey: P256PublicKey,
+        appID: String,
+        environment: KeyEnvironment,
+        standing: KeyStanding
+    ) {
+        self.publicKey = publicKey
+        self.appID = appID
+        self.environment = environment
+        self.standing = standing
+    }
+
+    /// Whether a record is of this key, whatever has become of either.
+    package func isOf(_ record: KeyRecord) -> Bool {
+        publicKey == record.publicKey && appID == record.appID && environment == record.environment
+    }
+
+    /// Why a record can't be of the key that is stored so; `nil` when it can.
+    package func difference(from record: KeyRecord) -> String? {
+        if publicKey != record.publicKey { return "the key is stored with another public key" }
+        if appID != record.appID { return "the key is stored for the app \(appID)" }
+        guard environment == record.environment else {
+            return "the key is stored for the environment \(environment.rawValue)"
+        }
+        guard standing != .deleted else { return "the key was deleted, and stays so" }
+        return nil
+    }
+}
+
+/// How an operator names a key.
+package enum KeyName: Hashable, Sendable {
+    case id(KeyID)
+    /// The short name that the log shows (``DeviceKey/KeyID/logName``), or its beginning.
+    case short(String)
+
+    /// Fewer digits of a short name are taken for a mistake.
+    private static let digitsMin = 4
+    private static let digitsMax = 12
+
+    /// How a key may be named, for messages.
+    package static let allowed = """
+        use the key id (base64 of 32 bytes, 44 characters) or the short name that the log shows \
+        (at least \(digitsMin) of its \(digitsMax) hexadecimal digits)
+        """
+
+    /// Reads a name; `nil` when it can be neither.
+    package init?(_ text: String) {
+        if let keyID = KeyID(base64: text) {
+            self = .id(keyID)
+            return
+        }
+        let isShort = text.utf8.allSatisfy { byte in
+            (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte)
+        }
+        guard isShort, (Self.digitsMin...Self.digitsMax).contains(text.utf8.count) else {
+            return nil
+        }
+        self = .short(text)
+    }
+}
+
+/// The key that a name stands for.
+package enum KeyMatch: Equatable, Sendable {
+    /// A short name stands for a stored key. A key id stands for itself, stored or not.
+    case one(KeyID)
+    case none
+    /// The name is too short to tell these keys apart.
+    case several([KeyID])
+}
+
+extension KeyArchive {
+    /// Finds the key that an operator names.
+    package func match(_ name: KeyName) throws(StoreProblem) -> KeyMatch {
+        switch name {
+        case .id(let keyID): return .one(keyID)
+        case .short(let text):
+            let found = try keyIDs(loggedAs: text)
+            if found.count > 1 { return .several(found) }
+            return found.first.map(KeyMatch.one) ?? .none
+        }
     }
 }

@@ -380,3 +380,109 @@ extension Result {
         if case .failure(let failure) = self { failure } else { nil }
     }
 }
+
+/// How long the writer waits between batches, so that a busy gateway commits larger batches less
+/// often.
+///
+/// A transaction costs as much CPU time for one change as for forty. While changes are few, no
+/// change waits for others. Above 7,000 changes a second, when the lanes are likely to be busy, the
+/// next batch begins once about 40 changes wait, or after 4 ms.
+struct CommitPace {
+    /// Changes a second below which the writer never waits.
+    static let rateMin: UInt64 = 7_000
+    /// Changes for which the writer waits.
+    static let crowd: UInt64 = 40
+    /// The longest time from the beginning of one batch to the next one's, nanoseconds.
+    static let intervalMax: UInt64 = 4_000_000
+
+    /// When the last batch began, monotonic nanoseconds.
+    private var begun: UInt64 = 0
+    /// Changes a second, smoothed over some batches.
+    private var rate: UInt64 = 0
+
+    /// Nanoseconds from `now` until the next batch should begin; 0 for at once.
+    func rest(now: UInt64) -> UInt64 {
+        guard rate >= Self.rateMin else { return 0 }
+        let interval = min(Self.crowd * 1_000_000_000 / rate, Self.intervalMax)
+        let passed = now &- begun
+        return passed < interval ? interval - passed : 0
+    }
+
+    /// A batch of `count` changes begins.
+    mutating func began(_ count: Int, now: UInt64) {
+        let interval = max(now &- begun, 1)
+        begun = now
+        // A batch is bounded by what may wait, so the product is far from its type's end.
+        let sample = UInt64(count) &* 1_000_000_000 / interval
+        rate = (rate &* 3 &+ sample) / 4
+    }
+}
+
+extension Committer {
+    /// The bounds of what may wait.
+    package struct Limits: Sendable {
+        /// Changes of counters that are not on disk. With more, `consume` answers `unavailable`.
+        ///
+        /// Default 262,144: 10 MiB, and some ten seconds of a disk that stands still.
+        package var changesMax = 262_144
+        /// Enrolments that wait; each may hold some kilobytes of receipt. Default 4,096.
+        package var enrolmentsMax = 4_096
+        /// Renewed receipts that wait; each may hold some kilobytes. Default 1,024.
+        package var renewalsMax = 1_024
+        /// Uses that wait until the journal decides them. Default 8,192: one transaction decides
+        /// all that wait, and has to end in time.
+        package var usesMax = 8_192
+        /// Keys that wait to be looked up. Default 8,192.
+        package var lookUpsMax = 8_192
+        /// Maximum write-behind delay, for changes that no request waits for. Default 100 ms; after
+        /// 4,096 changes the writer starts earlier. A longer delay makes larger transactions.
+        package var behindDelay = Duration.milliseconds(100)
+        package var behindCount = 4_096
+        /// After a failure, how long until the next try; doubled four times at most.
+        package var retryDelay = Duration.milliseconds(100)
+        /// Values of failed batches that one transaction takes.
+        package var retriesMax = 16_384
+        /// Failures in a row after which the writer pauses. What comes in a pause is answered at
+        /// once as after a failed commit, and nothing is tried for it: on a full disk a commit for
+        /// each request would only take time from the others. Default 8.
+        package var failuresMax = 8
+        /// The first pause, which doubles with each further failure, and the longest one. Defaults
+        /// 20 ms and 1 s.
+        package var pauseMin = Duration.milliseconds(20)
+        package var pauseMax = Duration.seconds(1)
+
+        /// How long a use or look-up waits for its answer; `nil` for the journal's own time.
+        package var answerTime: Duration?
+
+        package init() {}
+
+        /// How long the writer pauses after so many failures in a row.
+        func pause(after failures: Int) -> Duration {
+            guard failures >= failuresMax else { return .zero }
+            return min(pauseMin * (1 << min(failures - failuresMax, 16)), pauseMax)
+        }
+    }
+}
+
+/// The place of a change in the order in which changes are written. Tickets of one lane rise.
+package struct CommitTicket: Comparable, Hashable, Sendable {
+    let number: UInt64
+
+    package static func < (left: Self, right: Self) -> Bool { left.number < right.number }
+}
+
+/// Whether somebody waits for a change.
+package enum Durability: Hashable, Sendable {
+    /// Written with the next ``Committer/kick()``; listeners are told.
+    case awaited
+    /// Written soon; listeners may not be told.
+    case behind
+}
+
+/// Is told how commits went; one for each lane.
+package protocol CommitListener: AnyObject, Sendable {
+    /// A batch in which somebody waits has ended.
+    ///
+    /// Called on the writer's queue, in the order of the tickets. Must return at once.
+    func commitEnded(_ report: CommitReport)
+}

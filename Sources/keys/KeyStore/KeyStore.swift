@@ -1,3 +1,5 @@
+internal import Synchronization
+
 // The enrolled keys and their counters: the contract, the table in memory, and the writer.
 //
 //     lanes ──find, consume, enrol──▶ KeyTable ──changes──▶ Committer ──batches──▶ KeyJournal
@@ -51,3 +53,72 @@
 //
 // Memory: an entry takes 128 bytes, 4 of them for the risk metric and its day, and the index 6…12,
 // so a million keys take about 135 MiB.
+
+/// An App ID, interned: keys of one app share its text.
+package struct AppNumber: Hashable, Sendable {
+    let rawValue: UInt32
+}
+
+/// The App IDs that have a number. They are those of the configuration and of the stored keys, so
+/// the list is as short as the operator made it.
+package final class AppNumbers: Sendable {
+    private struct State {
+        var names: [String] = []
+        var numbers: [String: AppNumber] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    package init() {}
+
+    /// The number of an App ID, which is the same for the life of the process.
+    package func number(of appID: String) -> AppNumber {
+        state.withLock { state in
+            if let number = state.numbers[appID] { return number }
+            let number = AppNumber(rawValue: UInt32(state.names.count))
+            state.names.append(appID)
+            state.numbers[appID] = number
+            return number
+        }
+    }
+
+    /// The App ID of a number that came from here.
+    package func appID(of number: AppNumber) -> String {
+        state.withLock { state in
+            let index = Int(number.rawValue)
+            precondition(index < state.names.count, "AppNumbers: a number of another list")
+            return state.names[index]
+        }
+    }
+}
+
+/// Who attested a key. The raw value is the word in rules, logs and exports.
+package enum KeyEnvironment: String, CaseIterable, Hashable, Sendable {
+    case production
+    case development
+    /// An authority of the operator, for simulators, CI and the demonstration.
+    case test
+
+    /// The number that stands for it in a journal. Never renumber.
+    package var number: UInt8 {
+        switch self {
+        case .production: 1
+        case .development: 2
+        case .test: 3
+        }
+    }
+
+    /// The environment of a number; `nil` when there is none.
+    package init?(number: UInt8) {
+        guard let found = Self.allCases.first(where: { $0.number == number }) else { return nil }
+        self = found
+    }
+}
+
+/// Which counters are admitted after the highest one seen.
+package enum StoreCounterRule: Hashable, Sendable {
+    /// Greater than all before.
+    case strict
+    /// Greater, or unseen and at most so far below the highest. Taken as 1…64.
+    case window(Int)
+}

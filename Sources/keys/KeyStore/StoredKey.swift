@@ -1,3 +1,5 @@
+package import ByteCoding
+internal import Challenges
 package import Cryptography
 package import DeviceKey
 
@@ -19,4 +21,222 @@ package struct StoredKey: Sendable {
 
     /// The highest counter admitted so far.
     package var counter: SignCounter { counters.highest }
+}
+
+// Values of the key store as bytes, for a process of this gateway: questions and answers behind a
+// hand-over.
+
+extension ConsumeDecision {
+    func write(to out: inout ByteWriter) {
+        switch self {
+        case .admitted: out.byte(0)
+        case .unavailable: out.byte(1)
+        case .unassured: out.byte(2)
+        case .refused(let refusal):
+            out.byte(3)
+            out.byte(UInt8(ConsumeRefusal.allCases.firstIndex(of: refusal) ?? 0))
+        }
+    }
+
+    init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
+        switch try bytes.byte() {
+        case 0: self = .admitted
+        case 1: self = .unavailable
+        case 2: self = .unassured
+        case 3:
+            let index = Int(try bytes.byte())
+            guard ConsumeRefusal.allCases.indices.contains(index) else { throw ByteReader.Fault() }
+            self = .refused(ConsumeRefusal.allCases[index])
+        default: throw ByteReader.Fault()
+        }
+    }
+}
+
+extension CounterState {
+    func write(to out: inout ByteWriter) {
+        out.word(UInt64(highest.rawValue))
+        out.word(seen)
+    }
+
+    init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
+        let highest = try SignCounter(from: &bytes)
+        self.init(highest: highest, seen: try bytes.word())
+    }
+}
+
+extension SignCounter {
+    func write(to out: inout ByteWriter) { out.word(UInt64(rawValue)) }
+
+    init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
+        guard let value = UInt32(exactly: try bytes.word()) else { throw ByteReader.Fault() }
+        self.init(rawValue: value)
+    }
+}
+
+extension StoreCounterRule {
+    func write(to out: inout ByteWriter) {
+        switch self {
+        case .strict: out.byte(0)
+        case .window(let width): out.byte(UInt8(min(max(width, 1), 64)))
+        }
+    }
+
+    init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
+        let width = try bytes.byte()
+        self = width == 0 ? .strict : .window(Int(width))
+    }
+}
+
+extension KeyID {
+    package func write(to out: inout ByteWriter) { out.block(bytes) }
+
+    package init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
+        guard let keyID = KeyID(bytes: try bytes.block(max: 32)) else { throw ByteReader.Fault() }
+        self = keyID
+    }
+}
+
+extension P256PublicKey {
+    func write(to out: inout ByteWriter) { out.block(x963) }
+
+    init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
+        guard let key = P256PublicKey(x963: try bytes.block(max: 65)) else {
+            throw ByteReader.Fault()
+        }
+        self = key
+    }
+}
+
+extension KeyEnvironment {
+    func write(to out: inout ByteWriter) { out.byte(number) }
+
+    init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
+        guard let environment = KeyEnvironment(number: try bytes.byte()) else {
+            throw ByteReader.Fault()
+        }
+        self = environment
+    }
+}
+
+extension StoredKey {
+    private static let daySeconds: Int64 = 86_400
+
+    /// - appID: the name of ``app``, whose number is another in another process.
+    func write(to out: inout ByteWriter, appID: String) {
+        publicKey.write(to: &out)
+        out.text(appID)
+        environment.write(to: &out)
+        counters.write(to: &out)
+        out.flag(isRevoked)
+        out.optional(context) { $0.block($1) }
+        out.optional(risk.metric) { $0.word(UInt64($1)) }
+        out.word(UInt64(risk.day))
+    }
+
+    init(from bytes: inout ByteReader, apps: AppNumbers) throws(ByteReader.Fault) {
+        publicKey = try P256PublicKey(from: &bytes)
+        app = apps.number(of: try bytes.text())
+        environment = try KeyEnvironment(from: &bytes)
+        counters = try CounterState(from: &bytes)
+        isRevoked = try bytes.flag()
+        context = try bytes.optional { (bytes) throws(ByteReader.Fault) in try bytes.block() }
+        let metric = try bytes.optional { (bytes) throws(ByteReader.Fault) in try bytes.word() }
+        guard let day = UInt16(exactly: try bytes.word()) else { throw ByteReader.Fault() }
+        // Not said: the process that has the store decides, and asks for the challenge.
+        anchor = .held
+        row = nil
+        risk = KeyRisk(metric: metric.map(UInt32.init(clamping:)), at: Int64(day) * Self.daySeconds)
+    }
+}
+
+extension KeyRecord {
+    /// A key that was just enrolled: nothing is said of its status and source.
+    func write(to out: inout ByteWriter) {
+        keyID.write(to: &out)
+        out.text(appID)
+        environment.write(to: &out)
+        publicKey.write(to: &out)
+        counters.write(to: &out)
+        out.optional(receipt) { $0.block($1) }
+        receiptState.write(to: &out)
+        out.optional(context) { $0.block($1) }
+        out.optional(enrolledAt) { $0.number($1) }
+    }
+
+    init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
+        let keyID = try KeyID(from: &bytes)
+        let appID = try bytes.text()
+        let environment = try KeyEnvironment(from: &bytes)
+        let publicKey = try P256PublicKey(from: &bytes)
+        let counters = try CounterState(from: &bytes)
+        let receipt = try bytes.optional { (bytes) throws(ByteReader.Fault) in try bytes.block() }
+        let receiptState = try ReceiptState(from: &bytes)
+        let context = try bytes.optional { (bytes) throws(ByteReader.Fault) in
+            try bytes.block(max: KeyRecord.contextBytesMax)
+        }
+        self.init(
+            keyID: keyID,
+            appID: appID,
+            environment: environment,
+            publicKey: publicKey,
+            counters: counters,
+            receipt: receipt,
+            receiptState: receiptState,
+            context: context,
+            enrolledAt: try bytes.optionalNumber()
+        )
+    }
+}
+
+extension ReceiptState {
+    func write(to out: inout ByteWriter) {
+        let numbers = [
+            createdAt, notBefore, expiresAt, riskMetric.map(Int64.init), metricAt, triedAt, dueAt,
+        ]
+        for number in numbers { out.optional(number) { $0.number($1) } }
+        out.text(outcome?.rawValue ?? "")
+        out.flag(isAsked)
+    }
+
+    init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
+        self.init()
+        createdAt = try bytes.optionalNumber()
+        notBefore = try bytes.optionalNumber()
+        expiresAt = try bytes.optionalNumber()
+        riskMetric = try bytes.optionalNumber().map(UInt32.init(clamping:))
+        metricAt = try bytes.optionalNumber()
+        triedAt = try bytes.optionalNumber()
+        dueAt = try bytes.optionalNumber()
+        outcome = Outcome(rawValue: try bytes.text(max: 64))
+        isAsked = try bytes.flag()
+    }
+}
+
+extension EnrolOutcome {
+    func write(to out: inout ByteWriter) {
+        switch self {
+        case .inserted: out.byte(0)
+        case .existing: out.byte(1)
+        case .revoked: out.byte(2)
+        case .failed: out.byte(3)
+        case .challengeSpent: out.byte(4)
+        }
+    }
+
+    /// - keyID: whose enrolment it was.
+    init(from bytes: [UInt8], _ keyID: KeyID) {
+        switch bytes.first {
+        case 0: self = .inserted(keyID)
+        case 1: self = .existing(keyID)
+        case 2: self = .revoked
+        case 4: self = .challengeSpent
+        default: self = .failed
+        }
+    }
+}
+
+extension ByteReader {
+    fileprivate mutating func optionalNumber() throws(Fault) -> Int64? {
+        try optional { (bytes) throws(Fault) in try bytes.number() }
+    }
 }

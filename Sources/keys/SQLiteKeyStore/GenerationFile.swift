@@ -1,5 +1,7 @@
+internal import GRDB
 internal import Glibc
 internal import KeyCatalog
+internal import KeyStore
 internal import Synchronization
 
 /// The file beside a database that says how far it has come, so that an older copy, an empty file
@@ -129,4 +131,93 @@ final class GenerationFile: Sendable {
             pwrite(descriptor, bytes.baseAddress, bytes.count, offset)
         } == bytes.count
     }
+}
+
+/// How far a store has come: which store it is, and a number that each transaction raises.
+///
+/// The number of the newest entry of the log of counters is the generation as long as the log has
+/// one; `state` has the generation of what came before. So a commit of counters writes no more
+/// pages for it.
+struct Generation: Equatable, Sendable {
+    /// Drawn when the database was made: 32 hexadecimal digits.
+    let store: String
+    let number: Int64
+
+    /// The number of the next transaction, as SQL.
+    static let next = """
+        (SELECT max(generation, coalesce((SELECT max(id) FROM counter_log), 0)) + 1 FROM state)
+        """
+
+    /// How far the database has come.
+    static func current(_ db: Database) throws -> Generation {
+        let statement = try db.cachedStatement(sql: "SELECT store, \(next) - 1 FROM state")
+        guard let row = try Row.fetchOne(statement) else {
+            throw JournalError(.damaged, "the table of the state is empty")
+        }
+        return Generation(store: row[0], number: row[1])
+    }
+
+    /// Raises the number for a transaction that adds nothing to the log of counters.
+    static func advance(_ db: Database) throws -> Int64 {
+        let sql = "UPDATE state SET generation = \(next) RETURNING generation"
+        guard let number = try Int64.fetchOne(db.cachedStatement(sql: sql)) else {
+            throw JournalError(.damaged, "the table of the state is empty")
+        }
+        return number
+    }
+
+    /// Keeps the number when entries of the log are removed.
+    static func keep(_ number: Int64, _ db: Database) throws {
+        try db.execute(
+            sql: "UPDATE state SET generation = max(generation, ?)",
+            arguments: [number]
+        )
+    }
+}
+
+/// Which file something is: its device and inode.
+///
+/// As long as a process has a file open, no other file has its identity.
+struct FileIdentity: Equatable, Sendable, CustomStringConvertible {
+    let device: UInt64
+    let inode: UInt64
+    /// Bytes of the file when it was looked at; no part of the identity.
+    let length: Int64
+
+    /// The file at a path, symbolic links not followed; `nil` when there is none.
+    init?(path: String) {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    /// The file of a descriptor.
+    init?(descriptor: Int32) {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    private init(_ status: stat) {
+        device = UInt64(truncatingIfNeeded: status.st_dev)
+        inode = UInt64(truncatingIfNeeded: status.st_ino)
+        length = Int64(status.st_size)
+    }
+
+    /// Reads ``description``.
+    init?(text: some StringProtocol) {
+        let words = text.split(separator: ":")
+        guard words.count == 2, let device = UInt64(words[0]), let inode = UInt64(words[1]) else {
+            return nil
+        }
+        self.device = device
+        self.inode = inode
+        length = 0
+    }
+
+    static func == (left: Self, right: Self) -> Bool {
+        left.device == right.device && left.inode == right.inode
+    }
+
+    var description: String { "\(device):\(inode)" }
 }

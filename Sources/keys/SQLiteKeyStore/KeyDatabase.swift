@@ -1,3 +1,5 @@
+internal import Cryptography
+internal import Foundation
 internal import GRDB
 internal import GRDBSQLite
 internal import KeyCatalog
@@ -252,5 +254,47 @@ struct KeyDatabase: Sendable {
     static func problem(_ error: any Error, _ path: String) -> StoreProblem {
         if let problem = error as? StoreProblem { return problem }
         return StoreProblem(journalError(error), path)
+    }
+}
+
+extension KeyFilter {
+    /// What the database can say of it, in terms of `KeyColumns.selectRecord`: all that it admits,
+    /// and some keys that were used too lately.
+    var condition: (sql: String, arguments: StatementArguments) {
+        var terms = [deleted == .included ? "true" : "k.deleted_at IS NULL"]
+        var arguments: StatementArguments = []
+        func add(_ term: String, _ argument: some DatabaseValueConvertible) {
+            terms.append(term)
+            arguments += [argument]
+        }
+        if let appID { add("a.app_id = ?", appID) }
+        if let environment { add("k.environment = ?", Int64(environment.number)) }
+        if let isRevoked { add("(k.revoked_at IS NOT NULL) = ?", isRevoked) }
+        if let source { add("k.is_imported = ?", source == .imported) }
+        if let riskMin { add("n.risk_metric >= ?", Int64(riskMin)) }
+        // Some of these may have been used since: the log of counters says so.
+        if let unusedSince { add("coalesce(k.last_used_at, 0) < ?", unusedSince) }
+        return (terms.joined(separator: " AND "), arguments)
+    }
+}
+
+/// The secrets that outlast the process. They are in the database alone, whose files nobody but
+/// their owner can read, and in copies of it.
+enum StoreSecrets {
+    /// The key of the enrolment challenges' codes, 32 bytes: drawn where there is none.
+    ///
+    /// - `isRedrawn`: draw another one, so that no challenge from before is good.
+    static func enrolment(_ db: Database, isRedrawn: Bool) throws -> [UInt8] {
+        let fresh = Data(RandomOctets.make(count: 32))
+        let conflict = isRedrawn ? "REPLACE" : "IGNORE"
+        try db.execute(
+            sql: "INSERT OR \(conflict) INTO secrets (name, secret) VALUES ('enrolment', ?)",
+            arguments: [fresh]
+        )
+        let select = "SELECT secret FROM secrets WHERE name = 'enrolment'"
+        guard let secret = try Data.fetchOne(db, sql: select), secret.count == 32 else {
+            throw JournalError(.damaged, "the secret of the enrolment challenges is not 32 bytes")
+        }
+        return Array(secret)
     }
 }
