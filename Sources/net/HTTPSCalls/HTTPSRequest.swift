@@ -1,3 +1,5 @@
+internal import CCurl
+
 /// A POST to somebody's service.
 package struct HTTPSRequest: Sendable {
     /// Whose certificates are believed.
@@ -30,5 +32,65 @@ package struct HTTPSRequest: Sendable {
         self.contentType = contentType
         self.content = content
         self.timeout = timeout
+    }
+}
+
+/// What a service answered.
+package struct HTTPSAnswer: Hashable, Sendable {
+    package let status: Int
+    /// Seconds that it asks to wait; `nil` when it says nothing.
+    package let retryAfter: Int?
+    package let content: [UInt8]
+}
+
+/// Why a call has no answer.
+package struct HTTPSFault: Error, Sendable {
+    package enum Reason: Hashable, Sendable {
+        /// No name, no connection, no way through the proxy; nothing of the request was sent.
+        case unreachable
+        /// The handshake failed: a certificate that is not trusted, or no common version.
+        case tls
+        /// Not ended in time, after something was sent.
+        case timeout
+        /// The connection ended before the whole answer was there.
+        case broken
+        /// The answer has more bytes than ``HTTPSRequest/answerBytesMax``.
+        case answerTooLong
+        /// What came is not HTTP.
+        case garbled
+        /// The calls were stopped.
+        case stopped
+    }
+
+    package let reason: Reason
+    /// For people: libcurl's name of the fault. It is one of a fixed list, so it holds nothing of
+    /// the call.
+    package let detail: String
+
+    init(_ reason: Reason, _ detail: String) {
+        self.reason = reason
+        self.detail = detail
+    }
+
+    /// What a result of libcurl means. `hasSent` says that a byte of the request has left.
+    init(_ code: CURLcode, hasSent: Bool) {
+        let detail = curl_easy_strerror(code).map { String(cString: $0) } ?? "\(code.rawValue)"
+        self.init(Self.reason(code, hasSent: hasSent), detail)
+    }
+
+    private static func reason(_ code: CURLcode, hasSent: Bool) -> Reason {
+        switch code {
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
+            CURLE_PROXY:
+            .unreachable
+        case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
+            CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_CERTPROBLEM:
+            .tls
+        case CURLE_OPERATION_TIMEDOUT: hasSent ? .timeout : .unreachable
+        case CURLE_WRITE_ERROR, CURLE_FILESIZE_EXCEEDED: .answerTooLong
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
+            .garbled
+        default: hasSent ? .broken : .unreachable
+        }
     }
 }

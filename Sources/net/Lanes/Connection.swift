@@ -245,3 +245,132 @@ open class Connection: Endpoint {
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
 }
+
+// Reading what stays in the kernel.
+extension Connection {
+    /// Looks at the first bytes that have come, so many at most, and leaves them to be read.
+    /// ``inputReady()`` follows when more have come. For a plain connection.
+    package final func peek(_ max: Int) -> ReadOutcome {
+        let buffer = UnsafeMutableRawBufferPointer(rebasing: lane.input.prefix(max))
+        var count = -1
+        repeat {
+            count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_PEEK))
+        } while count < 0 && errno == EINTR
+        socketIsReadable = false
+        guard count > 0 else {
+            if count == 0 { return .ended }
+            return errno == EAGAIN ? .wouldBlock : .failed(.socket(SocketError("recv")))
+        }
+        let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+        return .octets(bytes.assumingMemoryBound(to: UInt8.self))
+    }
+
+    /// Reads away so many bytes that ``peek(_:)`` has shown.
+    package final func skip(_ byteCount: Int) {
+        // They are there, so that one call takes them all.
+        let buffer = lane.input.prefix(byteCount)
+        while recv(descriptor, buffer.base.baseAddress, buffer.count, 0) < 0, errno == EINTR {}
+    }
+}
+
+extension Connection {
+    /// Reads once into the lane's input buffer.
+    package final func read() -> ReadOutcome {
+        guard isReadable, !isClosed else { return .wouldBlock }
+        guard let tls else { return receive(input) }
+        return read(through: tls)
+    }
+
+    /// The lane's memory for input, so much of it as this connection may use.
+    private var input: UnsafeMutableRawBufferPointer {
+        UnsafeMutableRawBufferPointer(rebasing: lane.input.prefix(inputMax))
+    }
+
+    final func receive(_ buffer: UnsafeMutableRawBufferPointer) -> ReadOutcome {
+        let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+        if count > 0 {
+            lane.inputCount += count
+            // A short read empties the socket; news after it is a new edge. An end that was already
+            // announced is not announced again.
+            if count < buffer.count, !isEnding { socketIsReadable = false }
+            let octets = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+            return .octets(octets.assumingMemoryBound(to: UInt8.self))
+        }
+        if count == 0 { return .ended }
+        switch errno {
+        case EAGAIN:
+            socketIsReadable = false
+            return .wouldBlock
+        case EINTR: return receive(buffer)
+        default: return .failed(.socket(SocketError("recv")))
+        }
+    }
+
+    /// Decrypted bytes that are there already come first; then one read from the socket.
+    private func read(through tls: TLSSession) -> ReadOutcome {
+        let isEmpty = tls.isEstablished && !mayHoldPlaintext
+        var outcome = isEmpty ? TLSSession.ReadOutcome.needsInput : tls.read(into: input)
+        while true {
+            switch outcome {
+            case .octets(let count):
+                mayHoldPlaintext = tls.mayHoldPlaintext
+                let octets = UnsafeRawBufferPointer(rebasing: input[..<count])
+                return .octets(octets.assumingMemoryBound(to: UInt8.self))
+            case .needsInput: mayHoldPlaintext = false
+            case .closed:
+                mayHoldPlaintext = true
+                return .ended
+            case .failed(let error):
+                _ = sendCiphertext(of: tls)
+                return .failed(.tls(error))
+            }
+            if tls.hasCiphertext, case .failed(let error) = sendCiphertext(of: tls) {
+                return .failed(error)
+            }
+            switch receive(lane.ciphertextInput) {
+            case .octets(let octets): outcome = tls.read(into: input, feeding: octets.span)
+            case .wouldBlock: return .wouldBlock
+            case .ended: return .failed(.truncated)
+            case .failed(let error): return .failed(error)
+            }
+        }
+    }
+}
+
+// What a connection does when its client turns out to speak another protocol.
+extension Connection {
+    /// Whether TLS has agreed on HTTP/2 (RFC 9113 §3.2).
+    package final var hasAgreedHTTP2: Bool { tls?.applicationProtocol == TLSContext.http2 }
+
+    /// Lets another connection go on with the socket. This one is closed from then on, without a
+    /// word to its owner.
+    ///
+    /// - make: makes the successor, of the same descriptor and TLS session.
+    package final func handOver<Successor: Connection>(
+        to make: (Int32, TLSSession?) -> Successor
+    ) -> Successor {
+        let successor = make(descriptor, tls)
+        successor.socketIsReadable = true
+        successor.mayHoldPlaintext = tls != nil
+        successor.isWritable = isWritable
+        successor.endIsAnnounced = endIsAnnounced
+        swap(&successor.unsent, &unsent)
+        swap(&successor.unsentStart, &unsentStart)
+        give(to: successor)
+        return successor
+    }
+}
+
+/// Why a connection can't go on.
+package enum ConnectionError: Error {
+    /// A system call failed.
+    case socket(SocketError)
+    /// The TLS machine refused what the peer sent.
+    case tls(TLSFailure)
+    /// The TLS machine would not take bytes to send.
+    case tlsWrite
+    /// The peer ended a TLS connection without saying so: what was read may be cut short.
+    case truncated
+    /// It was closed on this side.
+    case closed
+}

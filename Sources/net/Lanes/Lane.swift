@@ -360,3 +360,107 @@ extension Lane {
         }
     }
 }
+
+// The lane's memory: for what is read, and for what is written.
+extension Lane {
+    /// Copies bytes to where reads land: valid until the next read.
+    ///
+    /// - bytes: at most ``inputBytes``.
+    package func asRead(_ bytes: Span<UInt8>) -> UnsafeBufferPointer<UInt8> {
+        let count = min(bytes.count, wholeInput.count)
+        let target = UnsafeMutableRawBufferPointer(rebasing: wholeInput[..<count])
+        // The lane's memory is as long-lived as the lane; the copy is made inside the call.
+        bytes.extracting(first: count).withUnsafeBytes { target.copyMemory(from: $0) }
+        return UnsafeBufferPointer(target.assumingMemoryBound(to: UInt8.self))
+    }
+
+    /// An empty array with the lane's memory, for the bytes that one event writes; give it back
+    /// with ``giveBack(_:)``.
+    package func takeOutput() -> [UInt8] {
+        var taken: [UInt8] = []
+        swap(&taken, &output)
+        return taken
+    }
+
+    /// Taken out of the caller's variable: of an array that two hold, removing makes a third.
+    package func giveBack(_ used: inout [UInt8]) {
+        used.removeAll(keepingCapacity: true)
+        swap(&used, &output)
+    }
+}
+
+// What a lane watches.
+extension Lane {
+    /// Watches an endpoint's descriptor, edge-triggered for both directions unless told otherwise.
+    /// On the lane's queue only.
+    package func register(
+        _ endpoint: Endpoint,
+        events: UInt32 = Lane.bothEdges
+    ) throws(SocketError) {
+        preconditionOnQueue()
+        let token = table.reserve()
+        guard clinux_epoll_add(set, endpoint.descriptor, events, token) == 0 else {
+            let error = SocketError("epoll_ctl")
+            table.release(EndpointTable.slot(token))
+            throw error
+        }
+        table.put(endpoint, under: token)
+        endpoint.token = token
+    }
+
+    /// Puts an endpoint in another's place; both have the same descriptor.
+    func replace(_ endpoint: Endpoint, by successor: Endpoint) {
+        guard let token = endpoint.token else { return }
+        table.put(successor, under: token)
+        endpoint.token = nil
+        successor.token = token
+    }
+
+    /// How an endpoint goes.
+    enum Parting {
+        /// Its descriptor stays open, and is not watched any more.
+        case byLeaving
+        /// Its descriptor is closed next, which ends the watch too where it has no twin (epoll(7)).
+        case byClosing
+    }
+
+    func forget(_ endpoint: Endpoint, _ parting: Parting = .byLeaving) {
+        guard let token = endpoint.token else { return }
+        switch parting {
+        case .byClosing where !endpoint.mayHaveTwins: break
+        case .byClosing, .byLeaving: _ = clinux_epoll_remove(set, endpoint.descriptor)
+        }
+        table.remove(token)
+        let slot = EndpointTable.slot(token)
+        if !waiting.holds(slot) { table.release(slot) }
+        endpoint.token = nil
+    }
+
+    /// Leaves an endpoint registered, its descriptor unwatched.
+    func unwatch(_ descriptor: Int32) { _ = clinux_epoll_remove(set, descriptor) }
+
+    func watchAgain(_ descriptor: Int32, events: UInt32, token: UInt64) {
+        _ = clinux_epoll_add(set, descriptor, events, token)
+    }
+}
+
+/// A value that belongs to a lane, carried through other queues on its way back.
+///
+/// `@unchecked Sendable`: the value is reached only through ``value``, which checks first that the
+/// caller runs on the value's own lane.
+package struct LaneBound<Value>: @unchecked Sendable {
+    private let carried: Value
+    private let lane: Lane
+
+    /// A value of this lane.
+    package init(_ value: Value, on lane: Lane) {
+        carried = value
+        self.lane = lane
+    }
+
+    /// The value; traps unless the caller runs on the lane it belongs to.
+    package var value: Value {
+        lane.preconditionOnQueue()
+        return carried
+    }
+}

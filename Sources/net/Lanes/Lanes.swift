@@ -1,3 +1,5 @@
+import CLinux
+
 // Sockets on lanes.
 //
 // A lane is a serial dispatch queue, one epoll set and one read source on the epoll descriptor. The
@@ -24,3 +26,59 @@
 //
 // Deadlines are kept in a wheel of coarse ticks. Moving a deadline later costs one store. An exact
 // moment takes an `Alarm`, which costs a system call.
+
+/// Bytes in two directions: one side of a tunnel. A ``Connection`` is one, and a stream of a
+/// protocol that carries many on one connection can be one.
+package protocol ByteStream: AnyObject {
+    /// Bytes that wait in memory to be sent.
+    var unsentBytes: Int { get }
+    /// Reads once.
+    func read() -> Connection.ReadOutcome
+    /// Hands bytes over. What is not taken at once is kept.
+    func write(_ bytes: Span<UInt8>) -> Connection.WriteOutcome
+    /// Asks for ``ByteStreamOwner/readable(_:)`` when there may be something to read.
+    func resumeReading()
+    /// Says that nothing more will be sent; reading goes on.
+    func shutDownOutput()
+    /// Calls ``ByteStreamOwner/deadlinePassed(_:)`` when this time is over; `nil` for never.
+    func setDeadline(milliseconds: UInt64?)
+    /// Closes the stream. The owner is told with ``ByteStreamOwner/closed(_:)``.
+    func close()
+}
+
+/// What uses a ``ByteStream``.
+package protocol ByteStreamOwner: AnyObject {
+    /// There may be something to read.
+    func readable(_ stream: any ByteStream)
+    /// What waited to be sent has been sent.
+    func drained(_ stream: any ByteStream)
+    /// The peer is gone in both directions, and nobody has read that.
+    func broke(_ stream: any ByteStream)
+    /// The deadline has passed, or what waits can't be sent.
+    func failed(_ stream: any ByteStream)
+    /// The stream was closed.
+    func closed(_ stream: any ByteStream)
+}
+
+extension Connection: ByteStream {}
+
+/// Time that never goes back, for durations.
+package enum MonotonicClock {
+    /// Nanoseconds since some moment before the start.
+    package static var nanoseconds: UInt64 { clinux_monotonic_nanoseconds() }
+
+    /// Milliseconds as ``Lane/now`` has them, for what is on no lane.
+    package static var milliseconds: UInt64 { clinux_coarse_milliseconds() }
+}
+
+/// A file without a name: nothing of it outlives its descriptor.
+package enum UnnamedFile {
+    /// Opens one for reading and writing, for the owner alone.
+    ///
+    /// - Throws: `SocketError` of open: no such folder, no room, a file system without O_TMPFILE.
+    package static func open(in folder: String) throws(SocketError) -> Int32 {
+        let descriptor = clinux_open_unnamed(folder)
+        guard descriptor >= 0 else { throw SocketError("open(O_TMPFILE) in \(folder)") }
+        return descriptor
+    }
+}

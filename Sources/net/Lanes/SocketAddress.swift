@@ -211,3 +211,86 @@ package struct SocketAddress: Sendable {
         }
     }
 }
+
+extension SocketAddress {
+    /// The time between two probes: no event tells that somebody listens. Blocks.
+    package static func pause(milliseconds: Int32) { _ = poll(nil, 0, milliseconds) }
+
+    /// Whether something takes connections at this address now: a connection is made and closed.
+    ///
+    /// Blocks, at most for so long; for tools, never on a lane.
+    package func takesConnections(within milliseconds: Int32) -> Bool {
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        let descriptor = socket(Int32(storage.ss_family), type, 0)
+        guard descriptor >= 0 else { return false }
+        defer { _ = Glibc.close(descriptor) }
+        if withKernelForm({ connect(descriptor, $0, $1) }) == 0 { return true }
+        guard errno == EINPROGRESS else { return false }
+        var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        guard poll(&entry, 1, milliseconds) == 1 else { return false }
+        var error: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0
+    }
+}
+
+/// A system call on a socket that failed.
+public struct SocketError: Error, Equatable, CustomStringConvertible {
+    /// The call, as in its manual page.
+    public let call: String
+    /// The value of errno.
+    public let code: Int32
+
+    /// Takes errno as the failed call left it.
+    package init(_ call: String, code: Int32 = errno) {
+        self.call = call
+        self.code = code
+    }
+
+    /// A peer that does not answer a connect in the time it has.
+    package static let connectTimedOut = SocketError("connect", code: ETIMEDOUT)
+
+    /// A peer with which a TLS handshake failed.
+    package static let handshakeFailed = SocketError("handshake", code: EPROTO)
+
+    /// Whether the peer did not answer in time.
+    package var isTimeout: Bool { code == ETIMEDOUT }
+
+    /// Whether this process or machine had no descriptor, memory or watch left: no fault of the
+    /// peer. ENOSPC is epoll_ctl's, at `fs.epoll.max_user_watches`.
+    package var isShortage: Bool { [EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC].contains(code) }
+
+    /// The call and the system's words for the error.
+    public var description: String { "\(call): \(String(cString: strerror(code)))" }
+}
+
+/// Sends datagrams to one address: a Unix socket, or a port of UDP.
+package final class DatagramSender: Sendable {
+    /// How long a message waits for a reader who is behind: seconds.
+    private static let patienceSeconds = 1
+
+    private let descriptor: Int32
+    private let address: SocketAddress
+
+    /// - Throws: `SocketError` of socket.
+    package init(to address: SocketAddress) throws(SocketError) {
+        let type = Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
+        descriptor = Glibc.socket(address.family, type, 0)
+        guard descriptor >= 0 else { throw SocketError("socket") }
+        self.address = address
+        var time = timeval(tv_sec: Self.patienceSeconds, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, size)
+    }
+
+    deinit { close(descriptor) }
+
+    /// Sends bytes as one datagram; `false` when they are lost. The address is looked up each time,
+    /// so a reader that has begun anew gets the next one.
+    @discardableResult
+    package func send(_ bytes: [UInt8]) -> Bool {
+        address.withKernelForm { name, length in
+            sendto(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL), name, length)
+        } == bytes.count
+    }
+}

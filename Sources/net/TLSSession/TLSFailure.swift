@@ -1,3 +1,5 @@
+internal import COpenSSL
+
 /// Why a TLS connection can't go on.
 ///
 /// `reason` is what code compares and metrics count; `detail` is OpenSSL's own text for the log and
@@ -81,4 +83,113 @@ extension TLSFailure: Equatable {
 
 extension TLSFailure: CustomStringConvertible {
     package var description: String { "\(reason.rawValue): \(detail)" }
+}
+
+/// What OpenSSL has noted about its last failure on this thread, taken out of its queue.
+struct OpenSSLErrors {
+    /// The reason code of the first note, which is the cause; 0 for none.
+    private(set) var firstReason: Int32 = 0
+    /// The reason code of the last note; 0 for none.
+    private(set) var lastReason: Int32 = 0
+    /// All notes, first to last.
+    private(set) var text = ""
+
+    /// The most notes that are put in words.
+    private static let notesMax = 4
+
+    /// Empties the queue.
+    static func taken() -> OpenSSLErrors {
+        var errors = OpenSSLErrors()
+        var notes: [String] = []
+        while case let code = ERR_get_error(), code != 0 {
+            let reason = ERR_GET_REASON(code)
+            if errors.firstReason == 0 { errors.firstReason = reason }
+            errors.lastReason = reason
+            guard notes.count < notesMax else { continue }
+            notes.append(words(for: code))
+        }
+        errors.text = notes.isEmpty ? "no reason given" : notes.joined(separator: "; ")
+        return errors
+    }
+
+    private static func words(for code: UInt) -> String {
+        // OpenSSL owns both texts, for as long as the process lives.
+        if let words = ERR_reason_error_string(code) { return String(cString: words) }
+        guard let library = ERR_lib_error_string(code) else { return "error \(code)" }
+        return "\(String(cString: library)), reason \(ERR_GET_REASON(code))"
+    }
+}
+
+extension TLSFailure {
+    /// OpenSSL numbers the alerts that a peer sent from here (SSL_AD_REASON_OFFSET).
+    private static let alertOffset: Int32 = 1000
+
+    /// Reads what OpenSSL noted, and what it found about the peer's certificate.
+    ///
+    /// - Parameters:
+    ///   - errors: what OpenSSL noted.
+    ///   - verification: `SSL_get_verify_result`; only looked at when the certificate failed.
+    init(_ errors: OpenSSLErrors, verification: Int) {
+        let reason = errors.firstReason
+        switch reason {
+        case SSL_R_CERTIFICATE_VERIFY_FAILED:
+            self.init(verification: verification)
+        case SSL_R_HTTP_REQUEST, SSL_R_HTTPS_PROXY_REQUEST:
+            self.init(.plainHTTP, errors.text)
+        case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_VERSION_TOO_LOW, SSL_R_WRONG_SSL_VERSION,
+            SSL_R_VERSION_TOO_HIGH, SSL_R_UNKNOWN_PROTOCOL, SSL_R_BAD_PROTOCOL_VERSION_NUMBER,
+            SSL_R_INAPPROPRIATE_FALLBACK:
+            self.init(.versionUnsupported, errors.text)
+        case SSL_R_NO_SHARED_CIPHER, SSL_R_NO_SUITABLE_KEY_SHARE, SSL_R_NO_SHARED_GROUPS,
+            SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM, SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS,
+            SSL_R_NO_SUITABLE_GROUPS:
+            self.init(.noSharedCipher, errors.text)
+        case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+            self.init(.certificateMissing, errors.text)
+        case SSL_R_NO_APPLICATION_PROTOCOL:
+            self.init(.noSharedProtocol, errors.text)
+        case SSL_R_UNEXPECTED_EOF_WHILE_READING:
+            self.init(.truncated, errors.text)
+        case Self.alertOffset..<Self.alertOffset + 256:
+            self.init(alert: reason - Self.alertOffset, errors.text)
+        case 0, Int32(ERR_R_MALLOC_FAILURE), Int32(ERR_R_INTERNAL_ERROR):
+            self.init(.library, errors.text)
+        default:
+            self.init(.malformed, errors.text)
+        }
+    }
+
+    /// A fatal alert of the peer (RFC 8446 §6.2).
+    private init(alert: Int32, _ text: String) {
+        switch alert {
+        case SSL_AD_BAD_CERTIFICATE, SSL_AD_UNSUPPORTED_CERTIFICATE, SSL_AD_CERTIFICATE_REVOKED,
+            SSL_AD_CERTIFICATE_EXPIRED, SSL_AD_CERTIFICATE_UNKNOWN, SSL_AD_UNKNOWN_CA,
+            SSL_AD_CERTIFICATE_REQUIRED:
+            self.init(.certificateRefusedByPeer, text)
+        case SSL_AD_PROTOCOL_VERSION:
+            self.init(.versionUnsupported, text)
+        case SSL_AD_INSUFFICIENT_SECURITY:
+            self.init(.noSharedCipher, text)
+        case SSL_AD_NO_APPLICATION_PROTOCOL:
+            self.init(.noSharedProtocol, text)
+        default:
+            self.init(.peerAlert, text)
+        }
+    }
+
+    /// What X.509 verification found.
+    private init(verification: Int) {
+        // A constant text of OpenSSL's.
+        let text = String(cString: X509_verify_cert_error_string(verification))
+        switch Int32(truncatingIfNeeded: verification) {
+        case X509_V_ERR_CERT_HAS_EXPIRED:
+            self.init(.certificateExpired, text)
+        case X509_V_ERR_CERT_NOT_YET_VALID:
+            self.init(.certificateNotYetValid, text)
+        case X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
+            self.init(.hostMismatch, text)
+        default:
+            self.init(.certificateUntrusted, text)
+        }
+    }
 }

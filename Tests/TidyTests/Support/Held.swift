@@ -17,19 +17,19 @@ enum Held {
         "Sources/net/HTTPSCalls/HTTPSCalls.swift":
             "touched on its queue by the one loop, or under its lock",
         "Sources/net/TLSSession/TLSContext.swift": "an SSL_CTX that nobody changes any more",
-        "Sources/net/Lanes/Lane.swift": "confined to its queue, which every entry checks",
-        "Sources/net/Lanes/LaneBound.swift": "reached on its lane only, which every access checks",
+        "Sources/net/Lanes/Lane.swift":
+            "confined to its queue, which every entry checks; LaneBound's value likewise",
     ]
 
     /// Files that may say `@exclusivity(unchecked)`, and of which values (Sources/README.md,
     /// "Invariants"). Their code calls nobody who could reach the property meanwhile.
     static let exclusivity: [String: String] = [
-        "Sources/http/HTTP2Wire/HTTP2Channel.swift": "bytes, and how far both directions are",
+        "Sources/http/HTTP2Wire/HTTP2Channel.swift":
+            "bytes, memory for them, and how far both directions are",
         "Sources/http/HTTP2Wire/HTTP2Session.swift":
             "bytes, counters, and lists; nghttp2 calls back outside of them",
-        "Sources/http/HTTP2Wire/HeadMemory.swift": "memory for bytes",
         "Sources/net/Lanes/Connection.swift": "bytes",
-        "Sources/net/Lanes/EndpointTable.swift": "slots; an endpoint is let go of outside of them",
+        "Sources/net/Lanes/Endpoint.swift": "slots; an endpoint is let go of outside of them",
         "Sources/net/Lanes/Lane.swift": "a queue of numbers",
         "Sources/proxy/ClientStreams/HTTP1Connection.swift":
             "bytes, and HTTPWire's scanner",
