@@ -1,4 +1,5 @@
 import Lanes
+package import TLSSession
 
 /// Connects to one server of an origin after another until one takes the connection.
 ///
@@ -277,4 +278,22 @@ extension OriginDial {
         pool.host.note(.queueTimeout)
         finish()?.originUnreachable(.queueTimeout, lastServer)
     }
+}
+
+/// Why no server took a connection.
+package enum DialFault: Equatable, Sendable {
+    /// The last one refused it, or can't be reached; or there is no server.
+    case refused
+    /// None is up: nobody was asked.
+    case noneUp
+    /// The last one did not answer.
+    case timedOut
+    /// The last one took it, and the TLS handshake failed.
+    case handshakeFailed(TLSFailure)
+    /// All servers have as many connections as they may, and so many requests wait already.
+    case queueFull
+    /// No server had a place for a connection in time.
+    case queueTimeout
+    /// There is no descriptor or memory: the gateway's own trouble, and no server's.
+    case outOfDescriptors
 }

@@ -1,5 +1,11 @@
+import AppAttest
+import ByteCoding
 import Challenges
+import Cryptography
+import JSONText
 import KeyStore
+import Sessions
+import Telemetry
 import Verification
 
 /// `POST …/keys`: enrols a key.
@@ -27,5 +33,110 @@ struct KeyService: Service {
                 completion(ServiceResult(enrolment.stored(outcome, spending: serial)))
             }
         }
+    }
+}
+
+/// `POST …/challenges`: hands out challenges.
+struct ChallengeService: Service {
+    let enrolment: Enrolment
+
+    func answer(_ request: ServiceRequest) -> ServiceAnswer {
+        let caller = EnrolmentAdmission.Caller(address: request.address, entry: request.entry)
+        let action = enrolment.challenges(
+            for: request.content.span,
+            from: caller,
+            now: request.now,
+            at: request.tick
+        )
+        var result = ServiceResult(action)
+        // One token for each challenge; the first was paid with the call.
+        if case .challenges(_, let texts, _) = action { result.callsOwed = texts.count - 1 }
+        return .now(result)
+    }
+}
+
+/// `POST …/sessions`: opens a session for the key that has signed the request.
+struct SessionService: Service {
+    let sessions: SessionTable
+    let issuer: ChallengeIssuer
+
+    func answer(_ request: ServiceRequest) -> ServiceAnswer {
+        guard let grant = request.grant else {
+            preconditionFailure("SessionService: asked by a request that has proved nothing")
+        }
+        let now = request.now.seconds
+        let opened = sessions.open(grant.keyID, grant.assertion, now: now)
+        var document = JSONWriter(.compact)
+        document.object { document in
+            document.member("session", String(decoding: opened.id, as: UTF8.self))
+            document.member("secret", Base64.text(opened.secret.octets))
+            document.member("expires_in", sessions.limits.lifetime)
+            document.member("window", sessions.limits.window)
+            // The requests may name the key. Before, that made them malformed.
+            document.member("accepts_key_id", true)
+        }
+        var result = ServiceResult(
+            LocalResponse(
+                .created,
+                "application/json",
+                document.line,
+                challenge: String(decoding: issuer.issue(.assertion, now: now), as: UTF8.self)
+            )
+        )
+        result.counter = .sessionsOpened
+        return .now(result)
+    }
+}
+
+/// Stands in a table that is only searched: it answers as an unknown path does.
+struct UnservedService: Service {
+    func answer(_ request: ServiceRequest) -> ServiceAnswer {
+        .now(ServiceResult(.fault(.endpointUnknown)))
+    }
+}
+
+extension ServiceResult {
+    /// The answer to a call of the enrolment endpoints.
+    init(_ action: Enrolment.Action) {
+        switch action {
+        case .challenges(let purpose, let texts, let lifetime):
+            self.init(
+                json: .served,
+                { document in
+                    document.array("challenges") { list in for text in texts { list.element(text) }
+                    }
+                    document.member("expires_in", lifetime)
+                }
+            )
+            if purpose == .enrolment {
+                counter = .enrolmentChallengesAdmitted
+                countedTimes = UInt64(texts.count)
+            }
+        case .enrolled(let keyID, let isNew):
+            self.init(json: isNew ? .created : .served) { $0.member("key_id", keyID.base64) }
+            if isNew { counter = .enrolments }
+        case .refuse(let refused):
+            let details = LocalResponse.Details(waitSeconds: refused.waitSeconds)
+            self.init(LocalResponse(.notEnrolled(refused.refusal), details))
+            verifiedInVain = refused.isInVain
+            counter = Self.counter(of: refused.refusal)
+        case .store:
+            preconditionFailure("ServiceResult: a key that is still to be stored is no answer")
+        }
+    }
+
+    private static func counter(of refusal: Refusal) -> Counter? {
+        switch refusal {
+        case .enrolmentThrottled: .enrolmentsThrottled
+        case .enrolmentNotYet: .enrolmentsNotYet
+        case .addressThrottled: .addressVerificationsRefused
+        default: nil
+        }
+    }
+
+    private init(json success: LocalSuccess, _ fill: (inout JSONWriter) -> Void) {
+        var document = JSONWriter(.compact)
+        document.object(nil, fill)
+        self.init(LocalResponse(success, "application/json", document.line))
     }
 }

@@ -131,3 +131,78 @@ extension AdminSnapshot {
         }
     }
 }
+
+/// Gathers what operators are told.
+package protocol AdminSource: Sendable {
+    /// Gathers a snapshot and hands it over, once, on any thread.
+    ///
+    /// Never called again before the last call has completed. It may ask every lane for a copy of
+    /// its tally, but must not wait for them. A call that never completes makes every page but
+    /// `/healthz` answer 503 from then on.
+    func gather(_ completion: @escaping @Sendable (AdminSnapshot) -> Void)
+}
+
+/// Knows how the gateway stands.
+package protocol SnapshotSource: Sendable {
+    /// Gathers a snapshot and hands it over, once, on any thread; `nil` when that takes too long.
+    func ask(_ completion: @escaping @Sendable (AdminSnapshot?) -> Void)
+}
+
+/// Which configuration is served, and what became of the last try to replace it.
+package struct ConfigurationFacts: Sendable {
+    /// The first configuration is 1; each accepted reload adds 1.
+    package var generation: UInt64
+    /// When the configuration was last read, at the start or for a reload, accepted or refused:
+    /// seconds since 1970; `nil` when that is not known.
+    package var lastReloadAtSeconds: Int64?
+    /// Why the last reload was refused; `nil` when it was not. The generation before it is served
+    /// on.
+    package var lastReloadError: String?
+    /// Reloads that were refused since the start.
+    package var refusedReloads: UInt64
+
+    package init(
+        generation: UInt64,
+        lastReloadAtSeconds: Int64? = nil,
+        lastReloadError: String? = nil,
+        refusedReloads: UInt64 = 0
+    ) {
+        self.generation = generation
+        self.lastReloadAtSeconds = lastReloadAtSeconds
+        self.lastReloadError = lastReloadError
+        self.refusedReloads = refusedReloads
+    }
+}
+
+/// How much content is held until it was judged, and how much of responses waits.
+package struct HeldFacts: Sendable {
+    package var memoryBytes: Int
+    package var diskBytes: Int
+    /// Of responses that wait for HTTP/2 clients.
+    package var unsentBytes: Int
+
+    package init(memoryBytes: Int = 0, diskBytes: Int = 0, unsentBytes: Int = 0) {
+        self.memoryBytes = memoryBytes
+        self.diskBytes = diskBytes
+        self.unsentBytes = unsentBytes
+    }
+}
+
+/// How one lane stands.
+package struct LaneFacts: Sendable {
+    package var number: Int
+    /// Client connections that are open.
+    package var openConnections: Int
+    /// Connections to origins that wait for a request.
+    package var pooledConnections: Int
+    package var tally: Tally
+    /// Upgraded connections, WebSockets above all, that are open.
+    package var openTunnels: UInt64 { tally[.tunnels] &- tally[.tunnelsClosed] }
+
+    package init(number: Int, openConnections: Int, pooledConnections: Int = 0, tally: Tally) {
+        self.number = number
+        self.openConnections = openConnections
+        self.pooledConnections = pooledConnections
+        self.tally = tally
+    }
+}

@@ -1,3 +1,4 @@
+import JSONText
 package import Telemetry
 
 /// How the calls to Apple's services stand.
@@ -66,5 +67,104 @@ package struct AppleFacts: Sendable {
         self.breakers = breakers
         self.durations = durations
         self.tokens = tokens
+    }
+}
+
+/// How the changes of devices' bits stand that origins have asked for.
+package struct DeviceFacts: Sendable {
+    /// Changes that wait or are under way.
+    package var pendingChanges = 0
+    package var keptChanges: UInt64 = 0
+    /// Changes that were given up.
+    package var failedChanges: UInt64 = 0
+    /// Changes that were not tried, since too many waited.
+    package var droppedChanges: UInt64 = 0
+    /// Device tokens that are remembered as used.
+    package var usedTokens = 0
+
+    package init() {}
+
+    func write(into out: inout Exposition) {
+        out.metric("device_updates_total", type: "counter", help: "Changes of device bits.")
+        out.sample("device_updates_total", [("outcome", "kept")], keptChanges)
+        out.sample("device_updates_total", [("outcome", "failed")], failedChanges)
+        out.sample("device_updates_total", [("outcome", "dropped")], droppedChanges)
+        out.metric("device_updates_pending", type: "gauge", help: "Changes that are not made yet.")
+        out.sample("device_updates_pending", [], pendingChanges)
+        out.metric("device_tokens_used", type: "gauge", help: "Device tokens not to be used again.")
+        out.sample("device_tokens_used", [], usedTokens)
+    }
+}
+
+extension AppleFacts {
+    /// Writes the metrics of Apple's services.
+    func write(into out: inout Exposition) {
+        out.metric("apple_calls_total", type: "counter", help: "Calls to Apple by how they ended.")
+        for end in ends {
+            let labels = [
+                ("service", end.service), ("environment", end.environment), ("status", end.status),
+            ]
+            out.sample("apple_calls_total", labels, end.count)
+        }
+        out.metric("apple_calls_waiting", type: "gauge", help: "Calls that wait for their turn.")
+        for host in hosts { out.sample("apple_calls_waiting", host.labels, host.waiting) }
+        out.metric("apple_calls_under_way", type: "gauge", help: "Calls without their answer yet.")
+        for host in hosts { out.sample("apple_calls_under_way", host.labels, host.underWay) }
+        out.metric(
+            "apple_breaker",
+            type: "gauge",
+            help: "1 for the state that a host's breaker is in; open: the host is left alone."
+        )
+        for host in hosts {
+            for state in breakers {
+                let labels = host.labels + [("state", state)]
+                out.sample("apple_breaker", labels, host.breaker == state ? 1 : 0)
+            }
+        }
+        out.metric(
+            "apple_tokens_total",
+            type: "counter",
+            help: "Tokens for Apple that were signed."
+        )
+        out.sample("apple_tokens_total", [], tokens)
+        out.metric("apple_call_seconds", type: "histogram", help: "From the hand-in to the reply.")
+        for (service, histogram) in durations {
+            let labels = [("service", service)]
+            out.histogram("apple_call_seconds", histogram, unit: 1e-9, labels: labels)
+        }
+    }
+}
+
+extension AppleFacts {
+    /// Writes the same for `/status`: the hosts that were called, and how calls ended.
+    func write(into out: inout JSONWriter) {
+        out.object("apple") { out in
+            out.array("hosts") { out in
+                for host in hosts {
+                    out.object { out in
+                        for (name, value) in host.labels { out.member(name, value) }
+                        out.member("breaker", host.breaker)
+                        out.member("calls_waiting", host.waiting)
+                        out.member("calls_under_way", host.underWay)
+                    }
+                }
+            }
+            out.array("calls") { out in
+                for end in ends {
+                    out.object { out in
+                        out.member("service", end.service)
+                        out.member("environment", end.environment)
+                        out.member("status", end.status)
+                        out.member("count", end.count)
+                    }
+                }
+            }
+        }
+    }
+}
+
+extension AppleFacts.Host {
+    fileprivate var labels: [(String, String)] {
+        [("service", service), ("environment", environment)]
     }
 }

@@ -1,3 +1,4 @@
+import Cryptography
 import HTTPWire
 
 /// Who may ask for what on the operators' listener.
@@ -52,4 +53,73 @@ package struct OperatorGate: Sendable {
             return isToken ? nil : .tokenWrong
         }
     }
+}
+
+/// What operators may do through their listener beside reading its pages. Where nobody is named for
+/// something, it is not served.
+package struct OperatorCalls {
+    /// Who makes calls about devices.
+    package var devices: (any DeviceCalling)?
+    /// Who drains servers.
+    package var origins: (any OriginDraining)?
+    /// Who changes rollouts.
+    package var rollouts: (any RolloutTaking)?
+    /// Who hands over to another process.
+    package var upgrades: (any Handing)?
+    /// Who knows the last refusals.
+    package var refusals: (any RefusalSource)?
+    /// Who knows what was counted for reports.
+    package var reports: (any ReportSource)?
+
+    /// Who may call.
+    package var gate = OperatorGate()
+
+    /// Nothing is served.
+    package init() {}
+
+    var entries: [ServiceEntry] {
+        var entries: [ServiceEntry] = []
+        if let devices { entries += ServiceEntry.deviceCalls(devices) }
+        if let origins { entries += ServiceEntry.draining(origins) }
+        if let rollouts { entries += ServiceEntry.rollouts(rollouts) + [.audit(rollouts)] }
+        if let upgrades { entries.append(.upgrading(upgrades)) }
+        if let refusals { entries += ServiceEntry.why(refusals) + [.refusals(refusals)] }
+        let calls: DashboardPage.Calls =
+            if entries.isEmpty { .none } else { gate.asksForToken ? .token : .open }
+        if let reports { entries += ServiceEntry.reports(reports) }
+        return entries + ServiceEntry.dashboard(calls)
+    }
+}
+
+/// A secret that operators show where the address alone says nothing of who calls.
+package struct OperatorToken: Sendable {
+    /// How many characters it has. 32 random hexadecimal digits can't be guessed.
+    package static let lengths = 32...256
+
+    /// Of the token, so that a comparison tells nothing by its time.
+    private let digest: SHA256Digest
+    /// What a caller sends in `Authorization`.
+    package let authorization: String
+
+    /// Reads a file: one line of visible ASCII. `nil` for anything else.
+    package init?(file: [UInt8]) {
+        var text = file[...]
+        if text.last == UInt8(ascii: "\n") { text.removeLast() }
+        guard Self.lengths.contains(text.count),
+            text.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { return nil }
+        digest = SHA256.digest(of: Array(text))
+        authorization = "Bearer " + String(decoding: text, as: UTF8.self)
+    }
+
+    /// Whether these bytes are the token.
+    package func isEqual(_ octets: Span<UInt8>) -> Bool {
+        SHA256.digest(octets).isEqual(constantTime: digest)
+    }
+}
+
+/// Knows the token of operators, which a reload may change.
+package protocol OperatorTokenSource: Sendable {
+    /// `nil` where nobody has one.
+    var operatorToken: OperatorToken? { get }
 }

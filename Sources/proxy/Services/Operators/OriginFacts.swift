@@ -1,3 +1,4 @@
+import Cryptography
 import JSONText
 import Telemetry
 
@@ -58,4 +59,174 @@ package struct OriginFacts: Sendable {
 
     /// Whether no server can serve. An origin whose servers have no address is not meant.
     package var isOut: Bool { !servers.isEmpty && !servers.contains(where: \.canServe) }
+}
+
+extension [OriginFacts] {
+    /// One line for each address of a server, as `portcullis origins list` prints it.
+    var lines: String {
+        var text = ""
+        for origin in self {
+            for server in origin.servers { text += server.line(of: origin) + "\n" }
+        }
+        return text
+    }
+
+    /// As a member of a document.
+    ///
+    /// - more: writes further members of an origin.
+    func write(into out: inout JSONWriter, more: (inout JSONWriter, OriginFacts) -> Void) {
+        out.array("origins") { out in
+            for origin in self {
+                out.object { out in
+                    out.member("name", origin.name)
+                    if let waiting = origin.waiting { out.member("requests_waiting", waiting) }
+                    more(&out, origin)
+                    out.array("servers") { out in
+                        for server in origin.servers { out.object { server.write(into: &$0) } }
+                    }
+                }
+            }
+        }
+    }
+
+    /// As metrics.
+    func write(into out: inout Exposition) {
+        typealias Value = (OriginFacts.Server) -> UInt64
+        let metrics: [(name: String, type: String, help: String, value: Value)] = [
+            (
+                "origin_server_up", "gauge", "Whether nothing speaks against the server.",
+                { $0.state == "up" ? 1 : 0 }
+            ),
+            (
+                "origin_server_requests_active", "gauge", "Requests that the server has.",
+                { UInt64($0.active) }
+            ),
+            (
+                "origin_server_requests_total", "counter", "Requests that the server has had.",
+                \.requests
+            ),
+            (
+                "origin_server_failures_total", "counter",
+                "Requests and connects that failed at the server.", \.failures
+            ),
+            (
+                "origin_server_ejections_total", "counter",
+                "Times the server was passed over because requests failed in a row.", \.ejections
+            ),
+        ]
+        for metric in metrics {
+            out.metric(metric.name, type: metric.type, help: metric.help)
+            for origin in self {
+                for server in origin.servers {
+                    out.sample(metric.name, server.labels(of: origin), metric.value(server))
+                }
+            }
+        }
+        writeWaits(into: &out)
+        writeLimits(into: &out)
+    }
+
+    private func writeWaits(into out: inout Exposition) {
+        let name = "origin_server_response_seconds_total"
+        out.metric(
+            name,
+            type: "counter",
+            help: "Time that requests waited for the first byte of their response, added up."
+        )
+        for origin in self {
+            for server in origin.servers {
+                let (seconds, attoseconds) = server.waited.components
+                let value = Double(seconds) + Double(attoseconds) * 1e-18
+                out.sample(name, server.labels(of: origin), value)
+            }
+        }
+    }
+
+    /// The metrics of servers whose connections are limited.
+    private func writeLimits(into out: inout Exposition) {
+        let limited = filter { $0.waiting != nil }
+        guard !limited.isEmpty else { return }
+        typealias Value = ((count: Int, max: Int)) -> Int
+        let metrics: [(name: String, help: String, value: Value)] = [
+            ("origin_server_connections", "Connections to the server, where limited.", \.count),
+            ("origin_server_connections_max", "The most that there may be.", \.max),
+        ]
+        for metric in metrics {
+            out.metric(metric.name, type: "gauge", help: metric.help)
+            for origin in limited {
+                for server in origin.servers {
+                    guard let connections = server.connections else { continue }
+                    out.sample(
+                        metric.name,
+                        server.labels(of: origin),
+                        UInt64(Swift.max(metric.value(connections), 0))
+                    )
+                }
+            }
+        }
+        out.metric(
+            "origin_requests_waiting",
+            type: "gauge",
+            help: "Requests that wait for a connection to a server."
+        )
+        for origin in limited {
+            let labels = [("origin", origin.name)]
+            out.sample("origin_requests_waiting", labels, UInt64(Swift.max(origin.waiting ?? 0, 0)))
+        }
+    }
+}
+
+extension OriginFacts.Server {
+    fileprivate func labels(of origin: OriginFacts) -> [(String, String)] {
+        [("origin", origin.name), ("server", name), ("address", address)]
+    }
+
+    fileprivate func line(of origin: OriginFacts) -> String {
+        func text(_ note: OriginFacts.Note?) -> String {
+            guard let note else { return "never" }
+            return "\(note.word) at \(UnixTime(seconds: note.at / 1000).iso8601)"
+        }
+        let place = name == address ? name : "\(name) (\(address))"
+        var limit: [String] = []
+        if let connections {
+            limit = [
+                "\(connections.count) of \(connections.max) connections",
+                "\(origin.waiting ?? 0) waiting",
+            ]
+        }
+        let columns = [
+            origin.name, place, state + (isBackup ? ", backup" : ""), "weight \(weight)",
+            "\(active) active", "\(requests) served", "\(failures) failed",
+            "\(ejections) ejections", "last failure: \(text(lastFailure))",
+            "last check: \(text(lastCheck))",
+        ]
+        return (columns + limit).joined(separator: "\t")
+    }
+
+    fileprivate func write(into out: inout JSONWriter) {
+        out.member("server", name)
+        out.member("address", address)
+        out.member("state", state)
+        out.member("weight", weight)
+        out.member("backup", isBackup)
+        out.member("requests_active", active)
+        if let connections {
+            out.member("connections", connections.count)
+            out.member("max_connections", connections.max)
+        }
+        out.member("requests", requests)
+        out.member("failures", failures)
+        out.member("ejections", ejections)
+        Self.write(lastFailure, "last_failure", into: &out)
+        Self.write(lastCheck, "last_check", into: &out)
+    }
+
+    private static func write(
+        _ note: OriginFacts.Note?,
+        _ name: String,
+        into out: inout JSONWriter
+    ) {
+        out.member(name, note?.word)
+        out.member(name + "_at", note.map { UnixTime(seconds: $0.at / 1000).iso8601 })
+    }
 }

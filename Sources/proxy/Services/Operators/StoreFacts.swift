@@ -58,3 +58,129 @@ package struct StoreFacts: Sendable {
         self.commitDurations = commitDurations
     }
 }
+
+/// What operators are told of the renewal of receipts.
+package struct ReceiptFacts: Sendable {
+    /// Tries by how they ended.
+    package private(set) var ends: [String: UInt64] = [:]
+    /// The risk metrics of renewed receipts.
+    package private(set) var metrics = Histogram()
+    /// Receipts that were due when the store was last looked at.
+    package var due = 0
+    /// Those of them that have ended.
+    package var overdue = 0
+
+    package init() {}
+
+    /// A try ended.
+    package mutating func add(_ end: String, metric: UInt32?) {
+        ends[end, default: 0] &+= 1
+        if let metric { metrics.add(UInt64(metric)) }
+    }
+
+    /// All counts, in a lasting order.
+    package var sortedEnds: [(end: String, count: UInt64)] {
+        ends.map { (end: $0.key, count: $0.value) }.sorted { $0.end < $1.end }
+    }
+}
+
+extension ReceiptFacts {
+    /// Writes the metrics of the renewal of receipts.
+    func write(into out: inout Exposition) {
+        out.metric(
+            "receipt_renewals_total",
+            type: "counter",
+            help: "Tries to renew a receipt by how they ended."
+        )
+        for (end, count) in sortedEnds {
+            out.sample("receipt_renewals_total", [("outcome", end)], count)
+        }
+        out.metric("receipts_due", type: "gauge", help: "Receipts that may be renewed now.")
+        out.sample("receipts_due", [], due)
+        out.metric("receipts_overdue", type: "gauge", help: "Those that have ended meanwhile.")
+        out.sample("receipts_overdue", [], overdue)
+        out.metric("receipt_risk_metric", type: "histogram", help: "Metrics of renewed receipts.")
+        out.histogram("receipt_risk_metric", metrics, unit: 1)
+    }
+}
+
+// A store that several gateways share. The families are there for every store, so that alerts and
+// dashboards name nothing that does not exist; where the store is a file they have no samples.
+extension StoreFacts {
+    func writeWaiting(into out: inout Exposition) {
+        out.metric("store_waiting", type: "gauge", help: "Uses and look-ups that wait for it.")
+        out.sample("store_waiting", [], waiting)
+        out.metric(
+            "store_turned_away_total",
+            type: "counter",
+            help: "Uses, look-ups and enrolments that found no room to wait."
+        )
+        out.sample("store_turned_away_total", [], turnedAway)
+        out.metric(
+            "key_look_ups_total",
+            type: "counter",
+            help: "Keys that were not in memory and looked up, by whether the store had them."
+        )
+        out.sample("key_look_ups_total", [("found", "yes")], foundLookUps)
+        let absent = lookUps >= foundLookUps ? lookUps - foundLookUps : 0
+        out.sample("key_look_ups_total", [("found", "no")], absent)
+    }
+
+    func writeDatabase(into out: inout Exposition) {
+        let connections = database?.connections ?? []
+        func family(
+            _ name: String,
+            _ type: String,
+            _ help: String,
+            _ value: (DatabaseStatistics.Connection) -> UInt64
+        ) {
+            out.metric(name, type: type, help: help)
+            for connection in connections {
+                out.sample(name, [("connection", connection.role.rawValue)], value(connection))
+            }
+        }
+        family(
+            "database_connected",
+            "gauge",
+            "Whether there is a connection that nobody has ended."
+        ) { $0.isConnected ? 1 : 0 }
+        family("database_connections_total", "counter", "Connections that were made.") { $0.made }
+        family(
+            "database_connections_lost_total",
+            "counter",
+            "Connections that were lost, or left since the server takes no writes."
+        ) { $0.lost }
+        family(
+            "database_connect_failures_total",
+            "counter",
+            "Tries that came to no connection."
+        ) { $0.failures }
+        out.metric(
+            "database_retries_total",
+            type: "counter",
+            help: "Transactions that met others at the same rows and were asked once more."
+        )
+        if let retries = database?.retries {
+            out.sample(
+                "database_retries_total",
+                [("cause", "serialization")],
+                retries.serialization
+            )
+            out.sample("database_retries_total", [("cause", "deadlock")], retries.deadlock)
+        }
+        out.metric(
+            "database_round_trip_seconds",
+            type: "histogram",
+            help: "Time from a transaction that is sent to its answer."
+        )
+        for connection in connections where connection.role != .listener {
+            out.histogram(
+                "database_round_trip_seconds",
+                connection.roundTrips,
+                unit: 1e-9,
+                labels: [("connection", connection.role.rawValue)],
+                shown: Histogram.coarseBuckets
+            )
+        }
+    }
+}

@@ -1,3 +1,5 @@
+import Telemetry
+
 /// What all lanes have counted for reports, for as long as a window looks back.
 ///
 /// A machine without a clock: the gateway collects what the lanes have counted every ten seconds,
@@ -74,5 +76,99 @@ extension ReportWindow {
         case .hour: 1
         case .day: 2
         }
+    }
+}
+
+/// Which part of a report is asked for.
+package struct ReportScope: Sendable {
+    /// `nil` for all rules.
+    package var rule: String?
+    package var windows: [ReportWindow]
+
+    package init(rule: String? = nil, windows: [ReportWindow] = ReportWindow.allCases) {
+        self.rule = rule
+        self.windows = windows
+    }
+}
+
+/// Knows what was counted for reports.
+package protocol ReportSource: Sendable {
+    /// Collects what the lanes have counted and hands a report over, once, on any thread; `nil`
+    /// when that takes too long.
+    func report(
+        of scope: ReportScope,
+        _ completion: @escaping @Sendable (Report?) -> Void
+    )
+}
+
+/// How far back a report looks. The raw value is its name: add, do not rename.
+package enum ReportWindow: String, CaseIterable, Sendable {
+    case fiveMinutes = "5m"
+    case hour = "1h"
+    case day = "1d"
+
+    /// In slots, of which each has the sketches of its installs: fine ones would cost memory.
+    var ring: SlotRing<RuleCounts> {
+        switch self {
+        case .fiveMinutes: SlotRing(slotSeconds: 60, slotsMax: 5)
+        case .hour: SlotRing(slotSeconds: 600, slotsMax: 6)
+        case .day: SlotRing(slotSeconds: 7200, slotsMax: 12)
+        }
+    }
+
+    /// What a chart of the same span shows.
+    var series: SlotRing<SeriesPoint> {
+        switch self {
+        case .fiveMinutes: SlotRing(slotSeconds: 10, slotsMax: 30)
+        case .hour: SlotRing(slotSeconds: 60, slotsMax: 60)
+        case .day: SlotRing(slotSeconds: 900, slotsMax: 96)
+        }
+    }
+
+    /// In the words of a table.
+    package var text: String {
+        switch self {
+        case .fiveMinutes: "last 5 minutes"
+        case .hour: "last hour"
+        case .day: "last day"
+        }
+    }
+}
+
+/// The few numbers of a slot that a chart shows.
+package struct SeriesPoint: Mergeable {
+    private var classes: [UInt64] = []
+    package private(set) var refused: UInt64 = 0
+    /// How long requests took, also those without a verdict.
+    private var times = Histogram()
+
+    package init() {}
+
+    package init(_ counts: RuleCounts) {
+        classes = VerdictClass.allCases.map { counts[$0] }
+        refused = counts.refused
+        times = counts.times
+    }
+
+    /// One for each ``VerdictClass``, in their order.
+    package var counts: [UInt64] {
+        classes.isEmpty ? VerdictClass.allCases.map { _ in 0 } : classes
+    }
+
+    /// Seconds of a request; 0 where there was none.
+    package var mean: Double {
+        times.count == 0 ? 0 : Double(times.sum) / Double(times.count) * 1e-9
+    }
+
+    /// Shares of the requests, and the names of the seconds that they took at most.
+    package static let percentiles = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)]
+
+    /// Seconds that a share of the requests took at most; 0 where there was none.
+    package func seconds(of share: Double) -> Double { Double(times.quantile(share)) * 1e-9 }
+
+    package mutating func merge(_ other: SeriesPoint) {
+        classes = zip(counts, other.counts).map { $0 &+ $1 }
+        refused &+= other.refused
+        times.merge(other.times)
     }
 }

@@ -1,3 +1,6 @@
+import HTTPWire
+import Verification
+
 /// One row of the table of local responses.
 package struct LocalRow: Sendable {
     /// Who is at fault.
@@ -79,5 +82,227 @@ package struct LocalRow: Sendable {
         self.title = title
         self.companion = companion
         self.ending = ending
+    }
+}
+
+extension LocalRow {
+    /// The rows of refusals at the enrolment endpoints: those of ``refused(_:)``. But nothing is
+    /// signed there, and Apple attests a key only once: where a request would be signed again, only
+    /// a new key helps.
+    static func notEnrolled(_ refusal: Refusal) -> LocalRow {
+        let row = refused(refusal)
+        guard row.nextStep == .signAgain else { return row }
+        return LocalRow(row.status, row.blame, .enrol, row.title, row.companion)
+    }
+}
+
+extension LocalRow {
+    /// The rows of malformed requests. A malformed response of an origin is always 502; see
+    /// ``OriginFailure/responseMalformed``.
+    static func malformed(_ reason: Malformed.Reason) -> LocalRow {
+        LocalRow(
+            status(of: reason),
+            .client,
+            .fixClient,
+            title(of: reason),
+            ending: .connection
+        )
+    }
+
+    private static func status(of reason: Malformed.Reason) -> Int {
+        switch reason {
+        case .bareLineFeed, .bareCarriageReturn, .controlOctet, .emptyLinesBeforeHead,
+            .methodSyntax, .methodTooLong, .methodCase, .requestLineSyntax, .targetOctet,
+            .targetFragment, .targetForm, .targetAuthority, .targetUserinfo, .targetScheme,
+            .versionSyntax,
+            .obsoleteFold, .fieldNameSyntax, .colonMissing, .fieldRepeated, .underscoreTwin,
+            .hostMissing, .hostInvalid, .hostDiffers, .connectionOption, .connectionNomination,
+            .contentLengthSyntax, .contentLengthOverflow, .contentLengthRepeated,
+            .transferEncodingSyntax, .transferEncodingRepeated, .transferEncodingVersion,
+            .twoFramings, .pathEscape,
+            .pathDotSegment, .pathControl, .pathBackslash, .pathEncodedSlash,
+            .pathEncodedBackslash, .pathEncoding, .pathAmbiguous, .chunkSizeSyntax,
+            .chunkSizeOverflow, .chunkExtensionSyntax, .chunkExtensionsTooLong, .chunkDataEnd,
+            .bodyTruncated:
+            // RFC 9112 §2.2 ¶9, §3 ¶3, §5.1, §6.3. A method beyond its bound is here too: RFC 9112
+            // §3 would have 501 for one longer than any known, but it was not read to its end. RFC
+            // 9110 §9.1 has `post` for a method of its own; see RegisteredMethod.
+            400
+        case .targetTooLong:
+            // RFC 9112 §3 ¶4.
+            414
+        case .expectation:
+            // RFC 9110 §10.1.1.
+            417
+        case .headTooLong, .fieldNameTooLong, .fieldsTooMany, .trailersTooLong:
+            // RFC 6585 §5.
+            431
+        case .methodRefused, .transferEncodingUnknown:
+            // RFC 9112 §6.1 ¶8. CONNECT and TRACE: 405 would have to list what is allowed (RFC 9110
+            // §15.5.6), and no rule was asked yet.
+            501
+        case .statusLineSyntax, .statusUnknown, .upgradeUnasked:
+            502
+        case .versionUnsupported:
+            // RFC 9110 §15.6.6.
+            505
+        }
+    }
+
+    /// One line for people. It tells the sender nothing that the sender does not know.
+    private static func title(of reason: Malformed.Reason) -> String {
+        switch reason {
+        case .bareLineFeed: "A line ends in LF without CR."
+        case .bareCarriageReturn: "CR without LF."
+        case .controlOctet: "A control byte in the head."
+        case .emptyLinesBeforeHead: "Too many empty lines before the request."
+        case .headTooLong: "The head is too long."
+        case .methodSyntax: "The method is not a token."
+        case .methodTooLong: "The method is too long."
+        case .methodRefused: "CONNECT and TRACE are not served."
+        case .methodCase: "The method is not written in upper case."
+        case .requestLineSyntax: "The request line is not: method, target, version."
+        case .targetOctet: "A byte that no request target has."
+        case .targetFragment: "The request target has a fragment."
+        case .targetTooLong: "The request target is too long."
+        case .targetForm: "The request target has none of the allowed forms."
+        case .targetAuthority: "The authority in the request target is invalid."
+        case .targetUserinfo: "The request target has user information."
+        case .targetScheme:
+            "The target's scheme is not http, or it is https on a connection without TLS."
+        case .versionSyntax: "The version is not HTTP/1.1 or HTTP/1.0."
+        case .versionUnsupported: "This HTTP version is not served."
+        case .obsoleteFold: "A field line starts with white space."
+        case .fieldNameSyntax: "A field name is not a token."
+        case .fieldNameTooLong: "A field name is too long."
+        case .colonMissing: "A field line has no colon."
+        case .fieldsTooMany: "Too many field lines."
+        case .fieldRepeated: "A field that may occur once is repeated."
+        case .underscoreTwin: "Another spelling of a framing field."
+        case .hostMissing: "HTTP/1.1 without Host."
+        case .hostInvalid: "Host is no IP address and no name of letters, digits and -._~."
+        case .hostDiffers: "Host differs from the request target."
+        case .connectionOption: "Connection is not a list of tokens."
+        case .connectionNomination: "Connection names a field that is not of one hop."
+        case .expectation: "Only 100-continue can be expected."
+        case .contentLengthSyntax: "Content-Length is not a number."
+        case .contentLengthOverflow: "Content-Length is too large."
+        case .contentLengthRepeated: "Content-Length is repeated."
+        case .transferEncodingSyntax: "Transfer-Encoding is not exactly chunked."
+        case .transferEncodingRepeated: "Transfer-Encoding is repeated."
+        case .transferEncodingUnknown: "An unknown transfer coding."
+        case .transferEncodingVersion: "Transfer-Encoding in HTTP/1.0."
+        case .twoFramings: "Transfer-Encoding together with Content-Length."
+        case .pathEscape: "An incomplete percent-encoding in the path."
+        case .pathDotSegment: "A dot segment in the path."
+        case .pathControl: "An encoded control byte in the path."
+        case .pathBackslash: "A backslash in the path."
+        case .pathEncodedSlash: "An encoded slash in the path."
+        case .pathEncodedBackslash: "An encoded backslash in the path."
+        case .pathEncoding: "The path is not UTF-8 once decoded."
+        case .pathAmbiguous: "Servers differ on what the path is."
+        case .chunkSizeSyntax: "A chunk size is not a hexadecimal number."
+        case .chunkSizeOverflow: "A chunk size is too large."
+        case .chunkExtensionSyntax: "A malformed chunk extension."
+        case .chunkExtensionsTooLong: "The chunk extensions are too long."
+        case .chunkDataEnd: "Chunk data does not end in CRLF."
+        case .trailersTooLong: "The trailer section is too long."
+        case .bodyTruncated: "The body ended early."
+        case .statusLineSyntax: "The status line is malformed."
+        case .statusUnknown: "The status is not in 100…599."
+        case .upgradeUnasked: "Status 101 where no Upgrade was asked for."
+        }
+    }
+}
+
+extension LocalRow {
+    /// The rows of refusals: verdicts about a request, and about an attestation.
+    static func refused(_ refusal: Refusal) -> LocalRow {
+        switch refusal {
+        case .assertionMissing: signAgain("The request carries no assertion.")
+        case .challengeMissing: signAgain("The request carries no challenge.")
+        case .challengeUnknown: signAgain("The challenge was not issued here.")
+        case .challengeExpired: signAgain("The challenge is too old.")
+        case .challengeSpent: signAgain("The challenge was used before.")
+        case .counterReplayed: signAgain("The assertion's counter was used before.")
+        case .sessionUnknown: signAgain("There is no such session.")
+        case .sessionExpired: signAgain("The session has expired.")
+        case .sessionReplayed: signAgain("The sequence number was used before.")
+        case .sessionMismatch: signAgain("The session's signature does not cover this request.")
+        case .sessionRefused: signAgain("A session is not enough here: sign with an assertion.")
+        case .keyUnknown:
+            LocalRow(401, .client, .enrol, "The key is not enrolled here.", .authenticate)
+        case .assertionMalformed: fixClient("The fields of the proof can't be read.")
+        case .signedFieldRepeated: fixClient("A signed field came in more than one line.")
+        case .digestMissing: fixClient("Content-Digest with sha-256 is asked for and absent.")
+        case .digestMismatch: fixClient("The content is not what Content-Digest declares.")
+        case .attestationMalformed: fixClient("The attestation can't be read.")
+        case .requestMalformed: fixClient("The request's content can't be read.")
+        case .clientDataAmbiguous: fixClient("What is signed could be read in another way.")
+        case .signatureMismatch: forbidden("The signature does not cover this request.")
+        case .appMismatch: forbidden("The key belongs to another app.")
+        case .environmentMismatch: forbidden("The key belongs to another environment.")
+        case .categoryRefused: forbidden("This kind of distribution is not admitted.")
+        case .versionRefused: forbidden("This version of the app is not admitted.")
+        case .keyRevoked: forbidden("The key was revoked.")
+        case .certificateUntrusted: forbidden("The attestation does not lead to a trusted root.")
+        case .certificateExpired:
+            unusable("The attestation's certificate is not valid now; attest anew.")
+        case .nonceMismatch: unusable("The attestation is for another challenge or context.")
+        case .keyIDMismatch:
+            LocalRow(403, .client, .fixClient, "The key id is not that of the attested key.")
+        case .accessControlMismatch:
+            forbidden("The system that holds the key is not in full security.")
+        case .counterNotZero: unusable("The attested key was used before.")
+        case .receiptRefused: forbidden("The attestation's receipt is not genuine.")
+        case .riskExceeded: forbidden("The device's risk metric is too high.")
+        case .riskUnknown: forbidden("The device's risk metric is not known.")
+        case .deviceFlagged: forbidden("The device was flagged.")
+        case .deviceTokenMissing: fixClient("The request carries no device token.")
+        case .deviceTokenMalformed: fixClient("What should be a device token is none.")
+        case .deviceTokenUsed: fixClient("The device token was used before.")
+        case .deviceThrottled: later(429, .client, "Too many device tokens of this client at once.")
+        case .deviceCheckUnavailable: later(503, .gateway, "The device can't be checked now.")
+        case .unsupported: forbidden("Clients that can't attest are not admitted.")
+        // Never sent: what is found a preflight is forwarded.
+        case .preflight: forbidden("A CORS preflight carries no proof.")
+        case .contentTooLarge:
+            LocalRow(413, .client, .none, "The content is larger than the route allows.")
+        case .noRule:
+            LocalRow(404, .client, .fixClient, "Nothing is served under this address.")
+        case .enrolmentThrottled: later(429, .gateway, "Too many keys at once.")
+        case .enrolmentNotYet: later(429, .gateway, "It is not yet this key's turn.")
+        case .addressThrottled: later(429, .client, "Too much comes from this address.")
+        // Not 413: the content is within the route's limit, and fits when others have ended.
+        case .addressHeld:
+            later(429, .client, "Too much content of this address is under way.")
+        case .keyHeld: later(429, .client, "Too much content of this key is under way.")
+        case .challengesExhausted:
+            later(503, .gateway, "Too many challenges were spent at once.")
+        case .storeUnavailable: later(503, .gateway, "The key store can't be used now.")
+        case .heldFull: later(503, .gateway, "There is no room for the content now.")
+        case .spillFailed: later(503, .gateway, "The content can't be stored now.")
+        }
+    }
+
+    private static func signAgain(_ title: String) -> LocalRow {
+        LocalRow(401, .client, .signAgain, title, .authenticate)
+    }
+
+    private static func fixClient(_ title: String) -> LocalRow {
+        LocalRow(400, .client, .fixClient, title)
+    }
+
+    private static func forbidden(_ title: String) -> LocalRow {
+        LocalRow(403, .client, .none, title)
+    }
+
+    /// An attestation that never will be good: Apple attests a key only once, so a new key helps.
+    private static func unusable(_ title: String) -> LocalRow {
+        LocalRow(403, .client, .enrol, title)
+    }
+
+    static func later(_ status: Int, _ blame: Blame, _ title: String) -> LocalRow {
+        LocalRow(status, blame, .retryLater, title, .retryAfter)
     }
 }
