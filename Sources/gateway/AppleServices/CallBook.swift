@@ -1,3 +1,5 @@
+package import KeyStore
+
 /// All calls to Apple: those that wait, those under way, the tokens, and what was counted.
 ///
 /// Its driver makes the calls, sets the timers and calls back who asked. It tells the book what
@@ -270,5 +272,142 @@ package struct CallBook: Sendable {
     private func change(of host: AppleHost, from before: CallBreaker.Condition) -> [Action] {
         guard let after = lines[host]?.condition, after != before else { return [] }
         return [.tell(.breaker(host, after))]
+    }
+}
+
+/// A call as it is put on the wire.
+package struct CallErrand: Hashable, Sendable {
+    package let url: String
+    /// The value of the field `Authorization`. It never belongs into a log.
+    package let authorization: String
+    package let contentType: String
+    package let content: [UInt8]
+    /// What is left of the call's time.
+    package let timeout: Duration
+    /// Whether the last call to the host failed, so that this one uses nothing of its connection.
+    package let avoidsOldConnections: Bool
+}
+
+/// When something happened, and a number nobody can guess: what the machines don't get themselves.
+package struct CallMoment: Sendable {
+    /// Monotonic nanoseconds.
+    package var tick: UInt64
+    /// Seconds since 1970.
+    package var wall: Int64
+    /// Fresh for each moment.
+    package var random: UInt64
+
+    package init(tick: UInt64, wall: Int64, random: UInt64) {
+        self.tick = tick
+        self.wall = wall
+        self.random = random
+    }
+}
+
+/// What an answer, or its lack, says about the host that was called.
+package enum CallOutcome: Hashable, Sendable {
+    /// The host works, whatever it thinks of the call.
+    case worked
+    /// The host, or the way to it, does not work.
+    case failed
+    /// The host is called too often.
+    ///
+    /// - retryAfter: what it asks for, if it says.
+    case throttled(retryAfter: Duration?)
+    /// It had less time than a host that works may take.
+    case undecided
+
+    /// A call with less time that gets no answer says nothing about the host: how patient a rule
+    /// is must not decide for all others whether Apple is asked.
+    package static let patienceMin = Duration.seconds(1)
+
+    /// - timeout: what the call had, its wait for a place included.
+    /// - Returns: `nil` for what was not sent: it says nothing about the host.
+    package init?(_ reply: AppleReply, timeout: Duration) {
+        switch reply {
+        case .failed(.timeout) where timeout < Self.patienceMin: self = .undecided
+        case .answered(status: 429, let seconds, _):
+            self = .throttled(retryAfter: seconds.map { .seconds($0) })
+        case .answered(status: 503, let seconds?, _):
+            self = .throttled(retryAfter: .seconds(seconds))
+        // Tokens that are refused one after the other are a fault of ours, which more calls don't
+        // mend and Apple counts.
+        case .answered(status: 401, _, _), .answered(status: 500..., _, _), .failed: self = .failed
+        case .answered: self = .worked
+        case .unsent: return nil
+        }
+    }
+}
+
+/// What operators are told of calls to Apple.
+package enum CallNotice: Hashable, Sendable {
+    /// A call ended like this; so many calls before it ended alike since that was last told.
+    case ended(AppleService, KeyEnvironment, AppleReply.Summary, untold: UInt64)
+    /// The host is left alone, tried again, or works again.
+    case breaker(AppleHost, CallBreaker.Condition)
+}
+
+extension AppleReply {
+    /// A reply without its content.
+    package enum Summary: Hashable, Sendable {
+        case status(Int)
+        case unsent(AppleFault)
+        case failed(AppleFault)
+    }
+
+    package var summary: Summary {
+        switch self {
+        case .answered(let status, _, _): .status(status)
+        case .unsent(let fault): .unsent(fault)
+        case .failed(let fault): .failed(fault)
+        }
+    }
+}
+
+/// Which of many events are told: of those that are alike, one a minute.
+package struct NoticePace<Kind: Hashable & Sendable>: Sendable {
+    private struct Told {
+        var at: UInt64
+        var untold: UInt64 = 0
+    }
+
+    /// How long nothing is said of another one: a minute.
+    package static var quietNanoseconds: UInt64 { 60_000_000_000 }
+
+    private var told: [Kind: Told] = [:]
+
+    package init() {}
+
+    /// Whether to tell of this event: how many that are alike were not told since the last one;
+    /// `nil` for nothing.
+    package mutating func untold(of kind: Kind, now: UInt64) -> UInt64? {
+        let untold = told[kind]?.untold ?? 0
+        if let last = told[kind], now &- last.at < Self.quietNanoseconds {
+            told[kind]?.untold = untold &+ 1
+            return nil
+        }
+        told[kind] = Told(at: now)
+        return untold
+    }
+}
+
+/// What the ends of calls that are alike have in common. A host that fails makes many of them.
+struct CallEndKind: Hashable, Sendable {
+    let service: AppleService
+    let environment: KeyEnvironment
+    let status: String
+}
+
+extension NoticePace<CallEndKind> {
+    /// What to tell of this end; `nil` for nothing.
+    mutating func notice(_ call: AppleCall, _ reply: AppleReply, now: UInt64) -> CallNotice? {
+        let kind = CallEndKind(
+            service: call.service,
+            environment: call.environment,
+            status: reply.statusText
+        )
+        return untold(of: kind, now: now).map { untold in
+            .ended(call.service, call.environment, reply.summary, untold: untold)
+        }
     }
 }

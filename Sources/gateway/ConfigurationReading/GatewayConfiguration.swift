@@ -1,6 +1,8 @@
 package import HTTPWire
 package import Rules
 package import Services
+package import Sessions
+package import Verification
 
 /// All that the gateway is told: complete and consistent.
 ///
@@ -94,5 +96,201 @@ package struct GatewayConfiguration: Sendable {
     /// The origin of a rule; `nil` for a rule that denies.
     package func origin(of rule: Rule) -> UpstreamSettings? {
         rule.origin.map { origins[$0.rawValue] }
+    }
+}
+
+/// How challenges are issued.
+package struct ChallengeSettings: Hashable, Sendable {
+    /// `enrolment_ttl`: default 1h, 10s…30d. Long, since Apple's servers may be slow or throttle.
+    package var enrolmentLifetime: Duration = .seconds(3600)
+    /// `assertion_ttl`: default 5m, 1s…1d.
+    package var assertionLifetime: Duration = .seconds(300)
+    /// `capacity`: how many spent challenges of one purpose are remembered at the least; each takes
+    /// 170 bytes at the most, and a few bits where most of what is issued is spent. Default
+    /// 1048576, 1024…16777216.
+    package var capacity = 1 << 20
+
+    /// Seconds that the challenge lives which lives longest.
+    package var lifetimeMax: Int64 {
+        max(enrolmentLifetime, assertionLifetime).components.seconds
+    }
+
+    package init() {}
+
+    init(_ node: SourceNode?, log: ProblemLog) {
+        self.init()
+        let keys = ["enrolment_ttl", "assertion_ttl", "capacity"]
+        guard let node, let reader = MappingReader(node, "challenges", keys: keys, log: log) else {
+            return
+        }
+        let month = Duration.seconds(30 * 86_400)
+        if let ttl = reader.duration("enrolment_ttl", in: .seconds(10)...month) {
+            enrolmentLifetime = ttl.value
+        }
+        if let ttl = reader.duration("assertion_ttl", in: .seconds(1)...Duration.seconds(86_400)) {
+            assertionLifetime = ttl.value
+        }
+        if let number = reader.integer("capacity", in: 1024...1 << 24) { capacity = number.value }
+    }
+}
+
+/// How long sessions live, and how many there are.
+package struct SessionSettings: Hashable, Sendable {
+    /// `lifetime`: default 10m, 1s…1d. Short: what ends it early is the revocation of its key.
+    package var lifetime: Duration = .seconds(600)
+    /// `window`: how far below the highest a sequence number may be. Default 256, 64…4096. As many
+    /// requests of one session may be under way at once.
+    package var window = 256
+    /// `limit`: sessions in all. Default 100000, 1…1000000; each takes some 600 bytes. A further
+    /// one ends the oldest.
+    package var sessionsMax = 100_000
+
+    package init() {}
+
+    init(_ node: SourceNode?, log: ProblemLog) {
+        self.init()
+        let keys = ["lifetime", "window", "limit"]
+        guard let node, let reader = MappingReader(node, "sessions", keys: keys, log: log) else {
+            return
+        }
+        if let time = reader.duration("lifetime", in: .seconds(1)...Duration.seconds(86_400)) {
+            lifetime = time.value
+        }
+        if let number = reader.integer("window", in: 64...4096) { window = number.value }
+        if let number = reader.integer("limit", in: 1...1_000_000) { sessionsMax = number.value }
+    }
+
+    /// The settings as the table takes them.
+    package var limits: SessionTable.Limits {
+        SessionTable.Limits(
+            lifetime: lifetime.components.seconds,
+            window: window,
+            sessionsMax: sessionsMax
+        )
+    }
+}
+
+/// Who may enrol a key, and when: applied where an enrolment challenge is asked for.
+package struct EnrolmentSettings: Hashable, Sendable {
+    /// `rate`, `burst` and the ramp.
+    ///
+    /// * `rate`: enrolment challenges a second, for all apps together. Default 100/s, 1/s…10000/s.
+    ///   Apple asks to stay below 100 new keys a second.
+    /// * `burst`: challenges at once after a pause. Default 200, 1…1000000.
+    /// * `percent`, or `from`, `to`, `start` and `end`: the share of the keys that may enrol, as a
+    ///   rule's rollout has it. Default: all.
+    package var admission = EnrolmentAdmission.Settings()
+
+    package init() {}
+
+    init(_ node: SourceNode?, log: ProblemLog) {
+        self.init()
+        let share = MappingReader.scheduleKeys
+        guard let node,
+            let reader = MappingReader(
+                node,
+                "enrolment",
+                keys: ["rate", "burst"] + share,
+                log: log
+            )
+        else { return }
+        let rate = reader.value("rate", use: "challenges a second, 1/s…10000/s") { text in
+            let number = text.hasSuffix("/s") ? MappingReader.digits(text.dropLast(2)) : nil
+            return number.flatMap { (1...10_000).contains($0) ? $0 : nil }
+        }
+        if let rate { admission.perSecond = rate.value }
+        if let number = reader.integer("burst", in: 1...1_000_000) {
+            admission.burst = number.value
+        }
+        if share.contains(where: reader.has), let schedule = reader.schedule() {
+            admission.ramp = schedule
+        }
+    }
+}
+
+/// What the process gives up before it serves. Taken at the start only.
+package struct ProcessSettings: Hashable, Sendable {
+    private enum CoreDumps: String, CaseIterable {
+        case on, off
+    }
+
+    /// `user`: the user that a process changes to after root has started it, its addresses are
+    /// bound and its keys are read. `nil`: it keeps the user that has started it.
+    package var user: String?
+    /// `group`: default the user's own, with those that it is a member of.
+    package var group: String?
+    /// `core_dumps`: whether the memory, with all that is secret in it, may be written into a core
+    /// file, or read by another process of the same user. Default off.
+    package var allowsCoreDumps = false
+
+    package init() {}
+
+    init(_ node: SourceNode?, log: ProblemLog) {
+        self.init()
+        let keys = ["user", "group", "core_dumps"]
+        guard let node, let reader = MappingReader(node, "process", keys: keys, log: log) else {
+            return
+        }
+        user = reader.value("user", use: "a user's name", Self.name)?.value
+        group = reader.value("group", use: "a group's name", Self.name)?.value
+        if reader.has("group"), !reader.has("user") {
+            reader.log.error(
+                reader.place(of: "group"),
+                reader.path("group"),
+                found: "it without user",
+                use: "user beside it"
+            )
+        }
+        allowsCoreDumps = reader.word("core_dumps", CoreDumps.self)?.value == .on
+    }
+
+    /// What the databases of users and groups can hold: no colon, no white space.
+    private static func name(_ text: String) -> String? {
+        let isPlain = text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ":") }
+        return isPlain && (1...32).contains(text.utf8.count) ? text : nil
+    }
+}
+
+/// Commands that the gateway runs when something has happened: `hooks`.
+///
+/// They stand in the main file and in no rule, so that who may write rules can't run programs.
+package struct HookSettings: Hashable, Sendable {
+    package static let wordsMax = 16
+    private static let bytesMax = 4_096
+
+    /// `guard`: the program and its arguments; empty for none. Run when a guard has fallen.
+    package var onGuard: [String] = []
+    /// `timeout`: default 10s, 1s…5m. A command that takes longer is killed.
+    package var timeout = Duration.seconds(10)
+
+    package init() {}
+
+    init(_ node: SourceNode?, log: ProblemLog) {
+        self.init()
+        let keys = ["guard", "timeout"]
+        guard let node, let reader = MappingReader(node, "hooks", keys: keys, log: log) else {
+            return
+        }
+        if let time = reader.duration("timeout", in: .seconds(1)...Duration.seconds(300)) {
+            timeout = time.value
+        }
+        onGuard = Self.words(reader, "guard")
+    }
+
+    /// A program and its arguments; none, and a problem, when they can't be read.
+    private static func words(_ reader: MappingReader, _ key: String) -> [String] {
+        let use = "an absolute path, then arguments, \(wordsMax) texts at most"
+        var words: [String] = []
+        for (place, entry) in (reader.list(key, of: "texts: \(use)") ?? []).enumerated() {
+            let word = reader.value(of: entry.node, entry.keyPath, use: use) { text in
+                let isFit =
+                    text.utf8.count <= bytesMax && !text.utf8.contains(0) && place < wordsMax
+                    && (place > 0 || text.hasPrefix("/"))
+                return isFit ? text : nil
+            }
+            guard let word else { return [] }
+            words.append(word.value)
+        }
+        return words
     }
 }

@@ -36,3 +36,61 @@ package enum LaneCount: Hashable, Sendable {
     /// 1…256.
     case fixed(Int)
 }
+
+extension ListenSettings {
+    /// What a listener shows to its clients, and asks of them.
+    package struct TLS: Hashable, Sendable {
+        /// The oldest version of the protocol that is spoken.
+        package enum Version: String, CaseIterable, Sendable {
+            case tls12 = "1.2"
+            case tls13 = "1.3"
+        }
+
+        /// A certificate and its key. The files are read again when they change.
+        package struct Certificate: Hashable, Sendable {
+            /// PEM: the certificate, then those that lead to its root.
+            package let certificateFile: String
+            /// PEM: the private key, without a passphrase.
+            package let keyFile: String
+            /// DER: the authority's OCSP response; `nil` for no stapling.
+            package let stapleFile: String?
+            /// Names for which it is shown, in lower case; none for those in the certificate.
+            package let names: [String]
+            /// Where it stands, as `listen[0].tls.certificates[1]`.
+            package let keyPath: String
+        }
+
+        /// What clients are asked to show.
+        package struct Client: Hashable, Sendable {
+            /// Whether a client without a certificate is served.
+            package enum Demand: String, CaseIterable, Sendable { case optional, required }
+
+            /// PEM: the authorities that sign clients' certificates.
+            package let authoritiesFile: String
+            /// Mandatory.
+            package let demand: Demand
+            /// Where it stands, as `listen[0].tls.client`.
+            package let keyPath: String
+        }
+
+        /// At least one. The first is for clients that ask for no name, or for one that nobody has.
+        package let certificates: [Certificate]
+        /// Default 1.2.
+        package let minimumVersion: Version
+        /// `nil` where clients are not asked.
+        package let client: Client?
+
+        /// The files that are loaded.
+        package var files: [String] {
+            certificates.flatMap { [$0.certificateFile, $0.keyFile, $0.stapleFile] }
+                .compactMap(\.self) + [client?.authoritiesFile].compactMap(\.self)
+        }
+    }
+
+    /// The same as a plain listener.
+    package var withoutTLS: ListenSettings {
+        var copy = self
+        copy.tls = nil
+        return copy
+    }
+}

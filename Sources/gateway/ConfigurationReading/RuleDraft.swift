@@ -146,3 +146,100 @@ enum FieldNameText {
         return isToken && (1...256).contains(octets.count) ? text.lowercased() : nil
     }
 }
+
+extension GuardRule {
+    /// What `guard` of a rule says; `nil`, and a problem where the key stands, when it can't be
+    /// read.
+    init?(_ reader: MappingReader, _ key: String) {
+        let keys = ["refused", "of", "window", "minimum"]
+        guard let node = reader.node(key),
+            let inner = MappingReader(node, reader.path(key), keys: keys, log: reader.log)
+        else { return nil }
+        inner.require("refused", use: "refused: the share of the installs, such as 2%")
+        _ = inner.word("of", Unit.self)
+        let window = inner.duration("window", in: .seconds(60)...Duration.seconds(3_600))
+        let minimum = inner.integer("minimum", in: 10...1_000_000)
+        let refused = inner.value("refused", use: "a share above 0%, below 100%") { text in
+            Share(percent: text).flatMap { $0 > .none && $0 < .whole ? $0 : nil }
+        }
+        guard let refused else { return nil }
+        self.init(refused: refused.value)
+        if let window { self.window = window.value }
+        if let minimum { self.minimum = minimum.value }
+    }
+
+    /// `falls back to observe when more than 2% of at least 100 installs are refused in 5m`
+    package var text: String {
+        """
+        falls back to observe when more than \(refused.text) of at least \(minimum) installs are \
+        refused in \(window.settingText)
+        """
+    }
+}
+
+/// What `risk` of a rule says.
+struct RiskDraft {
+    let max: Located<Int>
+    private let unknown: RiskRule.Unknown?
+    private let action: Located<RiskRule.Action>?
+    private let maxAge: Int?
+    private let rollout: Located<Rollout.Schedule>?
+    private let salt: String?
+    private let log: ProblemLog
+
+    /// `nil`, and a problem where the key stands, when it can't be read.
+    init?(_ reader: MappingReader, _ key: String) {
+        let keys = ["max", "unknown", "action", "max_age", "rollout"]
+        guard let node = reader.node(key),
+            let inner = MappingReader(node, reader.path(key), keys: keys, log: reader.log)
+        else { return nil }
+        log = reader.log
+        inner.require("max", use: "max: the highest metric that is within the limit, such as 8")
+        unknown = inner.word("unknown", RiskRule.Unknown.self)?.value
+        action = inner.word("action")
+        let day = Duration.seconds(86_400)
+        maxAge = inner.duration("max_age", in: day...(day * 400)).map {
+            Int($0.value.components.seconds / 86_400)
+        }
+        (rollout, salt) = Self.rollout(inner)
+        guard let max = inner.integer("max", in: 0...RiskRule.limitMax) else { return nil }
+        self.max = max
+    }
+
+    private static func rollout(
+        _ reader: MappingReader
+    ) -> (schedule: Located<Rollout.Schedule>?, salt: String?) {
+        let keys = MappingReader.scheduleKeys + ["salt"]
+        guard let node = reader.node("rollout"),
+            let inner = MappingReader(node, reader.path("rollout"), keys: keys, log: reader.log)
+        else { return (nil, nil) }
+        let salt = inner.value("salt", use: "a text of at most 64 bytes") { text in
+            (1...64).contains(text.utf8.count) ? text : nil
+        }
+        let schedule = inner.schedule().map {
+            Located(value: $0, place: node.place, keyPath: reader.path("rollout"))
+        }
+        return (schedule, salt?.value)
+    }
+
+    /// The rule's part. A rollout says for whom is refused, so without that it is a mistake.
+    ///
+    /// - `id`: of the rule. A key's place in this rollout is independent of that in the rule's.
+    func rule(ofRule id: String) -> RiskRule {
+        var rule = RiskRule(max: max.value, salt: salt ?? "\(id)/risk")
+        rule.unknown = unknown ?? .allow
+        rule.action = action?.value ?? .mark
+        rule.daysMax = maxAge ?? RiskRule.daysMaxDefault
+        guard let rollout else { return rule }
+        rule.rollout = Rollout(rollout.value, by: .key, salt: salt ?? "\(id)/risk")
+        if rule.action == .mark {
+            log.error(
+                rollout.place,
+                rollout.keyPath,
+                found: "it with action: mark, where it has no effect",
+                use: "action: refuse, or no rollout"
+            )
+        }
+        return rule
+    }
+}

@@ -1,3 +1,5 @@
+package import Rules
+
 /// `store` as it was read.
 struct StoreDraft {
     /// `sqlite`.
@@ -48,4 +50,58 @@ struct StoreDraft {
         }
         expireUnused = age?.value ?? nil
     }
+}
+
+/// For how long a key is kept that nobody uses: whole days.
+package struct KeyAge: Hashable, Sendable {
+    /// Long enough for a device that was in a drawer, and for a mistake to be noticed.
+    package static let range = Duration.seconds(30 * 86_400)...Duration.seconds(3_650 * 86_400)
+    package static let allowed = "use 30d…3650d"
+
+    package let seconds: Int64
+
+    package init?(_ text: String) {
+        guard let duration = Duration(setting: text), Self.range.contains(duration) else {
+            return nil
+        }
+        seconds = duration.components.seconds
+    }
+}
+
+/// Where keys are kept: `store`.
+package enum StorePlace: Hashable, Sendable {
+    /// Nothing is verified, so there is nothing to keep.
+    case none
+    /// `store.sqlite`: the database's file.
+    case sqlite(file: String)
+    /// `store.postgresql`: a database that several gateways share.
+    case postgresql(DatabaseSettings)
+
+    /// The database's file; `nil` where the store is none.
+    package var file: String? {
+        if case .sqlite(let file) = self { file } else { nil }
+    }
+
+    /// For messages. It has no secret in it.
+    package var name: String {
+        switch self {
+        case .none: "memory"
+        case .sqlite(let file): file
+        case .postgresql(let database): database.address
+        }
+    }
+}
+
+/// The part of a configuration that commands about keys need.
+package struct StoreSettings: Sendable {
+    package let store: StorePlace
+    package let apps: [AppPolicy]
+}
+
+/// Store and apps of a configuration, with what there is to say about the file.
+package struct LoadedStore: Sendable {
+    /// `nil` when there is an error among the problems.
+    package let settings: StoreSettings?
+    /// Errors and warnings, by file and line.
+    package let problems: [Problem]
 }

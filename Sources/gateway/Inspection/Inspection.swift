@@ -1,3 +1,5 @@
+package import JSONText
+
 // What `portcullis verify` and `portcullis inspect` do, without the command line around it.
 //
 // A trial (`AttestationTrial`, `AssertionTrial`, `ReceiptTrial`) is made of option texts as someone
@@ -10,3 +12,53 @@
 // Objects come in files, raw or in base64: see `ObjectFile`, the only place here that reads any.
 // No code here reads the clock: times are options, and the word `now` in one stands for a time that
 // the caller gives.
+
+/// Why a command line can't be used: which option, what was found, what to do.
+package struct UsageError: Error, Hashable, Sendable {
+    /// The option or argument, as it is written.
+    package let place: String
+    /// What was found, and what to give instead.
+    package let text: String
+
+    package init(_ place: String, _ text: String) {
+        self.place = place
+        self.text = text
+    }
+
+    /// The message for people, on one line.
+    package var message: String { "\(place): \(text)" }
+}
+
+/// The answer of `verify` and `inspect`: what to print and how to exit.
+package struct Report: Hashable, Sendable {
+    /// The exit status. Wrong usage, status 2, is a ``UsageError`` and no report.
+    package enum Status: Int32, Sendable {
+        case accepted = 0
+        case refused = 1
+    }
+
+    package let status: Status
+    package let json: JSONValue
+
+    /// What an object that was accepted, or only looked at, says.
+    static func accepted(_ facts: [JSONValue.Member]) -> Report {
+        Report(status: .accepted, json: .object([.init("verdict", .string("accept"))] + facts))
+    }
+
+    /// Why an object was refused.
+    static func refused(_ reason: String, _ detail: String) -> Report {
+        Report(
+            status: .refused,
+            json: .object([
+                .init("verdict", .string("refuse")), .init("reason", .string(reason)),
+                .init("detail", .string(detail)),
+            ])
+        )
+    }
+
+    /// The same with more at the end.
+    func adding(_ name: String, _ value: JSONValue) -> Report {
+        guard case .object(let members) = json else { return self }
+        return Report(status: status, json: .object(members + [.init(name, value)]))
+    }
+}

@@ -1,4 +1,9 @@
+import AppAttest
 import ArgumentParser
+import Cryptography
+import DeviceKey
+import KeyCatalog
+import KeyStore
 
 struct KeysCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -10,4 +15,149 @@ struct KeysCommand: ParsableCommand {
             KeysDeleteCommand.self, KeysHistoryCommand.self,
         ]
     )
+}
+
+struct KeysListCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: """
+            One line a key: key id, app, environment, status, counter, last use; with --risk also \
+            the risk metric and when it was found.
+            """
+    )
+
+    @OptionGroup var store: KeyStoreOptions
+    @OptionGroup var filter: KeyFilterOptions
+
+    /// Bytes that are written at a time.
+    private static let pieceBytes = 64 << 10
+
+    func run() throws {
+        let (keys, _) = try store.administration()
+        var lines = ""
+        try keys.forEach(filter.filter) { record in
+            let status = if case .active = record.status { "active" } else { "revoked" }
+            let used = record.lastUsedAt.map { UnixTime(seconds: $0).iso8601 } ?? "never"
+            var columns = [
+                record.keyID.base64, record.appID, record.environment.rawValue, status,
+                String(record.counters.highest.rawValue), used,
+            ]
+            if filter.risk != nil { columns += Self.risk(record.receiptState) }
+            lines += columns.joined(separator: "\t") + "\n"
+            if lines.utf8.count >= Self.pieceBytes { try write(&lines) }
+        }
+        try write(&lines)
+    }
+
+    private static func risk(_ state: ReceiptState) -> [String] {
+        [
+            state.riskMetric.map(String.init) ?? "unknown",
+            state.metricAt.map { UnixTime(seconds: $0).iso8601 } ?? "never",
+        ]
+    }
+
+    private func write(_ lines: inout String) throws {
+        guard StandardOutput.write(lines) else { throw ExitCode(1) }
+        lines = ""
+    }
+}
+
+struct KeysShowCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "What is stored of a key, as JSON.",
+        discussion: "Of the receipt it prints the size; --json has all of it."
+    )
+
+    @OptionGroup var store: KeyStoreOptions
+
+    @Flag(help: "Print all of it in one line, as `keys export` writes it.")
+    var json = false
+
+    @Argument(help: "The key id in base64, or the short name that the log shows.")
+    var key: String
+
+    func validate() throws { try KeyStoreOptions.checkName(key) }
+
+    func run() throws {
+        let (archive, _) = try store.administration()
+        guard let id = try KeyStoreOptions.key(named: key, in: archive) else { throw ExitCode(1) }
+        let record = try KeyStoreOptions.attempt { () throws(StoreProblem) in
+            try archive.record(id)
+        }
+        guard let record else {
+            StandardError.write("\(key) is not stored; `portcullis keys list` shows all keys")
+            throw ExitCode(1)
+        }
+        let text = json ? KeyLine.text(record) : KeyLine.pretty(record)
+        guard StandardOutput.write(text + "\n") else { throw ExitCode(1) }
+    }
+}
+
+struct KeysExportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Write keys as JSON lines, as `keys import` reads them."
+    )
+
+    @OptionGroup var store: KeyStoreOptions
+    @OptionGroup var filter: KeyFilterOptions
+
+    func run() throws {
+        let (keys, _) = try store.administration()
+        _ = try keys.export(filter.filter) { octets in
+            guard StandardOutput.write(String(decoding: octets, as: UTF8.self)) else {
+                throw ExitCode(1)
+            }
+        }
+    }
+}
+
+struct KeysHistoryCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "history",
+        abstract: """
+            What commands have done to keys, the newest first: when, what, key id or number of \
+            keys, who, why.
+            """
+    )
+
+    @OptionGroup var store: KeyStoreOptions
+
+    @Option(help: "At most so many lines.")
+    var limit = 100
+
+    @Argument(help: "Of this key alone: a key id in base64, or the short name of the log.")
+    var key: String?
+
+    func validate() throws {
+        if let key { try KeyStoreOptions.checkName(key) }
+        guard (1...100_000).contains(limit) else {
+            throw ValidationError("--limit \(limit): use 1…100000.")
+        }
+    }
+
+    func run() throws {
+        let (archive, _) = try store.administration()
+        var keyID: KeyID?
+        if let key {
+            guard let found = try KeyStoreOptions.key(named: key, in: archive) else {
+                throw ExitCode(1)
+            }
+            keyID = found
+        }
+        let changes = try KeyStoreOptions.attempt { () throws(StoreProblem) in
+            try archive.changes(of: keyID, limit: limit)
+        }
+        for change in changes {
+            let columns = [
+                UnixTime(seconds: change.note.now).iso8601, change.action.rawValue,
+                change.keyID?.base64 ?? "\(change.keys) keys", change.note.actor,
+                change.note.why ?? "-",
+            ]
+            guard StandardOutput.write(columns.joined(separator: "\t") + "\n") else {
+                throw ExitCode(1)
+            }
+        }
+    }
 }

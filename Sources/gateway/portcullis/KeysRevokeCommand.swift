@@ -1,6 +1,8 @@
 import ArgumentParser
+import ConfigurationReading
 import Cryptography
 import DeviceKey
+import Glibc
 import KeyCatalog
 
 struct KeysRevokeCommand: ParsableCommand {
@@ -32,5 +34,189 @@ struct KeysRevokeCommand: ParsableCommand {
             }
             return nil
         }
+    }
+}
+
+struct KeysRestoreCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: """
+            Undo revocations: the keys are good again, with the counters that they had. A running \
+            gateway obeys when this command returns.
+            """
+    )
+
+    @OptionGroup var store: KeyStoreOptions
+
+    @OptionGroup var reason: ChangeNoteOptions
+
+    @OptionGroup var named: NamedKeys
+
+    func run() throws {
+        let (archive, _) = try store.administration()
+        let note = reason.note
+        try named.forEach(in: archive) { id in
+            let outcome = try KeyStoreOptions.attempt { () throws(StoreProblem) in
+                try archive.restore(id, note)
+            }
+            switch outcome {
+            case .restored: StandardOutput.write("\(id.base64) restored\n")
+            case .active: StandardOutput.write("\(id.base64) is not revoked\n")
+            case .unknown: return "is not stored, or was deleted"
+            }
+            return nil
+        }
+    }
+}
+
+struct KeysDeleteCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "delete",
+        abstract: "Forget keys for good. A running gateway obeys when this command returns.",
+        discussion: """
+            The key is unknown from then on, and its app makes and enrols another one. Receipt, \
+            context and times are removed. The key id, the public key and the counter stay, so \
+            that nobody enrols the key anew and has its old assertions admitted. Nothing undoes \
+            it; to refuse a key for a while, use `keys revoke`.
+            """
+    )
+
+    @OptionGroup var store: KeyStoreOptions
+
+    @OptionGroup var reason: ChangeNoteOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "Delete all keys that were enrolled and last used longer ago.",
+            valueName: "400d"
+        )
+    )
+    var unused: String?
+
+    @Argument(
+        help: ArgumentHelp(
+            "Key ids in base64, or the short names that the log shows.",
+            valueName: "key"
+        )
+    )
+    var keys: [String] = []
+
+    func validate() throws {
+        for name in keys { try KeyStoreOptions.checkName(name) }
+        guard keys.isEmpty != (unused == nil) else {
+            throw ValidationError("Name keys, or use --unused.")
+        }
+        _ = try unused.map(Self.days)
+    }
+
+    /// Seconds.
+    private static func days(_ text: String) throws -> Int64 {
+        guard let age = KeyAge(text) else {
+            throw ValidationError("--unused \(text): \(KeyAge.allowed).")
+        }
+        return age.seconds
+    }
+
+    func run() throws {
+        let (archive, _) = try store.administration()
+        let note = reason.note
+        defer { archive.awaitGateways() }
+        if let unused {
+            let before = note.now - (try Self.days(unused))
+            let count = try KeyStoreOptions.attempt { () throws(StoreProblem) in
+                try archive.expireAll(unusedSince: before, note)
+            }
+            StandardOutput.write("\(count) deleted, unused for \(unused)\n")
+            return
+        }
+        try NamedKeys.forEach(keys, in: archive) { id in
+            let outcome = try KeyStoreOptions.attempt { () throws(StoreProblem) in
+                try archive.delete(id, note)
+            }
+            switch outcome {
+            case .deleted: StandardOutput.write("\(id.base64) deleted\n")
+            case .alreadyDeleted(let second):
+                let moment = UnixTime(seconds: second).iso8601
+                StandardOutput.write("\(id.base64) was deleted at \(moment)\n")
+            case .unknown: return "is not stored"
+            }
+            return nil
+        }
+    }
+}
+
+/// Why keys are changed, for those who ask later.
+struct ChangeNoteOptions: ParsableArguments {
+    @Option(help: "Why; `keys history` shows it.")
+    var why: String?
+
+    func validate() throws {
+        guard let why else { return }
+        let most = ChangeNote.whyBytesMax
+        guard why.utf8.count <= most, why.unicodeScalars.allSatisfy({ $0.value >= 0x20 }) else {
+            throw ValidationError("--why: use one line of at most \(most) bytes.")
+        }
+    }
+
+    var note: ChangeNote {
+        ChangeNote(now: UnixTime.current.seconds, by: Self.actor, why: why)
+    }
+
+    /// Who runs this command: the system's number, and its name for it.
+    private static var actor: String {
+        let number = getuid()
+        var bytes = [CChar](repeating: 0, count: 16_384)
+        var entry = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        // The C border: the entry points into `bytes`, which outlives what reads it.
+        let name: String? = bytes.withUnsafeMutableBufferPointer { buffer in
+            guard let start = buffer.baseAddress,
+                getpwuid_r(number, &entry, start, buffer.count, &found) == 0,
+                let name = found?.pointee.pw_name
+            else { return nil }
+            return String(cString: name)
+        }
+        return name.map { "\($0) (uid \(number))" } ?? "uid \(number)"
+    }
+}
+
+/// The keys that a command is given by name, one after the other.
+struct NamedKeys: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp(
+            "Key ids in base64, or the short names that the log shows.",
+            valueName: "key"
+        )
+    )
+    var keys: [String]
+
+    func validate() throws { for name in keys { try KeyStoreOptions.checkName(name) } }
+
+    /// Does something with each key, also behind one that failed; the exit status is 1 then.
+    ///
+    /// - change: returns what is wrong, to be written behind the key id; `nil` when nothing is.
+    func forEach(
+        in archive: some KeyArchive,
+        _ change: (KeyID) throws -> String?
+    ) throws {
+        try Self.forEach(keys, in: archive, change)
+    }
+
+    static func forEach(
+        _ keys: [String],
+        in archive: some KeyArchive,
+        _ change: (KeyID) throws -> String?
+    ) throws {
+        var failures = 0
+        for name in keys {
+            guard let id = try KeyStoreOptions.key(named: name, in: archive) else {
+                failures += 1
+                continue
+            }
+            guard let problem = try change(id) else { continue }
+            failures += 1
+            StandardError.write("\(id.base64) \(problem)")
+        }
+        if failures > 0 { throw ExitCode(1) }
     }
 }

@@ -4,8 +4,10 @@ import Dispatch
 import Foundation
 import Gateway
 import Glibc
+import JSONText
 import KeyCatalog
 import KeyStore
+import Origins
 import SQLiteKeyStore
 
 struct ServeCommand: ParsableCommand {
@@ -88,5 +90,67 @@ struct ServeCommand: ParsableCommand {
 
     private static func say(_ text: String) {
         StandardError.write(text, patienceMillis: StandardError.startPatienceMillis)
+    }
+}
+
+struct UpgradeCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "upgrade",
+        abstract: "Have a running gateway hand over to the program that is installed now.",
+        discussion: """
+            The gateway starts the program at its own path, which takes over listeners, store and \
+            challenges. The old process finishes its requests and ends. When the new one can't \
+            serve, nothing changes, and this says why.
+            """
+    )
+
+    @OptionGroup var gateway: AdminOptions
+
+    func run() throws {
+        try gateway.call(.post, "/upgrade", waiting: Self.waitMilliseconds) { response in
+            StandardOutput.write(Self.text(of: response)) ? 0 : 1
+        }
+    }
+
+    /// Longer than the gateway tries.
+    private static let waitMilliseconds: UInt64 = 110_000
+
+    private static func text(of response: HTTPResponse) -> String {
+        let members: Set = ["process", "pause_microseconds"]
+        guard let document = JSONDocument(response.content.span, members: members),
+            let process = document.integer("process"),
+            let pause = document.integer("pause_microseconds")
+        else { return "the gateway's answer can't be read; its log says how it went\n" }
+        let thousandths = String(pause % 1_000 + 1_000).dropFirst()
+        return
+            "process \(process) serves; accepting paused for \(pause / 1_000).\(thousandths) ms\n"
+    }
+}
+
+struct DoctorCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract: "Look for what commonly goes wrong around a gateway.",
+        discussion: """
+            Clock, descriptors, addresses, certificates, disk and origins, as they are on this \
+            machine and for this user. It binds addresses for a moment, writes and deletes a file \
+            beside the store, and sends each server of an origin one request: that of its check, \
+            or HEAD /. Exit status 1 when something is wrong; warnings don't change it.
+            """
+    )
+
+    @Argument(help: "The configuration file.")
+    var file: String
+
+    @Flag(help: "Print JSON, for scripts.")
+    var json = false
+
+    func run() throws {
+        let printsJSON = json
+        Doctor.examine(file) { report in
+            StandardOutput.write(printsJSON ? report.json.pretty + "\n" : report.text)
+            Glibc.exit(report.exitStatus)
+        }
+        dispatchMain()
     }
 }

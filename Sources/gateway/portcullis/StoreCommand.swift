@@ -1,4 +1,10 @@
 import ArgumentParser
+import ConfigurationReading
+import Gateway
+import KeyCatalog
+import KeyStore
+import PostgreSQLKeyStore
+import SQLiteKeyStore
 
 struct StoreCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -9,4 +15,155 @@ struct StoreCommand: ParsableCommand {
             StoreMigrateCommand.self, StoreCopyCommand.self,
         ]
     )
+}
+
+struct StoreBackupCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup",
+        abstract: "Copy the store into a new file, with or without a running gateway.",
+        discussion: """
+            The copy holds every request that was admitted before this command began. It has the \
+            secret of the enrolment challenges too, so its mode is 0600. `store restore` puts it \
+            back.
+            """
+    )
+
+    @OptionGroup var store: KeyStoreOptions
+
+    @Argument(help: "The file to make; it must not exist.")
+    var file: String
+
+    func run() throws {
+        let path = try store.path()
+        let report = try KeyStoreOptions.attempt { () throws(StoreProblem) in
+            try StoreBackup.make(ofStore: path, to: file)
+        }
+        StandardOutput.write(
+            "\(file): keys \(report.keys), generation \(report.generation), bytes \(report.bytes)\n"
+        )
+    }
+}
+
+struct StoreCheckCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check",
+        abstract: "Look for what is wrong with the store or a copy of it, and change nothing.",
+        discussion: """
+            Reads everything: damage, the version of the tables, each key, the log of counters, \
+            the generation, permissions, the room on the disk. Exits 1 when there is a problem.
+            """
+    )
+
+    @Option(
+        name: .customLong("config"),
+        help: "The gateway's configuration file; it names the store."
+    )
+    var configuration: String?
+
+    @Argument(help: "A copy to look at in place of the store.")
+    var file: String?
+
+    func validate() throws {
+        guard (configuration == nil) != (file == nil) else {
+            throw ValidationError("Name a copy, or the configuration with --config.")
+        }
+    }
+
+    func run() throws {
+        let examination: StoreExamination
+        if let file {
+            examination = StoreExamination(of: file, as: .copy)
+        } else {
+            let path = try KeyStoreOptions.path(configuration ?? "")
+            examination = StoreExamination(of: path, as: .store)
+        }
+        for finding in examination.findings {
+            StandardOutput.write("\(finding.weight.rawValue): \(finding.text)\n")
+        }
+        if !examination.isGood { throw ExitCode(1) }
+    }
+}
+
+struct StoreMigrateCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "migrate",
+        abstract: "Make the tables in PostgreSQL, or bring them to this version.",
+        discussion: """
+            Gateways of this version and of the one before may run meanwhile. It changes nothing \
+            where the tables are as they should be. A database file needs no such command.
+            """
+    )
+
+    @Argument(help: "The gateway's configuration file; it names the store.")
+    var file: String
+
+    func run() throws {
+        guard case .postgresql(let database) = try LoadedFile.store(file).store else {
+            StandardError.write("\(file) names no store in PostgreSQL, so there is nothing to make")
+            throw ExitCode(1)
+        }
+        let outcome = try KeyStoreOptions.attempt { () throws(StoreProblem) in
+            do throws(JournalError) {
+                return try DatabaseMigration.run(PostgreSQLSettings(database))
+            } catch {
+                throw StoreProblem(error, database.address)
+            }
+        }
+        let steps = outcome.made.map(String.init).joined(separator: ", ")
+        if !outcome.made.isEmpty {
+            StandardOutput.write("made: version \(steps)\n")
+        } else if outcome.isNewer {
+            StandardOutput.write(
+                "the tables are of version \(outcome.version), newer than this program's, "
+                    + "which can use them\n"
+            )
+        } else {
+            StandardOutput.write("up to date\n")
+        }
+    }
+}
+
+struct StoreRestoreCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: "Put a backup in the place of the store's database. Stop the gateway first.",
+        discussion: """
+            The database that is there is kept beside the new one. Where it can be read, all that \
+            it knows is merged: keys, counters, revocations, deletions. Where it can't, keys that \
+            were revoked since the backup are good again, keys that were enrolled since are \
+            unknown, and each other key needs a challenge before it is good, so that no assertion \
+            passes twice.
+            """
+    )
+
+    @OptionGroup var store: KeyStoreOptions
+
+    @OptionGroup var reason: ChangeNoteOptions
+
+    @Argument(help: "What `store backup` has made.")
+    var file: String
+
+    func run() throws {
+        let path = try store.path()
+        let restore = StoreRestore(of: file, toStore: path, reason.note)
+        let report = try KeyStoreOptions.attempt { () throws(StoreProblem) in try restore.run() }
+        StandardOutput.write("\(path): restored from \(file), keys \(report.keys)\n")
+        if let kept = report.kept {
+            StandardOutput.write("the database that was there is \(kept)\n")
+        }
+        switch report.present {
+        case .merged:
+            StandardOutput.write("all that it knew is merged: nothing was lost\n")
+        case .lost(let detail):
+            StandardError.write(
+                """
+                warning: the database that was there could not be merged: it \(detail)
+                  keys revoked or deleted since the backup are good again: revoke them anew
+                  keys enrolled since are unknown: their devices enrol again
+                  every other key is good again with its next challenge; where a rule takes none, \
+                the app enrols another key
+                """
+            )
+        }
+    }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Cryptography
 import Inspection
 import JSONText
 
@@ -41,5 +42,195 @@ struct VerifyCommand: ParsableCommand {
     /// Prints a report on one line and ends accordingly.
     static func finish(_ make: () throws(UsageError) -> Report) throws {
         try InspectCommand.finish(make) { $0.line }
+    }
+}
+
+extension VerifyCommand {
+    /// `verify assertion`.
+    struct Assertion: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "assertion",
+            abstract: "Judge an assertion against the key that was attested."
+        )
+
+        @Option(
+            help: "An App ID that is accepted: prefix, full stop, bundle identifier. Repeatable."
+        )
+        var appID: [String] = []
+
+        @Option(
+            parsing: .unconditional,
+            help: "The attested key, base64 of its X9.62 point of 65 bytes."
+        )
+        var publicKey: String
+
+        @Option(parsing: .unconditional, help: "SHA-256 of the client data, base64.")
+        var clientDataHash: String?
+
+        @Option(help: "A file with the client data, instead of its hash.")
+        var clientData: String?
+
+        @Option(help: "The counter of the last accepted assertion; 0 after the attestation.")
+        var previousCounter: UInt32
+
+        @Flag(
+            help: """
+                Adds "diagnosis": which known mistake of a client would have verified. Finds more \
+                with --client-data. Never changes the verdict.
+                """
+        )
+        var diagnose = false
+
+        @OptionGroup var object: Object
+
+        func run() throws {
+            try VerifyCommand.finish { () throws(UsageError) in
+                var options = AssertionTrial.Options()
+                options.appIDs = appID
+                options.publicKey = publicKey
+                options.clientDataHash = clientDataHash
+                options.previousCounter = previousCounter
+                options.diagnoses = diagnose
+                if let clientData {
+                    options.clientData = try ObjectFile.octets(clientData, place: "--client-data")
+                }
+                let trial = try AssertionTrial(options)
+                return trial.report(on: try ObjectFile.object(object.file))
+            }
+        }
+    }
+}
+
+extension VerifyCommand {
+    /// `verify attestation`.
+    struct Attestation: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "attestation",
+            abstract: "Judge an attestation by Apple's steps, and the receipt in it on its own."
+        )
+
+        @Option(
+            help: "An App ID that is accepted: prefix, full stop, bundle identifier. Repeatable."
+        )
+        var appID: [String] = []
+
+        @Option(help: "An environment that is accepted: production or development. Repeatable.")
+        var environment: [String] = []
+
+        @Option(parsing: .unconditional, help: "The key id that came with it, base64.")
+        var keyID: String
+
+        @Option(
+            parsing: .unconditional,
+            help: "The clientDataHash of attestKey in base64; usually SHA-256 of the challenge."
+        )
+        var clientDataHash: String
+
+        @Option(help: "When it is judged, such as 2026-04-20T10:00:00Z, or now.")
+        var at: String
+
+        @Flag(name: .customLong("macos"), help: "It is a Mac app's, whatever its leaf says.")
+        var isMacOS = false
+
+        @Option(
+            help: """
+                A file with the challenge's octets. Adds "diagnosis": what the app made of it. \
+                Never changes the verdict.
+                """
+        )
+        var challenge: String?
+
+        @OptionGroup var trust: Trust
+        @OptionGroup var object: Object
+
+        func run() throws {
+            try VerifyCommand.finish { () throws(UsageError) in
+                var options = AttestationTrial.Options()
+                options.appIDs = appID
+                options.environments = environment
+                options.keyID = keyID
+                options.clientDataHash = clientDataHash
+                options.at = at
+                options.isMacOS = isMacOS
+                options.root = try trust.pem()
+                if let challenge {
+                    options.challenge = try ObjectFile.octets(challenge, place: "--challenge")
+                }
+                let trial = try AttestationTrial(options, now: .current)
+                return trial.report(on: try ObjectFile.object(object.file))
+            }
+        }
+    }
+}
+
+extension VerifyCommand {
+    /// `verify receipt`.
+    struct Receipt: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "receipt",
+            abstract: "Judge a receipt of Apple's fraud assessment.",
+            discussion: """
+                The certificates are judged at the moment the receipt was made, which it states. \
+                --at is the moment at which you look at it: after its expiration it is refused as \
+                receipt-expired. Apple asks that a receipt which was just obtained is not older \
+                than five minutes; --max-age 5m asks for that. --renewed judges the receipt as the \
+                gateway judges one that it gets in exchange for an older one: type RECEIPT, with \
+                plausible times of renewal and expiration, and of the --environment and \
+                --newer-than that you give.
+                """
+        )
+
+        @Option(
+            help: "An App ID that is accepted: prefix, full stop, bundle identifier. Repeatable."
+        )
+        var appID: [String] = []
+
+        @Option(
+            parsing: .unconditional,
+            help: """
+                The attested key, base64 of its X9.62 point of 65 bytes. Left out, the receipt's \
+                key is shown and not compared.
+                """
+        )
+        var publicKey: String?
+
+        @Option(
+            help: """
+                When it is looked at, such as 2026-04-20T10:00:00Z, or now. Left out, its \
+                expiration is not judged.
+                """
+        )
+        var at: String?
+
+        @Option(help: "The most age at --at, such as 300s or 5m. Left out, any age will do.")
+        var maxAge: String?
+
+        @Flag(help: "Refuse what did not come in exchange for an older receipt.")
+        var renewed = false
+
+        @Option(help: "With --renewed: the key's environment, production or development.")
+        var environment: String?
+
+        @Option(help: "With --renewed: when the receipt was made that was sent.")
+        var newerThan: String?
+
+        @OptionGroup var trust: Trust
+        @OptionGroup var object: Object
+
+        func run() throws {
+            try VerifyCommand.finish { () throws(UsageError) in
+                var options = ReceiptTrial.Options()
+                options.appIDs = appID
+                options.publicKey = publicKey
+                options.at = at
+                options.maxAge = maxAge
+                options.isRenewed = renewed
+                options.environment = environment
+                options.newerThan = newerThan
+                options.root = try trust.pem()
+                let trial = try ReceiptTrial(options, now: .current)
+                return trial.report(on: try ObjectFile.object(object.file))
+            }
+        }
     }
 }
