@@ -174,3 +174,80 @@ package final class StandInServer: Sendable {
         return value
     }
 }
+
+/// What was called.
+package struct StandInCalls: Sendable {
+    package struct Sighting: Sendable {
+        package let host: AppleHost
+        package let path: String
+        /// The service that the path names; `nil` when it is none of the host's.
+        package let service: AppleService?
+        /// The value of `Authorization`.
+        package let authorization: String?
+        package let contentType: String?
+        /// By the stand-in's clock.
+        package let time: UnixTime
+        /// Monotonic milliseconds.
+        package let tick: UInt64
+        /// What was answered; `nil` for no HTTP.
+        package var status: Int?
+    }
+
+    package private(set) var all: [Sighting] = []
+    /// The tokens of all calls, each once, in the order of their first calls.
+    package private(set) var tokens: [String] = []
+
+    package var count: Int { all.count }
+
+    /// The calls of a service.
+    package func of(_ service: AppleService) -> [Sighting] { all.filter { $0.service == service } }
+
+    /// The statuses that were answered.
+    package var statuses: [Int?] { all.map(\.status) }
+
+    mutating func add(_ sighting: Sighting, token: String?) {
+        all.append(sighting)
+        if let token, !tokens.contains(token) { tokens.append(token) }
+    }
+}
+
+/// What is done with a call.
+package enum StandInPlay: Hashable, Sendable {
+    /// What Apple does.
+    case proper
+    /// What Apple does, after so many milliseconds.
+    case slow(milliseconds: UInt64)
+    /// An answer with this status, whatever was asked.
+    case status(Int, retryAfter: Int? = nil, body: String = "")
+    /// No answer; the connection stays open.
+    case hang
+    /// Bytes that are no HTTP.
+    case garbage
+    /// The connection ends in the middle of the answer.
+    case cut
+    /// An answer of so many bytes.
+    case long(bytes: Int)
+    /// A receipt that is wrong, or so many seconds old.
+    case receipt(ReceiptDamage? = nil, age: Int64 = 0)
+    /// The attestation's kind of receipt, where a refreshed one is due.
+    case receiptOfAttestation
+    /// The very receipt that was sent.
+    case receiptAsSent
+}
+
+/// A team with a key, as developer.apple.com makes them.
+package struct StandInTeam: Sendable {
+    package let teamID: String
+    package let keyID: String
+    let publicKey: P256PublicKey
+    /// The content of the `.p8` file.
+    package let p8: String
+
+    package init(teamID: String = "TEAM123456", keyID: String = "ABC123DEFG") {
+        let key = P256PrivateKey()
+        self.teamID = teamID
+        self.keyID = keyID
+        publicKey = key.publicKey
+        p8 = key.key.pem
+    }
+}

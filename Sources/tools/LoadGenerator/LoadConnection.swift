@@ -233,3 +233,44 @@ final class LoadConnection: Connection {
         owner.answered(self)
     }
 }
+
+/// The user of a connection: gets its events.
+protocol ConnectionOwner: AnyObject {
+    var scratch: ResponseScratch { get }
+    /// It may be used from now on.
+    func connected(_ connection: LoadConnection)
+    /// The answer is complete; the connection is idle again, or closed.
+    func answered(_ connection: LoadConnection)
+    /// It is closed; what it carried or was being made for has failed.
+    func failed(_ connection: LoadConnection, _ failure: ExchangeFailure)
+    /// It was idle, and the server has closed it.
+    func retired(_ connection: LoadConnection)
+}
+
+/// Why a request got no answer that could be judged. The raw value is for people and JSON.
+package enum ExchangeFailure: String, CaseIterable, Sendable {
+    case connectFailed = "connect-failed"
+    case connectTimeout = "connect-timeout"
+    case responseTimeout = "response-timeout"
+    /// The connection ended or broke before the response was complete.
+    case connectionBroken = "connection-broken"
+    /// The response is no valid HTTP.
+    case responseMalformed = "response-malformed"
+}
+
+extension ExchangeFailure: Comparable {
+    /// In the order of their names.
+    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// What a connection's request is, so that its answer can be judged.
+struct Errand {
+    var sending = Sending.good
+    /// The number of the request on its lane.
+    var number: UInt64 = 0
+    /// The device that is busy with it.
+    var device: Int?
+    /// When it was due, and when it was sent: nanoseconds of the monotonic clock.
+    var due: UInt64 = 0
+    var sentAt: UInt64 = 0
+}

@@ -1,7 +1,9 @@
 package import ConfigurationReading
 package import Cryptography
+package import Lanes
 import Rules
 import SoftwareAuthenticator
+package import TLSSession
 package import Verification
 
 /// What the lanes get at the start; nothing of it changes in a run.
@@ -165,5 +167,182 @@ package struct LoadPlan: Sendable {
             )
         }
         return found
+    }
+}
+
+extension LoadPlan {
+    /// `open loop, 5,000 requests/s for 60 s after 5 s of warm-up; 64 connections, 1 lane`.
+    var loadText: String {
+        let pacing = options.pacing
+        var text: String
+        if let rate = pacing.rate {
+            text = "open loop, \(Figures.fixed(rate, rate < 10 ? 1 : 0)) requests/s"
+        } else {
+            text = "closed loop"
+        }
+        if let duration = pacing.duration {
+            text += " for \(Figures.fixed(Double(duration) / 1e9, 0)) s"
+        }
+        if let count = pacing.countLimit { text += ", at most \(Figures.count(count)) requests" }
+        if pacing.warmUp > 0 {
+            text += " after \(Figures.fixed(Double(pacing.warmUp) / 1e9, 0)) s of warm-up"
+        }
+        let lanes = options.lanes == 1 ? "1 lane" : "\(options.lanes) lanes"
+        text += "; \(options.connections) connections, \(lanes)"
+        return options.proof == .session ? text + "; signed with sessions" : text
+    }
+}
+
+/// When requests are sent.
+package struct Pacing: Equatable, Sendable {
+    /// Requests a second over all lanes; `nil` in a closed loop.
+    package let rate: Double?
+    /// At most so many requests over all lanes.
+    package let countLimit: UInt64?
+    /// No request is due later, counted from the end of the warm-up; nanoseconds.
+    package let duration: UInt64?
+    /// Requests that are due before are sent and judged, and their latency is not recorded.
+    package let warmUp: UInt64
+
+    package init(rate: Double?, countLimit: UInt64?, duration: UInt64?, warmUp: UInt64) {
+        self.rate = rate
+        self.countLimit = countLimit
+        self.duration = duration
+        self.warmUp = warmUp
+    }
+
+    /// Nanoseconds from the start until a lane's n-th request is due; `nil` in a closed loop.
+    ///
+    /// The lanes take turns, so that all of them together keep one even beat.
+    package func due(_ number: UInt64, lane: Int, of lanes: Int) -> UInt64? {
+        guard let rate else { return nil }
+        let place = Double(number) * Double(lanes) + Double(lane)
+        return UInt64(clamping: Int64(place / rate * 1e9))
+    }
+
+    /// How many requests a lane sends at most, by their count.
+    package func countLimit(lane: Int, of lanes: Int) -> UInt64 {
+        guard let countLimit else { return .max }
+        let (share, rest) = countLimit.quotientAndRemainder(dividingBy: UInt64(max(lanes, 1)))
+        return share + (UInt64(lane) < rest ? 1 : 0)
+    }
+
+    /// Nanoseconds from the start after which nothing is due.
+    package var end: UInt64 {
+        guard let duration else { return .max }
+        let (end, overflow) = warmUp.addingReportingOverflow(duration)
+        return overflow ? .max : end
+    }
+
+    /// How many requests there will be; `nil` when the answers' speed decides.
+    package var expectedCount: UInt64? {
+        guard let rate, duration != nil else { return countLimit }
+        let byTime = UInt64(clamping: Int64((Double(end) / 1e9 * rate).rounded(.up)))
+        return min(byTime, countLimit ?? .max)
+    }
+}
+
+/// A length of time as the command line has it.
+package struct LoadTime: Equatable, Sendable {
+    package let nanoseconds: UInt64
+
+    private static let units: [(name: String, factor: UInt64)] = [
+        ("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000),
+    ]
+
+    /// Reads `500ms`, `10s`, `5m`, `1h`: a whole number and its unit, at most 1,000 hours.
+    package init?(_ text: String) {
+        let digits = text.prefix { $0.isASCII && $0.isNumber }
+        let unit = text.dropFirst(digits.count)
+        guard let count = UInt64(digits), count <= 3_600_000_000,
+            let factor = Self.units.first(where: { $0.name == unit })?.factor
+        else { return nil }
+        let (product, overflow) = count.multipliedReportingOverflow(by: factor)
+        guard !overflow, product <= 3_600_000_000_000_000 else { return nil }
+        nanoseconds = product
+    }
+}
+
+/// The URL that requests go to.
+package struct LoadURL: Equatable, Sendable {
+    package let isSecure: Bool
+    /// Without the brackets of an IPv6 address.
+    package let host: String
+    package let port: UInt16
+    /// Path and query, as they go into the request line.
+    package let target: String
+    /// Host and port, as they go into the Host field.
+    package let authority: String
+
+    /// Reads `http://127.0.0.1:8080/v1/orders?dry=1`; `nil` for anything else than http and https
+    /// with a host, for user information, and for a fragment.
+    package init?(_ text: String) {
+        guard let scheme = ["http://", "https://"].first(where: text.hasPrefix) else { return nil }
+        isSecure = scheme == "https://"
+        let rest = text.dropFirst(scheme.count)
+        let end = rest.firstIndex { "/?".contains($0) } ?? rest.endIndex
+        let authority = rest[..<end]
+        let target = rest[end...]
+        guard !authority.isEmpty, !authority.contains("@"), !text.contains("#"),
+            text.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { return nil }
+        self.authority = String(authority)
+        self.target = (target.hasPrefix("/") ? "" : "/") + target
+        var name = authority
+        var port = isSecure ? UInt16(443) : 80
+        if let colon = authority.lastIndex(of: ":"), !authority[colon...].contains("]") {
+            guard let given = UInt16(authority[authority.index(after: colon)...]), given > 0 else {
+                return nil
+            }
+            port = given
+            name = authority[..<colon]
+        }
+        if name.hasPrefix("["), name.hasSuffix("]") { name = name.dropFirst().dropLast() }
+        guard !name.isEmpty else { return nil }
+        host = String(name)
+        self.port = port
+    }
+
+    /// The whole.
+    package var text: String { "\(isSecure ? "https" : "http")://\(authority)\(target)" }
+}
+
+/// The gateway's address, and the certificates to trust.
+package struct ServerPlace: Sendable {
+    let address: SocketAddress
+    private let tls: TLSContext?
+    private let host: String
+
+    /// - `tls`: `nil` for a plain connection.
+    package init(_ address: SocketAddress, tls: TLSContext?, host: String) {
+        self.address = address
+        self.tls = tls
+        self.host = host
+    }
+
+    /// What a new connection needs beside its socket.
+    func session() throws(TLSFailure) -> (tls: TLSSession?, isSecure: Bool) {
+        guard let tls else { return (nil, false) }
+        return (try TLSSession(connecting: tls, to: host), true)
+    }
+}
+
+extension ServerPlace {
+    /// How long one attempt to connect may take, and the time from its end to the next.
+    private static let attemptMilliseconds: Int32 = 1_000
+    private static let pauseMilliseconds: Int32 = 50
+
+    /// Waits until the gateway takes connections: it may be starting just now. Blocks.
+    ///
+    /// - Parameters:
+    ///   - time: how long; when it is over, the run itself says that no gateway is there.
+    ///   - begins: called once, when the first attempt has failed.
+    package func awaitGateway(within time: LoadTime, begins: () -> Void) {
+        let deadline = ContinuousClock.now + .nanoseconds(time.nanoseconds)
+        guard !address.takesConnections(within: Self.attemptMilliseconds) else { return }
+        begins()
+        repeat {
+            SocketAddress.pause(milliseconds: Self.pauseMilliseconds)
+        } while !address.takesConnections(within: Self.attemptMilliseconds) && .now < deadline
     }
 }

@@ -1,4 +1,5 @@
 import ByteCoding
+import ConfigurationReading
 import Cryptography
 import HTTPWire
 import JSONText
@@ -162,4 +163,131 @@ struct RequestTemplate: Sendable {
             lines.endHeader()
         }
     }
+}
+
+/// How large the content of requests is, and how it is framed.
+package struct ContentPlan: Equatable, Sendable {
+    /// Bytes; 0 for no content.
+    package let sizes: [Int]
+    package let isChunked: Bool
+
+    /// The most bytes of content: each size is held twice, as it is and changed.
+    package static let sizeMax = 64 << 20
+    /// A range is sent as so many sizes, evenly spread: each has its bytes ready.
+    private static let stepsMax = 16
+
+    package static let none = ContentPlan(0...0, isChunked: false)
+
+    package init(_ range: ClosedRange<Int>, isChunked: Bool) {
+        let span = range.upperBound - range.lowerBound
+        let steps = min(span, Self.stepsMax - 1)
+        sizes = (0...steps).map { range.lowerBound + (steps == 0 ? 0 : span / steps * $0) }
+        self.isChunked = isChunked
+    }
+
+    /// Reads `200` or `100..2000`.
+    package init?(_ text: String, isChunked: Bool) {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        let ends = [parts.first, parts.last].compactMap { $0.flatMap { Int($0) } }
+        guard parts.count == 1 || (parts.count == 3 && parts[1].isEmpty), ends.count == 2,
+            ends[0] >= 0, ends[0] <= ends[1], ends[1] <= Self.sizeMax
+        else { return nil }
+        self.init(ends[0]...ends[1], isChunked: isChunked)
+    }
+}
+
+/// Makes the hash that a device signs; keeps its scratch memory.
+struct ContentHasher: Sendable {
+    private var lines = RequestLines()
+    private var content: [UInt8] = []
+
+    /// SHA-256 of the client data of a request.
+    ///
+    /// - `challenge`: the text, where one is sent.
+    mutating func hash(
+        _ template: RequestTemplate,
+        _ made: RequestTemplate.Content,
+        challenge: [UInt8]?
+    ) -> [UInt8] {
+        if let fixed = made.fixedHash { return fixed }
+        switch template.demand.signing {
+        case .lines(let parts, _):
+            lines.resume(behind: made.linesBefore, parts, hasDigest: true)
+            if let challenge {
+                template.finish(&lines, challenge: challenge.span)
+            } else {
+                template.finish(&lines, challenge: nil)
+            }
+            return SHA256.digest(of: lines.octets).octets
+        case .content:
+            content.removeAll(keepingCapacity: true)
+            content += made.octets
+            if let place = made.challengePlace, let challenge {
+                content.replaceSubrange(place, with: challenge)
+            }
+            return SHA256.digest(content.span.extracting(made.plain)).octets
+        case .challenge: return SHA256.digest(of: challenge ?? []).octets
+        }
+    }
+}
+
+/// What a rule asks of the requests that are sent.
+struct RequestDemand: Sendable {
+    let signing: SigningForm
+    /// Where a challenge goes; `nil` when none is sent. An optional one is not sent.
+    let challenge: ChallengeSource?
+    let fields: FieldNames
+    /// The head declares the digest of the content.
+    let declaresDigest: Bool
+    /// Requests of one device that may be under way together.
+    let underWayMax: Int
+
+    /// - `underWayMax`: what the user asks for; `nil` for one.
+    init(_ rule: Rule, underWayMax: Int? = nil) {
+        signing = rule.signing
+        challenge = rule.challenge == .required ? rule.challengeSource : nil
+        fields = rule.fields
+        declaresDigest = if case .lines = rule.signing { rule.signing.coversBody } else { false }
+        switch rule.counter {
+        case .strict: self.underWayMax = 1
+        // Of n under way the oldest is at most n − 1 below the highest.
+        case .window(let width): self.underWayMax = min(underWayMax ?? 1, width)
+        }
+    }
+
+    /// The challenge is a field of the head.
+    var sendsChallengeField: Bool { challenge == .field }
+
+    /// What can be changed so that it shows.
+    func tamperings(hasContent: Bool) -> [Sending] {
+        var found: [Sending] = [.tamperedSignature]
+        if case .lines(let parts, _) = signing, parts.contains(.target) {
+            found.append(.tamperedTarget)
+        }
+        if hasContent, signing.coversBody { found.append(.tamperedContent) }
+        return found
+    }
+}
+
+/// The kinds of requests that a mix has shares of.
+package enum RequestKind: String, CaseIterable, Sendable {
+    /// Signed as the rule asks.
+    case good
+    /// Without any proof.
+    case missing
+    /// A request that was admitted, byte for byte.
+    case replayed
+    /// Signed, then changed: the signature, the target or the content.
+    case tampered
+    /// Too old: a challenge of another start or past its time, or a counter that was overtaken.
+    case stale
+    /// Signed by a key that was never enrolled.
+    case unknown
+}
+
+/// What goes into a request to prove it, as texts.
+struct ProofTexts: Sendable {
+    var keyID: [UInt8] = []
+    var assertion: [UInt8] = []
+    var challenge: [UInt8] = []
 }

@@ -60,3 +60,57 @@ struct StaleSupply {
         return nil
     }
 }
+
+/// Requests that were admitted, to be sent again.
+struct ReplayMemory {
+    private var messages: [Message] = []
+    private var place = 0
+    private var turn: UInt64 = 0
+
+    /// The most that are kept; the oldest goes first.
+    private static let countMax = 4096
+
+    /// Takes over a request that was admitted, and gives other memory back for it.
+    mutating func keep(_ message: inout Message) {
+        guard messages.count == Self.countMax else {
+            messages.append(message)
+            message = Message()
+            return
+        }
+        swap(&messages[place], &message)
+        place = (place + 1) % Self.countMax
+    }
+
+    /// One of them, older ones and newer ones in turn; `nil` without one.
+    mutating func any() -> Message? {
+        guard !messages.isEmpty else { return nil }
+        turn += 1
+        return messages[Int(Scatter.word(turn) % UInt64(messages.count))]
+    }
+}
+
+/// Devices that try again later, sorted by time; the next one is the last element.
+struct WaitingDevices {
+    private var waiting: [(at: UInt64, device: Int)] = []
+
+    var isEmpty: Bool { waiting.isEmpty }
+
+    /// When the first of them comes, in monotonic nanoseconds; `nil` without any.
+    var nextAt: UInt64? { waiting.last?.at }
+
+    mutating func add(_ device: Int, at time: UInt64) {
+        var (low, high) = (0, waiting.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if waiting[middle].at > time { low = middle + 1 } else { high = middle }
+        }
+        waiting.insert((time, device), at: low)
+    }
+
+    /// Takes the first whose time has come.
+    mutating func take(now: UInt64) -> Int? {
+        guard let first = waiting.last, first.at <= now else { return nil }
+        waiting.removeLast()
+        return first.device
+    }
+}

@@ -1,4 +1,6 @@
+import Glibc
 import Histogram
+import Lanes
 
 /// What came of a run.
 package struct Summary: Sendable {
@@ -88,5 +90,93 @@ package struct Summary: Sendable {
         let share = cost.cores / Double(plan.options.lanes)
         guard share > Self.busyMax else { return nil }
         return "its lanes were busy for \(Figures.percent(share)) of the time"
+    }
+}
+
+/// An answer that is not the expected one.
+struct Deviation: Sendable {
+    /// The request's place in the run.
+    let number: UInt64
+    let sending: Sending
+    let expected: String
+    let found: String
+}
+
+/// What happened since the last beat.
+struct Interval: Sendable {
+    var latencies = Measurements.latencies()
+    var sent: UInt64 = 0
+    var answered: UInt64 = 0
+    var deviations: UInt64 = 0
+    var failures: UInt64 = 0
+    var backlog: UInt64 = 0
+
+    mutating func add(_ other: Interval) {
+        latencies.add(other.latencies)
+        sent += other.sent
+        answered += other.answered
+        deviations += other.deviations
+        failures += other.failures
+        backlog += other.backlog
+    }
+}
+
+/// Numbers that look random and are the same in every run (the finalizer of SplitMix64).
+enum Scatter {
+    /// A word for a number.
+    static func word(_ number: UInt64) -> UInt64 {
+        var word = number &* 0x9E37_79B9_7F4A_7C15 &+ 0x9E37_79B9_7F4A_7C15
+        word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
+        return word ^ word >> 31
+    }
+}
+
+/// Why nothing can be sent, in a sentence, with what to do.
+package struct LoadError: Error, Sendable, CustomStringConvertible {
+    /// The sentence.
+    package let description: String
+
+    package init(_ description: String) { self.description = description }
+}
+
+/// What this process has used of the machine.
+package struct Cost: Sendable {
+    /// User and system time of all threads, nanoseconds.
+    var cpu: UInt64
+    /// On the monotonic clock, nanoseconds.
+    var elapsed: UInt64
+
+    /// Since the process began; `elapsed` since some moment before.
+    static var now: Cost {
+        var usage = rusage()
+        let who = __rusage_who_t(RUSAGE_SELF.rawValue)
+        guard getrusage(who, &usage) == 0 else {
+            return Cost(cpu: 0, elapsed: MonotonicClock.nanoseconds)
+        }
+        let times = [usage.ru_utime, usage.ru_stime]
+        let micros = times.reduce(0) { $0 + $1.tv_sec * 1_000_000 + Int($1.tv_usec) }
+        return Cost(cpu: UInt64(micros) * 1_000, elapsed: MonotonicClock.nanoseconds)
+    }
+
+    static func - (later: Cost, earlier: Cost) -> Cost {
+        Cost(cpu: later.cpu - earlier.cpu, elapsed: later.elapsed - earlier.elapsed)
+    }
+
+    /// Cores that were busy.
+    var cores: Double { elapsed == 0 ? 0 : Double(cpu) / Double(elapsed) }
+
+    /// The machine's memory in bytes.
+    static var physicalMemory: Int {
+        max(sysconf(Int32(_SC_PHYS_PAGES)), 0) * max(sysconf(Int32(_SC_PAGESIZE)), 0)
+    }
+
+    /// Allows as many open files as the system lets this process have: one for each connection.
+    package static func raiseFileLimit() {
+        var limit = rlimit()
+        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        guard getrlimit(resource, &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        _ = setrlimit(resource, &limit)
     }
 }

@@ -1,5 +1,8 @@
 public import AppAttest
+internal import ByteCoding
 public import Cryptography
+internal import JSONText
+public import RequestBinding
 
 /// An App Attest key, whose private half a Secure Enclave would hold.
 ///
@@ -38,5 +41,131 @@ public struct SoftwareKey: Sendable {
     static func octets(of counter: SignCounter) -> [UInt8] {
         let number = counter.rawValue
         return [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) }
+    }
+}
+
+extension SoftwareKey {
+    /// The environment that an imported key is said to have.
+    public enum ImportEnvironment: String, Hashable, Sendable, CaseIterable {
+        /// Attested in Apple's production service.
+        case production
+        /// Attested in Apple's development service.
+        case development
+        /// Attested by an authority that an app entry's `test_root` trusts.
+        case test
+    }
+
+    /// This key as a line of `keys import`, without the line feed:
+    ///
+    ///     {"key_id": …, "app_id": …, "environment": …, "public_key": …, "counter": …}
+    ///
+    /// `public_key` is base64 of the X9.62 point of 65 bytes, `counter` is the last one.
+    public func importLine(as environment: ImportEnvironment) -> String {
+        var json = JSONWriter()
+        json.object { json in
+            json.member("key_id", keyID.base64)
+            json.member("app_id", device.appID)
+            json.member("environment", environment.rawValue)
+            json.member("public_key", Base64.text(publicKey.x963))
+            json.member("counter", counter.rawValue)
+        }
+        return json.text
+    }
+}
+
+extension SoftwareKey {
+    /// A request to be signed, as it will stand on the wire.
+    public struct Request: Sendable {
+        /// The method of the request line.
+        public var method: String
+        /// The target of the request line, in origin-form with the query.
+        public var target: String
+        /// The content after transfer codings are taken off.
+        public var content: [UInt8]
+        /// The text of the challenge; `nil` for a rule that asks for none.
+        public var challenge: String?
+        /// The fields that a rule may want signed, with names in lower case.
+        public var fields: [String: String]
+
+        /// A request in which nothing but the line has to be said.
+        public init(
+            method: String,
+            target: String,
+            content: [UInt8] = [],
+            challenge: String? = nil,
+            fields: [String: String] = [:]
+        ) {
+            self.method = method
+            self.target = target
+            self.content = content
+            self.challenge = challenge
+            self.fields = fields
+        }
+    }
+
+    /// Signs a request with the next assertion of this key.
+    ///
+    /// - Parameters:
+    ///   - request: what is sent.
+    ///   - form: what the rule says is signed.
+    ///   - damage: what is wrong with the assertion.
+    /// - Returns: the fields to send with it.
+    public mutating func proof(
+        of request: Request,
+        signing form: SigningForm,
+        damage: AssertionDamage? = nil
+    ) -> RequestProof {
+        let digest = SHA256.digest(of: request.content).octets
+        let assertion = assertion(
+            clientData: Self.clientData(of: request, form, digest),
+            damage: damage
+        )
+        return RequestProof(
+            keyID: keyID.base64,
+            assertion: Base64.text(assertion),
+            challenge: request.challenge,
+            contentDigest: request.content.isEmpty ? nil : "sha-256=:\(Base64.text(digest)):"
+        )
+    }
+
+    /// The bytes that a device signs for a request; `digest` is that of its content.
+    package static func clientData(
+        of request: Request,
+        _ form: SigningForm,
+        _ digest: [UInt8]
+    ) -> [UInt8] {
+        switch form {
+        case .content: request.content
+        case .challenge: Array((request.challenge ?? "").utf8)
+        case .lines(let parts, let headers):
+            RequestLines.clientData(
+                parts,
+                method: request.method,
+                target: request.target,
+                digest: digest,
+                challenge: request.challenge,
+                headers: headers.map { ($0, request.fields[$0]) }
+            )
+        }
+    }
+}
+
+/// What a client sends with a request that it has signed.
+public struct RequestProof: Hashable, Sendable {
+    /// `App-Attest-Key-Id`: base64, 44 characters.
+    public let keyID: String
+    /// `App-Attest-Assertion`: base64.
+    public let assertion: String
+    /// `App-Attest-Challenge`: the challenge that was signed; `nil` when none was.
+    public let challenge: String?
+    /// `Content-Digest`: the sha-256 member, for requests with content.
+    public let contentDigest: String?
+
+    /// The fields by their standard names, in the order above.
+    public var fields: [(name: String, value: String)] {
+        [
+            ("App-Attest-Key-Id", keyID), ("App-Attest-Assertion", assertion),
+            ("App-Attest-Challenge", challenge), ("Content-Digest", contentDigest),
+        ].compactMap { field in field.1.map { (field.0, $0) } }
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Cryptography
+import Foundation
 import Glibc
 import LoadGenerator
 
@@ -40,4 +41,58 @@ struct PortcullisLoad: AsyncParsableCommand {
             Glibc.exit(isAsked ? 0 : 2)
         }
     }
+}
+
+/// Messages for people.
+enum StandardError {
+    /// Writes a text as it is.
+    static func write(_ text: String) {
+        let octets = Array(text.utf8)
+        // Nobody is left to tell when this fails.
+        _ = octets.withUnsafeBytes { Glibc.write(2, $0.baseAddress, $0.count) }
+    }
+
+    /// Whether it is a terminal.
+    static var isTerminal: Bool { isatty(2) == 1 }
+}
+
+/// Files that are read and written whole.
+enum TextFile {
+    /// The most bytes that are read.
+    private static let readMax = 1 << 20
+
+    static func read(_ path: String) throws(LoadError) -> [UInt8] {
+        guard let file = FileHandle(forReadingAtPath: path),
+            let data = try? file.read(upToCount: readMax)
+        else { throw LoadError("\(path): can't be read") }
+        return [UInt8](data)
+    }
+
+    /// Replaces a file as a whole, so that a crash leaves the old one or the new one.
+    static func write(_ path: String, _ text: String) throws(LoadError) {
+        do {
+            try text.write(toFile: path, atomically: true, encoding: .utf8)
+        } catch {
+            throw LoadError("\(path): can't be written")
+        }
+    }
+}
+
+/// A fleet on disk.
+enum FleetFile {
+    static func read(_ path: String) throws(LoadError) -> Fleet {
+        guard let fleet = Fleet(text: try TextFile.read(path)) else {
+            throw LoadError("\(path): is no fleet; `portcullis-load prepare` makes one")
+        }
+        return fleet
+    }
+
+    static func write(_ path: String, _ fleet: Fleet) throws(LoadError) {
+        try TextFile.write(path, fleet.text)
+    }
+}
+
+extension UnixTime {
+    /// The machine's wall clock.
+    static var current: UnixTime { UnixTime(seconds: Int64(time(nil))) }
 }
