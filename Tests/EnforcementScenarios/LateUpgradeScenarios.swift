@@ -92,10 +92,8 @@ extension Scenarios {
             let client = HTTPClient(port: hosted.port)
             let raw = key.get("/v1/bare")
             #expect(try client.send(raw: raw).status == 200)
-            var upgrade = Upgrade(
-                server: hosted.server,
-                store: hosted.server.configuration.store.name
-            )
+            let server = hosted.server
+            var upgrade = server.plane.queue.sync { Upgrade(server: server) }
             upgrade.program = program
             upgrade.patience = impostor.patience
             do throws(UpgradeRefusal) {

@@ -13,7 +13,7 @@ extension Scenarios {
         /// Returns when the lanes have been told, before they do anything else.
         private func beginDrain(_ gateway: TestGateway) {
             gateway.beginStop()
-            gateway.server.control.sync {}
+            gateway.server.plane.queue.sync {}
         }
 
         private func expectLastResponses(_ clients: [Wire]) throws {

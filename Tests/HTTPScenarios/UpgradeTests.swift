@@ -110,7 +110,7 @@ extension Scenarios {
         private func openTunnels(_ gateway: TestGateway) throws -> UInt64 {
             let gathered = Gate()
             let open = OpenTunnels()
-            try #require(gateway.server.units.first).gather { facts in
+            try #require(gateway.server.plane.lanes.first).gather { facts in
                 open.count.store(facts.openTunnels, ordering: .relaxed)
                 gathered.open()
             }

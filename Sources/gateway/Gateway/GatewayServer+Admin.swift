@@ -13,49 +13,50 @@ import Telemetry
 extension GatewayServer: AdminSource {
     /// Asks every lane for a copy of what it has counted, then puts the facts together.
     package func gather(_ completion: @escaping @Sendable (AdminSnapshot) -> Void) {
-        control.async { [self] in
-            let gathering = LaneGathering<LaneFacts>(units.count) { [self] lanes in
+        plane.perform { [self] in
+            plane.gather(LaneUnit.gather) { [self] lanes in
                 completion(snapshot(lanes.sorted { $0.number < $1.number }))
-            }
-            for unit in units {
-                unit.gather { [control] facts in control.async { gathering.add(facts) } }
             }
         }
     }
 
     /// How the rules stand.
     var ruleFacts: [RuleFacts] {
-        configuration.fileRules.rules.map { rule in
+        let configuration = plane.configuration
+        return configuration.fileRules.rules.map { rule in
             var facts = RuleFacts(
-                rollouts.book.standing(of: rule),
+                parts.rollouts.book.standing(of: rule),
                 filed: rule,
                 origin: configuration.origin(of: rule)?.name ?? ""
             )
-            facts.fallback = guardFacts(of: rule)
+            facts.fallback = parts.guards.facts(of: rule)
             return facts
         }
     }
 
     /// What operators may do beside reading pages.
     var operatorCalls: OperatorCalls {
+        let configuration = plane.configuration
         var calls = OperatorCalls()
-        calls.reports = self
+        calls.reports = parts.reporting
         // Nobody else's page has this host's own name.
         let hosts = configuration.adminHosts + [SyslogLink.hostName].filter { !$0.isEmpty }
         let needsToken = configuration.servesAdminCalls && configuration.operatorToken != nil
         calls.gate = OperatorGate(tokens: needsToken ? operatorTokens : nil, hosts: hosts)
         guard configuration.servesAdminCalls else { return calls }
-        calls.devices = devices
-        calls.origins = self
-        calls.rollouts = self
-        calls.upgrades = self
-        calls.refusals = self
+        calls.devices = parts.apple.devices
+        calls.origins = parts.directory
+        calls.rollouts = parts.rollouts
+        calls.upgrades = lifecycle
+        calls.refusals = parts.reporting
         return calls
     }
 
     private func snapshot(_ gathered: [LaneFacts]) -> AdminSnapshot {
         // Issuer and sessions count for all lanes, so one of them carries their numbers.
         var lanes = gathered
+        let (issuer, sessions, keys) = (judging.issuer, judging.sessions, judging.keys)
+        let configuration = plane.configuration
         let issued = issuer.issued(.assertion) &+ issuer.issued(.enrolment)
         if !lanes.isEmpty {
             lanes[0].tally.add(.challengesIssued, issued)
@@ -65,14 +66,11 @@ extension GatewayServer: AdminSource {
         let readFault = keys.readFault
         var snapshot = AdminSnapshot(
             version: Self.version,
-            startedAtSeconds: startedAt,
-            uptime: .nanoseconds(Int64(clamping: MonotonicClock.nanoseconds &- startedAtTick)),
-            configuration: ConfigurationFacts(
-                generation: UInt64(generation),
-                lastReloadAtSeconds: reloadTriedAt,
-                lastReloadError: refusedReload,
-                refusedReloads: refusedReloads
+            startedAtSeconds: plane.startedAt,
+            uptime: .nanoseconds(
+                Int64(clamping: MonotonicClock.nanoseconds &- plane.startedAtTick)
             ),
+            configuration: reloads.facts,
             lanes: lanes,
             rules: ruleFacts,
             verdictLabels: { VerdictSlot.labels($0) },
@@ -83,17 +81,17 @@ extension GatewayServer: AdminSource {
                 isDegraded: statistics.isDegraded || readFault != nil,
                 lastError: (readFault ?? statistics.lastError)?.description,
                 failedCommits: statistics.failures,
-                expiredKeys: expiry.deletedCount,
+                expiredKeys: upkeep.expiredCount,
                 commitSizes: statistics.sizes,
                 commitDurations: statistics.durations
             ),
-            drainState: isEnding ? .draining(left: drainLeft) : .serving,
+            drainState: plane.isEnding ? .draining(left: lifecycle.drainLeft) : .serving,
             droppedLogLines: outputs.accessLosses.count,
             droppedMessages: outputs.messageLosses.count
         )
         snapshot.store.isNew = madeStore
         snapshot.store.isNeeded = configuration.rules.needsStore(
-            at: UnixTime(seconds: wallSeconds)
+            at: UnixTime(seconds: plane.wallSeconds)
         )
         snapshot.store.waiting = statistics.waiting
         snapshot.store.turnedAway = statistics.turnedAway
@@ -102,14 +100,14 @@ extension GatewayServer: AdminSource {
         snapshot.store.database = keys.databaseStatistics
         snapshot.process = .current
         snapshot.host = SyslogLink.hostName
-        snapshot.origins = originFacts
-        snapshot.unknownServers = servers.unknown(configuration)
+        snapshot.origins = parts.directory.facts
+        snapshot.unknownServers = parts.directory.servers.unknown(configuration)
         snapshot.serverCount = configuration.origins.reduce(0) { $0 + $1.servers.count }
-        snapshot.openSessions = sessions.count(now: wallSeconds)
-        snapshot.apple = appleFacts
-        snapshot.tls = certificateFacts
-        snapshot.devices = DeviceFacts(devices.standing)
-        snapshot.receipts = renewer?.facts
+        snapshot.openSessions = sessions.count(now: plane.wallSeconds)
+        snapshot.apple = parts.apple.facts
+        snapshot.tls = parts.certificates.facts(addresses)
+        snapshot.devices = DeviceFacts(parts.apple.devices.standing)
+        snapshot.receipts = parts.apple.receiptFacts
         snapshot.held = HeldFacts(
             memoryBytes: held.memoryBytes,
             diskBytes: held.diskBytes,

@@ -1,4 +1,5 @@
 import AppAttest
+package import AppleServices
 import Challenges
 package import ConfigurationReading
 import Cryptography
@@ -15,12 +16,14 @@ import SQLiteKeyStore
 import Services
 import Sessions
 import TLSSession
+import Telemetry
 import Verification
 
-/// The running gateway.
+/// The running gateway: makes its parts, connects and starts them. Each part owns its state on the
+/// control queue, see `ControlPlane`.
 ///
-/// `@unchecked Sendable`: the variables below are touched on `control` alone, once the gateway
-/// runs.
+/// `@unchecked Sendable`: the two variables are set by ``start()``, before anybody else has the
+/// gateway.
 package final class GatewayServer: @unchecked Sendable {
     /// What a caller may replace: for tests and the demonstration.
     package struct Surroundings: Sendable {
@@ -58,90 +61,44 @@ package final class GatewayServer: @unchecked Sendable {
     /// The version that the admin pages and `--version` show.
     package static let version = "0.1.0"
 
-    var log: Logger
-    let file: String
-    let control = DispatchQueue(label: "portcullis.control")
-    /// Where reloads are read and their names looked up, which may take seconds.
-    let loading = DispatchQueue(label: "portcullis.loading")
-    /// Where names are looked up again. A reload does not wait for it.
-    let naming = DispatchQueue(label: "portcullis.naming")
-    let resolver: Resolver
+    /// What is listened on.
+    struct Listening {
+        let clients: [ListenerSet]
+        /// What operators connect to, and its lane; `nil` when there is none.
+        let operators: (socket: ListenerSet, lane: Lane)?
+
+        var all: [ListenerSet] { clients + [operators?.socket].compactMap(\.self) }
+    }
+
+    let plane: ControlPlane
+    let listening: Listening
+    let judging: Judging
+    let parts: Reloads.Parts
+    let reloads: Reloads
+    let lifecycle: Lifecycle
+    /// The keys of clients' TLS tickets.
+    let tickets: TicketKeys
+    let faults: FaultReports
+    let upkeep: StoreUpkeep
     let outputs: LogOutputs
-    let startedAt = Int64(time(nil))
-    let startedAtTick = MonotonicClock.nanoseconds
-    let keys: KeyTable
     /// Whether this start has made the database, since there was none.
     let madeStore: Bool
-    let issuer: ChallengeIssuer
-    let sessions: SessionTable
-    /// Where calls to Apple's services are handed in.
-    let apple: AppleDesk
-    /// Asks Apple about devices.
-    let devices: DeviceDesk
-    /// Deletes keys that were not used for long.
-    let expiry = KeyExpiry()
-    /// How the origins' servers stand.
-    let book = OriginBook()
     /// Content that is held, on all lanes.
-    let held = HeldLedger()
-    let units: [LaneUnit]
-    /// What is listened on, with real ports.
-    package let addresses: [String]
-    /// The same of the admin listener; `nil` when there is none.
-    package let adminAddress: String?
-    let surroundings: Surroundings
-    let sockets: [ListenerSet]
-    /// What operators connect to, and its lane; `nil` when there is none.
-    let admin: (socket: ListenerSet, lane: Lane)?
-    /// Neither drained nor reloaded: it ends with the process. Set by ``start()``.
-    private(set) var adminUnit: LaneUnit?
-    private var signals: SignalWatch?
+    let held: HeldLedger
     /// What operators show where the address does not say who may call.
     let operatorTokens = OperatorTokenBox()
-    /// The keys of clients' TLS tickets.
-    let tickets = TicketKeys(now: GatewayServer.monotonicSeconds)
+    /// Neither drained nor reloaded: it ends with the process.
+    private(set) var operatorLane: LaneUnit?
+    private var signals: SignalWatch?
 
-    // Touched on `control`.
-    /// Renews receipts; `nil` where the store keeps none.
-    var renewer: ReceiptRenewer?
-    var configuration: GatewayConfiguration
-    /// Who may enrol now. A reload that leaves its settings alone keeps what was used of the rate.
-    var admission: EnrolmentAdmission
-    /// Where the origins' servers are.
-    var servers: ServerBook
-    /// The origins as they are served.
-    var origins: [OriginSettings]
-    var lookUpPace: LookUpPace
-    let probes = ProbeDesk()
-    /// What operators have ordered about rollouts.
-    var rollouts: Rollouts
-    /// What is counted for reports.
-    var reporting = Reporting(startedAtTick: MonotonicClock.nanoseconds)
-    /// Rules that fall back by themselves.
-    var guards = Guards()
-    /// Counts the look-ups that were scheduled; an older one is not made any more.
-    var lookUpNumber = 0
-    var generation = 1
-    var accessLog: LogWriter?
-    /// The certificate of each listener, in their order; `nil` for a plain one.
-    var certificates: [TLSContext?]
-    var certificateWatch: CertificateWatch
-    /// What each origin is spoken to with; `nil` in the clear.
-    var originCertificates: [TLSContext?]
-    /// Counts the looks at certificates; an older one is not made any more.
-    var watchNumber = 0
-    var reloading = Reloading.none
-    /// When the configuration was last read, with success or without.
-    var reloadTriedAt: Int64
-    var refusedReload: String?
-    var refusedReloads: UInt64 = 0
-    var ending = Ending.none
-    var upgrading = Upgrading.none
-    var shortage = AcceptShortage()
-    /// What the log says of the store: why it can't be written, and why not read.
-    var writingReport = StateReport<JournalError?>(nil)
-    var readingReport = StateReport<JournalError?>(nil)
-    var lanesWithClients = 0
+    /// The addresses of the listeners, with real ports.
+    package var addresses: [String] { listening.clients.map(\.text) }
+
+    /// The same of the admin listener; `nil` when there is none.
+    package var adminAddress: String? { listening.operators?.socket.text }
+
+    /// Where calls to Apple's services are handed in.
+    package var appleServices: any AppleCalling { parts.apple.calls }
 
     /// Starts the gateway, which goes on until a signal or ``stop()``; `file` is the
     /// configuration's, for reloads and messages. Whatever stops a start is thrown; nothing is
@@ -157,9 +114,9 @@ package final class GatewayServer: @unchecked Sendable {
             let server = try GatewayServer(configuration, file: file, surroundings, outputs)
             try server.takeRest(of: surroundings.predecessor)
             try surroundings.predecessor?.takeTurn(
-                server.keys,
-                server.issuer,
-                also: [server.sessions.answer, server.devices.answer]
+                server.judging.keys,
+                server.judging.issuer,
+                also: [server.judging.sessions.answer, server.parts.apple.devices.answer]
             )
             server.start()
             return server
@@ -177,68 +134,67 @@ package final class GatewayServer: @unchecked Sendable {
         _ outputs: LogOutputs
     ) throws(GatewayError) {
         Self.prepareProcess(surroundings)
-        self.file = file
         self.outputs = outputs
-        log = MessageStream(writer: outputs.messages).logger(configuration.log.level)
-        self.surroundings = surroundings
-        reloadTriedAt = startedAt
+        let log = MessageStream(writer: outputs.messages).logger(configuration.log.level)
+        let startedAt = Int64(time(nil))
         let count = Self.count(configuration.lanes)
         try DescriptorLimit.raise(lanes: count, listeners: configuration.listeners.count)
-        certificateWatch = CertificateWatch(LoadedCertificates.stamps(of: configuration), startedAt)
-        let preparation = try Self.prepared(configuration, tickets, surroundings, file)
-        resolver = Resolver(lookUp: surroundings.lookUp)
-        lookUpPace = surroundings.lookUpPace
-        var inherited = surroundings.inherited
-        certificates = preparation.certificates.listeners
-        sockets = try ListenerSet.clients(configuration, certificates, lanes: count, &inherited)
-        addresses = sockets.map(\.text)
-        let adminSockets = try ListenerSet.operators(configuration, &inherited)
-        Self.tell(of: inherited.discardRest(), log)
-        originCertificates = preparation.certificates.origins
-        let bound = sockets + [adminSockets].compactMap(\.self)
+        let watch = CertificateWatch(LoadedCertificates.stamps(of: configuration), startedAt)
+        tickets = TicketKeys(now: ControlPlane.monotonicSeconds)
+        let preparation = try Preparation.complete(
+            configuration,
+            tls: TLSSurroundings(tickets, surroundings),
+            file: file
+        )
+        let resolver = Resolver(lookUp: surroundings.lookUp)
+        listening = try Listening(configuration, preparation, lanes: count, surroundings, log)
         if surroundings.ownsProcess {
-            try Self.giveUpPrivileges(configuration.process, bound, file, log)
+            try Self.giveUpPrivileges(configuration.process, listening.all, file, log)
         }
+        let keys: KeyTable
         (keys, madeStore) = try StoreOpening.table(configuration, surroundings, log)
+        let book = OriginBook()
         let orders = try Self.orders(of: surroundings.predecessor, book) ?? preparation.orders
         let configuration = configuration.ordered(by: orders)
-        self.configuration = configuration
-        rollouts = Rollouts(orders, configuration)
-        issuer = try StoreOpening.issuer(configuration, keys, surroundings.predecessor)
-        sessions = try Self.sessions(configuration.sessions.limits, surroundings.predecessor)
-        apple = AppleDesk(configuration.apple, wallClock: surroundings.wallClock)
-        devices = DeviceDesk(apple, configuration.apple, log, surroundings.wallClock)
-        servers = ServerBook(configuration, resolver)
-        Self.warn(preparation.warnings + servers.problems(configuration), log)
-        let settings = ProxySettings(configuration, servers, devices, originCertificates, book)
-        origins = settings.origins
+        judging = try Judging(
+            keys: keys,
+            issuer: StoreOpening.issuer(configuration, keys, surroundings.predecessor),
+            sessions: Self.sessions(configuration.sessions.limits, surroundings.predecessor)
+        )
+        let calls = AppleDesk(configuration.apple, wallClock: surroundings.wallClock)
+        let devices = DeviceDesk(calls, configuration.apple, log, surroundings.wallClock)
+        let servers = ServerBook(configuration, resolver)
+        ControlPlane.warn(preparation.warnings + servers.problems(configuration), log)
+        let secure = preparation.certificates.origins
+        let settings = ProxySettings(configuration, servers, devices, secure, book)
         let accessLog = try outputs.accessLog(configuration.log.access)
-        self.accessLog = accessLog
-        admission = EnrolmentAdmission(configuration.enrolment.admission)
-        let services = Self.services(configuration, keys, issuer, sessions, admission, probes)
-        let addresses = Self.addressTable(configuration.limits)
-        var units: [LaneUnit] = []
-        for number in 0..<count {
-            let lane = try Self.lane(number, surroundings)
-            let proxy = ProxyLane(
-                lane: lane,
-                settings: settings,
-                judge: Judge(configuration, keys, issuer, sessions),
-                services: services,
-                issuer: issuer,
-                keys: keys,
-                addresses: addresses,
-                held: held,
-                writeLog: { accessLog?.write($0, dropped: $1) }
-            )
-            units.append(LaneUnit(lane, proxy))
-        }
-        self.units = units
-        admin = try adminSockets.map { socket throws(GatewayError) in
-            (socket, try Self.lane(count, surroundings))
-        }
-        adminAddress = adminSockets?.text
-        for set in bound { try set.listen() }
+        let admission = EnrolmentAdmission(configuration.enrolment.admission)
+        held = HeldLedger()
+        let lanes = try Self.lanes(
+            count,
+            configuration,
+            settings,
+            judging,
+            admission,
+            held,
+            accessLog,
+            surroundings
+        )
+        plane = ControlPlane(configuration, file, surroundings, lanes, startedAt, log)
+        parts = Reloads.Parts(
+            plane,
+            certificates: Certificates(plane, preparation.certificates, watch, tickets),
+            OriginDirectory.Found(servers: servers, origins: settings.origins, book: book),
+            resolver,
+            orders: Rollouts(plane, orders, RolloutFile(configuration)),
+            AppleOperations(plane, calls, devices, keys)
+        )
+        operatorTokens.replace(by: configuration.operatorToken)
+        reloads = Reloads(plane, judging, parts, admission, outputs, accessLog, operatorTokens)
+        lifecycle = Lifecycle(plane, reloads, parts.apple, keys, outputs)
+        faults = FaultReports(plane, outputs)
+        upkeep = StoreUpkeep(plane, keys, judging.issuer)
+        for set in listening.all { try set.listen() }
     }
 
     private static func prepareProcess(_ surroundings: Surroundings) {
@@ -248,32 +204,52 @@ package final class GatewayServer: @unchecked Sendable {
         if surroundings.ownsProcess { forbidNewPrivileges() }
     }
 
-    static func warn(_ problems: [ConfigurationReading.Problem], _ log: Logger) {
-        for problem in problems { log.warning("\(problem.text)") }
+    private static func lanes(
+        _ count: Int,
+        _ configuration: GatewayConfiguration,
+        _ settings: ProxySettings,
+        _ judging: Judging,
+        _ admission: EnrolmentAdmission,
+        _ held: HeldLedger,
+        _ accessLog: LogWriter?,
+        _ surroundings: Surroundings
+    ) throws(GatewayError) -> [LaneUnit] {
+        let services = judging.services(configuration, admission)
+        let addresses = AddressTable(
+            capacity: configuration.limits.addresses,
+            key: (RandomOctets.word(), RandomOctets.word())
+        )
+        var lanes: [LaneUnit] = []
+        for number in 0..<count {
+            let lane = try lane(number, surroundings.wallClock)
+            let proxy = ProxyLane(
+                lane: lane,
+                settings: settings,
+                judge: judging.judge(configuration),
+                services: services,
+                issuer: judging.issuer,
+                keys: judging.keys,
+                addresses: addresses,
+                held: held,
+                writeLog: { accessLog?.write($0, dropped: $1) }
+            )
+            lanes.append(LaneUnit(lane, proxy))
+        }
+        return lanes
     }
 
-    private static func lane(
+    fileprivate static func lane(
         _ number: Int,
-        _ surroundings: Surroundings
+        _ clock: @escaping @Sendable () -> Int64
     ) throws(GatewayError) -> Lane {
         do throws(SocketError) {
-            return try Lane(number: number, wallClock: surroundings.wallClock)
+            return try Lane(number: number, wallClock: clock)
         } catch {
             throw GatewayError(
                 "lane \(number): \(error)",
                 hint: "Raise the limit of descriptors."
             )
         }
-    }
-
-    /// The wall clock of the lanes, seconds since 1970.
-    var wallSeconds: Int64 { surroundings.wallClock() / 1_000 }
-
-    private static func addressTable(_ limits: LimitSettings) -> AddressTable {
-        AddressTable(
-            capacity: limits.addresses,
-            key: (RandomOctets.word(), RandomOctets.word())
-        )
     }
 
     static func count(_ lanes: LaneCount) -> Int {
@@ -284,89 +260,157 @@ package final class GatewayServer: @unchecked Sendable {
     }
 
     private func start() {
-        if surroundings.watchesSignals { SignalWatch.noteStops() }
-        outputs.accessLosses.watch { [self] notice in
-            control.async { self.accessLogChanged(notice) }
-        }
-        outputs.refusalLosses.watch { [self] notice in
-            control.async { self.refusalsLeftOut(notice) }
-        }
-        outputs.messageLosses.watch { [self] notice in
-            control.async { self.messagesChanged(notice) }
-        }
-        keys.committer.watch { [self] error in control.async { self.storeChanged(error) } }
-        keys.watchReading { [self] error in control.async { self.storeReadChanged(error) } }
-        apple.watch { [self] notice, detail in
-            control.async { self.appleChanged(notice, detail) }
-        }
-        for (index, unit) in units.enumerated() {
-            keys.committer.register(unit)
-            unit.start(sockets.map { $0.socket(ofLane: index) }) { [self] error in
-                control.async { self.acceptChanged(error) }
-            } certificateRefused: { [self] reason, address, count in
-                control.async { self.certificateRefused(reason, address, count) }
-            } leftOut: { [outputs] in
-                outputs.refusalLosses.lost($0)
-            } proxiedFailed: { [self] fault in
-                control.async { self.proxiedFailed(fault) }
-            }
-        }
-        units.first?.watchOrigins { [self] notice in
-            control.async { self.originsChanged(notice) }
-        }
+        if plane.surroundings.watchesSignals { SignalWatch.noteStops() }
+        watchFaults()
+        plane.queue.sync { connectParts() }
+        startLanes()
         let desk = SnapshotDesk(self)
-        probes.ask(desk)
-        startAdmin(desk)
-        control.async {
-            self.scheduleLookUp()
-            self.watchCertificates()
-            self.collectReports()
-            self.startGuards()
+        judging.probes.ask(desk)
+        startOperators(desk)
+        plane.perform { [self] in
+            parts.directory.scheduleLookUp()
+            parts.certificates.start { [parts] in parts.directory.replaceServers(of: $0) }
+            parts.reporting.start { [unowned self] in ruleFacts }
+            parts.guards.start()
+            upkeep.start()
         }
-        startRenewing(surroundings.wallClock)
-        startExpiring()
-        startReadingSecrets()
-        guard surroundings.watchesSignals else { return control.async { self.announce() } }
+        parts.apple.start()
+        guard plane.surroundings.watchesSignals else { return plane.perform { self.announce() } }
         // Signals are watched before the gateway says that it serves: they may follow at once.
-        signals = SignalWatch(on: control) { [self] in
+        signals = SignalWatch(on: plane.queue) { [self] in
             announce()
-        } handle: { [self] request in
+        } handle: { [lifecycle, reloads] request in
             switch request {
-            case .stop: stop()
-            case .reload: reload()
-            case .reopenLog: reopenLog()
-            case .upgrade: upgrade { _ in }
+            case .stop: lifecycle.stop()
+            case .reload: reloads.reload()
+            case .reopenLog: reloads.reopenLog()
+            case .upgrade: lifecycle.upgrade { _ in }
             }
         }
     }
 
-    private func startAdmin(_ desk: SnapshotDesk) {
-        guard let (socket, lane) = admin else { return }
-        operatorTokens.replace(by: configuration.operatorToken)
+    /// What one part does with another's news.
+    private func connectParts() {
+        let (reloads, guards, reporting) = (reloads, parts.guards, parts.reporting)
+        parts.rollouts.start(
+            Rollouts.Consumers(
+                serve: { reloads.serveOrderedRules($0) },
+                tookEffect: { change in
+                    let kind = change.note.isGuards ? Report.Mark.Kind.fall : .order
+                    let text = "\(change.rule ?? "all rules"): \(change.from) → \(change.to)"
+                    reporting.add(Report.Mark(kind, at: change.note.at.seconds, text))
+                    guards.forget(change.rule)
+                },
+                lastHour: { rule, done in
+                    reporting.report(of: ReportScope(rule: rule, windows: [.hour]), done)
+                }
+            )
+        )
+        reloads.start { [lifecycle] in lifecycle.reloadChanged(isRunning: $0) }
+        lifecycle.start { [self] in Upgrade(server: self) }
+    }
+
+    private func watchFaults() {
+        let (plane, faults, keys) = (plane, faults, judging.keys)
+        outputs.accessLosses.watch { notice in plane.perform { faults.accessLogChanged(notice) } }
+        outputs.refusalLosses.watch { notice in plane.perform { faults.refusalsLeftOut(notice) } }
+        outputs.messageLosses.watch { notice in plane.perform { faults.messagesChanged(notice) } }
+        keys.committer.watch { error in plane.perform { faults.storeChanged(error) } }
+        keys.watchReading { error in plane.perform { faults.storeReadChanged(error) } }
+    }
+
+    private func startLanes() {
+        let (plane, faults, directory) = (plane, faults, parts.directory)
+        for (index, unit) in plane.lanes.enumerated() {
+            judging.keys.committer.register(unit)
+            unit.start(listening.clients.map { $0.socket(ofLane: index) }) { error in
+                plane.perform { faults.acceptChanged(error) }
+            } certificateRefused: { reason, address, count in
+                plane.perform { faults.certificateRefused(reason, address, count) }
+            } leftOut: { [outputs] in
+                outputs.refusalLosses.lost($0)
+            } proxiedFailed: { fault in
+                plane.perform { faults.proxiedFailed(fault) }
+            }
+        }
+        plane.lanes.first?.watchOrigins { notice in plane.perform { directory.changed(notice) } }
+    }
+
+    private func startOperators(_ desk: SnapshotDesk) {
+        guard let (socket, lane) = listening.operators else { return }
         let proxy = ProxyLane.operators(
             lane,
             desk,
-            keys: keys,
-            issuer: issuer,
-            calls: operatorCalls
+            keys: judging.keys,
+            issuer: judging.issuer,
+            calls: plane.queue.sync { operatorCalls }
         )
         let unit = LaneUnit(lane, proxy)
-        adminUnit = unit
+        operatorLane = unit
         // Operators come in also when clients have taken all descriptors that are theirs.
         unit.start([socket.socket(ofLane: 0)], descriptorsMax: .max) { _ in }
     }
 
     private func announce() {
-        for set in sockets {
+        for set in listening.clients {
             let lent = if case .lent = set.ownership { true } else { false }
-            log.notice("listening on \(set.text)\(lent ? ", a socket of the service manager" : "")")
+            plane.log.notice(
+                "listening on \(set.text)\(lent ? ", a socket of the service manager" : "")"
+            )
         }
-        if let adminAddress { log.notice("admin on \(adminAddress)") }
-        log.notice(
-            "\(units.count) lanes, \(configuration.rules.rules.count) rules, \(keys.count) keys"
-        )
-        if let text = configuration.spillText { log.notice("\(text)") }
-        tell(.ready, status: servingStatus)
-        startWatchdog()
+        if let adminAddress { plane.log.notice("admin on \(adminAddress)") }
+        let (lanes, rules) = (plane.lanes.count, plane.configuration.rules.rules.count)
+        plane.log.notice("\(lanes) lanes, \(rules) rules, \(judging.keys.count) keys")
+        if let text = plane.configuration.spillText { plane.log.notice("\(text)") }
+        lifecycle.began()
+    }
+
+    /// Ends: no new connections, requests under way are finished, the store is closed. A second
+    /// call ends the lame-duck delay.
+    package func stop() { lifecycle.stop() }
+}
+
+extension Reloads.Parts {
+    init(
+        _ plane: ControlPlane,
+        certificates: Certificates,
+        _ found: OriginDirectory.Found,
+        _ resolver: Resolver,
+        orders rollouts: Rollouts,
+        _ apple: AppleOperations
+    ) {
+        self.certificates = certificates
+        directory = OriginDirectory(plane, found, resolver, certificates, apple.devices)
+        self.rollouts = rollouts
+        guards = Guards(plane, rollouts)
+        reporting = Reporting(plane)
+        self.apple = apple
+    }
+}
+
+extension GatewayServer.Listening {
+    /// Binds all addresses, and takes over what the process was started with.
+    init(
+        _ configuration: GatewayConfiguration,
+        _ preparation: Preparation,
+        lanes count: Int,
+        _ surroundings: GatewayServer.Surroundings,
+        _ log: Logger
+    ) throws(GatewayError) {
+        var inherited = surroundings.inherited
+        let certificates = preparation.certificates.listeners
+        clients = try ListenerSet.clients(configuration, certificates, lanes: count, &inherited)
+        let socket = try ListenerSet.operators(configuration, &inherited)
+        operators = try socket.map { socket throws(GatewayError) in
+            (socket, try GatewayServer.lane(count, surroundings.wallClock))
+        }
+        for what in inherited.discardRest() {
+            log.warning(
+                """
+                a socket that the process was started with is not used: \(what); next: give both \
+                the same address, or take it out of the socket unit
+                """
+            )
+        }
     }
 }

@@ -58,12 +58,12 @@ extension GatewayServer {
     /// What goes over to the next process. The lanes stand still, and no orders are taken.
     func handoverState(_ orders: RolloutBook) -> HandoverState {
         HandoverState(
-            challenges: issuer.state,
-            sessions: sessions.state,
-            tokens: devices.state,
+            challenges: judging.issuer.state,
+            sessions: judging.sessions.state,
+            tokens: parts.apple.devices.state,
             tickets: tickets.state,
             orders: orders.json,
-            drained: book.drained
+            drained: parts.directory.book.drained
         )
     }
 
@@ -85,8 +85,8 @@ extension GatewayServer {
     /// Takes over what needs no store, where there is a process before.
     func takeRest(of predecessor: Predecessor?) throws(GatewayError) {
         guard let handed = predecessor?.state?.handed else { return }
-        guard devices.take(handed.tokens),
-            tickets.take(handed.tickets, now: Self.monotonicSeconds)
+        guard parts.apple.devices.take(handed.tokens),
+            tickets.take(handed.tickets, now: ControlPlane.monotonicSeconds)
         else { throw Predecessor.garbled }
     }
 

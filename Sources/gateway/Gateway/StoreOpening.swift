@@ -49,7 +49,7 @@ enum StoreOpening {
                 canWait: surroundings.predecessor == nil
             )
         }
-        GatewayServer.tell(place, configuration, log)
+        report(place, configuration, log)
         return (table, place != .taken)
     }
 
@@ -66,6 +66,34 @@ enum StoreOpening {
             throw GatewayError("the store \(file): \(missing.found)", hint: missing.use)
         }
         return place
+    }
+
+    /// Says that there was no database, and one was made.
+    private static func report(
+        _ birthplace: StorePreview.Birthplace,
+        _ configuration: GatewayConfiguration,
+        _ log: Logger
+    ) {
+        let path = configuration.store.name
+        switch birthplace {
+        case .taken: break
+        case .empty:
+            log.notice(
+                """
+                the store \(path): there was none, and a new one without keys is made; from now \
+                on store.must_exist: true refuses a start where it is missing, as when its disk \
+                is not mounted
+                """
+            )
+        case .left(let file):
+            log.warning(
+                """
+                the store \(path): a new one without keys is made, although \(file) is left of \
+                one that was here; next: if it is lost, restore a backup (portcullis store \
+                restore); store.must_exist: true refuses such a start
+                """
+            )
+        }
     }
 
     /// What is said where `store.must_exist` finds no database.

@@ -61,44 +61,50 @@ struct Upgrade {
     /// How long the service manager may take to hear which process is the service.
     private static let managerTime = DispatchTimeInterval.seconds(1)
 
-    let server: GatewayServer
+    private let server: GatewayServer
     /// The new process finds the same one.
-    let store: String
+    private let store: String
     var patience = Patience()
     /// What is started; `nil` for the program at this one's path.
     var program: String?
+
+    /// Called on the control queue.
+    init(server: GatewayServer) {
+        self.server = server
+        store = server.plane.configuration.store.name
+    }
 
     /// Makes the upgrade. Blocks; not on the control queue.
     ///
     /// - Throws: why there is none. The new process has ended then, and all goes on.
     func run() throws(UpgradeRefusal) -> Done {
-        server.keys.beginTrail()
+        server.judging.keys.beginTrail()
         do throws(UpgradeRefusal) {
             return try handOver()
         } catch {
-            server.keys.endTrail()
-            server.reopenOrders()
+            server.judging.keys.endTrail()
+            server.parts.rollouts.reopen()
             throw error
         }
     }
 
     private func handOver() throws(UpgradeRefusal) -> Done {
-        let environment = server.surroundings.supervisor?.environment ?? [:]
+        let environment = server.plane.surroundings.supervisor?.environment ?? [:]
         let successor = try SuccessorProcess(environment, program: program)
         let orders: RolloutBook
         do throws(UpgradeRefusal) {
             try sendPlan(to: successor)
             try expect(.ready, from: successor, within: patience.ready)
-            orders = try server.closeOrders(within: Self.diskTime)
+            orders = try server.parts.rollouts.close(within: Self.diskTime)
         } catch {
             successor.kill()
             throw error
         }
         let began = MonotonicClock.nanoseconds
-        let pulse = server.watchdogPulse()
+        let pulse = watchdogPulse()
         defer { pulse?.end() }
         // The operators' too: their calls use tokens of devices.
-        let park = LanePark(server.units + [server.adminUnit].compactMap(\.self))
+        let park = LanePark(server.plane.lanes + [server.operatorLane].compactMap(\.self))
         defer { park.open() }
         guard park.wait(Self.laneTime) else {
             successor.kill()
@@ -106,18 +112,29 @@ struct Upgrade {
         }
         let line = try handOver(orders, to: successor, since: began)
         let pause = MonotonicClock.nanoseconds &- began
-        server.keys.handOver(to: line)
-        server.issuer.handOver(to: line)
-        server.sessions.handOver(to: line)
-        server.devices.handOver(to: line)
-        line.start { [server] isHung in server.successorChanged(isHung) }
-        for unit in server.units { unit.leaveSockets(closes: false) }
-        server.adminUnit?.leaveSockets(closes: true)
+        server.judging.keys.handOver(to: line)
+        server.judging.issuer.handOver(to: line)
+        server.judging.sessions.handOver(to: line)
+        server.parts.apple.devices.handOver(to: line)
+        line.start { [server] in server.lifecycle.successorChanged(isHung: $0) }
+        for unit in server.plane.lanes { unit.leaveSockets(closes: false) }
+        server.operatorLane?.leaveSockets(closes: true)
         return Done(process: successor.identifier, pause: pause)
     }
 
+    /// Says that the gateway is alive while its lanes stand still on purpose, which they do for a
+    /// bounded time. `nil` where no manager wants to hear it.
+    private func watchdogPulse() -> Pulse? {
+        guard let supervisor = server.plane.surroundings.supervisor,
+            let time = supervisor.watchdogMicroseconds
+        else { return nil }
+        return Pulse(every: .microseconds(Int(clamping: max(time / 3, 1)))) {
+            supervisor.tell(.alive)
+        }
+    }
+
     private func sendPlan(to successor: SuccessorProcess) throws(UpgradeRefusal) {
-        let sets = server.sockets + [server.admin?.socket].compactMap(\.self)
+        let sets = server.listening.all
         let plan = sets.map { set in
             let isLent = if case .lent = set.ownership { true } else { false }
             return HandoverMessage.Socket(
@@ -180,7 +197,7 @@ struct Upgrade {
         }
         let loan: StoreLoan?
         do throws(JournalError) {
-            loan = try server.keys.stopWriting()
+            loan = try server.judging.keys.stopWriting()
         } catch {
             successor.kill()
             throw UpgradeRefusal("the store can't be written or read: \(error)")
@@ -205,7 +222,7 @@ struct Upgrade {
 
     private func takeBack(_ refusal: UpgradeRefusal) throws(UpgradeRefusal) {
         do throws(JournalError) {
-            try server.keys.goOn()
+            try server.judging.keys.goOn()
         } catch {
             throw UpgradeRefusal("\(refusal.text); the store can't be used any more: \(error)")
         }
@@ -232,14 +249,14 @@ struct Upgrade {
         let written = DispatchGroup()
         DispatchQueue(label: "portcullis.upgrade.flush").async(group: written) { [server] in
             // What fails here fails again when writing stops, and is said then.
-            do { try server.keys.committer.flush() } catch {}
+            do { try server.judging.keys.committer.flush() } catch {}
         }
         return written.wait(timeout: .now() + time) == .success
     }
 
     /// - Returns: whether the service manager has heard it, or there is none.
     private func tell(_ process: Int32) -> Bool {
-        guard let supervisor = server.surroundings.supervisor else { return true }
+        guard let supervisor = server.plane.surroundings.supervisor else { return true }
         supervisor.tell(.mainProcess(process))
         return supervisor.drain(within: Self.managerTime)
     }

@@ -142,7 +142,7 @@ final class AppleStand {
 
     private func reload() {
         let server = hosted.server
-        server.control.async { server.reload() }
+        server.plane.perform { server.reloads.reload() }
     }
 
     private func wait(for line: String) throws {

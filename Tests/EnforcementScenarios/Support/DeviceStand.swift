@@ -144,7 +144,7 @@ final class DeviceStand {
         try Self.configure(scenario, teams, apple, (shop, trials), settings)
         let generation = try metrics()["configuration_generation"] + 1
         let server = hosted.server
-        server.control.async { server.reload() }
+        server.plane.perform { server.reloads.reload() }
         try self.await("configuration_generation", generation)
     }
 

@@ -58,7 +58,7 @@ final class SteppedGateway: ServedGateway, Sendable {
     /// Has it read its configuration again, as HUP does.
     func reload() {
         let server = hosted.server
-        server.control.async { server.reload() }
+        server.plane.perform { server.reloads.reload() }
     }
 
     /// Ends it, and waits for that.

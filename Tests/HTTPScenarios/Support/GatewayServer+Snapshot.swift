@@ -26,5 +26,5 @@ extension GatewayServer {
     }
 
     /// Reads the configuration again, as HUP has it.
-    func readAgain() { control.async { self.reload() } }
+    func readAgain() { plane.perform { [reloads] in reloads.reload() } }
 }

@@ -21,7 +21,7 @@ final class LaneDoor: Sendable {
 
     /// A door among the clients at 127.0.0.`host`.
     init(_ gateway: TestGateway, host: UInt8 = 1) throws {
-        guard let unit = gateway.server.units.first else {
+        guard let unit = gateway.server.plane.lanes.first else {
             throw WireFault.failed("no lane", 0)
         }
         lane = unit.lane

@@ -7,10 +7,10 @@ enum Held {
         "Sources/base/Cryptography/P256PublicKey.swift": "the curve, which nobody changes any more",
         "Sources/base/Cryptography/X509Certificate.swift": "an X509 that nobody changes any more",
         "Sources/client/PortcullisClient/Guarded.swift": "reached under its lock only",
+        "Sources/gateway/Gateway/ControlPlane.swift":
+            "reached on its queue only, which every access checks",
         "Sources/gateway/Gateway/GatewayServer.swift":
-            "touched on its control queue, which entries check",
-        "Sources/gateway/Gateway/LaneGathering.swift":
-            "touched on the control queue, as its maker sees to",
+            "two variables that the start sets, before anybody else has it",
         "Sources/keys/PostgreSQLKeyStore/DatabaseConnection.swift": "under its owner's lock",
         "Sources/keys/SQLiteKeyStore/ChangeWatch.swift":
             "Dispatch's sources, set once by the thread that makes the store",

@@ -3,19 +3,33 @@ import Challenges
 import ConfigurationReading
 import KeyStore
 import Proxy
+import Rules
 import Services
 import Sessions
 import Verification
 
-extension GatewayServer {
+/// What all lanes judge requests with, whatever the configuration says.
+struct Judging: Sendable {
+    let keys: KeyTable
+    let issuer: ChallengeIssuer
+    let sessions: SessionTable
+    let probes = ProbeDesk()
+
+    /// A judge of requests to a configuration's rules.
+    func judge(_ configuration: GatewayConfiguration) -> Judge {
+        Judge(
+            apps: configuration.apps,
+            rules: configuration.rules.rules,
+            keys: keys,
+            challenges: issuer,
+            sessions: sessions
+        )
+    }
+
     /// What the public listeners answer themselves.
-    static func services(
+    func services(
         _ configuration: GatewayConfiguration,
-        _ keys: KeyTable,
-        _ issuer: ChallengeIssuer,
-        _ sessions: SessionTable,
-        _ admission: EnrolmentAdmission,
-        _ probes: ProbeDesk
+        _ admission: EnrolmentAdmission
     ) -> ServiceTable {
         let enrolment = Enrolment(
             apps: configuration.apps,

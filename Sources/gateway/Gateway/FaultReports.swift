@@ -10,54 +10,42 @@ import Proxy
 import SQLiteKeyStore
 import TLSSession
 
-// What the operator is told of faults that last: once when they begin, once when they are over.
-extension GatewayServer {
-    /// There was no database, and one was made.
-    static func tell(
-        _ birthplace: StorePreview.Birthplace,
-        _ configuration: GatewayConfiguration,
-        _ log: Logger
-    ) {
-        let path = configuration.store.name
-        switch birthplace {
-        case .taken: break
-        case .empty:
-            log.notice(
-                """
-                the store \(path): there was none, and a new one without keys is made; from now \
-                on store.must_exist: true refuses a start where it is missing, as when its disk \
-                is not mounted
-                """
-            )
-        case .left(let file):
-            log.warning(
-                """
-                the store \(path): a new one without keys is made, although \(file) is left of \
-                one that was here; next: if it is lost, restore a backup (portcullis store \
-                restore); store.must_exist: true refuses such a start
-                """
-            )
-        }
+/// What the operator reads of faults that last: once when they begin, once when they are over.
+final class FaultReports: Sendable {
+    private struct State {
+        var shortage = AcceptShortage()
+        /// Why the store can't be written, and why not read.
+        var writing = StateReport<JournalError?>(nil)
+        var reading = StateReport<JournalError?>(nil)
+    }
+
+    private let plane: ControlPlane
+    private let outputs: LogOutputs
+    private let state: QueueBound<State>
+
+    init(_ plane: ControlPlane, _ outputs: LogOutputs) {
+        self.plane = plane
+        self.outputs = outputs
+        state = QueueBound(State(), on: plane.queue)
     }
 
     /// The store's transactions began to fail, or fail for another reason; `nil`: all is written.
     func storeChanged(_ error: JournalError?) {
-        dispatchPrecondition(condition: .onQueue(control))
         // Reading fails for it as well, and says more.
         if error?.reason == .replaced { return }
-        reportWriting(writingReport.changed(to: error, now: MonotonicClock.nanoseconds))
+        reportWriting(state.value.writing.changed(to: error, now: MonotonicClock.nanoseconds))
     }
 
     private func reportWriting(_ step: StateReport<JournalError?>.Step) {
-        let path = configuration.store.name
+        let path = plane.configuration.store.name
         switch step {
         case .none: break
         case .wait(let time):
-            control.asyncAfter(deadline: .now() + .nanoseconds(Int(clamping: time))) { [self] in
-                reportWriting(writingReport.waited(now: MonotonicClock.nanoseconds))
+            plane.perform(after: .nanoseconds(Int(clamping: time))) { [self] in
+                reportWriting(state.value.writing.waited(now: MonotonicClock.nanoseconds))
             }
         case .report(nil, let leftOut):
-            log.notice(
+            plane.log.notice(
                 """
                 the store \(path): can be written again; all changes that waited are on \
                 disk\(Self.others(leftOut))
@@ -65,7 +53,7 @@ extension GatewayServer {
             )
         case .report(let error?, let leftOut):
             let hint = StoreProblem(error, path).hint
-            log.error(
+            plane.log.error(
                 """
                 the store \(path): can't be written, \(error); keys go on in memory, and it is \
                 tried again and again; requests that wait for the disk are answered 503 \
@@ -78,20 +66,19 @@ extension GatewayServer {
 
     /// The store's changes can't be read, or for another reason; `nil`: they are read again.
     func storeReadChanged(_ error: JournalError?) {
-        dispatchPrecondition(condition: .onQueue(control))
-        reportReading(readingReport.changed(to: error, now: MonotonicClock.nanoseconds))
+        reportReading(state.value.reading.changed(to: error, now: MonotonicClock.nanoseconds))
     }
 
     private func reportReading(_ step: StateReport<JournalError?>.Step) {
-        let path = configuration.store.name
+        let path = plane.configuration.store.name
         switch step {
         case .none: break
         case .wait(let time):
-            control.asyncAfter(deadline: .now() + .nanoseconds(Int(clamping: time))) { [self] in
-                reportReading(readingReport.waited(now: MonotonicClock.nanoseconds))
+            plane.perform(after: .nanoseconds(Int(clamping: time))) { [self] in
+                reportReading(state.value.reading.waited(now: MonotonicClock.nanoseconds))
             }
         case .report(nil, let leftOut):
-            log.notice(
+            plane.log.notice(
                 """
                 the store \(path): reads again; keys are answered as \
                 before\(Self.others(leftOut))
@@ -99,7 +86,7 @@ extension GatewayServer {
             )
         case .report(let error?, let leftOut):
             let hint = StoreProblem(error, path).hint
-            log.error(
+            plane.log.error(
                 """
                 the store \(path): can't be read, \(error); a key may be revoked that is not \
                 known to be, so requests that are verified are answered 503 store-unavailable or \
@@ -116,11 +103,10 @@ extension GatewayServer {
 
     /// A listener pauses, or, `nil`, has taken all who waited.
     func acceptChanged(_ error: SocketError?) {
-        dispatchPrecondition(condition: .onQueue(control))
-        switch shortage.changed(error, now: MonotonicClock.nanoseconds) {
+        switch state.value.shortage.changed(error, now: MonotonicClock.nanoseconds) {
         case .none: break
         case .began(let error):
-            log.error(
+            plane.log.error(
                 """
                 accepting pauses, \(error); \(DescriptorLimit.current) descriptors may be open, \
                 \(DescriptorLimit.reserve) of them are kept for connections to origins; \
@@ -128,15 +114,14 @@ extension GatewayServer {
                 -n), or lower limits.connections or timeouts.idle
                 """
             )
-        case .ended: log.notice("all listeners accept connections again")
+        case .ended: plane.log.notice("all listeners accept connections again")
         }
     }
 
     /// Connections did not begin with a PROXY header that counts.
     func proxiedFailed(_ fault: ProxiedFault) {
-        dispatchPrecondition(condition: .onQueue(control))
         let others = fault.count > 1 ? " (\(fault.count) in all since the last message)" : ""
-        log.warning(
+        plane.log.warning(
             """
             a connection from \(fault.peerText) to a listener with proxy_protocol was closed, \
             \(fault.what)\(others); next: add the proxy to trusted_proxies and have it send the \
@@ -147,9 +132,8 @@ extension GatewayServer {
 
     /// Clients have shown no certificate to a listener that requires one, or none that counts.
     func certificateRefused(_ reason: TLSFailure.Reason, _ address: IPAddress, _ count: Int) {
-        dispatchPrecondition(condition: .onQueue(control))
         let others = count > 1 ? " (\(count) in all since the last message)" : ""
-        log.warning(
+        plane.log.warning(
             """
             a client at \(address.text) was refused in the TLS handshake, \
             \(reason.rawValue)\(others); next: give it a certificate of listen[].tls.client.ca
@@ -159,46 +143,136 @@ extension GatewayServer {
 
     /// Lines of the access log are dropped, or were.
     func accessLogChanged(_ notice: LossReport.Notice) {
-        dispatchPrecondition(condition: .onQueue(control))
         switch notice {
         case .none: break
         case .began:
-            log.error(
+            plane.log.error(
                 """
                 the access log can't be written, or not fast enough: lines are dropped; requests \
                 go on; next: look at its disk, or at what reads standard output
                 """
             )
         case .ended(let lines):
-            log.warning("the access log is written again; \(lines) lines were dropped")
+            plane.log.warning("the access log is written again; \(lines) lines were dropped")
         }
     }
 
     /// Refusals beyond their address's rate have no line. How many, is said every ten seconds.
     func refusalsLeftOut(_ notice: LossReport.Notice) {
-        dispatchPrecondition(condition: .onQueue(control))
         switch notice {
         case .none: return
         case .began:
-            log.warning(
+            plane.log.warning(
                 """
                 an address is refused more often than log.address_refusals: the access log has \
                 only some of these lines from here on
                 """
             )
         case .ended(let lines):
-            log.warning("\(lines) lines of refusals were left out of the access log")
+            plane.log.warning("\(lines) lines of refusals were left out of the access log")
         }
         let time = Int(clamping: LossReport.quietNanoseconds)
-        control.asyncAfter(deadline: .now() + .nanoseconds(time)) { [outputs] in
+        plane.perform(after: .nanoseconds(time)) { [outputs] in
             outputs.refusalLosses.wrote()
         }
     }
 
     /// Messages were dropped. That they begin to be, they can't say.
     func messagesChanged(_ notice: LossReport.Notice) {
-        dispatchPrecondition(condition: .onQueue(control))
         guard case .ended(let lines) = notice else { return }
-        log.warning("standard error was not read in time; \(lines) lines of this log were dropped")
+        plane.log.warning(
+            "standard error was not read in time; \(lines) lines of this log were dropped"
+        )
+    }
+}
+
+/// Decides which shortages of the listeners are logged: the first one and its end, and at most one
+/// in ``quietNanoseconds``, since they may come and go many times a second.
+struct AcceptShortage {
+    enum Notice: Equatable {
+        case none
+        case began(SocketError)
+        case ended
+    }
+
+    /// How long no other shortage is logged: ten seconds.
+    static let quietNanoseconds: UInt64 = 10_000_000_000
+
+    /// Listeners that pause.
+    private var count = 0
+    private var toldAt: UInt64?
+    private var isTold = false
+
+    /// A listener began to pause, with why; or, `nil`, has accepted all clients that waited.
+    mutating func changed(_ error: SocketError?, now: UInt64) -> Notice {
+        guard let error else {
+            count = max(count - 1, 0)
+            guard count == 0, isTold else { return .none }
+            isTold = false
+            return .ended
+        }
+        count += 1
+        guard !isTold else { return .none }
+        if let toldAt, now &- toldAt < Self.quietNanoseconds { return .none }
+        toldAt = now
+        isTold = true
+        return .began(error)
+    }
+}
+
+/// Decides when a state that comes and goes is reported: that it has begun and is over, at once.
+/// Further changes wait until ten seconds have passed since the last report, which then says how it
+/// stands and how many changes were left out.
+struct StateReport<State: Equatable & Sendable>: Sendable {
+    enum Step: Equatable {
+        case none
+        /// - leftOut: changes since the last report that had none.
+        case report(State, leftOut: Int)
+        /// Call ``waited(now:)`` after so long.
+        case wait(nanoseconds: UInt64)
+    }
+
+    /// How long a state is not reported again: ten seconds.
+    static var quietNanoseconds: UInt64 { 10_000_000_000 }
+
+    private let normal: State
+    private var current: State
+    private var reported: State
+    private var reportedAt: UInt64?
+    private var leftOut = 0
+    private var isWaiting = false
+
+    /// - normal: as it stands at first, which is not reported.
+    init(_ normal: State) {
+        self.normal = normal
+        current = normal
+        reported = normal
+    }
+
+    /// The state is another one, at monotonic nanoseconds.
+    mutating func changed(to state: State, now: UInt64) -> Step {
+        guard state != current else { return .none }
+        current = state
+        let passed = reportedAt.map { now &- $0 } ?? .max
+        let isOver = state == normal && reported != normal && !isWaiting
+        if isOver || passed >= Self.quietNanoseconds { return report(now) }
+        leftOut += 1
+        guard !isWaiting else { return .none }
+        isWaiting = true
+        return .wait(nanoseconds: Self.quietNanoseconds - passed)
+    }
+
+    /// The time is over.
+    mutating func waited(now: UInt64) -> Step {
+        isWaiting = false
+        return leftOut > 0 ? report(now) : .none
+    }
+
+    private mutating func report(_ now: UInt64) -> Step {
+        reportedAt = now
+        reported = current
+        defer { leftOut = 0 }
+        // The report itself stands for the last of them.
+        return .report(current, leftOut: max(leftOut - 1, 0))
     }
 }

@@ -1,0 +1,165 @@
+import ConfigurationReading
+import Dispatch
+import Glibc
+import Lanes
+import Logging
+
+/// A value that lives on a dispatch queue.
+///
+/// `@unchecked Sendable`: `storage` is reached only through `value`, and every access of `value`
+/// checks the queue first.
+final class QueueBound<Value>: @unchecked Sendable {
+    private let queue: DispatchQueue
+    private var storage: Value
+
+    init(_ value: sending Value, on queue: DispatchQueue) {
+        self.queue = queue
+        storage = value
+    }
+
+    /// The value; traps unless the caller runs on the queue it belongs to.
+    var value: Value {
+        get {
+            dispatchPrecondition(condition: .onQueue(queue))
+            return storage
+        }
+        _modify {
+            dispatchPrecondition(condition: .onQueue(queue))
+            yield &storage
+        }
+    }
+}
+
+/// What the parts of a running gateway share: the queue on which their state lives, the lanes, the
+/// log, and the configuration in use.
+///
+/// Each part is an object that owns its state on this queue: `Certificates`, `OriginDirectory`,
+/// `Rollouts`, `Guards`, `Reporting`, `AppleOperations`, `StoreUpkeep`, `FaultReports`, `Reloads`
+/// and `Lifecycle`. `GatewayServer` wires them.
+final class ControlPlane: Sendable {
+    /// How far the end has come.
+    enum Ending {
+        /// The gateway serves. Leaves to `lameDuck`, `draining`.
+        case none
+        /// `/readyz` answers 503, so that load balancers send their next clients elsewhere; all is
+        /// served as before. Began at a tick. Leaves to `draining`.
+        case lameDuck(since: UInt64)
+        /// No more clients are let in. Began at a tick.
+        case draining(since: UInt64)
+    }
+
+    /// How far an upgrade has come.
+    enum Upgrading {
+        /// Leaves to `running`.
+        case none
+        /// Another process starts. Leaves to `none`, `handedOver`.
+        case running
+        /// Another process serves, and decides for this one, which drains.
+        case handedOver
+    }
+
+    private struct State {
+        var log: Logger
+        var configuration: GatewayConfiguration
+        var ending = Ending.none
+        var upgrading = Upgrading.none
+    }
+
+    let queue: DispatchQueue
+    /// The configuration's file, for reloads and messages.
+    let file: String
+    let surroundings: GatewayServer.Surroundings
+    let lanes: [LaneUnit]
+    /// Seconds since 1970.
+    let startedAt: Int64
+    /// Nanoseconds of the monotonic clock.
+    let startedAtTick = MonotonicClock.nanoseconds
+    private let state: QueueBound<State>
+
+    init(
+        _ configuration: GatewayConfiguration,
+        _ file: String,
+        _ surroundings: GatewayServer.Surroundings,
+        _ lanes: [LaneUnit],
+        _ startedAt: Int64,
+        _ log: Logger
+    ) {
+        queue = DispatchQueue(label: "portcullis.control")
+        state = QueueBound(State(log: log, configuration: configuration), on: queue)
+        self.file = file
+        self.surroundings = surroundings
+        self.lanes = lanes
+        self.startedAt = startedAt
+    }
+
+    var log: Logger {
+        get { state.value.log }
+        set { state.value.log = newValue }
+    }
+
+    /// The one in use, with the orders of operators.
+    var configuration: GatewayConfiguration {
+        get { state.value.configuration }
+        set { state.value.configuration = newValue }
+    }
+
+    var ending: Ending {
+        get { state.value.ending }
+        set { state.value.ending = newValue }
+    }
+
+    /// While one is made, orders and drains are refused: the next process may have read them
+    /// already.
+    var upgrading: Upgrading {
+        get { state.value.upgrading }
+        set { state.value.upgrading = newValue }
+    }
+
+    /// Whether the end has begun: readiness is denied, and no reload is made.
+    var isEnding: Bool { if case .none = ending { false } else { true } }
+
+    /// Whether no more clients are let in.
+    var isDraining: Bool { if case .draining = ending { true } else { false } }
+
+    /// The wall clock of the lanes, seconds since 1970.
+    var wallSeconds: Int64 { surroundings.wallClock() / 1_000 }
+
+    static var monotonicSeconds: Int64 {
+        Int64(clamping: MonotonicClock.nanoseconds / 1_000_000_000)
+    }
+
+    func perform(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
+
+    func perform(after time: DispatchTimeInterval, _ body: @escaping @Sendable () -> Void) {
+        queue.asyncAfter(deadline: .now() + time, execute: body)
+    }
+
+    /// Asks every lane. On the control queue, `each` is called with each lane's answer as it comes,
+    /// and `completion` after the last with all of them.
+    func gather<Fact: Sendable>(
+        _ ask: (LaneUnit) -> (@escaping @Sendable (Fact) -> Void) -> Void,
+        each: @escaping @Sendable (Fact) -> Void = { _ in },
+        _ completion: @escaping @Sendable ([Fact]) -> Void
+    ) {
+        let gathered = QueueBound<[Fact]>([], on: queue)
+        let count = lanes.count
+        for lane in lanes {
+            let answer: @Sendable (Fact) -> Void = { [self] fact in
+                perform {
+                    each(fact)
+                    gathered.value.append(fact)
+                    if gathered.value.count == count { completion(gathered.value) }
+                }
+            }
+            ask(lane)(answer)
+        }
+    }
+
+    static func warn(_ problems: [ConfigurationReading.Problem], _ log: Logger) {
+        for problem in problems { log.warning("\(problem.text)") }
+    }
+}
+
+extension DispatchTimeInterval {
+    init(_ duration: Duration) { self = .milliseconds(Int(clamping: duration.milliseconds)) }
+}

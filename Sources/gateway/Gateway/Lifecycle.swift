@@ -1,0 +1,275 @@
+import ConfigurationReading
+import Dispatch
+import Glibc
+import KeyStore
+import Lanes
+import Logging
+import Proxy
+import Rules
+import Services
+
+/// The life of the process: what the service manager hears, the upgrade, and the end, in which what
+/// is under way is finished first.
+final class Lifecycle: Sendable {
+    /// How long the process lives after it has handed over, at the least.
+    private static let answerTime = DispatchTimeInterval.milliseconds(500)
+
+    private struct State {
+        var lanesWithClients = 0
+        var makeUpgrade: (@Sendable () -> Upgrade)?
+    }
+
+    private let plane: ControlPlane
+    private let reloads: Reloads
+    private let apple: AppleOperations
+    private let keys: KeyTable
+    private let outputs: LogOutputs
+    private let state: QueueBound<State>
+
+    init(
+        _ plane: ControlPlane,
+        _ reloads: Reloads,
+        _ apple: AppleOperations,
+        _ keys: KeyTable,
+        _ outputs: LogOutputs
+    ) {
+        self.plane = plane
+        self.reloads = reloads
+        self.apple = apple
+        self.keys = keys
+        self.outputs = outputs
+        state = QueueBound(State(), on: plane.queue)
+    }
+
+    /// `makeUpgrade` is called when one is asked for.
+    func start(makeUpgrade: @escaping @Sendable () -> Upgrade) {
+        state.value.makeUpgrade = makeUpgrade
+    }
+
+    // MARK: The service manager
+
+    /// The gateway serves: says so, and from now on that it is alive.
+    func began() {
+        tell(.ready, status: servingStatus)
+        startWatchdog()
+    }
+
+    func reloadChanged(isRunning: Bool) {
+        if isRunning {
+            tell(.reloading(at: MonotonicClock.nanoseconds))
+        } else {
+            tell(.ready, status: servingStatus)
+        }
+    }
+
+    /// Says how the gateway stands. Nothing, where no manager wants to know.
+    private func tell(_ notice: Supervisor.Notice, status: String? = nil) {
+        // The service is another process's, and the manager would not listen.
+        if case .handedOver = plane.upgrading { return }
+        plane.surroundings.supervisor?.tell(notice, status: status)
+    }
+
+    /// What the manager shows while the gateway serves.
+    private var servingStatus: String {
+        let facts = reloads.facts
+        return "Serving, generation \(facts.generation): "
+            + "\(plane.configuration.rules.rules.count) rules, \(keys.count) keys"
+            + (facts.lastReloadError.map { "; last reload refused: \($0)" } ?? "")
+    }
+
+    /// Begins to say that the gateway is alive, three times in the manager's interval.
+    ///
+    /// Each time all lanes and the control queue have answered before. A lane that stands still
+    /// keeps the round open, no other begins, and the manager starts the gateway anew.
+    private func startWatchdog() {
+        guard let time = plane.surroundings.supervisor?.watchdogMicroseconds else { return }
+        feedWatchdog(every: .microseconds(Int(clamping: max(time / 3, 1))))
+    }
+
+    private func feedWatchdog(every interval: DispatchTimeInterval) {
+        let next = DispatchTime.now() + interval
+        plane.gather { unit in
+            { answered in unit.lane.perform { answered(()) } }
+        } _: { [self] (_: [Void]) in
+            tell(.alive)
+            plane.queue.asyncAfter(deadline: next) { self.feedWatchdog(every: interval) }
+        }
+    }
+
+    // MARK: The end
+
+    /// Ends: no new connections, requests under way are finished, the store is closed. A second
+    /// call ends the lame-duck delay.
+    func stop() {
+        plane.perform { [self] in
+            let time = plane.configuration.timeouts.lameDuck
+            switch plane.ending {
+            case .none where time > .zero:
+                plane.ending = .lameDuck(since: MonotonicClock.nanoseconds)
+                plane.log.notice("lame duck: not ready, still serving for \(time)")
+                tell(.stopping, status: "Lame duck")
+                plane.perform(after: DispatchTimeInterval(time)) { [self] in
+                    if case .lameDuck = plane.ending { drain() }
+                }
+            case .none:
+                tell(.stopping, status: "Draining")
+                drain()
+            case .lameDuck: drain()
+            case .draining: break
+            }
+        }
+    }
+
+    private func drain() {
+        plane.ending = .draining(since: MonotonicClock.nanoseconds)
+        plane.log.notice("draining")
+        state.value.lanesWithClients = plane.lanes.count
+        // Whoever has asked for an upgrade gets the answer on a connection of the operators' lane.
+        if case .handedOver = plane.upgrading {
+            state.value.lanesWithClients += 1
+            plane.perform(after: Self.answerTime) { [self] in laneEmptied() }
+        }
+        for lane in plane.lanes { lane.drain { [self] in plane.perform { self.laneEmptied() } } }
+        let time = DispatchTimeInterval(plane.configuration.timeouts.drain)
+        plane.perform(after: time) { [self] in
+            guard state.value.lanesWithClients > 0 else { return }
+            plane.log.warning("timeouts.drain is over: open connections are closed now")
+            for lane in plane.lanes { lane.abort() }
+        }
+    }
+
+    /// What is left of `timeouts.lame_duck` and `timeouts.drain`.
+    var drainLeft: Duration {
+        let timeouts = plane.configuration.timeouts
+        func left(_ time: Duration, _ since: UInt64) -> Duration {
+            let passed = MonotonicClock.nanoseconds &- since
+            return max(time - .nanoseconds(Int64(clamping: passed)), .zero)
+        }
+        return switch plane.ending {
+        case .none: timeouts.lameDuck + timeouts.drain
+        case .lameDuck(let since): left(timeouts.lameDuck, since) + timeouts.drain
+        case .draining(let since): left(timeouts.drain, since)
+        }
+    }
+
+    private func laneEmptied() {
+        state.value.lanesWithClients -= 1
+        guard state.value.lanesWithClients == 0 else { return }
+        apple.endRenewing()
+        apple.devices.finish(within: min(drainLeft, DeviceDesk.finishTime)) { [self] left in
+            plane.perform { self.endCalls(changesLeft: left) }
+        }
+    }
+
+    private func endCalls(changesLeft: Int) {
+        if changesLeft > 0 {
+            plane.log.error(
+                "\(changesLeft) changes of devices' bits are lost: Apple has not kept them yet"
+            )
+        }
+        // Before the calls end, so that nothing is lost whatever becomes of them.
+        let status = closeStore()
+        let once = Once { [self] in end(status) }
+        apple.calls.stop { [self] in plane.perform { once.run() } }
+        plane.perform(after: AppleDesk.stopTime) { once.run() }
+    }
+
+    private func closeStore() -> Int32 {
+        do throws(JournalError) {
+            try keys.close()
+            return 0
+        } catch {
+            plane.log.error("the store could not be closed properly: \(error)")
+            return 1
+        }
+    }
+
+    private func end(_ status: Int32) {
+        plane.log.notice("ended")
+        outputs.drain(reloads.accessLog)
+        plane.surroundings.supervisor?.drain()
+        plane.surroundings.exit(status)
+    }
+
+    // MARK: The upgrade
+
+    private func obstacle() -> String? {
+        if plane.isEnding { return "the gateway ends" }
+        switch plane.upgrading {
+        case .none: break
+        case .running: return "an upgrade is being made already"
+        case .handedOver: return "this process has handed over already"
+        }
+        guard !reloads.isRunning else { return "a reload is being made; try again" }
+        guard plane.surroundings.ownsProcess else {
+            return "the gateway is a part of another program"
+        }
+        // The first process of a container ends with it, whatever others there are.
+        if getpid() == 1 { return "this is a container's first process; replace the container" }
+        return nil
+    }
+
+    private func refuse(_ why: String, _ done: @Sendable (UpgradeReport) -> Void) {
+        plane.log.error("upgrade: refused, and nothing has changed: \(why)")
+        done(.refused(why))
+    }
+
+    /// The process that decides does not answer, or answers again.
+    func successorChanged(isHung: Bool) {
+        plane.perform { [self] in
+            if isHung {
+                plane.log.error(
+                    """
+                    upgrade: the process that serves now does not answer this one, which drains: \
+                    what is verified here is answered 503 until it does; next: look whether that \
+                    process hangs, and restart the service if it does
+                    """
+                )
+            } else {
+                plane.log.notice("upgrade: the process that serves now answers again")
+            }
+        }
+    }
+
+    private func upgradeEnded(
+        _ result: Result<Upgrade.Done, UpgradeRefusal>,
+        _ done: @Sendable (UpgradeReport) -> Void
+    ) {
+        switch result {
+        case .failure(let refusal):
+            plane.upgrading = .none
+            tell(.ready, status: servingStatus)
+            refuse(refusal.text, done)
+        case .success(let success):
+            plane.upgrading = .handedOver
+            let microseconds = success.pause / 1_000
+            plane.log.notice(
+                """
+                upgrade: process \(success.process) serves from now on; accepting paused for \
+                \(microseconds / 1_000).\(String(microseconds % 1_000 + 1_000).dropFirst()) ms
+                """
+            )
+            done(.done(process: success.process, pauseMicroseconds: microseconds))
+            apple.endRenewing()
+            keys.leaveStore()
+            drain()
+        }
+    }
+}
+
+extension Lifecycle: Handing {
+    package func upgrade(_ done: @escaping @Sendable (UpgradeReport) -> Void) {
+        plane.perform { [self] in
+            if let why = obstacle() { return refuse(why, done) }
+            guard let upgrade = state.value.makeUpgrade?() else {
+                return refuse("the gateway starts", done)
+            }
+            plane.upgrading = .running
+            plane.log.notice("upgrade: starting the program anew")
+            DispatchQueue(label: "portcullis.upgrade").async { [self] in
+                let result = Result { () throws(UpgradeRefusal) in try upgrade.run() }
+                plane.perform { self.upgradeEnded(result, done) }
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+import ConfigurationReading
+import Dispatch
+import HTTPWire
+import Lanes
+import Logging
+import Origins
+import Proxy
+import Services
+import TLSSession
+
+/// The origins' servers: where they are, how they stand, and which of them operators drain.
+///
+/// Names are looked up at start and reload, and then again and again: a name that had no address
+/// may get one, and servers move.
+final class OriginDirectory: Sendable {
+    private struct State {
+        /// Where the servers are.
+        var servers: ServerBook
+        /// The origins as they are served.
+        var origins: [OriginSettings]
+        var pace: LookUpPace
+        /// Counts the look-ups that were scheduled; an older one is not made any more.
+        var lookUpNumber = 0
+    }
+
+    /// How the servers stand, also over a reload.
+    let book: OriginBook
+    let resolver: Resolver
+    private let plane: ControlPlane
+    private let certificates: Certificates
+    private let devices: any DeviceChecking
+    /// Where names are looked up. A reload does not wait for it.
+    private let naming = DispatchQueue(label: "portcullis.naming")
+    private let state: QueueBound<State>
+
+    /// What a start has found of the servers.
+    struct Found {
+        let servers: ServerBook
+        let origins: [OriginSettings]
+        let book: OriginBook
+    }
+
+    init(
+        _ plane: ControlPlane,
+        _ found: Found,
+        _ resolver: Resolver,
+        _ certificates: Certificates,
+        _ devices: any DeviceChecking
+    ) {
+        self.plane = plane
+        book = found.book
+        self.resolver = resolver
+        self.certificates = certificates
+        self.devices = devices
+        let pace = plane.surroundings.lookUpPace
+        state = QueueBound(
+            State(servers: found.servers, origins: found.origins, pace: pace),
+            on: plane.queue
+        )
+    }
+
+    /// Where the servers are.
+    var servers: ServerBook { state.value.servers }
+
+    /// The settings of the lanes, by what is known now.
+    var settings: ProxySettings {
+        ProxySettings(
+            plane.configuration,
+            state.value.servers,
+            devices,
+            certificates.origins,
+            book
+        )
+    }
+
+    /// A reload has looked the names up.
+    func loaded(_ servers: ServerBook, _ origins: [OriginSettings]) {
+        state.value.servers = servers
+        state.value.origins = origins
+        book.keep(origins)
+        scheduleLookUp()
+    }
+
+    // MARK: Names
+
+    /// Looks the names up after a pause; the next call takes the place of this one.
+    func scheduleLookUp() {
+        state.value.lookUpNumber += 1
+        let origins = plane.configuration.origins
+        let hasNames = origins.contains { origin in
+            origin.addresses.contains { if case .name = $0 { true } else { false } }
+        }
+        guard hasNames, !plane.isDraining else { return }
+        let number = state.value.lookUpNumber
+        let shortest = origins.map(\.balancing.resolveInterval).min() ?? .seconds(30)
+        let isComplete = state.value.servers.unknown(plane.configuration).isEmpty
+        let pause = min(state.value.pace.next(isComplete: isComplete), shortest)
+        plane.perform(after: DispatchTimeInterval(pause)) { [self] in
+            guard isCurrent(number) else { return }
+            lookUp(number)
+        }
+    }
+
+    private func isCurrent(_ number: Int) -> Bool {
+        number == state.value.lookUpNumber && !plane.isDraining
+    }
+
+    private func lookUp(_ number: Int) {
+        let (wanted, resolver) = (plane.configuration.origins.flatMap(\.addresses), resolver)
+        naming.async { [self] in
+            let findings = resolver.addresses(of: wanted)
+            plane.perform { self.lookedUp(findings, number) }
+        }
+    }
+
+    private func lookedUp(_ findings: [ServerAddress: Resolver.Finding], _ number: Int) {
+        // A reload that came meanwhile has looked up its own.
+        guard isCurrent(number) else { return }
+        let changes = state.value.servers.take(findings)
+        for change in changes { tell(change) }
+        let moved = changes.filter { $0.kind != .lost }.map(\.server)
+        if !moved.isEmpty {
+            let origins = plane.configuration.origins
+            replaceServers(
+                of: origins.indices.filter { origins[$0].addresses.contains(where: moved.contains) }
+            )
+        }
+        scheduleLookUp()
+    }
+
+    /// Serves these origins by what is known of their servers and certificates now.
+    func replaceServers(of places: [Int]) {
+        let settings = settings
+        state.value.origins = settings.origins
+        book.keep(settings.origins)
+        for lane in plane.lanes { lane.replaceServers(settings, of: Set(places)) }
+    }
+
+    private func tell(_ change: ServerBook.Change) {
+        let name = change.server.text
+        let count = state.value.servers.addresses[change.server]?.count ?? 0
+        let addresses = "\(count) address\(count == 1 ? "" : "es")"
+        switch change.kind {
+        case .found: plane.log.notice("the server \(name) is known now, with \(addresses)")
+        case .moved: plane.log.notice("the server \(name) has moved; it has \(addresses)")
+        case .lost:
+            plane.log.warning(
+                """
+                the server \(name) has no address any more; the last ones stay in use; next: look \
+                at its DNS entry
+                """
+            )
+        }
+    }
+
+    // MARK: How servers stand
+
+    func changed(_ notice: OriginWatch.Notice) {
+        switch notice {
+        case .allOut(let origin, let servers):
+            let list = servers.joined(separator: ", ")
+            plane.log.error(
+                """
+                no server of the origin \(origin) can serve: \(list); its requests are answered \
+                502 or 503; next: see whether the servers run and can be reached
+                """
+            )
+        case .back(let origin): plane.log.notice("the origin \(origin) has a server again")
+        }
+    }
+
+    /// How the servers stand now.
+    var facts: [OriginFacts] {
+        let now = MonotonicClock.milliseconds
+        return state.value.origins.map { origin in
+            var facts = OriginFacts(
+                name: origin.name,
+                servers: origin.servers.map { Self.facts($0, of: origin, now) }
+            )
+            if origin.servers.contains(where: { $0.connectionsMax != nil }) {
+                facts.waiting = origin.state.waiting
+            }
+            return facts
+        }
+    }
+
+    /// The address that a name stands for; the server as it is written where it has none.
+    private static func address(of server: OriginServerSettings) -> String {
+        guard !server.address.isUnix else { return server.name }
+        let text = server.address.ipAddress.text
+        return server.name.contains(text) ? server.name : text
+    }
+
+    private static func facts(
+        _ server: OriginServerSettings,
+        of origin: OriginSettings,
+        _ now: UInt64
+    ) -> OriginFacts.Server {
+        let state = server.state
+        let condition = state.condition(now: now)
+        var facts = OriginFacts.Server(
+            name: server.name,
+            address: address(of: server),
+            state: condition.rawValue,
+            canServe: !condition.isOut
+        )
+        facts.weight = server.weight
+        facts.isBackup = server.role == .backup
+        facts.active = state.active
+        if let most = server.connectionsMax {
+            facts.connections = (origin.state.connections(of: state) ?? 0, most)
+        }
+        facts.requests = state.served
+        facts.waited = state.waited
+        facts.failures = state.failures
+        facts.ejections = state.ejections
+        facts.lastFailure = state.lastFailure.map { .init(word: $0.what.text, at: $0.at) }
+        facts.lastCheck = state.lastCheck.map { .init(word: $0.what.text, at: $0.at) }
+        return facts
+    }
+}
+
+extension OriginDirectory: OriginDraining {
+    package func drain(
+        _ server: String,
+        _ wish: DrainWish,
+        _ done: @escaping @Sendable (Int?) -> Void
+    ) {
+        plane.perform { [self] in
+            guard case .none = plane.upgrading else { return done(nil) }
+            let named = state.value.origins.flatMap(\.servers).filter { $0.name == server }
+            let now = MonotonicClock.milliseconds
+            for server in named {
+                switch wish {
+                case .drain: server.state.drain()
+                case .undrain: server.state.undrain(now: now)
+                }
+            }
+            switch wish {
+            case _ where named.isEmpty: break
+            case .drain: book.drain(server)
+            case .undrain: book.undrain(server)
+            }
+            if !named.isEmpty {
+                plane.log.notice("the server \(server): \(wish.rawValue), as asked")
+            }
+            done(named.count)
+        }
+    }
+}

@@ -1,0 +1,230 @@
+import ConfigurationReading
+import Dispatch
+import Glibc
+import Lanes
+import Logging
+import Origins
+import Proxy
+import Rules
+import Services
+import Verification
+
+/// Reloads, and what the lanes are given after one.
+///
+/// A reload reads files and looks names up, which may take seconds. That happens on a queue of its
+/// own, so that the control queue goes on answering operators and signals.
+final class Reloads: Sendable {
+    /// What a reload changes beside the lanes.
+    struct Parts: Sendable {
+        let certificates: Certificates
+        let directory: OriginDirectory
+        let rollouts: Rollouts
+        let guards: Guards
+        let reporting: Reporting
+        let apple: AppleOperations
+    }
+
+    /// Whether a reload is being made.
+    private enum Stage {
+        /// Leaves to `running`.
+        case none
+        /// Files are being read. Leaves to `none`, `runningBeforeNext`.
+        case running
+        /// Another was asked for meanwhile: the files may have changed since they were read.
+        /// Leaves to `running`.
+        case runningBeforeNext
+    }
+
+    private struct State {
+        var stage = Stage.none
+        /// Who may enrol now. A reload that leaves its settings alone keeps what was used of the
+        /// rate.
+        var admission: EnrolmentAdmission
+        var generation = 1
+        /// When the configuration was last read, with success or without.
+        var triedAt: Int64
+        var refused: String?
+        var refusedCount: UInt64 = 0
+        var accessLog: LogWriter?
+        /// Called on the control queue when a reload begins and when it has ended.
+        var changed: @Sendable (_ isRunning: Bool) -> Void = { _ in }
+    }
+
+    private let plane: ControlPlane
+    private let judging: Judging
+    private let parts: Parts
+    private let outputs: LogOutputs
+    private let operatorTokens: OperatorTokenBox
+    private let queue = DispatchQueue(label: "portcullis.loading")
+    private let state: QueueBound<State>
+
+    init(
+        _ plane: ControlPlane,
+        _ judging: Judging,
+        _ parts: Parts,
+        _ admission: EnrolmentAdmission,
+        _ outputs: LogOutputs,
+        _ accessLog: LogWriter?,
+        _ operatorTokens: OperatorTokenBox
+    ) {
+        self.plane = plane
+        self.judging = judging
+        self.parts = parts
+        self.outputs = outputs
+        self.operatorTokens = operatorTokens
+        state = QueueBound(
+            State(admission: admission, triedAt: plane.startedAt, accessLog: accessLog),
+            on: plane.queue
+        )
+    }
+
+    /// `changed` is called on the control queue when a reload begins and when it has ended.
+    func start(changed: @escaping @Sendable (_ isRunning: Bool) -> Void) {
+        state.value.changed = changed
+    }
+
+    var isRunning: Bool { if case .none = state.value.stage { false } else { true } }
+
+    var accessLog: LogWriter? { state.value.accessLog }
+
+    /// How the configuration stands, for operators.
+    var facts: ConfigurationFacts {
+        ConfigurationFacts(
+            generation: UInt64(state.value.generation),
+            lastReloadAtSeconds: state.value.triedAt,
+            lastReloadError: state.value.refused,
+            refusedReloads: state.value.refusedCount
+        )
+    }
+
+    /// Reads the configuration again; keeps the running one when anything is wrong. Reloads that
+    /// are asked for while one runs are made as one, after it.
+    func reload() {
+        guard !plane.isEnding else { return }
+        guard case .none = state.value.stage else {
+            state.value.stage = .runningBeforeNext
+            return
+        }
+        state.value.stage = .running
+        state.value.changed(true)
+        let (file, current) = (plane.file, plane.configuration)
+        let (directory, outputs, devices) = (parts.directory, outputs, parts.apple.devices)
+        let (known, tls) = (directory.servers, parts.certificates.surroundings)
+        let orders = parts.rollouts.book
+        queue.async { [self] in
+            let read = ConfigurationLoader.load(file)
+            let loaded = Result { () throws(GatewayError) in
+                guard let next = read.configuration else {
+                    throw GatewayError(
+                        "the configuration is invalid",
+                        hint: "`portcullis check \(file)` says more."
+                    )
+                }
+                return try LoadedConfiguration(
+                    next.ordered(by: orders),
+                    replacing: current,
+                    file,
+                    known,
+                    tls,
+                    directory.resolver,
+                    devices,
+                    directory.book,
+                    outputs
+                )
+            }
+            let problems = read.problems.map(\.text)
+            plane.perform { self.ended(problems, loaded, orders) }
+        }
+    }
+
+    private func ended(
+        _ problems: [String],
+        _ loaded: Result<LoadedConfiguration, GatewayError>,
+        _ orders: RolloutBook
+    ) {
+        let isNextWanted = if case .runningBeforeNext = state.value.stage { true } else { false }
+        state.value.stage = .none
+        // A stop that came meanwhile goes before it.
+        guard !plane.isEnding else { return }
+        for problem in problems { plane.log.warning("\(problem)") }
+        state.value.triedAt = Int64(time(nil))
+        switch loaded {
+        case .success(let next):
+            apply(next)
+            // Operators have changed a rollout while files were read.
+            if orders != parts.rollouts.book { serveOrderedRules() }
+            parts.rollouts.warn()
+            parts.guards.start()
+        case .failure(let error): refuse(error)
+        }
+        state.value.changed(false)
+        if isNextWanted { reload() }
+    }
+
+    private func apply(_ next: LoadedConfiguration) {
+        let (read, judging) = (next.configuration, judging)
+        if read.enrolment.admission != state.value.admission.settings {
+            state.value.admission = EnrolmentAdmission(read.enrolment.admission)
+        }
+        let services = judging.services(read, state.value.admission)
+        for lane in plane.lanes { lane.reload(next, services) { judging.judge(read) } }
+        ControlPlane.warn(next.warnings, plane.log)
+        operatorTokens.replace(by: read.operatorToken)
+        plane.configuration = read
+        parts.apple.loaded(read)
+        parts.directory.loaded(next.servers, next.settings.origins)
+        parts.certificates.loaded(next.certificates, next.stamps)
+        state.value.accessLog = next.accessLog
+        plane.log.logLevel = Logger.Level(read.log.level)
+        state.value.generation += 1
+        state.value.refused = nil
+        let generation = "generation \(state.value.generation)"
+        plane.log.notice("reloaded \(plane.file): \(generation)")
+        parts.reporting.add(Report.Mark(.reload, at: plane.wallSeconds, generation))
+    }
+
+    private func refuse(_ error: GatewayError) {
+        state.value.refused = error.what
+        state.value.refusedCount += 1
+        plane.log.error(
+            """
+            reload refused, generation \(state.value.generation) stays in use: \(error.what); \
+            \(error.hint)
+            """
+        )
+        // A file that was moved aside is let go of all the same.
+        if case .file = plane.configuration.log.access { reopenLog() }
+    }
+
+    /// Opens the access log's file again, so that one that was moved aside is let go of.
+    func reopenLog() {
+        guard case .file(let file) = plane.configuration.log.access else {
+            return plane.log.notice("the access log is no file: there is nothing to open again")
+        }
+        state.value.accessLog?.reopen(file) { [self] error in
+            plane.perform { [self] in
+                if let error {
+                    plane.log.error(
+                        "\(error.what); lines still go to the previous file; \(error.hint)"
+                    )
+                } else {
+                    plane.log.notice("the access log \(file) was opened again")
+                }
+            }
+        }
+    }
+
+    /// Has every lane obey the orders in force. `told` is called on the control queue for each
+    /// lane that does.
+    func serveOrderedRules(_ told: @escaping @Sendable () -> Void = {}) {
+        plane.configuration = plane.configuration.ordered(by: parts.rollouts.book)
+        let (read, judging, settings) = (plane.configuration, judging, parts.directory.settings)
+        for lane in plane.lanes {
+            lane.replaceRules(settings) {
+                judging.judge(read)
+            } taken: { [plane] in
+                plane.perform(told)
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+import ConfigurationReading
+import Dispatch
+import Lanes
+import Proxy
+import Rules
+import Services
+
+/// What the lanes count for reports, collected so that it is kept once and not on each lane; and
+/// what they remember of refusals.
+final class Reporting: Sendable {
+    /// How often the lanes are asked: the length of a chart's shortest slot.
+    private static let pace = DispatchTimeInterval.seconds(10)
+    /// How long an answer waits for lanes that are busy.
+    private static let patience = DispatchTimeInterval.seconds(2)
+
+    private struct State {
+        var book: ReportBook
+        /// A lane that is stuck is not asked again by the clock before it has answered.
+        var isCollecting = false
+        /// For charts, the oldest first.
+        var marks: [Report.Mark] = []
+        /// How the rules stand.
+        var ruleFacts: @Sendable () -> [RuleFacts] = { [] }
+    }
+
+    private let plane: ControlPlane
+    private let state: QueueBound<State>
+
+    init(_ plane: ControlPlane) {
+        self.plane = plane
+        let second = Int64(plane.startedAtTick / 1_000_000_000)
+        state = QueueBound(State(book: ReportBook(startedAt: second)), on: plane.queue)
+    }
+
+    /// Collects now and then, until the gateway ends.
+    func start(ruleFacts: @escaping @Sendable () -> [RuleFacts]) {
+        state.value.ruleFacts = ruleFacts
+        collectLater()
+    }
+
+    func add(_ mark: Report.Mark) {
+        state.value.marks.append(mark)
+        if state.value.marks.count > Report.Mark.countMax { state.value.marks.removeFirst() }
+    }
+
+    private func collectLater() {
+        plane.perform(after: Self.pace) { [weak self] in
+            guard let self, !plane.isEnding else { return }
+            if !state.value.isCollecting {
+                state.value.isCollecting = true
+                collect { [self] in state.value.isCollecting = false }
+            }
+            collectLater()
+        }
+    }
+
+    /// Takes over what the lanes have counted. `done` is called on the control queue after the last
+    /// of them; what the others have counted is in the book before.
+    private func collect(_ done: @escaping @Sendable () -> Void) {
+        plane.gather(LaneUnit.takeReport) { [self] entries in
+            state.value.book.add(entries, at: tick)
+        } _: { [self] _ in
+            let ids = Set(plane.configuration.rules.rules.map(\.id))
+            state.value.book.tidy(serving: ids, at: tick)
+            done()
+        }
+    }
+
+    /// The clock of the book, in seconds.
+    private var tick: Int64 { ControlPlane.monotonicSeconds }
+}
+
+extension Reporting: ReportSource {
+    package func report(
+        of scope: ReportScope,
+        _ completion: @escaping @Sendable (Report?) -> Void
+    ) {
+        let answer = FirstAnswer(completion)
+        plane.perform(after: Self.patience) { answer.give(nil) }
+        plane.perform { [self] in
+            collect { [self] in
+                answer.give(
+                    Report(
+                        state.value.book,
+                        state.value.ruleFacts(),
+                        scope,
+                        marks: state.value.marks,
+                        startedAt: plane.startedAt,
+                        now: (plane.wallSeconds, tick)
+                    )
+                )
+            }
+        }
+    }
+}
+
+extension Reporting: RefusalSource {
+    package func refusals(
+        named name: RefusalName?,
+        _ completion: @escaping @Sendable ([RefusalNote]?) -> Void
+    ) {
+        let answer = FirstAnswer(completion)
+        plane.perform(after: Self.patience) { answer.give(nil) }
+        // Looked through here: a lane hands over a copy, and serves its clients.
+        plane.perform { [self] in
+            plane.gather(LaneUnit.refusals) { memories in
+                answer.give(memories.flatMap { $0.notes(named: name) })
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+import ConfigurationReading
+import Cryptography
+import Dispatch
+import Lanes
+import Logging
+import Proxy
+import Rules
+import Services
+import Verification
+
+/// The orders of operators and guards about rollouts, while the gateway runs. One change is saved
+/// after the other; each takes effect when it is on disk.
+final class Rollouts: Sendable {
+    /// Changes that wait for the one that is being saved; more are refused.
+    private static let waitingMax = 32
+    /// Changes that `/audit` tells: the last 50.
+    private static let shownMax = 50
+    /// How long an answer waits for lanes that are busy: 2 s.
+    private static let patience = DispatchTimeInterval.seconds(2)
+
+    struct Waiting {
+        let call: RolloutWish.Call
+        let by: String
+        let done: @Sendable (RolloutResult) -> Void
+    }
+
+    private struct Untold {
+        /// How many lanes still have to take it.
+        var left: Int
+        let answer: @Sendable (_ areAllTold: Bool) -> Void
+    }
+
+    /// What other parts do with an order.
+    struct Consumers {
+        /// Has every lane obey the orders in force; `told` is called on the control queue for each
+        /// lane that does.
+        var serve: @Sendable (_ told: @escaping @Sendable () -> Void) -> Void = { _ in }
+        /// An order takes effect.
+        var tookEffect: @Sendable (RolloutBook.Change) -> Void = { _ in }
+        /// What was counted of a rule in the last hour; `nil` where lanes are too busy.
+        var lastHour: @Sendable (String, @escaping @Sendable (Report?) -> Void) -> Void = { _, _ in
+        }
+    }
+
+    private struct State {
+        var book: RolloutBook
+        var waiting: [Waiting] = []
+        var isSaving = false
+        /// None is taken any more: they go over to the next process.
+        var isClosed = false
+        /// Called once nothing waits to be saved.
+        var whenSaved: (@Sendable () -> Void)?
+        /// Changes that are in force, and of which not all lanes know, by their number.
+        var untold: [Int: Untold] = [:]
+        var lastNumber = 0
+        var consumers = Consumers()
+    }
+
+    private let plane: ControlPlane
+    /// `nil` without a store, and then no rule verifies.
+    private let file: RolloutFile?
+    private let queue = DispatchQueue(label: "portcullis.rollout")
+    private let state: QueueBound<State>
+
+    init(_ plane: ControlPlane, _ book: RolloutBook, _ file: RolloutFile?) {
+        self.plane = plane
+        self.file = file
+        state = QueueBound(State(book: book), on: plane.queue)
+    }
+
+    func start(_ consumers: Consumers) { state.value.consumers = consumers }
+
+    /// The orders in force.
+    var book: RolloutBook { state.value.book }
+
+    /// Whether an order waits or is being saved, or none is taken.
+    var isBusy: Bool {
+        !state.value.waiting.isEmpty || state.value.isSaving || state.value.isClosed
+    }
+
+    func add(_ order: Waiting) {
+        state.value.waiting.append(order)
+        saveNext()
+    }
+
+    private func saveNext() {
+        guard !state.value.isSaving else { return }
+        guard !state.value.waiting.isEmpty else {
+            let saved = state.value.whenSaved
+            state.value.whenSaved = nil
+            saved?()
+            return
+        }
+        let next = state.value.waiting.removeFirst()
+        let now = UnixTime(seconds: plane.wallSeconds)
+        guard let note = RolloutNote(at: now, by: next.by, why: next.call.why), let file else {
+            next.done(.impossible(.unknownRule))
+            return saveNext()
+        }
+        var book = state.value.book
+        let change: RolloutBook.Change
+        do throws(RolloutBook.Fault) {
+            change = try book.take(next.call.wish, note, plane.configuration.fileRules)
+        } catch {
+            next.done(.impossible(error))
+            return saveNext()
+        }
+        state.value.isSaving = true
+        queue.async { [self, book] in
+            let result = Result { () throws(RolloutFile.Fault) in try file.save(book, change) }
+            plane.perform { [self] in
+                state.value.isSaving = false
+                switch result {
+                case .success: takeEffect(book, change, next.done)
+                case .failure(let fault) where note.isGuards:
+                    // A full disk must not keep an app from working.
+                    plane.log.error("the guard's order holds until the next start: \(fault.text)")
+                    takeEffect(book, change, next.done)
+                case .failure(let fault):
+                    plane.log.error("a change of rollouts has no effect: \(fault.text)")
+                    next.done(.unsaved(fault.text))
+                }
+                saveNext()
+            }
+        }
+    }
+
+    private func takeEffect(
+        _ book: RolloutBook,
+        _ change: RolloutBook.Change,
+        _ done: @escaping @Sendable (RolloutResult) -> Void
+    ) {
+        state.value.book = book
+        let rule = change.rule ?? "all rules"
+        let why = change.note.why.isEmpty ? "" : ": \(change.note.why)"
+        plane.log.notice(
+            "rollout of \(rule): \(change.from) → \(change.to), \(change.note.by)\(why)"
+        )
+        let consumers = state.value.consumers
+        consumers.tookEffect(change)
+        state.value.lastNumber += 1
+        let number = state.value.lastNumber
+        state.value.untold[number] = Untold(left: plane.lanes.count) {
+            done(.changed(change, areAllLanesTold: $0))
+        }
+        plane.perform(after: Self.patience) { [self] in
+            state.value.untold.removeValue(forKey: number)?.answer(false)
+        }
+        consumers.serve { [self] in laneTold(of: number) }
+    }
+
+    private func laneTold(of number: Int) {
+        state.value.untold[number]?.left -= 1
+        guard state.value.untold[number]?.left == 0 else { return }
+        state.value.untold.removeValue(forKey: number)?.answer(true)
+    }
+
+    /// Takes no more orders, not even of guards, and waits for those that are being saved. Blocks;
+    /// not on the control queue.
+    ///
+    /// - Returns: the orders in force.
+    func close(within time: DispatchTimeInterval) throws(UpgradeRefusal) -> RolloutBook {
+        let saved = DispatchGroup()
+        saved.enter()
+        plane.perform { [self] in
+            state.value.isClosed = true
+            state.value.whenSaved = { saved.leave() }
+            saveNext()
+        }
+        guard saved.wait(timeout: .now() + time) == .success else {
+            throw UpgradeRefusal("an order about rollouts could not be saved in time")
+        }
+        return plane.queue.sync { book }
+    }
+
+    /// Takes orders again: there was no upgrade.
+    func reopen() { plane.perform { self.state.value.isClosed = false } }
+
+    /// Says which orders take the place of what was just read.
+    func warn() {
+        if let emergency = book.emergency {
+            plane.log.warning("no rule refuses, by `rollout --all observe` (\(emergency.text))")
+        }
+        for problem in book.problems(plane.configuration) { plane.log.warning("\(problem.text)") }
+    }
+}
+
+extension Rollouts: RolloutTaking {
+    package func take(
+        _ call: RolloutWish.Call,
+        by: String,
+        _ done: @escaping @Sendable (RolloutResult) -> Void
+    ) {
+        plane.perform { [self] in
+            // The next process may have read the orders already, and has the file afterwards.
+            guard case .none = plane.upgrading else { return done(.upgrading) }
+            guard state.value.waiting.count < Self.waitingMax else {
+                return done(.unsaved("too many changes wait for the disk"))
+            }
+            add(Waiting(call: call, by: by, done: done))
+        }
+    }
+
+    package func lastChanges(_ done: @escaping @Sendable ([[UInt8]]?) -> Void) {
+        guard let file else { return done([]) }
+        queue.async { done(file.lastChanges(atMost: Self.shownMax)) }
+    }
+
+    package func forecast(
+        _ wish: RolloutWish,
+        _ done: @escaping @Sendable (ForecastResult) -> Void
+    ) {
+        plane.perform { [self] in
+            let now = UnixTime(seconds: plane.wallSeconds)
+            let rules = plane.configuration.fileRules
+            guard let id = wish.rule, let rule = rules.rules.first(where: { $0.id == id }),
+                let note = RolloutNote(at: now, by: "", why: "")
+            else { return done(wish.rule == nil ? .known(nil) : .impossible(.unknownRule)) }
+            var book = state.value.book
+            let before = book.standing(of: rule).rule
+            do throws(RolloutBook.Fault) {
+                _ = try book.take(wish, note, rules)
+            } catch {
+                return done(.impossible(error))
+            }
+            let after = book.standing(of: rule).rule
+            state.value.consumers.lastHour(id) { report in
+                guard let report else { return done(.late) }
+                let forecast = RolloutForecast(
+                    report,
+                    from: before.refusedShare(at: now),
+                    to: after.refusedShare(at: now),
+                    limit: rule.demands.fallback?.refused
+                )
+                done(.known(forecast))
+            }
+        }
+    }
+}
+
+extension Rule {
+    /// The share for which it refuses.
+    fileprivate func refusedShare(at now: UnixTime) -> Share {
+        mode == .enforce ? rollout.share(at: now) : .none
+    }
+}

@@ -1,0 +1,134 @@
+import Challenges
+import ConfigurationReading
+import Dispatch
+import Glibc
+import KeyCatalog
+import KeyStore
+import Logging
+import PostgreSQLKeyStore
+import Synchronization
+
+/// What the store needs again and again: keys that were not used for long are deleted
+/// (`store.expire_unused`), and the secrets that all gateways of a database share are read.
+final class StoreUpkeep: Sendable {
+    /// Often enough to have a new secret before any gateway signs with it.
+    private static let secretsInterval = DispatchTimeInterval.seconds(10)
+
+    private let plane: ControlPlane
+    private let keys: KeyTable
+    private let issuer: ChallengeIssuer
+    private let expiry = KeyExpiry()
+    private let secrets = DispatchQueue(label: "portcullis.secrets", qos: .utility)
+
+    init(_ plane: ControlPlane, _ keys: KeyTable, _ issuer: ChallengeIssuer) {
+        self.plane = plane
+        self.keys = keys
+        self.issuer = issuer
+    }
+
+    /// Keys that were deleted since the start.
+    var expiredCount: UInt64 { expiry.deletedCount }
+
+    func start() {
+        expireKeys()
+        guard case .postgresql = plane.configuration.store else { return }
+        // A start without the database has none.
+        readSecrets(in: .seconds(1))
+    }
+
+    /// Once at the start, then once a day, as the configuration says then.
+    private func expireKeys() {
+        guard !plane.isEnding else { return }
+        plane.perform(after: KeyExpiry.interval) { [self] in expireKeys() }
+        guard let age = plane.configuration.expireUnused else { return }
+        let note = ChangeNote(
+            now: plane.wallSeconds,
+            by: "portcullis",
+            why: "store.expire_unused"
+        )
+        expiry.run(plane.configuration.store, before: note.now - age.seconds, note) {
+            [self] result in
+            plane.perform { self.report(result, age) }
+        }
+    }
+
+    private func report(_ result: Result<Int, StoreProblem>, _ age: KeyAge) {
+        switch result {
+        case .success(0): break
+        case .success(let count):
+            plane.log.notice(
+                "keys deleted that were not used for \(age.seconds / 86_400) days: \(count)"
+            )
+        case .failure(let problem):
+            plane.log.error(
+                "unused keys could not be deleted, \(problem); it is tried again in a day"
+            )
+        }
+    }
+
+    private func readSecrets(in interval: DispatchTimeInterval) {
+        let lifetime = plane.configuration.challenges.lifetimeMax
+        secrets.asyncAfter(deadline: .now() + interval) { [weak self] in
+            guard let self else { return }
+            // That the store can't be read is reported where its changes are read. Until then the
+            // secrets that are known go on.
+            let found = try? keys.sharedSecrets(now: Int64(time(nil)), lifetime: lifetime)
+            issuer.take(found.flatMap(\.self) ?? [])
+            plane.perform { [self] in
+                guard !plane.isEnding else { return }
+                readSecrets(in: found == nil ? .seconds(1) : Self.secretsInterval)
+            }
+        }
+    }
+}
+
+/// Deletes keys that were not used for long, piece by piece, on a queue of its own.
+///
+/// A run deletes a twentieth of the keys, or a thousand, and then ends with its piece: a clock that
+/// is wrong by years can't empty the store in a day.
+final class KeyExpiry: Sendable {
+    /// From one run to the next.
+    static let interval = DispatchTimeInterval.seconds(86_400)
+    private static let countMin = 1_000
+    private static let shareOfKeys = 20
+
+    /// A little less than ``interval``, so that nobody waits for two.
+    private static let leaseSeconds: Int64 = 86_000
+
+    private let queue = DispatchQueue(label: "portcullis.expiry")
+    private let holder = Int64.random(in: 1...Int64.max)
+    private let deleted = Atomic<UInt64>(0)
+
+    /// Keys that were deleted since the start.
+    var deletedCount: UInt64 { deleted.load(ordering: .relaxed) }
+
+    /// Looks through the whole store, beside the gateway's own work.
+    ///
+    /// - before: second of Unix time; keys that were enrolled and last used earlier go.
+    /// - completion: called on the queue, with how many were deleted.
+    func run(
+        _ store: StorePlace,
+        before second: Int64,
+        _ note: ChangeNote,
+        completion: @escaping @Sendable (Result<Int, StoreProblem>) -> Void
+    ) {
+        queue.async { [self] in
+            completion(
+                Result { () throws(StoreProblem) in
+                    guard let keys = try store.archive() else { return 0 }
+                    // Of the gateways that share a database one does it.
+                    if let shared = keys as? PostgreSQLKeyArchive,
+                        try !shared.lease("expiry", to: holder, seconds: Self.leaseSeconds)
+                    {
+                        return 0
+                    }
+                    let most = max(Self.countMin, try keys.count() / Self.shareOfKeys)
+                    let count = try keys.expireAll(unusedSince: second, atMost: most, note)
+                    deleted.add(UInt64(count), ordering: .relaxed)
+                    try keys.close()
+                    return count
+                }
+            )
+        }
+    }
+}
