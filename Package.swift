@@ -19,7 +19,7 @@ func product(_ name: String, of package: String) -> Target.Dependency {
     .product(name: name, package: package, condition: gateway)
 }
 
-// What a dependency saves is in Sources/README.md, a line each.
+// What a dependency saves is in Sources/docs/dependencies.md, a line each.
 let grdb = product("GRDB", of: "GRDB.swift")
 // SQLite itself, for the tests' store alone: its system calls are replaced there.
 let sqlite = product("GRDBSQLite", of: "GRDB.swift")

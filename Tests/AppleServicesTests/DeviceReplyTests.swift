@@ -6,7 +6,7 @@ import Verification
 @testable import AppleServices
 
 /// DeviceCheck's answers, with the statuses and texts that Apple documents and those that were seen
-/// (Sources/README.md, "Decisions").
+/// (Sources/docs/decisions.md).
 @Suite struct DeviceReplyTests {
     private static func answer(_ status: Int, _ body: String = "") -> AppleReply {
         .answered(status: status, retryAfter: nil, body: Array(body.utf8))

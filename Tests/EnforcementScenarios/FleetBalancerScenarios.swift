@@ -12,8 +12,8 @@ import Testing
 #endif
 
 extension Scenarios {
-    /// Apps with PortcullisClient, a load balancer as `deploy/README.md` sets it up, two gateways
-    /// on one database.
+    /// Apps with PortcullisClient, a load balancer as `deploy/docs/fleet.md` sets it up, two
+    /// gateways on one database.
     @Suite struct FleetBalancers {
         private static let rules = """
             - id: chat

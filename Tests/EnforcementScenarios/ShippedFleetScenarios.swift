@@ -92,7 +92,7 @@ extension Scenarios {
 
         /// The statements that the text gives.
         private static func statements() throws -> [Substring] {
-            let text = try String(contentsOfFile: deploy + "README.md", encoding: .utf8)
+            let text = try String(contentsOfFile: deploy + "docs/fleet.md", encoding: .utf8)
             let block = try #require(
                 text.firstMatch(of: #/```sql\n(CREATE ROLE[^`]+)```/#)?.output.1
             )

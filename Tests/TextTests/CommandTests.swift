@@ -8,13 +8,13 @@ import Testing
     @Test(arguments: Repository.texts)
     func `the commands of a text print what the text shows`(_ path: String) async throws {
         let document = try Document(path)
-        let steps = Step.all(of: document)
-            .filter { NotExecuted.reason(path, $0.block) == nil }
-            .flatMap(\.steps)
+        let steps = Self.steps(of: document)
         guard !steps.isEmpty else { return }
+        let before = try document.continued.map { Self.steps(of: try Document($0)) } ?? []
         let session = try Session()
         defer { session.end() }
-        for (step, printed) in zip(steps, try await session.run(steps)) {
+        let printed = try await session.run(before + steps).dropFirst(before.count)
+        for (step, printed) in zip(steps, printed) {
             let agree = Normalised.agree(step.prints, printed)
             #expect(
                 agree,
@@ -24,6 +24,12 @@ import Testing
                 """
             )
         }
+    }
+
+    private static func steps(of document: Document) -> [Step] {
+        Step.all(of: document)
+            .filter { NotExecuted.reason(document.path, $0.block) == nil }
+            .flatMap(\.steps)
     }
 
     @Test func `every command that is not executed has its reason, and exists`() throws {

@@ -7,10 +7,7 @@ import Verification
 /// What has a table in the code has its place in the reference.
 @Suite struct ReferenceTests {
     @Test func `every reason has its entry in the runbook`() throws {
-        let runbook = try Document("deploy/README.md").prose
-            .drop { $0 != "## Runbook by reason" }.dropFirst()
-            .prefix { !$0.hasPrefix("## ") }
-            .joined(separator: "\n")
+        let runbook = try Document("rules/docs/reasons.md").prose.joined(separator: "\n")
         let reasons =
             Refusal.allCases.map(\.rawValue) + Malformed.Reason.allCases.map(\.rawValue)
             + OriginFailure.allCases.map(\.rawValue) + LocalFault.allCases.map(\.rawValue)
@@ -21,8 +18,9 @@ import Verification
 
     @Test func `every key of the configuration has its entry`() throws {
         let reference =
-            try Document("rules/README.md").prose.joined(separator: "\n")
-            + Document("deploy/README.md").prose.joined(separator: "\n")
+            try (Repository.pages(of: "rules") + Repository.pages(of: "deploy"))
+            .flatMap { try Document($0).prose }
+            .joined(separator: "\n")
         let example = try String(
             contentsOf: Repository.folder.appending(path: "rules/examples/portcullis.yaml"),
             encoding: .utf8
@@ -39,7 +37,7 @@ import Verification
 
     @Test(.enabled(if: Repository.hasPrograms))
     func `every metric has its entry`() async throws {
-        let text = try Document("deploy/README.md").prose.joined(separator: "\n")
+        let text = try Document("deploy/docs/monitoring.md").prose.joined(separator: "\n")
         let session = try Session()
         defer { session.end() }
         let commands = [
@@ -62,9 +60,9 @@ import Verification
 
     /// The paths of the admin listener as the text has them, with their kind: `POST /why`, `call`.
     private static func adminPaths() throws -> [String: String] {
-        let section = try Document("deploy/README.md").prose
-            .drop { $0 != "## The admin listener" }
-            .prefix { !$0.hasPrefix("### ") }
+        let section = try Document("deploy/docs/admin-listener.md").prose.prefix {
+            !$0.hasPrefix("## ")
+        }
         let rows = section.map {
             $0.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
         }
@@ -119,7 +117,7 @@ import Verification
     }
 
     @Test func `every target has its place in the table of folders`() throws {
-        let text = try Document("Sources/README.md").prose.joined(separator: "\n")
+        let text = try Document("Sources/docs/architecture.md").prose.joined(separator: "\n")
         let sources = Repository.folder.appending(path: "Sources")
         let files = FileManager.default
         let targets = try files.contentsOfDirectory(atPath: sources.path).flatMap { group in

@@ -182,7 +182,7 @@ struct ConfigurationDraft {
     private static func keptFields(_ reader: MappingReader) -> [Located<String>] {
         let use =
             "fields that are deleted by default, such as X-HTTP-Method-Override or "
-            + "CF-Connecting-IP; rules/README.md lists them"
+            + "CF-Connecting-IP; rules/docs/origins.md lists them"
         let names: [Located<String>]? = reader.list("keep_fields", of: use) { text in
             FieldNameText.lowerCase(text).flatMap { KeptFields.isKeepable($0) ? $0 : nil }
         }

@@ -2,8 +2,8 @@ import Foundation
 import LoopbackKit
 import TestSupport
 
-/// Somebody else's load balancer before two gateways, with the example of `deploy/README.md` and
-/// other addresses.
+/// Another project's load balancer before two gateways, with the example of `deploy/docs/fleet.md`
+/// and other addresses.
 enum FleetBalancer: String, CaseIterable, Sendable {
     case haproxy, nginx
 
@@ -44,7 +44,7 @@ enum FleetBalancer: String, CaseIterable, Sendable {
     /// What the text says between the fences of this language.
     private func example() throws -> String {
         let root = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../../deploy/README.md").standardized
+            .appending(path: "../../../deploy/docs/fleet.md").standardized
         let text = try String(contentsOf: root, encoding: .utf8)
         let parts = text.components(separatedBy: "```\(rawValue)\n")
         guard parts.count == 2, let end = parts[1].range(of: "```") else {

@@ -76,6 +76,16 @@ struct Document {
         )
     }
 
+    /// The text whose commands come before its own: `The commands continue those of [name](link)`.
+    var continued: String? {
+        prose.lazy.compactMap { $0.firstMatch(of: /continue those of \[[^\]]+\]\(([^)#]+)/) }.first
+            .map { match in
+                let folder = URL(filePath: "/" + path).deletingLastPathComponent()
+                let file = folder.appending(path: String(match.1)).standardizedFileURL
+                return String(file.path.dropFirst())
+            }
+    }
+
     /// What its links lead to, in the forms `[text](target)` and `[name]: target`.
     var links: [String] {
         prose.flatMap { line in

@@ -7,12 +7,16 @@ enum NotExecuted {
         "README.md": [
             "deploy/quickstart": "builds for release and installs packages"
         ],
-        "deploy/README.md": [
+        "deploy/docs/install.md": [
             "deploy/strip .build/release/portcullis .build/stripped": "needs root and systemd",
             "deploy/release dist": "builds for release, and installs a package",
             "docker build -f deploy/Containerfile -t portcullis .": "needs Docker",
-            "portcullis store migrate fleet.yaml": "needs PostgreSQL: StoreCopyScenarios",
-            "deploy/benchmark --markdown": "builds for release and takes minutes",
+        ],
+        "deploy/docs/fleet.md": [
+            "portcullis store migrate fleet.yaml": "needs PostgreSQL: StoreCopyScenarios"
+        ],
+        "deploy/docs/performance.md": [
+            "deploy/benchmark --markdown": "builds for release and takes minutes"
         ],
     ]
 

@@ -21,8 +21,9 @@ enum Held {
             "confined to its queue, which every entry checks; LaneBound's value likewise",
     ]
 
-    /// Files that may say `@exclusivity(unchecked)`, and of which values (Sources/README.md,
-    /// "Invariants"). Their code calls nobody who could reach the property meanwhile.
+    /// Files that may say `@exclusivity(unchecked)`, and of which values
+    /// (Sources/docs/architecture.md, "Invariants"). Their code makes no call that could reach the
+    /// property meanwhile.
     static let exclusivity: [String: String] = [
         "Sources/http/HTTP2Wire/HTTP2Channel.swift":
             "bytes, memory for them, and how far both directions are",
@@ -45,7 +46,7 @@ enum Held {
             "counters of Telemetry and Services, HTTPWire's scratch, and lists of pools and bytes",
     ]
 
-    /// Parts without I/O, clock or lock (Sources/README.md, "Invariants").
+    /// Parts without I/O, clock or lock (Sources/docs/architecture.md, "Invariants").
     static let pureTargets: Set<String> = [
         "AppAttest", "AppleServices", "ByteCoding", "DeviceKey", "HTTP2Wire", "HTTPWire",
         "JSONText", "RequestBinding", "RequestFlow", "Rules", "Services", "StrictCBOR",

@@ -45,7 +45,7 @@ struct Project {
             String($0.dropLast("Package.swift".count))
         }
         folders = Set(
-            paths.filter { $0.hasPrefix("Sources/") && !$0.hasSuffix("README.md") }
+            paths.filter { $0.hasPrefix("Sources/") && !$0.hasSuffix(".md") }
                 .compactMap { $0.split(separator: "/").dropFirst(2).first.map(String.init) }
         ).sorted()
     }
