@@ -93,15 +93,27 @@ import Testing
         }
     }
 
-    @Test func `every alert says what is wrong and what to do`() throws {
+    @Test func `every alert says what is wrong and what to do, and has its page`() throws {
         let text = try Self.text("alerts.yaml")
         let alerts = text.components(separatedBy: "- alert: ").dropFirst()
         #expect(alerts.count > 10)
         for alert in alerts {
-            for part in ["summary: ", "action: ", "severity: "] {
-                #expect(alert.contains(part), "\(alert.prefix(40))")
+            let name = String(alert.prefix { !$0.isNewline })
+            let page = "deploy/docs/runbook/\(name).md"
+            for part in ["summary: ", "action: ", "severity: ", "runbook_url: \(page)\n"] {
+                #expect(alert.contains(part), "\(name)")
             }
+            #expect(Repository.exists(Repository.folder.appending(path: page)), "\(name)")
         }
+    }
+
+    @Test func `the runbook's first page leads to every page of it`() throws {
+        let folder = "deploy/docs/runbook/"
+        let links = Set(try Document(folder + "README.md").links)
+        let pages = Repository.pages(of: "deploy").filter { $0.hasPrefix(folder) }
+            .map { String($0.dropFirst(folder.count)) }
+        #expect(pages.count > 30)
+        #expect(pages.filter { !links.contains($0) } == ["README.md", "example.md"])
     }
 
     @Test func `the dashboard's panels have numbers of their own and stand beside each other`()

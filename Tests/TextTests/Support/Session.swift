@@ -15,6 +15,8 @@ struct Session {
     private static let ports = ["8080", "8081", "9901"]
     /// The seconds that a document may take.
     private static let patience = 240
+    /// Folders of a host, in whose place the text has folders of its own.
+    private static let hosts = ["/etc/portcullis", "/var/lib/portcullis"]
 
     private let folder: URL
     private let substitutes: [(text: String, used: String)]
@@ -115,6 +117,10 @@ struct Session {
                 with: to,
                 options: .regularExpression
             )
+        }
+        for path in Self.hosts {
+            let own = folder.path + path
+            line = forward ? line.replacing(path, with: own) : line.replacing(own, with: path)
         }
         return line
     }
