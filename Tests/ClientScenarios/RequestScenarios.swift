@@ -2,6 +2,7 @@ import ClientKit
 import Foundation
 import LoopbackKit
 import PortcullisClient
+import Synchronization
 import Testing
 
 #if canImport(FoundationNetworking)
@@ -130,6 +131,38 @@ extension ClientScenarios {
             #expect(seen.head.value("App-Attest-Verdict") == "refuse")
             #expect(seen.head.value("App-Attest-Reason") == "unsupported")
             #expect(stand.cost == Cost(keys: 0, attestations: 0))
+        }
+
+        /// The default was `strict`: eight requests that take two seconds each took sixteen.
+        @Test func `requests of a rule that says no counter are under way together`() async throws {
+            let arrived = Mutex(0)
+            let gate = Gate()
+            let stand = try ClientStand(
+                rules: "- { id: orders, match: { path: /orders/** }, mode: enforce }"
+            ) { connection in
+                while let request = try connection.nextRequest() {
+                    // None is answered before all have come.
+                    let isLast = arrived.withLock { count in
+                        count += 1
+                        return count == 4
+                    }
+                    if isLast { for _ in 0..<4 { gate.open() } }
+                    try gate.pass()
+                    try connection.answer(200, body: "ok", to: request)
+                }
+            }
+            defer { stand.end() }
+            let plan = try SigningPlan(json: stand.gateway.plan())
+            let app = try stand.app {
+                $0.plan = plan
+                // The turn of a strict rule would never end by itself.
+                $0.limits.strictTurn = .seconds(3_600)
+                $0.limits.strictWait = .seconds(3_600)
+            }
+            let answers = try await app.sendAtOnce(4, stand.request("POST", "/orders/1", "5"))
+            #expect(answers.map(\.statusCode) == Array(repeating: 200, count: 4))
+            #expect(stand.verdicts == Array(repeating: "pass", count: 4))
+            #expect(stand.cost == Cost(keys: 1, attestations: 1))
         }
 
         @Test func `requests of a strict rule are sent one at a time, and all are admitted`()

@@ -61,7 +61,7 @@ import Verification
         let rule = try rule("mode: enforce")
         #expect(rule.signing == .lines(.all, headers: []))
         #expect(rule.challenge == .required)
-        #expect(rule.counter == .strict)
+        #expect(rule.counter == .window(64))
         #expect(rule.body == .held(limit: .mebibytes(10), memory: .kibibytes(256)))
         #expect(rule.onError == .refuse)
         #expect(rule.unsupported == .refuse)

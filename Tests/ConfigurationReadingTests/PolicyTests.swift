@@ -148,11 +148,37 @@ import Testing
     @Test func `fields that the client's value decides may be signed`() throws {
         let (found, problems) = try configuration(
             """
-            default: { origin: shop, mode: enforce, headers: [host, authorization, cookie, x-a] }
+            default: { origin: shop, mode: enforce, headers: [host, authorization, x-a] }
             """
         )
         #expect(problems == [])
         #expect(found.rules.fallback.signing.coversBody)
+    }
+
+    /// With `cookie`, the jar changed between signing and sending: 403 signature-mismatch.
+    @Test(arguments: [
+        ("cookie", "the app's cookie jar changes by itself, and a proxy may cut"),
+        ("User-Agent", "HTTP stacks write after the app has signed, and CDNs rewrite"),
+        ("accept-encoding", "HTTP stacks write after the app has signed, and CDNs rewrite"),
+        ("accept-language", "HTTP stacks write after the app has signed"),
+        ("date", "an HTTP stack or a proxy may write after the app has signed"),
+        ("if-none-match", "HTTP stacks write for their cache after the app has signed"),
+    ])
+    func `a signed field that is another one on arrival is warned of`(
+        name: String,
+        reason: String
+    ) throws {
+        let (found, problems) = try configuration(
+            "default: { origin: shop, mode: enforce, headers: [x-a, \(name)] }"
+        )
+        #expect(
+            problems == [
+                "p.yaml:8: warning: default.headers[1]: found \(name.lowercased()), which "
+                    + "\(reason); use a field that the app sets itself, or the request is refused "
+                    + "as signature-mismatch"
+            ]
+        )
+        #expect(found.rules.fallback.signing == .lines(.all, headers: ["x-a", name.lowercased()]))
     }
 
     @Test func `commands about keys need no rules`() throws {

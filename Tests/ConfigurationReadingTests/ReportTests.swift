@@ -207,6 +207,37 @@ import Testing
         )
     }
 
+    /// Eight requests of two seconds took sixteen, and nothing said why.
+    @Test func `check says once what strict counters cost, where there are any`() throws {
+        let rules = """
+            listen: [{ address: "127.0.0.1:0" }]
+            origins: { o: { servers: ["o:80"] } }
+            apps: [{ id: ABCDE12345.a, environments: [production] }]
+            store: { sqlite: p.db }
+            default: { origin: o, mode: off }
+            rules:
+              - { id: a, match: { path: /a }, mode: enforce, counter: strict }
+              - { id: b, match: { path: /b }, mode: observe, counter: strict }
+              - { id: c, match: { path: /c }, mode: off, counter: strict }
+              - { id: d, match: { path: /d }, mode: enforce }
+            """
+        let text = Check(load(rules), file: "p.yaml").text
+        let notes = text.split(separator: "\n").filter { $0.hasPrefix("counter") }
+        #expect(
+            notes == [
+                """
+                counter  2 rules are strict: an app sends its requests one after the other, those \
+                to other rules too (eight of 2s take 16s); { window: 64 } admits each counter \
+                once, too
+                """
+            ]
+        )
+        #expect(text.contains("challenge required, counter strict: one request of a key at a time"))
+        #expect(text.contains("challenge required, counter in a window of 64"))
+        let windows = Check(load(rules.replacing(", counter: strict", with: "")), file: "p.yaml")
+        #expect(!windows.text.contains("strict"), "\(windows.text)")
+    }
+
     private static let small = """
         listen: [{ address: "127.0.0.1:0" }]
         origins: { o: { servers: ["o:80"] } }

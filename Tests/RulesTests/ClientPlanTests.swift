@@ -210,7 +210,7 @@ import Testing
         let rules = [
             Self.rule(0, orders, .enforce) {
                 $0.signing = .lines(.all, headers: ["idempotency-key"])
-                $0.counter = .window(64)
+                $0.counter = .window(8)
                 $0.body = .held(limit: ByteCount(5), memory: ByteCount(5))
                 $0.rollout = Rollout(.fixed(.none), salt: "secret")
                 $0.apps = .named(["T.secret"])
@@ -225,6 +225,7 @@ import Testing
             },
             Self.rule(4, RouteMatch(methods: ["LINK"])) { $0.signing = .challenge },
             Self.rule(5, RouteMatch(methods: ["LOCK"])) {
+                $0.counter = .strict
                 $0.signing = .lines([.method, .body], headers: [])
                 $0.challenge = .none
                 $0.body = .streamed(limit: ByteCount(5))
@@ -239,21 +240,21 @@ import Testing
                 {"name":"r0","hosts":["api.example.com"],"methods":["POST"],\
                 "paths":["/v1/orders/**"],"sign":["method","target","body","challenge"],\
                 "form":"lines","headers":["idempotency-key"],"challenge":"required",\
-                "digest":"held","counter":64,"accept":["assertion"],"fields":{"key_id":"x-key"}},\
+                "digest":"held","counter":8,"accept":["assertion"],"fields":{"key_id":"x-key"}},\
                 {"name":"r1","hosts":["*"],"methods":["GET","HEAD"],"paths":["/**"],"sign":[]},\
                 {"name":"r2","hosts":["*"],"methods":["PUT"],"paths":["/**"],"sign":[]},\
                 {"name":"r3","hosts":["*"],"methods":["PATCH"],"paths":["/**"],\
                 "sign":["content"],"form":"content","headers":[],"challenge":"required",\
-                "challenge_pointer":"/auth/a~1b","digest":"held","counter":"strict",\
+                "challenge_pointer":"/auth/a~1b","digest":"held","counter":64,\
                 "accept":["assertion"]},\
                 {"name":"r4","hosts":["*"],"methods":["LINK"],"paths":["/**"],\
                 "sign":["challenge-text"],"form":"challenge","headers":[],"challenge":"required",\
-                "digest":"none","counter":"strict","accept":["assertion"]},\
+                "digest":"none","counter":64,"accept":["assertion"]},\
                 {"name":"r5","hosts":["*"],"methods":["LOCK"],"paths":["/**"],\
                 "sign":["method","body"],"form":"lines","headers":[],"challenge":"none",\
                 "digest":"streamed","counter":"strict","accept":["assertion"]}],\
                 "unmatched":{"sign":["method","target","body","challenge"],"form":"lines",\
-                "headers":[],"challenge":"required","digest":"none","counter":"strict",\
+                "headers":[],"challenge":"required","digest":"none","counter":64,\
                 "accept":["assertion"]}}
                 """
         )
@@ -292,15 +293,18 @@ import Testing
         demands.signing = form
         let rule = Self.rule(demands)
         let parts = [sign, headers].filter { !$0.isEmpty }
-        #expect(rule.notice.challengeParameters == parts.joined(separator: ", "))
-        #expect(rule.notice.enrol == "enrol;" + parts.joined(separator: ";"))
-        #expect(rule.notice.signAgain == "sign-again;" + parts.joined(separator: ";"))
+        let asked = (parts + [#"counter="64""#]).joined(separator: ", ")
+        let next = (parts + ["counter=64"]).joined(separator: ";")
+        #expect(rule.notice.challengeParameters == asked)
+        #expect(rule.notice.enrol == "enrol;" + next)
+        #expect(rule.notice.signAgain == "sign-again;" + next)
     }
 
     @Test func `a client is told that a rule asks for a device token`() {
         var demands = Rule.Demands(salt: "a")
         demands.signing = .lines([.target], headers: [])
         demands.device = DeviceRule(refused: [.neverSet])
+        demands.counter = .strict
         let notice = Self.rule(demands).notice
         #expect(notice.challengeParameters == #"sign="target", device="token""#)
         #expect(notice.enrol == #"enrol;sign="target";device="token""#)

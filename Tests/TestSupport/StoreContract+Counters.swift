@@ -42,6 +42,40 @@ extension StoreContract {
             #expect(bench.use(key.keyID, 11, .strict) == .refused(.replayed))
             #expect(bench.use(key.keyID, 0, .window(64)) == .refused(.replayed))
         },
+        // An update makes a window of each rule that says no counter: keys come from a strict time.
+        StoreContract("what strict rules admitted before a restart, a window never admits again") {
+            (bench) throws in
+            let strict = KeyRecord.sample(1)
+            let mixed = KeyRecord.sample(2)
+            for key in [strict, mixed] { try bench.enrol(key) }
+            for counter in [UInt32(3), 5] {
+                #expect(bench.use(strict.keyID, counter, .strict) == .admitted)
+            }
+            #expect(bench.use(mixed.keyID, 9, .window(64)) == .admitted)
+            #expect(bench.use(mixed.keyID, 7, .window(64)) == .admitted)
+            #expect(bench.use(mixed.keyID, 8, .strict) == .refused(.replayed))
+            #expect(bench.use(mixed.keyID, 70, .strict) == .admitted)
+            for _ in 0..<2 {
+                try bench.restart()
+                for counter in [UInt32(0), 3, 5] {
+                    #expect(bench.use(strict.keyID, counter, .window(64)) == .refused(.replayed))
+                }
+                for counter in [UInt32(5), 7, 9, 70] {
+                    #expect(bench.use(mixed.keyID, counter, .window(64)) == .refused(.replayed))
+                }
+            }
+            // What neither has seen is good once.
+            for (key, counter) in [(strict, UInt32(4)), (mixed, 8)] {
+                #expect(bench.use(key.keyID, counter, .strict) == .refused(.replayed))
+                #expect(bench.use(key.keyID, counter, .window(64)) == .admitted)
+                #expect(bench.use(key.keyID, counter, .window(64)) == .refused(.replayed))
+            }
+            // Too far below now, used or not.
+            #expect(bench.use(mixed.keyID, 71, .strict) == .admitted)
+            for counter in [UInt32(6), 7] {
+                #expect(bench.use(mixed.keyID, counter, .window(64)) == .refused(.replayed))
+            }
+        },
         StoreContract("the window is as it was after a restart") { (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)

@@ -124,7 +124,8 @@ import Verification
                 $0.enrolledKey()
             },
             Early(refusal: .counterReplayed, isForWaiting: true, challenge: "AQEA") {
-                $0.enrolledKey(counters: CounterState(highest: SignCounter(rawValue: 5)))
+                let five = SignCounter(rawValue: 5)
+                return $0.enrolledKey(counters: CounterState(highest: five, seen: .max))
             },
             Early(refusal: .challengeUnknown, isForWaiting: true, challenge: "AQEA") {
                 $0.enrolledKey()

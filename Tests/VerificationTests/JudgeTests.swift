@@ -137,8 +137,13 @@ struct RefusedCase: Sendable, CustomTestStringConvertible {
             _ = try trial.send(try trial.request(), by: &key)
             return try trial.send(try trial.request(), by: &key, damage: .counterRepeated)
         },
-        RefusedCase(.counterReplayed, "below the stored one") { trial in
+        RefusedCase(.counterReplayed, "below the stored one, where the rule is strict") { trial in
             var key = trial.enrolledKey(counters: CounterState(highest: SignCounter(rawValue: 9)))
+            let rule = Trial.rule { $0.counter = .strict }
+            return try trial.send(try trial.request(), by: &key, rule)
+        },
+        RefusedCase(.counterReplayed, "below the window") { trial in
+            var key = trial.enrolledKey(counters: CounterState(highest: SignCounter(rawValue: 66)))
             return try trial.send(try trial.request(), by: &key)
         },
         RefusedCase(.challengeUnknown, "made up") { trial in

@@ -47,7 +47,8 @@ enum Fault: Int, CaseIterable, Sendable {
             device,
             as: faults.contains(.environment) ? .development : .production,
             counters: CounterState(
-                highest: SignCounter(rawValue: faults.contains(.counter) ? 9 : 0)
+                highest: SignCounter(rawValue: faults.contains(.counter) ? 9 : 0),
+                seen: faults.contains(.counter) ? .max : 0
             )
         )
         if faults.contains(.keyUnknown) { key = device.makeKey() }

@@ -69,7 +69,20 @@ package struct Check: Sendable {
             lines += rule.demandLines.map { "    \($0)" }
             lines += unusualKeys(rule, configuration.apps).map { "    \($0)" }
         }
-        return lines
+        return lines + strictCost(configuration.rules.rules)
+    }
+
+    /// What strict counters cost apps, once for all rules that have one.
+    private static func strictCost(_ rules: [Rule]) -> [String] {
+        let number = rules.count { $0.mode.verifies && $0.counter == .strict }
+        guard number > 0 else { return [] }
+        let subject = number == 1 ? "1 rule is" : "\(number) rules are"
+        return [
+            """
+            counter  \(subject) strict: an app sends its requests one after the other, those to \
+            other rules too (eight of 2s take 16s); { window: 64 } admits each counter once, too
+            """
+        ]
     }
 
     /// Keys that a rule admits and that Apple's production environment has not attested.

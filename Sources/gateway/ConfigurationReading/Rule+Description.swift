@@ -73,7 +73,7 @@ extension RiskRule {
 extension CounterRule {
     var text: String {
         switch self {
-        case .strict: "strict"
+        case .strict: "strict: one request of a key at a time"
         case .window(let width): "in a window of \(width)"
         }
     }

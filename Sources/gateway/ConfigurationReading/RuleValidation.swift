@@ -159,7 +159,7 @@ struct RuleValidation {
         demands.signing = signing(of: draft)
         demands.challenge = challenge(of: draft, signing: demands.signing)
         demands.challengeSource = source(of: draft, signing: demands.signing)
-        demands.counter = draft.counter?.value ?? .strict
+        demands.counter = draft.counter?.value ?? .standard
         demands.accept = accept(of: draft, signing: demands.signing)
         demands.body = body(of: draft, signing: demands.signing)
         demands.onError = draft.onError?.value ?? .refuse
@@ -242,6 +242,7 @@ struct RuleValidation {
             } else if FieldKindSet.neverAsSent.contains(FieldKind(name: name)) {
                 reason = "the origin does not get this one as the client sent it"
             } else {
+                warnUnsteady(header)
                 continue
             }
             log.error(
@@ -251,6 +252,30 @@ struct RuleValidation {
                 use: "other fields: \(reason)"
             )
         }
+    }
+
+    /// Signed fields that may be others on arrival than when the app signed, and why. They are no
+    /// errors, since an app that has the whole request in its hand can sign them.
+    private static let unsteadyFields = [
+        "accept-encoding": "HTTP stacks write after the app has signed, and CDNs rewrite",
+        "accept-language": "HTTP stacks write after the app has signed",
+        "cache-control": "HTTP stacks write for their cache after the app has signed",
+        "cookie": "the app's cookie jar changes by itself, and a proxy may cut",
+        "date": "an HTTP stack or a proxy may write after the app has signed",
+        "if-modified-since": "HTTP stacks write for their cache after the app has signed",
+        "if-none-match": "HTTP stacks write for their cache after the app has signed",
+        "pragma": "HTTP stacks write for their cache after the app has signed",
+        "user-agent": "HTTP stacks write after the app has signed, and CDNs rewrite",
+    ]
+
+    private func warnUnsteady(_ header: Located<String>) {
+        guard let reason = Self.unsteadyFields[header.value] else { return }
+        log.warning(
+            header.place,
+            header.keyPath,
+            found: "\(header.value), which \(reason)",
+            use: "a field that the app sets itself, or the request is refused as signature-mismatch"
+        )
     }
 
     /// Warns of an option that the rule's mode leaves without effect.

@@ -20,7 +20,7 @@ package final class Rule: Sendable {
         package var signing = SigningForm.lines([], headers: [])
         package var challenge = ChallengeRule.none
         package var challengeSource = ChallengeSource.field
-        package var counter = CounterRule.strict
+        package var counter = CounterRule.standard
         package var accept = AcceptRule.assertion
         package var body = BodyRule.none
         package var onError = DependencyErrorRule.refuse
@@ -205,16 +205,27 @@ package enum ChallengeSource: Hashable, Sendable {
 }
 
 /// Which counters of a key are admitted after the highest one seen.
+///
+/// No rule admits a counter twice: what each has admitted is kept for all of them (`CounterState`).
 package enum CounterRule: Hashable, Sendable {
-    /// Greater than all before: a client must send one request at a time.
+    /// Greater than all before: a client must send one request at a time, and its requests under
+    /// other rules wait for the answer, too.
     case strict
     /// Greater, or unseen and at most this far below the highest (1…64), each once.
     ///
     /// For apps that send requests concurrently, which then arrive out of order.
     case window(Int)
 
-    /// The widths a window may have.
+    /// The widths a window may have: the store keeps one bit for each of 64 counters.
     package static let windowRange = 1...64
+
+    /// Of a rule that says nothing: the widest window.
+    ///
+    /// A narrower one would cost the store the same, and refuse honest requests sooner. What
+    /// `strict` has beyond a window: a request that was held back on its way, or refused for another
+    /// reason than its counter, is worthless once a later one was admitted. In a window it is good
+    /// until 64 later ones were, or until its challenge ends, and still once.
+    package static let standard = CounterRule.window(windowRange.upperBound)
 }
 
 /// What a rule asks of the two bits that Apple keeps for the request's device.
@@ -251,7 +262,7 @@ extension Rule {
         demands.challenge = .required
         // Beside other requests of the app, which may overtake it. The challenge is spent in any
         // case.
-        demands.counter = .window(CounterRule.windowRange.upperBound)
+        demands.counter = .standard
         demands.apps = .named(apps)
         return Rule(
             id: "sessions",
