@@ -77,6 +77,26 @@ extension PortcullisSession {
         return try await exchange(request, content)
     }
 
+    /// Sends a request with content that comes in pieces, and hands its answer out as it comes.
+    ///
+    /// A proof needs the digest of the whole content, so nothing is sent before the last piece has
+    /// come. Until then the pieces are kept: in memory at first, then in a temporary file.
+    ///
+    /// - Parameters:
+    ///   - request: everything but the content; what it has of that is not sent.
+    ///   - content: the content, read once, at most ``PortcullisLimits/spooledBytes``.
+    /// - Returns: the answer's content, to be read once, and its head.
+    /// - Throws: what the content and the transport throw, or a ``PortcullisError``; nothing
+    ///   because of a proof.
+    public func bytes<Pieces: AsyncSequence & Sendable>(
+        for request: URLRequest,
+        content: Pieces
+    ) async throws -> (AnswerContent, ProvenResponse) where Pieces.Element == Data {
+        let limit = configuration.limits.spooledBytes
+        let content = try await ReplayableContent(pieces: content, spooledMax: limit)
+        return try await exchange(request, content)
+    }
+
     private func collected(
         _ answer: (AnswerContent, ProvenResponse)
     ) async throws -> (Data, ProvenResponse) {

@@ -47,6 +47,27 @@ extension PortcullisSession {
         after response: HTTPURLResponse
     ) async throws -> SignedRequest? {
         var machine = signed.machine
+        let step = await step(after: response, to: signed, &machine)
+        guard try await waits(for: step, &machine) else { return nil }
+        try signed.content.checkUnchanged()
+        let attached = signed.request.httpBody != nil || signed.request.httpBodyStream != nil
+        return await self.signed(signed.canonical, signed.content, &machine, attached: attached)
+    }
+
+    /// Learns from the answer to a signed request that is not signed again: its sender gave up, or
+    /// has a rule of its own for this answer.
+    ///
+    /// Hand an answer either in here or to ``signAgain(_:after:)``, which learns the same.
+    public func learn(from response: HTTPURLResponse, to signed: SignedRequest) async {
+        var machine = signed.machine
+        _ = await step(after: response, to: signed, &machine)
+    }
+
+    private func step(
+        after response: HTTPURLResponse,
+        to signed: SignedRequest,
+        _ machine: inout RequestMachine
+    ) async -> RequestMachine.Step {
         let proven = ProvenRequest(
             request: signed.request,
             proof: signed.proof,
@@ -57,10 +78,7 @@ extension PortcullisSession {
         let step = await settle(facts, proven, signed.canonical, &machine)
         // After the effects, which may forget the older ones.
         await keepChallenge(of: response, .network, to: signed.canonical)
-        guard try await waits(for: step, &machine) else { return nil }
-        try signed.content.checkUnchanged()
-        let attached = signed.request.httpBody != nil || signed.request.httpBodyStream != nil
-        return await self.signed(signed.canonical, signed.content, &machine, attached: attached)
+        return step
     }
 
     private func signed(

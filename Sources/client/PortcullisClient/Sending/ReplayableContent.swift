@@ -52,6 +52,41 @@ struct ReplayableContent: Sendable {
         }
     }
 
+    /// Content that comes in pieces. What does not fit into one piece of ours is put into a file.
+    ///
+    /// - Throws: what the pieces throw; ``PortcullisError/contentUnreadable`` or
+    ///   ``PortcullisError/contentTooLarge``; `CancellationError`.
+    init<Pieces: AsyncSequence>(
+        pieces: Pieces,
+        spooledMax limit: Int
+    ) async throws where Pieces.Element == Data {
+        let work = BlockingWork()
+        var hash = SHA256()
+        var (head, count) = (Data(), 0)
+        var file: TemporaryFile?
+        for try await piece in pieces {
+            count += piece.count
+            guard count <= limit else { throw PortcullisError.contentTooLarge }
+            hash.update(data: piece)
+            if let file {
+                try await work.step { try file.append(piece) }
+            } else if count <= Self.pieceBytes {
+                head.append(piece)
+            } else {
+                let start = head + piece
+                file = try await work.step {
+                    let file = try TemporaryFile()
+                    try file.append(start)
+                    return file
+                }
+            }
+        }
+        try file?.end()
+        let content: RequestContent =
+            file.map { .file($0.url) } ?? (head.isEmpty ? .none : .data(head))
+        self.init(content: content, digest: hash.finalize(), file: file)
+    }
+
     /// A file's content.
     ///
     /// - Throws: ``PortcullisError/contentUnreadable``, or ``PortcullisError/contentChanged`` where
