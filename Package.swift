@@ -29,6 +29,8 @@ let arguments = product("ArgumentParser", of: "swift-argument-parser")
 let logging = product("Logging", of: "swift-log")
 let histogram = product("Histogram", of: "hdrhistogram-swift")
 let deque = product("DequeModule", of: "swift-collections")
+// For tests alone: swift-openapi-runtime's signatures name its types.
+let httpTypes = product("HTTPTypes", of: "swift-http-types")
 
 let object: [Target.Dependency] = ["AppAttest", "Cryptography"]
 let key: [Target.Dependency] = ["Cryptography", "DeviceKey"]
@@ -82,6 +84,15 @@ let standalone: LinkerSetting = .unsafeFlags(
     .when(configuration: .release)
 )
 
+// Libraries that no build here can fetch, as far as the recipes use them.
+let adapted: [Target.Dependency] = [
+    "AlamofireStandIn", "ApolloStandIn", "OpenAPIRuntimeStandIn", httpTypes,
+]
+// With these flags, a recipe's `import Alamofire` finds the stand-in.
+let standIns: SwiftSetting = .unsafeFlags(
+    ["Alamofire", "Apollo", "OpenAPIRuntime"].flatMap { ["-module-alias", "\($0)=\($0)StandIn"] }
+)
+
 // What an app's privacy report is made of. Linux has no use for it.
 let privacy = ["PrivacyInfo.xcprivacy"]
 #if canImport(Darwin)
@@ -115,6 +126,20 @@ extension Target {
             exclude: isApple ? [] : report,
             resources: (isApple ? report.map { .copy($0) } : []) + pages.map { .embedInCode($0) },
             swiftSettings: settings
+        )
+    }
+
+    /// Files that an app copies, compiled against stand-ins. No product.
+    static func recipes(
+        _ name: String,
+        in group: String,
+        uses: [Target.Dependency]
+    ) -> Target {
+        .target(
+            name: name,
+            dependencies: uses,
+            path: "Sources/\(group)/\(name)",
+            swiftSettings: settings + [standIns]
         )
     }
 
@@ -213,6 +238,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     ],
     targets: [
@@ -301,6 +327,7 @@ let package = Package(
             in: "client",
             uses: ["PortcullisClient", "StrictCBOR", "StrictDER", crypto]
         ),
+        .recipes("ClientRecipes", in: "client", uses: ["PortcullisClient"] + adapted),
 
         // Sources/tools: for tests, demonstration and load. Never linked into the gateway.
         .part("SoftwareAuthenticator", in: "tools", uses: device),
@@ -317,6 +344,9 @@ let package = Package(
             uses: ["CLinux", "CNGHTTP2", "ConfigurationReading", "Gateway", "TLSSession"]
         ),
         .support("ClientKit", uses: app),
+        .support("AlamofireStandIn", uses: []),
+        .support("ApolloStandIn", uses: []),
+        .support("OpenAPIRuntimeStandIn", uses: [httpTypes]),
         // The gateway on a disk that fails; an app and Apple's services in processes of their own.
         .testProgram("portcullis-faulty", uses: commands + [grdb, sqlite]),
         .testProgram("portcullis-app", uses: app + ["ClientKit"]),
@@ -366,14 +396,16 @@ let package = Package(
         .tests("Inspection", uses: policy + stand + ["Challenges", "TestSupport"]),
         .tests(
             "PortcullisClient",
-            uses: ["ClientKit", "RequestBinding", "LoopbackKit", "TestSupport", crypto]
+            uses: ["ClientKit", "ClientRecipes", "RequestBinding", "LoopbackKit", "TestSupport"]
+                + adapted + [crypto]
         ),
         .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
         .tests("LoadGenerator", uses: policy + load),
         .tests("PortcullisClientTesting", uses: object + ["PortcullisClient"]),
         .scenarios(
             "ClientScenarios",
-            uses: demo + ["AppleServices", "ClientKit", "LoopbackKit", "TestSupport"]
+            uses: demo + adapted
+                + ["AppleServices", "ClientKit", "ClientRecipes", "LoopbackKit", "TestSupport"]
         ),
         .scenarios(
             "HTTPScenarios",

@@ -18,7 +18,9 @@ import Testing
         background: URLSession, endpoints: URL, planFile: URL, authorityFile: URL,
         authority: TestAuthority, gateway: URL,
         folder: URL, file: URL, seed: [UInt8], content: [UInt8], sha256OfTheContent: [UInt8],
-        hashOfTheChallenge: [UInt8], challenge: String, now: UnixTime
+        hashOfTheChallenge: [UInt8], challenge: String, now: UnixTime,
+        transport: any ClientTransport, tokens: any ClientMiddleware,
+        signing: AlamofireSigning, api: Session
         """
 
     /// What Apple's systems alone have: the declarations of these types, with the initialisers
@@ -85,14 +87,26 @@ import Testing
 
     private static func code(_ blocks: [Block]) throws -> String {
         var code = """
+            import AlamofireStandIn
+            import ApolloStandIn
             import AppAttest
+            @testable import ClientRecipes
             import Cryptography
             import Foundation
             import FoundationNetworking
+            import OpenAPIRuntimeStandIn
             import PortcullisClient
             import PortcullisClientTesting
             import RequestBinding
             import SoftwareAuthenticator
+
+            /// As swift-openapi-generator makes it.
+            struct Client {
+                init(
+                    serverURL: URL, transport: any ClientTransport,
+                    middlewares: [any ClientMiddleware] = []
+                ) {}
+            }
 
             """
         for (path, declaration) in appleOnly {
@@ -160,6 +174,30 @@ import Testing
         #expect(blocks.count >= 11)
         let errors = try Self.errors(Self.code(blocks), Self.modules())
         #expect(errors.isEmpty, "\(errors)")
+    }
+
+    /// What apps are compiled with, by Xcode's templates and by older projects.
+    @Test(arguments: [
+        ["-swift-version", "5"], ["-swift-version", "6"],
+        ["-swift-version", "6", "-default-isolation", "MainActor"],
+        [
+            "-swift-version", "6", "-default-isolation", "MainActor", "-enable-upcoming-feature",
+            "NonisolatedNonsendingByDefault",
+        ],
+    ])
+    func `each recipe compiles with the settings of an app`(settings: [String]) throws {
+        let folder = Repository.folder.appending(path: "Sources/client/ClientRecipes").path
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder)
+            .filter { $0.hasSuffix(".swift") }.map { "\(folder)/\($0)" }
+        #expect(files.count >= 4)
+        let standIns = ["Alamofire", "Apollo", "OpenAPIRuntime"]
+            .flatMap { ["-module-alias", "\($0)=\($0)StandIn"] }
+        let outcome = try ChildProcess.run(
+            try #require(ChildProcess.tool("swiftc")),
+            ["-typecheck", "-parse-as-library", "-module-name", "Shop", "-warnings-as-errors"]
+                + settings + standIns + Self.modules() + files
+        )
+        #expect(outcome.status == 0, "\(outcome.complained)")
     }
 
     @Test func `each part of a manifest in a text is one of a manifest`() throws {

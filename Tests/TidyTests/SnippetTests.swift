@@ -24,6 +24,7 @@ import Testing
                     .part("Gateway", uses: storage + ["SQLiteKeyStore"]),
                     .program("portcullis", uses: ["Gateway"]),
                     .program("demo", uses: ["SoftwareAuthenticator", "Gateway"]),
+                    .recipes("Recipes", in: "client", uses: ["AlamofireStandIn"]),
                     .tests("StrictCBOR", uses: ["ByteCoding"]),
                     .testTarget(name: "TidyTests", dependencies: []),
                 ])
@@ -58,7 +59,7 @@ import Testing
         #expect(Self.manifest["COpenSSL"]?.uses == [])
         #expect(Self.manifest["Gateway"]?.uses == ["ByteCoding", "GRDB", "SQLiteKeyStore"])
         #expect(Self.manifest["portcullis"]?.kind == .program)
-        #expect(Self.manifest.targets.count == 10)
+        #expect(Self.manifest.targets.count == 11)
     }
 
     @Test func `a target with the name of a well-known package's module is caught`() {
@@ -83,6 +84,7 @@ import Testing
         ("internal import struct ByteCoding.Hex", "Sources/keys/SQLiteKeyStore/A.swift"),
         ("import Dispatch", "Sources/keys/SQLiteKeyStore/A.swift"),
         ("import Testing\n@testable import StrictCBOR", "Tests/StrictCBORTests/A.swift"),
+        ("import Alamofire", "Sources/client/Recipes/A.swift"),
         ("// import Dispatch", "Sources/base/StrictCBOR/A.swift"),
         ("let text = \"import Dispatch\"", "Sources/base/StrictCBOR/A.swift"),
     ])

@@ -102,6 +102,28 @@ actor FakeGateway: HTTPTransport {
         return TransportAnswer(response: response, content: AnswerContent { await pieces.next() })
     }
 
+    /// Answers what another library sends, whose content is its own or that of an upload.
+    func answer(
+        _ request: URLRequest,
+        _ upload: RequestContent? = nil
+    ) async throws -> (Data, HTTPURLResponse) {
+        var content = upload ?? request.httpBody.map { .data($0) } ?? .none
+        if let stream = request.httpBodyStream {
+            stream.open()
+            defer { stream.close() }
+            var data = Data()
+            var piece = [UInt8](repeating: 0, count: 65_536)
+            while case let count = stream.read(&piece, maxLength: piece.count), count > 0 {
+                data += piece[..<count]
+            }
+            content = .data(data)
+        }
+        let answer = try await send(request, content: content)
+        var data = Data()
+        for try await piece in answer.content { data += piece }
+        return (data, answer.response)
+    }
+
     private func reply(to request: URLRequest, _ content: Data) -> Reply {
         let text = request.url?.absoluteString ?? ""
         if text.hasPrefix(Self.endpoints + "/") {

@@ -102,6 +102,13 @@ enum Held {
         "FoundationNetworking", "Glibc", "Security", "Swift", "Synchronization",
     ]
 
+    /// Libraries that no build here can fetch, and what stands in for each: the compiler finds it
+    /// for the name that a recipe imports.
+    static let standIns: [String: String] = [
+        "Alamofire": "AlamofireStandIn", "Apollo": "ApolloStandIn",
+        "OpenAPIRuntime": "OpenAPIRuntimeStandIn",
+    ]
+
     /// Files that may sleep: clocks, for which tests have one that they advance, and the one helper
     /// with which tests wait.
     static let clocks: Set<String> = [

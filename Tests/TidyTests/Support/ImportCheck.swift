@@ -17,7 +17,8 @@ struct ImportCheck {
     private func findings(in source: SwiftSource, importAt index: Int) -> [Finding] {
         let kinds = ["struct", "class", "enum", "protocol", "func", "var", "let", "typealias"]
         let isOfOneName = kinds.contains(source.token(index, 1).text)
-        let module = source.token(index, isOfOneName ? 2 : 1).text
+        let name = source.token(index, isOfOneName ? 2 : 1).text
+        let module = Held.standIns[name] ?? name
         let line = source.token(index).line
         var texts = [undeclared(module, in: source)]
         if !source.isTest {

@@ -13,8 +13,8 @@ struct Manifest {
     private let byName: [String: Target]
 
     /// Reads the entries of the target list: `.part("Name", in: "group", uses: ["Other"] + list)`,
-    /// `.program(…)`, `.testProgram(…)`, `.bridge(…)`, `.tests(…)`, `.scenarios(…)`, `.support(…)`,
-    /// `.sample(…)` and the package manager's own forms.
+    /// `.recipes(…)`, `.program(…)`, `.testProgram(…)`, `.bridge(…)`, `.tests(…)`,
+    /// `.scenarios(…)`, `.support(…)`, `.sample(…)` and the package manager's own forms.
     init(source: SwiftSource) {
         var reader = Reader(source: source)
         for index in source.tokens.indices { reader.readConstant(at: index) }
@@ -82,7 +82,7 @@ extension Manifest {
 
         private static func kind(_ word: String) -> Target.Kind? {
             switch word {
-            case "part", "target": .part
+            case "part", "recipes", "target": .part
             case "program", "testProgram", "executableTarget": .program
             case "bridge": .cLibrary
             case "tests", "testTarget", "scenarios", "support", "sample": .tests
