@@ -155,7 +155,7 @@ import Testing
     }
 
     /// Where the modules of this build are, and the C modules that they import.
-    private static func modules() throws -> [String] {
+    static func modules() throws -> [String] {
         let programs = Repository.programs.absoluteURL.resolvingSymlinksInPath()
         let maps = try FileManager.default.contentsOfDirectory(atPath: programs.path)
             .map { programs.appending(path: "\($0)/module.modulemap").path }

@@ -62,6 +62,8 @@ import Testing
         let check = PlatformCheck(project)
         #expect(check.targets.isSuperset(of: ["PortcullisClient", "RequestBinding", "ByteCoding"]))
         #expect(check.oldest >= 16)
+        // An app links no library of Linux, OpenSSL least of all.
+        #expect(check.targets.isDisjoint(with: ["CCurl", "CLinux", "COpenSSL", "Cryptography"]))
         expectNone(project.sources.flatMap(check.findings))
     }
 

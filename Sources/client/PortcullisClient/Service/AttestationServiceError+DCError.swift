@@ -1,5 +1,6 @@
 #if canImport(DeviceCheck)
     import DeviceCheck
+    import Foundation
 
     extension AttestationServiceError {
         /// What an error of Apple's framework is here.
