@@ -165,8 +165,8 @@ extension Scenarios {
             let gateway = try start(scenario)
             try importKeys(scenario)
             let json = scenario.path("result.json")
-            let svg = scenario.path("result.svg")
-            let outputs = ["--json", json, "--svg", svg]
+            let hgrm = scenario.path("result.hgrm")
+            let outputs = ["--json", json, "--hgrm", hgrm]
             let result = try run(scenario, gateway, "/v1/observed", outputs, count: 400)
             #expect(result.status == 1)
             #expect(result.printed.contains("replays were ADMITTED"))
@@ -177,10 +177,9 @@ extension Scenarios {
             #expect(object?["sent"] as? Int == 400)
             #expect((object?["admitted_replays"] as? Int ?? 0) > 20)
             #expect((object?["samples"] as? [Any])?.count == 10)
-            let picture = try String(contentsOf: URL(filePath: svg), encoding: .utf8)
-            #expect(picture.hasPrefix("<svg "))
-            #expect(picture.hasSuffix("</svg>\n"))
-            #expect(picture.contains(">deviations</text>"))
+            let distribution = try String(contentsOf: URL(filePath: hgrm), encoding: .utf8)
+            #expect(distribution.contains("1/(1-Percentile)"))
+            #expect(distribution.contains("Total count"))
         }
 
         @Test func `a fleet enrols through the endpoints, no faster than the gateway lets it`()

@@ -11,7 +11,7 @@
 //   LoadConnection     a client's connection: one request at a time
 //   Measurements       counts and histograms of a lane, added up at the end
 //   Campaign           prepares, starts the lanes, reports progress, ends
-//   Summary            the result as text and JSON; Plot, as a picture
+//   Summary            the result as text, as JSON, and as a percentile distribution
 //   EnrolmentRun       brings the devices into a gateway through its endpoints
 //
 // What is sent can't disagree with the gateway: the rule is read from the gateway's configuration,

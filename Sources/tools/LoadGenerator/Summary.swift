@@ -72,6 +72,14 @@ package struct Summary: Sendable {
         return all
     }
 
+    /// The latencies of all requests in milliseconds, in the text format of HdrHistogram, which its
+    /// plotters read.
+    package var percentileDistribution: String {
+        var text = ""
+        allLatencies.outputPercentileDistribution(to: &text, outputValueUnitScalingRatio: 1e6)
+        return text
+    }
+
     /// The 99th percentile of what requests were late for no other reason than this program.
     var lag99: UInt64 { measurements.lag.valueAtPercentile(99) }
 

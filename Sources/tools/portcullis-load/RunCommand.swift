@@ -68,8 +68,8 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "Write the summary as JSON to this file.")
     var json: String?
 
-    @Option(help: "Write latency plots to this file.")
-    var svg: String?
+    @Option(help: "Write the latencies to this file, as a percentile distribution of HdrHistogram.")
+    var hgrm: String?
 
     @Argument(help: "The fleet's file.")
     var fleet: String
@@ -110,7 +110,7 @@ struct RunCommand: AsyncParsableCommand {
         try FleetFile.write(fleet, fleetOnDisk)
         print(summary.text, terminator: "")
         if let json { try TextFile.write(json, summary.json) }
-        if let svg { try TextFile.write(svg, Plot(summary).svg) }
+        if let hgrm { try TextFile.write(hgrm, summary.percentileDistribution) }
         if !summary.isAsExpected { throw ExitCode(1) }
     }
 
