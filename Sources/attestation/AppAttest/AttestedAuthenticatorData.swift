@@ -25,7 +25,7 @@ struct AttestedAuthenticatorData {
         else {
             throw AttestationRefusal(.malformed, "authData has \(bytes.count) bytes")
         }
-        // The offsets behind it hold for this length alone.
+        // The offsets after it hold for this length alone.
         guard bytes[53] == 0, bytes[54] == 32, let id = KeyID(bytes: bytes[55..<87]) else {
             throw AttestationRefusal(.malformed, "credential id is not of 32 bytes")
         }

@@ -31,7 +31,7 @@ extension ObjectRefusal: CustomStringConvertible {
 /// The reasons that one kind of object is refused for. The raw value is what logs, metrics and
 /// answers call the reason, in kebab-case; it does not change.
 public protocol RefusalReason: RawRepresentable<String>, CaseIterable, Hashable, Sendable {
-    /// What the operator of a server is told about the reason.
+    /// What the operator of a server reads about the reason.
     var advice: RefusalAdvice { get }
 }
 
@@ -42,7 +42,7 @@ extension RefusalReason {
     public var nextStep: String { advice.nextStep }
 }
 
-/// What the operator of a server is told about a reason of refusal, in English.
+/// What the operator of a server reads about a reason of refusal, in English.
 public struct RefusalAdvice: Hashable, Sendable {
     /// What is wrong, in one sentence.
     public let summary: String

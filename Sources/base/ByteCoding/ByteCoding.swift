@@ -74,8 +74,8 @@ package struct CivilDate: Equatable, Sendable {
         self.day = day
     }
 
-    /// The day so many days after 1970-01-01: from -719,468, which is 1 March of the year 0, to
-    /// 10¹⁴.
+    /// The day this number of days after 1970-01-01: from -719,468, which is 1 March of the year 0,
+    /// to 10¹⁴.
     package init(daysSinceEpoch days: Int64) {
         let shifted = days + 719_468
         let era = shifted / 146_097

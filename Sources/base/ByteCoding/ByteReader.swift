@@ -51,7 +51,7 @@ package struct ByteReader: Sendable {
         return text
     }
 
-    /// A value behind a flag that says whether there is one.
+    /// A flag that says whether there is a value, then the value.
     package mutating func optional<Value>(
         _ read: (inout ByteReader) throws(Fault) -> Value
     ) throws(Fault) -> Value? {
@@ -89,7 +89,7 @@ package struct ByteWriter: Sendable {
 
     package mutating func text(_ value: String) { block(Array(value.utf8)) }
 
-    /// A value behind a flag that says whether there is one.
+    /// A flag that says whether there is a value, then the value.
     package mutating func optional<Value>(
         _ value: Value?,
         _ write: (inout ByteWriter, Value) -> Void

@@ -134,7 +134,7 @@ extension P256PublicKey {
         isValidSignature(signature, digest: SHA256.digest(message))
     }
 
-    /// Writes a number of at most 33 bytes, the first of them zero when there are so many,
+    /// Writes a number of at most 33 bytes, the first of them zero when there are 33,
     /// right-aligned into 32.
     private static func copy(
         _ octets: Span<UInt8>,

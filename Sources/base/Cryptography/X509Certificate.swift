@@ -4,7 +4,7 @@ internal import COpenSSL
 /// An X.509 certificate (RFC 5280), read and not judged: a path has to be built before anything in
 /// it is believed.
 ///
-/// `@unchecked Sendable`: the X509 behind it is not changed after the initialiser. What OpenSSL
+/// `@unchecked Sendable`: its X509 is not changed after the initialiser. What OpenSSL
 /// works out lazily (the extension flags) it guards with a lock of its own.
 public final class X509Certificate: @unchecked Sendable {
     /// The longest certificate that is read. App Attest's have 0.5…1.1 KiB.

@@ -11,7 +11,7 @@ package struct JSONPointer: Hashable, Sendable {
 
     /// Reads a pointer such as `/auth/challenge`.
     ///
-    /// - Returns: `nil` when it does not begin with "/" or holds "~" without 0 or 1 behind it.
+    /// - Returns: `nil` when it does not begin with "/" or holds "~" without 0 or 1 after it.
     package init?(_ text: String) {
         guard text.hasPrefix("/") else { return nil }
         var tokens: [String] = []

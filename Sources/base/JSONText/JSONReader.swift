@@ -1,4 +1,4 @@
-/// A cursor over a JSON text. Each call reads one thing and leaves the cursor behind it.
+/// A cursor over a JSON text. Each call reads one thing and moves the cursor past it.
 ///
 /// The caller asks for what comes next, so an object is read like this:
 ///
@@ -38,7 +38,7 @@ package struct JSONReader: Sendable {
         isFirst = true
     }
 
-    /// The name of the next member, with the cursor before its value; `nil` behind the last one.
+    /// The name of the next member, with the cursor before its value; `nil` after the last one.
     package mutating func nextName(_ text: Span<UInt8>) throws(JSONError) -> [UInt8]? {
         guard try hasNext("}", text) else { return nil }
         skipSpace(text)

@@ -23,7 +23,7 @@ package struct JSONWriter: Sendable {
 
     package init(_ layout: Layout = .compact) { self.layout = layout }
 
-    /// The text, with a line feed behind it.
+    /// The text, followed by a line feed.
     package var line: [UInt8] { bytes + [UInt8(ascii: "\n")] }
 
     /// The text, without a line feed.
@@ -132,10 +132,10 @@ package struct JSONWriter: Sendable {
     /// Ends a text with a line feed, so that another one can follow.
     package mutating func endLine() { bytes.append(UInt8(ascii: "\n")) }
 
-    /// Forgets what was written behind so many bytes.
+    /// Forgets what was written after this number of bytes.
     package mutating func truncate(to count: Int) { bytes.removeLast(bytes.count - count) }
 
-    /// Hands over what was written, and begins anew.
+    /// Hands over what was written, and starts over.
     package mutating func take() -> [UInt8] {
         defer { bytes = [] }
         return bytes

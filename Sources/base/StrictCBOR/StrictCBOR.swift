@@ -18,7 +18,7 @@ public struct CBORBudget: Sendable {
     /// Items, keys and values counted apart, that may still be read.
     public private(set) var itemsLeft: Int
 
-    /// A budget of so many bytes, levels and items.
+    /// A budget of bytes, levels and items.
     public init(octetsMax: Int, depthMax: Int, itemsMax: Int) {
         self.octetsMax = octetsMax
         depthLeft = depthMax

@@ -111,7 +111,7 @@ package struct Exposition {
 
     private static func escaped(_ value: String) -> String {
         var out = ""
-        // By scalars: a line feed behind a carriage return is one Character with it.
+        // By scalars: a carriage return and the line feed after it are one Character.
         for scalar in value.unicodeScalars {
             switch scalar {
             case "\\": out += "\\\\"

@@ -101,7 +101,7 @@ package struct Exemplar: Sendable {
         self.at = at
     }
 
-    /// What stands behind a bucket's sample.
+    /// What follows a bucket's sample.
     func text(unit: Double) -> String {
         let name = String(decoding: (0..<count).map { self.name[$0] }, as: UTF8.self)
         return " # {\(label.rawValue)=\"\(name)\"} \(Double(value) * unit) \(Double(at) / 1000)"

@@ -7,7 +7,7 @@
 /// project may use offers it, so it is written here.
 ///
 /// Adding and merging allocate nothing, once the sketch has registers of its own. Hash values come
-/// from Swift's `Hasher`, which is seeded for each process: nobody outside can make installs that
+/// from Swift's `Hasher`, which is seeded for each process: no outsider can make installs that
 /// count for many. So a sketch is neither stored nor sent.
 package struct InstallSketch: Equatable, Sendable {
     package static let bitsRange = 7...14

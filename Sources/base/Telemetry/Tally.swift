@@ -79,8 +79,8 @@ package struct Tally: Sendable {
         cutShort[index] &+= 1
     }
 
-    /// Where a rule's column is in a table with so many columns for each rule; `nil` for none. The
-    /// number of a rule may be any number, so it is compared before it is multiplied.
+    /// Where a rule's column is in a table with this number of columns for each rule; `nil` for
+    /// none. The number of a rule may be any number, so it is compared before it is multiplied.
     private static func place(_ rule: Int, _ column: Int, of columns: Int, in table: [UInt64])
         -> Int?
     {

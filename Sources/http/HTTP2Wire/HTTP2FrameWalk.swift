@@ -58,7 +58,7 @@ struct HTTP2FrameWalk {
     ///
     /// - Parameters:
     ///   - bytes: what came; the same until `position` is at their end.
-    ///   - position: where to go on, and afterwards the place behind the head.
+    ///   - position: where to go on, and afterwards the place after the head.
     /// - Returns: the head; `nil` when the bytes have ended before one is complete.
     mutating func next(in bytes: Span<UInt8>, from position: inout Int) -> FrameHead? {
         let skipped = min(rest, bytes.count - position)

@@ -6,7 +6,7 @@ import HTTPWire
 struct HTTP2Ledger {
     typealias FrameHead = HTTP2FrameWalk.FrameHead
 
-    /// So many a minute, all at once at most.
+    /// This number a minute, all at once at most.
     struct Allowance: Equatable {
         private static let span: UInt64 = 60_000_000
         /// Microseconds that one uses up; `nil` without a bound.
@@ -18,7 +18,7 @@ struct HTTP2Ledger {
             step = perMinute.map { Self.span / UInt64(max($0, 1)) }
         }
 
-        /// Takes one, or so many; `false` when there are not as many.
+        /// Takes one, or this number; `false` when fewer are left.
         mutating func take(_ count: Int = 1, now: UInt64) -> Bool {
             guard let step else { return true }
             let time = now &* 1000

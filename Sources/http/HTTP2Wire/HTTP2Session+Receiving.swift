@@ -42,7 +42,7 @@ extension HTTP2Session {
         return taken
     }
 
-    /// Takes so much of it at most.
+    /// Takes at most this number of bytes of it.
     package func takeContent(of channel: HTTP2Channel, atMost max: Int) -> [UInt8] {
         guard channel.inbox.count > max else { return takeContent(of: channel) }
         let taken = Array(channel.inbox.prefix(max))
@@ -51,7 +51,7 @@ extension HTTP2Session {
         return taken
     }
 
-    /// Opens the windows again for so many bytes.
+    /// Opens the windows again for this number of bytes.
     private func consume(_ count: Int, of channel: HTTP2Channel) {
         if channel.isClosed {
             nghttp2_session_consume_connection(pointer, count)
@@ -126,7 +126,7 @@ extension HTTP2Session {
                 return 0
             }
             session.closed(channel, code)
-            // What nobody takes any more must not close the connection's window.
+            // Content that is dropped must not close the connection's window.
             if !channel.inbox.isEmpty { _ = session.takeContent(of: channel) }
             return 0
         }
@@ -158,7 +158,7 @@ extension HTTP2Session {
     private func received(_ content: UnsafeBufferPointer<UInt8>, on id: Int32) {
         guard let channel = channels[id] else { return }
         channel.inbox.append(contentsOf: content)
-        // The stream is over for us: nobody takes it.
+        // The stream is over for us: its content is dropped.
         if channel.isOutputSent {
             _ = takeContent(of: channel)
         } else {

@@ -182,7 +182,7 @@ extension HTTP2Session {
         output.append(contentsOf: head)
         guard let channel = channels[id], count > 0 else { return }
         let start = channel.outgoingStart
-        // `nextContent` saw that there are so many.
+        // `nextContent` saw that there are enough.
         let end = min(start + count, channel.outgoing.count)
         output.append(contentsOf: channel.outgoing[start..<end])
         ledger.contentSent()

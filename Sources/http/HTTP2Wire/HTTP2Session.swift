@@ -155,7 +155,7 @@ package final class HTTP2Session {
     /// A frame means a stream's reset. It counts when it comes, and not when the reset is sent:
     /// thousands come with one read.
     ///
-    /// - Returns: what the callback answers; nothing behind an excess is looked at.
+    /// - Returns: what the callback answers; nothing after an excess is examined.
     func wasInvalid() -> Int32 {
         countedBefore += 1
         clientErred()

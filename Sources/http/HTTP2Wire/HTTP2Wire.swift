@@ -14,8 +14,8 @@ package import HTTPWire
 // takes bytes for the peer with `send(into:atMost:now:)`.
 //
 // nghttp2 calls back while it reads or writes. A callback notes what has happened, in this module's
-// own values, and calls nobody else. So nothing that a callback leads to can call the session while
-// nghttp2 is at work in it, which nghttp2 forbids.
+// own values, and makes no other call. So nothing that a callback leads to can call the session
+// while nghttp2 is at work in it, which nghttp2 forbids.
 //
 // What is refused and by whom. nghttp2 refuses what RFC 9113 §8 calls malformed: pseudo-fields that
 // are missing, repeated, unknown or late, upper-case names, fields of one connection, `te` other
@@ -73,7 +73,7 @@ package struct HTTP2Limits: Sendable, Equatable {
     package var settings: Int? = 30
     /// Frames a minute that carry nothing.
     package var emptyFrames: Int? = 120
-    /// Frames a minute that nobody needs: PRIORITY and those of unknown types.
+    /// Frames a minute that are not needed: PRIORITY and those of unknown types.
     package var otherFrames: Int? = 600
 
     package init() {}

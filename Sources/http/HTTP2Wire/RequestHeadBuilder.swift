@@ -64,7 +64,7 @@ package struct RequestHeadBuilder {
     /// Bytes that it has memory for.
     var capacity: Int { bytes.capacity }
 
-    /// Forgets a head that nobody will take, if it is the newest.
+    /// Forgets a head that has no taker, if it is the newest.
     mutating func forget(_ built: Built) {
         guard built.range.upperBound == bytes.count else { return }
         bytes.removeSubrange(built.range)
@@ -89,7 +89,7 @@ package struct RequestHeadBuilder {
         asksTunnel = false
     }
 
-    /// Takes a field. ``HTTP2Ledger`` bounds those behind the bound of a head.
+    /// Takes a field. ``HTTP2Ledger`` bounds those beyond the bound of a head.
     package mutating func add(
         _ name: UnsafeBufferPointer<UInt8>,
         _ value: UnsafeBufferPointer<UInt8>,

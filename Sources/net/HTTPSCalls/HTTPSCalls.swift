@@ -1,4 +1,4 @@
-// Calls to somebody's HTTPS service, by libcurl.
+// Calls to another party's HTTPS service, by libcurl.
 //
 // A queue of its own serves all calls at once: it runs while there are any, and its thread goes
 // back to Dispatch when there is none. Connections are kept for the next calls. The certificate is
@@ -87,7 +87,7 @@ package final class HTTPSCalls: @unchecked Sendable {
         }
     }
 
-    /// Takes what was handed in; `false` when nothing is left to do, and nobody serves any more.
+    /// Takes what was handed in; `false` when nothing is left to do, and the service has ended.
     private func takesRequests() -> Bool {
         let (requests, isStopped) = inbox.withLock { inbox in
             defer { inbox.requests = [] }

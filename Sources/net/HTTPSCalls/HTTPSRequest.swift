@@ -1,6 +1,6 @@
 internal import CCurl
 
-/// A POST to somebody's service.
+/// A POST to another party's service.
 package struct HTTPSRequest: Sendable {
     /// Whose certificates are believed.
     package enum Trust: Hashable, Sendable {

@@ -248,7 +248,7 @@ open class Connection: Endpoint {
 
 // Reading what stays in the kernel.
 extension Connection {
-    /// Looks at the first bytes that have come, so many at most, and leaves them to be read.
+    /// Looks at the first bytes that have come, up to a number, and leaves them to be read.
     /// ``inputReady()`` follows when more have come. For a plain connection.
     package final func peek(_ max: Int) -> ReadOutcome {
         let buffer = UnsafeMutableRawBufferPointer(rebasing: lane.input.prefix(max))
@@ -265,7 +265,7 @@ extension Connection {
         return .octets(bytes.assumingMemoryBound(to: UInt8.self))
     }
 
-    /// Reads away so many bytes that ``peek(_:)`` has shown.
+    /// Discards bytes that ``peek(_:)`` has shown.
     package final func skip(_ byteCount: Int) {
         // They are there, so that one call takes them all.
         let buffer = lane.input.prefix(byteCount)

@@ -162,7 +162,7 @@ package final class Lane: @unchecked Sendable {
         timer.activate()
     }
 
-    /// Serves nobody any more: the lane goes with its last reference. From any thread.
+    /// Serves no more: the lane goes with its last reference. From any thread.
     package func stop() {
         source.cancel()
         timer.cancel()

@@ -20,7 +20,7 @@ import CLinux
 // All connections of a lane read into the lane's one input buffer. Who consumes it may write to
 // other connections, but never read one. A connection with more to read waits for another turn.
 //
-// What is ready waits in a `FairQueue`, by the client it is for, and a lane asks for events anew
+// What is ready waits in a `FairQueue`, by the client it is for, and a lane asks for events again
 // while some still wait. So a client that keeps the lane busy waits for itself, and others for a
 // fraction of a millisecond.
 //
@@ -52,7 +52,7 @@ package protocol ByteStreamOwner: AnyObject {
     func readable(_ stream: any ByteStream)
     /// What waited to be sent has been sent.
     func drained(_ stream: any ByteStream)
-    /// The peer is gone in both directions, and nobody has read that.
+    /// The peer has closed both directions, and the owner has not read that yet.
     func broke(_ stream: any ByteStream)
     /// The deadline has passed, or what waits can't be sent.
     func failed(_ stream: any ByteStream)

@@ -24,7 +24,7 @@ package final class Listener: Endpoint {
 
     /// Whose the socket is.
     package enum Ownership: Sendable {
-        /// This process's: nobody else accepts from it.
+        /// This process's: no other accepts from it.
         case own
         /// The service manager's, which keeps it when this process ends. Clients that wait are the
         /// next process's.
@@ -71,7 +71,7 @@ package final class Listener: Endpoint {
         return descriptor
     }
 
-    /// Binds an address that nobody has, which may need root. Clients are turned away until
+    /// Binds a free address, which may need root. Clients are turned away until
     /// ``listen(_:)``.
     ///
     /// - Throws: `SocketError` of socket or bind, in this order; EADDRINUSE when another socket has
@@ -180,7 +180,7 @@ package final class Listener: Endpoint {
     }
 
     override func ready(_ events: UInt32) {
-        // Behind a shortage it is of interest that nobody waits any more.
+        // Log once when the accept backlog is empty again.
         if isShort {
             acceptWaiting(max: Self.acceptsPerEventMax)
         } else {
@@ -272,10 +272,10 @@ package final class Listener: Endpoint {
 /// How many clients a listener takes at one event.
 ///
 /// To ask until none is left costs one system call more for each event, and mostly one client
-/// waits. So a listener asks for as many as came lately. Nobody is forgotten: a level-triggered
+/// waits. So a listener asks for as many as came lately. No client is forgotten: a level-triggered
 /// listener that has more is ready again at once, as nginx relies on too (`multi_accept off`).
 struct AcceptPace: Equatable {
-    /// So many events in a row bring all that they were asked for before more is asked for.
+    /// This number of events in a row brings all that they were asked for before more is asked for.
     private static let patience = 4
 
     /// How many are taken at the next event: 1 to `max`.
@@ -285,7 +285,7 @@ struct AcceptPace: Equatable {
 
     init(max: Int) { self.max = max }
 
-    /// An event has brought so many: fewer than ``count`` when no more waited.
+    /// An event has brought this number: fewer than ``count`` when no more waited.
     mutating func took(_ taken: Int) {
         guard taken >= count else {
             count = Swift.max(taken, 1)

@@ -5,7 +5,7 @@ import Synchronization
 /// Work that other threads have for a lane.
 ///
 /// Its descriptor is watched by the lane, so that work wakes also a lane that waits for events.
-/// `Sendable`: what is shared is behind the lock.
+/// `Sendable`: what is shared is under the lock.
 final class Mailbox: Sendable {
     typealias Work = @Sendable () -> Void
 

@@ -213,7 +213,7 @@ package struct SocketAddress: Sendable {
 }
 
 extension SocketAddress {
-    /// The time between two probes: no event tells that somebody listens. Blocks.
+    /// The time between two probes: no event tells that a process listens. Blocks.
     package static func pause(milliseconds: Int32) { _ = poll(nil, 0, milliseconds) }
 
     /// Whether something takes connections at this address now: a connection is made and closed.
@@ -286,7 +286,7 @@ package final class DatagramSender: Sendable {
     deinit { close(descriptor) }
 
     /// Sends bytes as one datagram; `false` when they are lost. The address is looked up each time,
-    /// so a reader that has begun anew gets the next one.
+    /// so a reader that has started over gets the next one.
     @discardableResult
     package func send(_ bytes: [UInt8]) -> Bool {
         address.withKernelForm { name, length in

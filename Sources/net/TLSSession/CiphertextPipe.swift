@@ -37,7 +37,7 @@ final class CiphertextPipe {
         }
     }
 
-    /// Makes room for what a write of so many bytes will become.
+    /// Makes room for what a write of this size will become.
     func reserve(plaintext count: Int) {
         // A record carries at most 2^14 bytes and adds 29 (TLS 1.2, AES-GCM) or less.
         output.reserveCapacity(output.count + count + (count / 16384 + 1) * 32)

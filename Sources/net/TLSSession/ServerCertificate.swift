@@ -89,7 +89,7 @@ package enum CertificateChain {
 /// Which certificate a client gets by the name that it asks for (RFC 6066 §3).
 ///
 /// An exact name goes before a wildcard, which stands for one label (RFC 9525 §6.3). The first
-/// certificate is for all who ask for no name, or for one that nobody has.
+/// certificate is for all who ask for no name, or for one that no certificate has.
 package struct ServerNames: Sendable {
     private var exact: [String: Int] = [:]
     private var wildcards: [String: Int] = [:]

@@ -6,7 +6,7 @@ package struct StapledResponse: Hashable, Sendable {
     /// The most bytes of a response. Real ones have about 500, or 2,000 with a responder's
     /// certificate.
     package static let byteCountMax = 65_536
-    /// How far the clock may be behind the responder's.
+    /// How late the clock may be beside the responder's.
     private static let clockSkewSeconds: Int64 = 300
 
     /// DER.
@@ -198,7 +198,7 @@ package enum StapleProblem: String, Error, CaseIterable, Sendable {
     case unreadable
     /// It is longer than ``StapledResponse/byteCountMax``.
     case tooLong = "too-long"
-    /// It is no OCSP response in DER, or bytes stand behind it.
+    /// It is no OCSP response in DER, or bytes follow it.
     case malformed
     /// The responder says that it has failed (RFC 6960 §4.2.1, OCSPResponseStatus).
     case unsuccessful
@@ -212,7 +212,7 @@ package enum StapleProblem: String, Error, CaseIterable, Sendable {
     case revoked
     /// The issuer does not know the certificate.
     case unknown
-    /// It has no `nextUpdate`, so nobody can tell when it is too old.
+    /// It has no `nextUpdate`, so its end is unknown.
     case endless
     /// Its `thisUpdate` is in the future.
     case early

@@ -33,7 +33,7 @@ package final class TLSContext: @unchecked Sendable {
 
     let role: Role
     private let handles: Handles
-    /// Those of a listener's other certificates, behind the first.
+    /// Those of a listener's certificates after the first.
     private let others: [Handles]
     /// The `SSL_CTX`.
     var pointer: OpaquePointer { handles.context }

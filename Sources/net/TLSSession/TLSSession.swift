@@ -27,7 +27,7 @@ internal import COpenSSL
 package final class TLSSession {
     /// What a read brought.
     package enum ReadOutcome: Equatable {
-        /// So many plain bytes are at the start of the buffer, at least one.
+        /// This number of plain bytes is at the start of the buffer, at least one.
         case octets(Int)
         /// Nothing until more is fed.
         case needsInput

@@ -23,7 +23,7 @@ package final class ChallengeIssuer: Sendable {
         /// this start.
         case unknown
         /// In a fleet: of our form, and its code is of none of the secrets that are known here. A
-        /// gateway with other secrets has issued it, or somebody has made it up.
+        /// gateway with other secrets has issued it, or it is forged.
         case foreign
         case expired
         case spent
@@ -60,7 +60,7 @@ package final class ChallengeIssuer: Sendable {
         case fleet
     }
 
-    /// The key of the codes of assertion challenges, which the next process gets and nobody else.
+    /// The key of the codes of assertion challenges, which only the next process gets.
     let secret: [UInt8]
     private let enrolmentKey: HMACSHA256.Key
     private let assertionKey: HMACSHA256.Key
@@ -241,8 +241,8 @@ package final class ChallengeIssuer: Sendable {
 
     // MARK: First tries
 
-    /// Whether nobody has tried this challenge before: `true` for exactly one of all callers, and
-    /// for nobody when ``rememberedBlocksMax`` is reached.
+    /// Whether this challenge was never tried before: `true` for exactly one of all callers, and
+    /// for none when ``rememberedBlocksMax`` is reached.
     package func isFirstTry(of serial: ChallengeSerial) -> Bool {
         if let successor = successor.holder { return isFirstTry(of: serial, by: successor) }
         return tried.add(serial) == .added
@@ -268,7 +268,7 @@ package final class ChallengeIssuer: Sendable {
     /// Far enough from the ends of the numbers to be added and subtracted.
     private static func bounded(_ now: Int64) -> Int64 { min(max(now, 0), 1 << 60) }
 
-    /// A challenge that is good for nobody: its time is over.
+    /// A challenge that has expired.
     func deadText(_ purpose: ChallengePurpose, now: Int64) -> [UInt8] {
         let key = signingKey(of: purpose, now: now)
         return UnverifiedChallenge.text(of: purpose, epoch: epoch, serial: 0, expiry: now, key: key)

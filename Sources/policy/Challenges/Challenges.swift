@@ -5,7 +5,7 @@
 //     offset  bytes  meaning
 //     0       1       version, 1
 //     1       1       purpose: 1 enrolment, 2 assertion
-//     2       8       epoch, drawn anew at every start
+//     2       8       epoch, drawn at every start
 //     10      8       serial number, of its own row for each purpose
 //     18      8       expiry, seconds since 1970
 //     26      16      HMAC-SHA-256 over the bytes before, its first half

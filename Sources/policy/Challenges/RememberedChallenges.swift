@@ -157,7 +157,7 @@ extension RememberedChallenges {
         out.byte(0)
     }
 
-    /// Takes what another process has written. For a set that nobody uses yet.
+    /// Takes what another process has written. For a set that is not in use yet.
     func take(from state: inout ByteReader) throws(ByteReader.Fault) {
         lookedAt.store(min(max(try state.number(), -1 << 60), 1 << 60), ordering: .relaxed)
         while try state.flag() {

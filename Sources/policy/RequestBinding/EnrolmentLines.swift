@@ -10,7 +10,7 @@ import ByteCoding
 ///     sha-256=:X48E9qOokqqrvd...=:  digest of the context
 ///
 /// A context is what the app wants to be kept with its key, such as an account's identifier. Since
-/// it is part of what is attested, nobody can enrol the key with another context.
+/// it is part of what is attested, no one can enrol the key with another context.
 public enum EnrolmentLines {
     /// The most bytes of a context. It has one at least.
     public static let contextBytesMax = 256

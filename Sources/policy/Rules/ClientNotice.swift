@@ -1,6 +1,6 @@
 import RequestBinding
 
-/// What a client is told of a rule: what its requests have to sign. Written once, with the rule.
+/// What a client learns of a rule: what its requests have to sign. Written once, with the rule.
 ///
 /// A value is a list of words separated by spaces: tokens, which a quoted string (RFC 9110 §5.6.4)
 /// and a string of structured fields (RFC 8941 §3.3.3) hold without escapes. The width of the
@@ -42,7 +42,7 @@ package struct ClientNotice: Sendable {
 }
 
 extension SigningForm {
-    /// What is signed, without fields, in the words that clients are told: those of a rule's
+    /// What is signed, without fields, in the words that clients get: those of a rule's
     /// `sign`. The form that signs the challenge alone has a word of its own, since the line form
     /// may sign nothing but the challenge too.
     var words: [String] {

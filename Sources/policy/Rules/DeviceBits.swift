@@ -11,7 +11,7 @@ package struct DeviceBits: Hashable, Sendable {
         self.bit1 = bit1
     }
 
-    /// Those of a device whose bits nobody has set: Apple has none for it.
+    /// Those of a device whose bits were never set: Apple has none for it.
     package static let neverSet = DeviceBits(bit0: false, bit1: false)
 
     /// All that there are.

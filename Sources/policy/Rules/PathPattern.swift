@@ -4,7 +4,7 @@ package import HTTPWire
 package struct PathPattern: Hashable, Sendable {
     /// One segment of a pattern.
     package enum Segment: Hashable, Sendable {
-        /// This segment, percent-decoded; empty behind the last slash of `/v1/`.
+        /// This segment, percent-decoded; empty after the last slash of `/v1/`.
         case literal([UInt8])
         /// `*`: any one segment that is not empty.
         case one

@@ -154,7 +154,7 @@ struct RouteIndex: Sendable {
         if !segment.isEmpty { visit(node.one, octets, ends, at: place + 1, &search) }
     }
 
-    /// The node behind a literal segment, or -1.
+    /// The node after a literal segment, or -1.
     @inline(__always)
     private func child(of node: Int32, _ segment: Span<UInt8>, _ reading: PathReading) -> Int32 {
         var hash = SegmentHash()
@@ -212,7 +212,7 @@ struct RouteIndex: Sendable {
         }
     }
 
-    /// The node behind the edge whose label satisfies the closure, or -1.
+    /// The node after the edge whose label satisfies the closure, or -1.
     @inline(__always)
     private func edge(_ from: Int32, _ hash: UInt32, where isSame: (Span<UInt8>) -> Bool) -> Int32 {
         let mask = edges.count - 1

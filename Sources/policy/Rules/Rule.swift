@@ -68,7 +68,7 @@ package final class Rule: Sendable {
     package let guardedFields: FieldNameSet
     /// Whether the device's bits are asked for. Beside `demands`, since every request looks at it.
     package let asksDevice: Bool
-    /// What clients are told of it.
+    /// What clients learn of it.
     package let notice: ClientNotice
 
     package init(

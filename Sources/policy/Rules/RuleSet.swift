@@ -2,7 +2,7 @@ package import Cryptography
 package import HTTPWire
 import RequestBinding
 
-/// All rules of a configuration, in the order of the files, and the default behind them.
+/// All rules of a configuration, in the order of the files, and the default after them.
 ///
 /// Immutable and shared by all lanes. A reload makes a new one; requests under way keep theirs.
 package final class RuleSet: Sendable {
@@ -39,7 +39,7 @@ package final class RuleSet: Sendable {
     ///
     /// - Parameters:
     ///   - rules: in order, numbered from 0.
-    ///   - fallback: the default, numbered behind them.
+    ///   - fallback: the default, numbered after them.
     ///   - origins: what each origin may do to a path; whatever servers do for one that is missing.
     package init?(_ rules: [Rule], default fallback: Rule, origins: [PathReading] = []) {
         guard let index = RouteIndex(rules.map(\.match)) else { return nil }
@@ -230,7 +230,7 @@ extension RuleSet {
     /// A reading of a path, and where it leads.
     package struct Reading: Sendable {
         package let reading: PathReading
-        /// The path in this reading, each segment behind a slash.
+        /// The path in this reading, each segment after a slash.
         package let path: [UInt8]
         package let rule: Rule
         /// Whether the rule decides otherwise than the one that the path meets as written.
@@ -329,7 +329,7 @@ extension RuleSet {
             }
             return .rule(rule)
         case .malformed(let reason, let rule): return .unroutable(rule, reason)
-        // Nobody can say for which of the rules the origin will take the path.
+        // It is not known for which of the rules the origin will take the path.
         case .disputed(let rule, _): return .unroutable(rule, .pathAmbiguous)
         }
     }

@@ -27,7 +27,7 @@ package final class SessionTable: Sendable {
     package struct Opened: Sendable {
         /// The id, characters of base64url.
         package let id: [UInt8]
-        /// The key of the signatures. Told to the client, and to nobody else.
+        /// The key of the signatures. Only the client gets it.
         package let secret: SHA256Digest
     }
 
@@ -58,7 +58,7 @@ package final class SessionTable: Sendable {
     }
 
     package let limits: Limits
-    /// The key of ids and secrets, which the next process gets and nobody else.
+    /// The key of ids and secrets, which only the next process gets.
     let secret: [UInt8]
     let key: HMACSHA256.Key
     let next = Atomic<UInt64>(0)

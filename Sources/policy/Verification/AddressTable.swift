@@ -12,7 +12,7 @@ import Synchronization
 ///
 /// Full. An address has its place in one row of eight, chosen by a hash under a key that nobody
 /// outside knows, so that nobody can aim at a row. A full row evicts the least recently used
-/// address that nobody holds; one with open connections is never evicted. Where all eight are held,
+/// unreferenced address; one with open connections is never evicted. Where all eight are held,
 /// a new address has no limits: to refuse it would let eight addresses shut out others.
 ///
 /// A slot's `holder` is the address's tag, 40 bits of its hash, above the number of its holders, 24
@@ -39,7 +39,7 @@ package final class AddressTable: Sendable {
         let enrolments = Atomic<UInt64>(0)
         /// When the last of this address's own queue for an enrolment may come.
         let enrolmentQueue = Atomic<UInt64>(0)
-        /// Bytes of content that are held for the address; 0 when nobody holds the slot.
+        /// Bytes of content that are held for the address; 0 when the slot is free.
         let held = Atomic<Int>(0)
         /// Monotonic nanoseconds.
         let usedAt = Atomic<UInt64>(0)
@@ -61,7 +61,7 @@ package final class AddressTable: Sendable {
 
     /// - Parameters:
     ///   - capacity: addresses, 8…16,777,216; rounded up to a power of two.
-    ///   - key: random, and known to nobody else.
+    ///   - key: random, and secret.
     package init(capacity: Int, key: (UInt64, UInt64)) {
         var count = 1
         while count * Self.ways < min(capacity, 1 << 24) { count *= 2 }
@@ -120,7 +120,7 @@ package final class AddressTable: Sendable {
         min(UInt64(Swift.max(max ?? .max, 1)), holdersMask - 1)
     }
 
-    /// The standard library's SipHash, under a key of our own as well: nobody outside can tell
+    /// The standard library's SipHash, under a key of our own as well: no outsider can tell
     /// which addresses agree in some of its bits.
     package func hash(of address: IPAddress) -> UInt64 {
         var hasher = Hasher()
@@ -172,7 +172,7 @@ extension AddressTable.Row {
         return false
     }
 
-    /// The slot that nobody holds and that was used longest ago, with its word.
+    /// The least recently used unreferenced slot, with its word.
     fileprivate func leastRecentlyUsed() -> (way: Int, word: UInt64)? {
         var found: (way: Int, word: UInt64)?
         var oldest = UInt64.max
@@ -203,7 +203,7 @@ package struct AddressEntry: Sendable {
         rate.take(from: row.slots[way].calls, now: now)
     }
 
-    /// A call costs so many tokens more than the one that was taken.
+    /// A call costs this number of tokens more than the one that was taken.
     package func oweCalls(_ count: Int, _ rate: TokenRate, now: UInt64) {
         rate.owe(count, to: row.slots[way].calls, now: now)
     }
@@ -238,7 +238,7 @@ package struct AddressEntry: Sendable {
         return false
     }
 
-    /// So many bytes are held no longer.
+    /// This number of bytes is held no longer.
     package func giveBack(_ count: Int) {
         row.slots[way].held.wrappingSubtract(count, ordering: .relaxed)
     }

@@ -7,7 +7,7 @@ package struct AppVersion: Hashable, Sendable {
     /// The longest text. Apple's own limit is 18 bytes.
     package static let bytesMax = 24
 
-    // Eight bytes each, the first one highest; zeros behind the last.
+    // Eight bytes each, the first one highest; zeros after the last.
     private var first: UInt64 = 0
     private var second: UInt64 = 0
     private var third: UInt64 = 0
@@ -72,7 +72,7 @@ package struct AppBuild: Hashable, Sendable {
         case signed
         /// The User-Agent says it, which anybody can write.
         case claimed
-        /// Nobody says anything.
+        /// No version is known.
         case none
     }
 

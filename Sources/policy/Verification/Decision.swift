@@ -17,8 +17,8 @@ package enum Decision: Equatable, Sendable {
     /// | deny | refuse `no-rule` | refuse `no-rule` | refuse `no-rule` |
     ///
     /// `on_error: forward` is for requests in which everything holds that can be judged without the
-    /// party that failed. A signature that nobody could verify is not forwarded by it. Where Apple
-    /// does not tell a device's bits, `device.on_error` decides in its place.
+    /// party that failed. A signature that could not be verified is not forwarded by it. Where
+    /// Apple does not tell a device's bits, `device.on_error` decides in its place.
     ///
     /// - `isEnforced`: whether the rollout includes this client.
     package init(_ ruling: Ruling, rule: Rule, isEnforced: Bool) {

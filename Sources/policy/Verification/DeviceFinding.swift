@@ -18,7 +18,7 @@ package enum DeviceFinding: Hashable, Sendable {
     /// No token more can be remembered as used. It is refused likewise: a token that nobody
     /// remembers would be good for ever.
     case full
-    /// Nobody knows the device's bits: Apple failed, did not answer in time or said what can't be
+    /// The device's bits are unknown: Apple failed, did not answer in time or said what can't be
     /// read; or no call was made, since too many wait, Apple's host is being left alone, or no key
     /// of the team is there. The rule's `device.on_error` decides.
     case unavailable

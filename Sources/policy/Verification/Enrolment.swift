@@ -15,7 +15,7 @@ package import Rules
 ///
 /// What strangers may cause at `…/keys`: an attestation is examined only for a challenge of ours
 /// that is not spent, and that costs three signatures. The first try of a challenge is free of
-/// limits, so that a neighbour behind the same address, or a flood of bad attestations from many,
+/// limits, so that a neighbour with the same address, or a flood of bad attestations from many,
 /// keeps no admitted client out; there are as many first tries as admitted challenges. Each further
 /// try counts against the address's failures and the rate of all examinations. The memory for which
 /// challenges were tried is bounded (``ChallengeIssuer/rememberedBlocksMax``); beyond it every try
@@ -23,7 +23,7 @@ package import Rules
 package final class Enrolment: Sendable {
     /// What the caller does next.
     package enum Action: Sendable {
-        /// Answer with these challenges, which are good for so many seconds.
+        /// Answer with these challenges, which are good for this number of seconds.
         case challenges(ChallengePurpose, [String], lifetimeSeconds: Int64)
         /// Answer that the key is enrolled: by this call or an earlier one.
         case enrolled(KeyID, isNew: Bool)
@@ -140,7 +140,7 @@ package final class Enrolment: Sendable {
     }
 
     private enum Admission {
-        /// So many, at least one.
+        /// This number, at least one.
         case admitted(Int)
         case refused(EnrolmentRefusal)
     }
@@ -241,7 +241,7 @@ package final class Enrolment: Sendable {
         case .known: return .enrolled(keyID, isNew: false)
         case .outdated, .unavailable: return .refuse(EnrolmentRefusal(.storeUnavailable))
         case .unknown where isEnrolling: return .refuse(EnrolmentRefusal(.storeUnavailable))
-        // Where other gateways enrol too, an enrolment that is tried anew tells.
+        // Where other gateways enrol too, an enrolment that is tried again tells.
         case .unknown, .absent: return .refuse(EnrolmentRefusal(refusal))
         }
     }
@@ -392,7 +392,7 @@ package struct EnrolmentRefusal: Error, Sendable {
         EnrolmentRefusal(refusal, waitSeconds: 1, isInVain: true)
     }
 
-    /// Turned away for so many nanoseconds.
+    /// Turned away for this number of nanoseconds.
     static func waiting(_ refusal: Refusal, _ nanoseconds: UInt64) -> EnrolmentRefusal {
         let seconds = Int(clamping: nanoseconds / 1_000_000_000)
         return EnrolmentRefusal(refusal, waitSeconds: min(seconds, 86_400) + 1)

@@ -50,18 +50,18 @@ package final class EnrolmentAdmission: Sendable {
         }
     }
 
-    /// What the caller is told.
+    /// What the caller learns.
     package enum Answer: Equatable, Sendable {
         case admitted
-        /// Over the rate; come again in so many seconds.
+        /// Over the rate; come again after this number of seconds.
         case throttled(waitSeconds: Int)
-        /// The key is not in the share so far; come again in so many seconds.
+        /// The key is not in the share so far; come again after this number of seconds.
         case notYet(waitSeconds: Int)
     }
 
-    /// The part of rate and burst that each address has for itself: one of so many.
+    /// The part of rate and burst that each address has for itself: one part in this number.
     package static let addressShare = 10
-    /// The longest time that anybody is told to wait, in seconds.
+    /// The longest wait that is asked of a client, in seconds.
     package static let waitSecondsMax: Int64 = 3_600
 
     package let settings: Settings

@@ -8,7 +8,7 @@ package enum GuardEvidence: Sendable {
     /// An app that works gets it now and then, and its next try passes. It counts against the rule
     /// when nothing of the install passes.
     case retried
-    /// It says nothing of the app: nobody knows whose request it is, the device is meant to be
+    /// It says nothing of the app: it is unknown whose request it is, the device is meant to be
     /// refused, or the fault is the gateway's. A guard that fell for them could be made to fall by
     /// those that are to be kept out.
     case none

@@ -129,7 +129,7 @@ extension Judge {
     }
 
     /// The key that a request names, whatever else it lacks: for the log and the origin. The
-    /// rollout goes by it only once it has signed.
+    /// rollout uses it only once it has signed.
     private func named(_ fields: ProofFields, _ octets: Span<UInt8>) -> KeyID? {
         guard !fields.isAmbiguous, let keyID = fields.keyID else { return nil }
         return KeyID(base64: octets.extracting(keyID))

@@ -98,7 +98,7 @@ extension Judge {
         }
     }
 
-    /// The lines that were written, and those behind them.
+    /// The lines that were written, and those after them.
     private func digested(_ proof: Proof, behind: [UInt8] = []) -> SHA256Digest {
         let octets = lines.octets
         switch proof.evidence {
@@ -108,7 +108,7 @@ extension Judge {
         }
     }
 
-    /// Keeps the lines before and behind the digest for the time when the content is known.
+    /// Keeps the lines before and after the digest for the time when the content is known.
     mutating func split(
         _ head: borrowing RequestHead,
         _ octets: Span<UInt8>,

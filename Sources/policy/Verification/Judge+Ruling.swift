@@ -189,7 +189,7 @@ extension Judge {
             )
         } catch {
             ruling.verdict = .refuse(Refusal(error.reason))
-            // The App ID is checked behind the signature.
+            // The App ID is checked after the signature.
             if error.reason == .appMismatch { ruling.standing = .signed }
             return nil
         }
@@ -325,7 +325,7 @@ extension Judge {
         return mark
     }
 
-    /// Steps 5 and 6 and what stands behind them, and takes counter and challenge.
+    /// Steps 5 and 6 and what follows them, and takes counter and challenge.
     private func consume(
         _ claim: Claim,
         _ proof: Proof,

@@ -93,7 +93,7 @@ package struct Judge {
             return .ruled(proof.ruling(.refuse(.clientDataAmbiguous)))
         }
 
-        // Content that nobody signs is not compared with anything.
+        // Content that is not signed is not compared with anything.
         switch rule.signing.coversBody ? Self.declaredDigest(head, octets) : .absent {
         case .digest(let octets): proof.declared = SHA256Digest(octets.span)
         case .absent: break

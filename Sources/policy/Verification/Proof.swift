@@ -19,7 +19,7 @@ package struct Proof: Sendable {
     var challenge: [UInt8]?
     /// What the client declares the content to hash to, where it does.
     var declared: SHA256Digest?
-    /// The line form's client data before and behind the digest line; empty in the other forms.
+    /// The line form's client data before and after the digest line; empty in the other forms.
     var linesBefore: [UInt8] = []
     var linesBehind: [UInt8] = []
     /// The assertion, or the one that has opened the session, where the stated digest was enough to

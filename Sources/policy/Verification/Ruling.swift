@@ -25,7 +25,7 @@ package struct Ruling: Sendable {
         /// The store decides at commit. `pass` is provisional: counter and challenge may turn out
         /// to be used.
         case verdict(CommitTicket)
-        /// The key is not known here, and the store is asked for it. Then all is judged anew.
+        /// The key is not known here, and the store is asked for it. Then all is judged again.
         case key(CommitTicket)
     }
 

@@ -10,7 +10,7 @@ package struct TokenRate: Hashable, Sendable {
     /// Nanoseconds in which the whole bucket fills.
     private let fill: UInt64
 
-    /// So many tokens (1…1,000,000) flow in in so many seconds (1…3600), and the bucket holds
+    /// Refills `count` tokens (1…1,000,000) every `seconds` (1…3600), and the bucket holds
     /// `burst` of them (1…1,000,000).
     package init(_ count: Int, perSeconds seconds: Int = 1, burst: Int) {
         let time = UInt64(min(max(seconds, 1), 3_600)) * 1_000_000_000

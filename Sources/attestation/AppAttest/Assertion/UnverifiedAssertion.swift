@@ -246,7 +246,7 @@ public enum AssertionRefusalReason: String, RefusalReason {
     /// Step 8: a bundle version that is not accepted, or none.
     case versionRefused = "version-refused"
 
-    /// What an operator is told about the reason.
+    /// What operators read about the reason.
     public var advice: RefusalAdvice {
         switch self {
         case .malformed:

@@ -27,7 +27,7 @@ public enum AttestationRefusalReason: String, RefusalReason {
     /// Step 11: a bundle version that is not accepted, or none.
     case versionRefused = "version-refused"
 
-    /// What an operator is told about the reason.
+    /// What operators read about the reason.
     public var advice: RefusalAdvice {
         switch self {
         case .malformed:

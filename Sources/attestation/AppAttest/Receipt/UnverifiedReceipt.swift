@@ -47,7 +47,7 @@ extension UnverifiedReceipt {
         /// Apple says five minutes; the other direction allows for clocks that differ.
         public let secondsMax: Int64
 
-        /// A receipt of the last so many seconds.
+        /// A receipt of the last seconds, this many.
         public init(now: UnixTime, secondsMax: Int64) {
             self.now = now
             self.secondsMax = secondsMax
@@ -183,7 +183,7 @@ public enum ReceiptRefusalReason: String, RefusalReason {
     /// Renewed: field 19 or 21 is missing or can't be right.
     case periodImplausible = "receipt-period-implausible"
 
-    /// What an operator is told about the reason.
+    /// What operators read about the reason.
     public var advice: RefusalAdvice {
         switch self {
         case .malformed:

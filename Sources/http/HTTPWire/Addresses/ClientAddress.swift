@@ -3,7 +3,7 @@
 /// A proxy's statement is believed when the proxy is trusted: from the peer on, the list is read
 /// from its right end, entry by entry, as long as the address that was read last is trusted. The
 /// first untrusted address is the client; what it wrote itself, further left, is never looked at
-/// (RFC 7239 §8.1). So nothing that a client writes can change how an entry behind it is read: the
+/// (RFC 7239 §8.1). So nothing that a client writes can change how an entry after it is read: the
 /// end of an entry is known, and its beginning is looked for from there.
 ///
 /// Reading stops at an entry that is no address (`unknown`, `_hidden`, an empty one, a broken one).
@@ -97,7 +97,7 @@ package struct ClientAddress: Sendable {
         guard host.count > 2, octets[host.lowerBound] == UInt8(ascii: "["),
             octets[host.upperBound - 1] == UInt8(ascii: "]")
         else {
-            // Behind a bare IPv6 address, a port can't be told from a group.
+            // After a bare IPv6 address, a port can't be told from a group.
             guard hasPort, let address = IPAddress(octets, host), case .v4 = address,
                 !octets.contains(UInt8(ascii: ":"), in: host)
             else { return nil }

@@ -3,11 +3,11 @@
 ///     forwarded-element = [ forwarded-pair ] *( ";" [ forwarded-pair ] )
 ///     forwarded-pair    = token "=" ( token / quoted-string )
 ///
-/// What stands before the element was written by somebody else and may have a quote that never
+/// What stands before the element was written by another party and may have a quote that never
 /// ends. A quoted string is therefore read from its last quote to its first, and the comma before
 /// the element is the next one outside of quotes.
 struct ForwardedElement {
-    /// The first byte behind the comma, or of the list.
+    /// The first byte after the comma, or of the list.
     private(set) var start: Int
     /// The value of the `for` parameter, without quotes.
     private(set) var node: Range<Int>

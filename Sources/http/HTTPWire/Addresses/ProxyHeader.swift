@@ -15,8 +15,8 @@
 package enum ProxyHeader {
     /// Who connected to the proxy.
     package enum Source: Hashable, Sendable {
-        /// The proxy names nobody: the connection is its own (`LOCAL`, a health check), or it can't
-        /// name an IP address (`UNKNOWN`, a Unix socket).
+        /// The proxy names no client: the connection is its own (`LOCAL`, a health check), or it
+        /// can't name an IP address (`UNKNOWN`, a Unix socket).
         case unnamed
         /// A client.
         case client(IPAddress, port: UInt16)
@@ -26,7 +26,7 @@ package enum ProxyHeader {
     package enum Reading: Equatable, Sendable {
         /// It goes on behind these bytes.
         case needMore
-        /// It is so many bytes long.
+        /// It is this number of bytes long.
         case complete(byteCount: Int, Source)
     }
 

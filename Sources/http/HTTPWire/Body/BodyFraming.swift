@@ -2,7 +2,7 @@
 package enum BodyFraming: Equatable, Sendable {
     /// No content, whatever the fields say.
     case none
-    /// Exactly so many bytes.
+    /// Exactly this number of bytes.
     case length(UInt64)
     /// Chunked transfer coding (RFC 9112 §7.1).
     case chunked

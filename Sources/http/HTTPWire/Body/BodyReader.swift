@@ -49,7 +49,7 @@ package struct BodyReader: Sendable {
     /// Takes the next step.
     ///
     /// - `position`: in 0...octets.count; advanced over what was consumed.
-    /// Throws a fault of the chunked coding. The reader is of no use after it.
+    /// Throws a fault of the chunked coding. The reader is invalid after it.
     package mutating func read(
         _ octets: Span<UInt8>,
         from position: inout Int

@@ -107,7 +107,7 @@ extension FieldKindSet {
     ])
 
     /// Never forwarded from any client: the set to begin with. Of what a trusted proxy
-    /// says of the client, ``ProvenanceWriter`` writes anew what is believed.
+    /// says of the client, ``ProvenanceWriter`` writes again what is believed.
     package static let neverToOrigin: FieldKindSet = [
         hopByHop, provenance, overrides, trace, verdict, session,
         FieldKindSet([.requestID, .underscored, .disguised, .expect]),
@@ -161,8 +161,8 @@ extension FieldKind {
 }
 
 extension FieldKindSet {
-    /// What the origin never gets as the client sent it: removed, or written anew by the gateway.
-    /// A signature over such a field says nothing about what the origin reads.
+    /// What the origin never gets as the client sent it: removed, or replaced by what the gateway
+    /// writes. A signature over such a field says nothing about what the origin reads.
     ///
     /// `Host` is not in it: what is signed is the client's value, which also decides the rule.
     package static let neverAsSent: FieldKindSet = [

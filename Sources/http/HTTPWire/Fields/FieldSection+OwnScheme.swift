@@ -31,7 +31,7 @@ extension FieldSection {
             var separator: StaticString = "WWW-Authenticate: "
             var list = ListElements(field.value)
             while let element = list.next(octets) {
-                // A scheme is never followed by "=": behind it is a space and a parameter.
+                // A scheme is never followed by "=": a space and a parameter follow it.
                 if !element.hasValue { isOwn = false }
                 if Self.hasOwnScheme(octets, element.range) { isOwn = true }
                 guard !isOwn else { continue }

@@ -135,7 +135,7 @@ struct FoldedName: Equatable {
         var result = word
         for shift in stride(from: UInt64(0), to: 64, by: 8) {
             let octet = UInt8(truncatingIfNeeded: word &>> shift)
-            // A zero is behind the name's end.
+            // A zero follows the name.
             guard octet != 0, isSpecial(octet) else { continue }
             result ^= UInt64(octet ^ UInt8(ascii: "-")) &<< shift
         }

@@ -47,7 +47,7 @@ struct ListElements {
         return Element(range: range, name: name, hasValue: hasValue)
     }
 
-    /// Goes to the comma behind the element; `false` where a byte is in the way.
+    /// Moves to the comma after the element; `false` where a byte is in the way.
     private mutating func skipRest(_ octets: Span<UInt8>) -> Bool {
         while position < end {
             switch octets[position] {
@@ -70,7 +70,7 @@ struct ListElements {
         return behind != nil
     }
 
-    /// The place behind the quoted string (RFC 9110 §5.6.4) at the beginning of a range; `nil` when
+    /// The place after the quoted string (RFC 9110 §5.6.4) at the beginning of a range; `nil` when
     /// it has no end there.
     static func endOfQuoted(_ octets: Span<UInt8>, _ range: Range<Int>) -> Int? {
         var index = range.lowerBound + 1

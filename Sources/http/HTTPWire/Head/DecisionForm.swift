@@ -29,7 +29,7 @@ package enum DecisionForm: String, CaseIterable, Sendable {
     ///
     /// It has the fields of the question but those of the question's own hop, and no content. The
     /// target has to be in origin-form, or `*`: proxies forward no other (RFC 9112 §3.2), so an
-    /// authority in it would be somebody else's word.
+    /// authority in it would be another party's word.
     ///
     /// - Returns: whether the question names one request. What is written otherwise is no head.
     package func write(

@@ -153,7 +153,7 @@ package struct HeadScanner: Sendable {
 }
 
 extension HeadScanner {
-    /// Reads the next head of a response, final or interim, and gets ready for the one behind it.
+    /// Reads the next head of a response, final or interim, and gets ready for the next one.
     ///
     /// - octets: what the server has sent and was not read, from `start` on.
     /// - start: where the head begins; afterwards, where it ends.

@@ -51,7 +51,7 @@ package struct RequestID: Sendable {
     }
 }
 
-/// Makes names that nobody outside can foretell: 64 bits that stay, and the standard library's
+/// Makes names that no outsider can predict: 64 bits that stay, and the standard library's
 /// SipHash of a number, under a key. Each lane has a source of its own.
 package struct RequestIDSource: Sendable {
     private let key: (UInt64, UInt64)

@@ -80,7 +80,7 @@ struct RoutedPath: Sendable {
             octets.append(source, start..<end)
             ends.append(UInt32(truncatingIfNeeded: octets.count))
         }
-        // A slash and nothing behind it is the root.
+        // A slash and nothing after it is the root.
         if ends.count == 1, ends[0] == 0 { ends.removeLast() }
     }
 
@@ -127,7 +127,7 @@ struct RoutedPath: Sendable {
 /// ColdFusion. `.jsp` and `.do` are not in it: an extension mapping of a servlet container is about
 /// the last segment only (Servlet 6.0 §12.2).
 enum ScriptName {
-    /// The most letters behind the dot.
+    /// The most letters after the dot.
     private static let lettersMax = 5
 
     private static let codes: Set<UInt64> = Set(

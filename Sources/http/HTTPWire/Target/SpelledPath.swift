@@ -77,7 +77,7 @@ struct ArrangedPath: Sendable {
 
     /// Leaves out what the reading leaves out, and answers which of its steps did so.
     ///
-    /// `source`: the end of each segment. `isCutShort`: whether the path goes on behind them.
+    /// `source`: the end of each segment. `isCutShort`: whether the path goes on after them.
     /// `depth`: the number of segments at the beginning that matter.
     mutating func arrange(
         _ source: Span<UInt32>,
@@ -120,7 +120,7 @@ struct ArrangedPath: Sendable {
                 done.insert(.dropsTrailingSlash)
             }
         }
-        // A slash and nothing behind it is the root.
+        // A slash and nothing after it is the root.
         if ends.count == 1, ends[0] == 0 { ends.removeLast() }
         return done
     }

@@ -78,7 +78,7 @@ package struct ChunkGatherer: ~Copyable {
 
 /// Gathers what goes to a peer in one write: a head, then content in its framing.
 package struct OutgoingContent: ~Copyable {
-    /// Content of at most so many bytes is copied behind the gathered bytes. That is cheaper than
+    /// Content up to this size is copied after the gathered bytes. That is cheaper than
     /// to give the kernel two pieces.
     private static let copiedMax = 1024
 

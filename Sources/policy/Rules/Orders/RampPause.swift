@@ -62,7 +62,7 @@ package struct RampPause: Equatable, Sendable {
         return RampPause(ramp: ramp, delay: sum, state: .resumed(note)) ?? self
     }
 
-    /// What operators are told of a rule whose ramp this is.
+    /// What operators read about a rule whose ramp this is.
     func text(of rule: Rule) -> String {
         switch state {
         case .paused(let since):
@@ -83,7 +83,7 @@ extension Rollout.Schedule {
     /// 9999-12-31T23:59:59Z: the last second whose year has four digits.
     private static let lastSecond: Int64 = 253_402_300_799
 
-    /// A ramp so many seconds later; a fixed share as it is.
+    /// A ramp moved by this number of seconds; a fixed share as it is.
     func delayed(by seconds: Int64) -> Rollout.Schedule {
         guard case .growing(let from, let to, let start, let end) = self else { return self }
         let delay = max(0, min(seconds, Self.lastSecond - to.seconds))
@@ -111,7 +111,7 @@ extension Rollout.Schedule {
 }
 
 extension Rule {
-    /// The rule with its ramp so many seconds later.
+    /// The rule with its ramp moved by this number of seconds.
     func delayed(by seconds: Int64) -> Rule {
         let schedule = rollout.schedule.delayed(by: seconds)
         return ordered(to: Rollout(schedule, by: rollout.subject, salt: rollout.salt))

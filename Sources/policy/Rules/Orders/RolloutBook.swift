@@ -132,7 +132,7 @@ package struct RolloutStanding: Sendable {
         case file
         /// An operator's order for the rule.
         case command
-        /// The rule's guard has fallen, and nobody has ordered anything since.
+        /// The rule's guard has fallen, and no order has come since.
         case guarded = "guard"
         /// The file, whose dated ramp is later than its dates: the guard had stopped it.
         case delayed
@@ -145,7 +145,7 @@ package struct RolloutStanding: Sendable {
     package let source: Source
     /// Who has ordered it; `nil` for the file.
     package let note: RolloutNote?
-    /// What a guard has made of the file's ramp; `nil` where it goes by its dates.
+    /// What a guard has made of the file's ramp; `nil` where it follows its dates.
     package let rampText: String?
 
     init(_ rule: Rule, _ source: Source, _ note: RolloutNote?, _ rampText: String? = nil) {

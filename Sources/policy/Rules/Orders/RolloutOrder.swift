@@ -117,13 +117,13 @@ package struct RolloutNote: Hashable, Sendable {
 
 /// What an operator asks for.
 package enum RolloutWish: Hashable, Sendable {
-    /// The rule goes by the order, whatever its file says.
+    /// The rule follows the order, whatever its file says.
     case order(RolloutOrder, rule: String)
-    /// The rule goes by its file again.
+    /// The rule follows its file again.
     case file(rule: String)
     /// No rule refuses: every one that enforces observes.
     case observeAll
-    /// The end of that: each rule goes by its order or its file again.
+    /// The end of that: each rule follows its order or its file again.
     case resumeAll
 
     /// The rule that it is about; `nil` for all.
