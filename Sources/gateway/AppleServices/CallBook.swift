@@ -10,7 +10,7 @@ package struct CallBook: Sendable {
     /// What the configuration says.
     package struct Settings: Sendable {
         package var credentials: [AppleCredential]
-        /// Whether the token of a call about a receipt stands behind the word Bearer.
+        /// Whether the token of a call about a receipt follows the word Bearer.
         package var writesBearer: Bool
         package var hosts: [AppleHost: String]
         package var limits: CallLine.Limits
@@ -33,7 +33,7 @@ package struct CallBook: Sendable {
         case send(Ticket, CallErrand)
         /// Tell who asked; the ticket is forgotten.
         case reply(Ticket, AppleReply)
-        /// Call ``woken(_:_:)`` in so many nanoseconds.
+        /// Call ``woken(_:_:)`` in this number of nanoseconds.
         case wake(AppleHost, UInt64)
         /// Tell operators.
         case tell(CallNotice)
@@ -153,7 +153,7 @@ package struct CallBook: Sendable {
         return actions
     }
 
-    /// The gateway ends: nothing is called any more, and who waits is told.
+    /// The gateway ends: nothing is called any more, and waiting callers are answered.
     package mutating func stopped(_ now: CallMoment) -> [Action] {
         isStopped = true
         for host in AppleHost.all { _ = lines[host]?.cleared(now: now.tick) }
@@ -288,7 +288,7 @@ package struct CallErrand: Hashable, Sendable {
     package let avoidsOldConnections: Bool
 }
 
-/// When something happened, and a number nobody can guess: what the machines don't get themselves.
+/// When something happened, and an unpredictable number: what the machines don't get themselves.
 package struct CallMoment: Sendable {
     /// Monotonic nanoseconds.
     package var tick: UInt64
@@ -339,9 +339,9 @@ package enum CallOutcome: Hashable, Sendable {
     }
 }
 
-/// What operators are told of calls to Apple.
+/// What operators read about calls to Apple.
 package enum CallNotice: Hashable, Sendable {
-    /// A call ended like this; so many calls before it ended alike since that was last told.
+    /// A call ended like this; this number of calls ended alike since the last report.
     case ended(AppleService, KeyEnvironment, AppleReply.Summary, untold: UInt64)
     /// The host is left alone, tried again, or works again.
     case breaker(AppleHost, CallBreaker.Condition)
@@ -364,7 +364,7 @@ extension AppleReply {
     }
 }
 
-/// Which of many events are told: of those that are alike, one a minute.
+/// Which of many events are reported: of those that are alike, one a minute.
 package struct NoticePace<Kind: Hashable & Sendable>: Sendable {
     private struct Told {
         var at: UInt64

@@ -11,7 +11,7 @@ package struct CallBreaker: Sendable {
     package static let retryAfterMax = Duration.seconds(3_600)
 
     private enum State {
-        /// Calls are made; so many of the last ones failed. Leaves to `tripped`.
+        /// Calls are made; this number of the last ones failed. Leaves to `tripped`.
         case closed(failures: Int)
         /// No call is made before then. Leaves to `halfOpen`.
         case tripped(until: UInt64, openings: Int)
@@ -27,7 +27,7 @@ package struct CallBreaker: Sendable {
         case refused
     }
 
-    /// What is told of it. The raw value is a label of metrics.
+    /// What is reported of it. The raw value is a label of metrics.
     package enum Condition: String, CaseIterable, Hashable, Sendable {
         case closed, open
         case halfOpen = "half-open"
@@ -132,7 +132,8 @@ package struct BackOff: Hashable, Sendable {
         self.most = most
     }
 
-    /// The pause after so many failures in a row. `random` is any number, fresh for each pause.
+    /// The pause after this number of failures in a row. `random` is any number, fresh for each
+    /// pause.
     package func pause(after failures: Int, random: UInt64) -> Duration {
         let whole = min(first.nanosecondCount, most.nanosecondCount)
         let doublings = UInt64(min(max(failures, 1) - 1, 40))

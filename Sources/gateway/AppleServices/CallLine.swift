@@ -28,7 +28,7 @@ package struct CallLine: Sendable {
         case begin(Ticket)
         /// This call has waited too long to be made; ask again.
         case drop(Ticket)
-        /// Ask again in so many nanoseconds: the rate allows no call before.
+        /// Ask again in this number of nanoseconds: the rate allows no call before.
         case wait(UInt64)
         /// Ask again when something has happened.
         case idle

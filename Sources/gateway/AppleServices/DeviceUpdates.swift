@@ -71,7 +71,7 @@ package struct DeviceUpdates: Sendable {
         return (own == 0 ? .ask(wish.question, device) : .none, nil)
     }
 
-    /// Apple has replied to the question of this key, or nobody knows what became of it. An update
+    /// Apple has replied to the question of this key, or its outcome is unknown. An update
     /// that may have arrived is made again: it says the same.
     ///
     /// - random: any number, fresh for each call.
@@ -111,7 +111,7 @@ package struct DeviceUpdates: Sendable {
         guard fault.mayPass, wish.failures < Self.triesMax else {
             return ended(keyID, .failed(fault))
         }
-        // Somebody else may have changed the other bit meanwhile.
+        // Another server may have changed the other bit meanwhile.
         if wish.change.whole == nil { wish.question = .query }
         wishes[keyID]?[0] = wish
         let pause = Self.backOff.pause(after: wish.failures, random: random)

@@ -42,7 +42,7 @@ package struct RenewalSchedule {
     package static let concurrentMax = 8
     /// Receipts that are held ahead: what the rate takes in five minutes, within these bounds.
     private static let (aheadMin, aheadMax) = (256, 16_384)
-    /// Between two looks at the store when nothing is left to do.
+    /// Between two looks at the store when all is done.
     private static let lookPause = 60 * second
     /// The same while an environment waits: a look reads all that is due of it, too.
     private static let lookPausePaused = 5 * lookPause
@@ -258,7 +258,7 @@ package struct RenewalSchedule {
             let isEnded = due.expiresAt.map { $0 <= second } ?? false
             state.dueAt =
                 isEnded ? nil : second + Self.rejectedSeconds + Self.share(of: Self.day, random)
-            // What is due behind the pause is looked for anew: what is held ahead may be of the
+            // What is due after the pause is searched again: what is held ahead may be of the
             // kind that was rejected, and would keep all others back.
             if lines[due.environment]?.rejected(at: now) == true, !isScanning {
                 empty([due.environment])
@@ -339,7 +339,7 @@ struct RenewalLine {
         pausedUntil = max(pausedUntil, now + asked)
     }
 
-    /// A receipt was rejected; `true` when there were so many in a row that all wait now.
+    /// A receipt was rejected; `true` when there were enough in a row that all wait now.
     mutating func rejected(at now: Int64) -> Bool {
         rejections += 1
         guard rejections >= Self.rejectionsMax else { return false }

@@ -7,7 +7,7 @@ import KeyStore
 /// Which device tokens were used: each is good for one request.
 ///
 /// A device that is flagged could otherwise live on one token of another device. A token that Apple
-/// took is remembered for a day and never forgotten before, so nobody pushes one out by using
+/// took is remembered for a day and never forgotten before, so no client pushes one out by using
 /// others. That needs no memory that could run out: ``Limits/tokensMax(callsPerSecond:)`` is what
 /// the rate of calls lets Apple take in that time. Tokens that Apple didn't take are forgotten at
 /// once.
@@ -18,7 +18,7 @@ package struct UsedTokens: Sendable {
     package struct Limits: Hashable, Sendable {
         /// How long a token is remembered at least, in seconds: a day.
         package var lifetime: Int64 = 86_400
-        /// Tokens that were used within so many seconds are forgotten together: an hour.
+        /// Tokens that were used within this number of seconds are forgotten together: an hour.
         package var spell: Int64 = 3_600
         /// Tokens in all. Each takes 11 to 22 bytes.
         package var tokensMax: Int
@@ -248,7 +248,7 @@ extension [IPAddress: Int] {
 package struct DeviceClient: Hashable, Sendable {
     /// The key that has signed the request.
     package let keyID: KeyID
-    /// Where the request came from, an IPv6 address as its /64; `nil` where nobody knows.
+    /// Where the request came from, an IPv6 address as its /64; `nil` where it is unknown.
     package let network: IPAddress?
 
     package init(_ keyID: KeyID, at address: IPAddress?) {

@@ -52,7 +52,7 @@ struct AppDraft {
             of: categories.joined(separator: ", "),
             words: categories
         ) { text in
-            // 0 says that the system found the build invalid, which nobody wants to admit.
+            // 0 says that the system found the build invalid, which no one wants to admit.
             ValidationCategory(name: text).flatMap { $0 == .invalid ? nil : $0 }
         }
         bundleVersions = reader.list("bundle_versions", of: "values of CFBundleVersion") { text in

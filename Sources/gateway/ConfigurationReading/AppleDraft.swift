@@ -186,7 +186,7 @@ package struct AppleSettings: Sendable {
     package enum Authorization: String, CaseIterable, Hashable, Sendable {
         /// Alone, as Apple's example has it.
         case plain
-        /// Behind the word Bearer, as DeviceCheck wants it.
+        /// After the word Bearer, as DeviceCheck wants it.
         case bearer
     }
 

@@ -27,7 +27,7 @@ extension ConfigurationDraft {
     }
 
     /// A proxy asks before it has the content, so content that is signed could never be verified:
-    /// the application would execute what nobody has looked at.
+    /// the application would execute what was not judged.
     func validateDecisions(_ rules: some Sequence<(RuleDraft, Rule)>) {
         guard let decides = listeners.lazy.compactMap(\.decides).first else { return }
         for (draft, rule) in rules where rule.mode.verifies && rule.signing.coversBody {

@@ -27,7 +27,7 @@ extension ConfigurationDraft {
         _ apps: [AppPolicy],
         _ apple: AppleSettings
     ) {
-        // What could not be read is told of where it stands.
+        // What could not be read is reported where it stands.
         guard !reader.log.hasErrors else { return }
         for (draft, rule) in rules {
             guard rule.asksDevice, let device = draft.device else { continue }

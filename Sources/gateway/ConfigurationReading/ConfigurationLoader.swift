@@ -6,7 +6,7 @@ package struct LoadedConfiguration: Sendable {
     package let configuration: GatewayConfiguration?
     /// Errors and warnings, by file and line.
     package let problems: [Problem]
-    /// What operators have ordered about rollouts; empty until somebody has looked.
+    /// What operators have ordered about rollouts; empty until they were read.
     package var orders = RolloutBook()
 
     /// The same with problems that were found later.
@@ -47,7 +47,7 @@ package enum ConfigurationLoader {
     /// Loads what commands about keys need: the store and the apps.
     ///
     /// Files of rules are not read, and no rule is compared with another one: a key can be revoked
-    /// while somebody edits them, and at once however many there are.
+    /// while they are edited, and at once however many there are.
     package static func loadStore(
         _ path: String,
         files: some ConfigurationFiles = DiskFiles()

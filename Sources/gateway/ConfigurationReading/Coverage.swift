@@ -15,7 +15,7 @@ struct Coverage {
         var isCut = false
     }
 
-    /// The most ways that are told of one rule.
+    /// The most ways that are listed of one rule.
     static let waysMax = 16
     /// The most places of the index that are visited for one rule, and the most rules of which
     /// requests are tried.

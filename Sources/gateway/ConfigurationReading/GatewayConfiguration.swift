@@ -4,7 +4,7 @@ package import Services
 package import Sessions
 package import Verification
 
-/// All that the gateway is told: complete and consistent.
+/// All settings of the gateway: complete and consistent.
 ///
 /// Made by ``ConfigurationLoader`` from files without a problem, and in no other way.
 package struct GatewayConfiguration: Sendable {
@@ -35,7 +35,7 @@ package struct GatewayConfiguration: Sendable {
     package let sessions: SessionSettings
     package let enrolment: EnrolmentSettings
     package let apple: AppleSettings
-    /// `trusted_proxies`: whose word about the client's address is taken. Default: nobody's.
+    /// `trusted_proxies`: whose word about the client's address is taken. Default: none.
     package let trustedProxies: [IPNetwork]
     /// `client_address`: the field those proxies write. Default x-forwarded-for.
     package let addressSource: ClientAddress.Source

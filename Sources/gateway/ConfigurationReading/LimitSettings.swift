@@ -38,7 +38,7 @@ package struct LimitSettings: Hashable, Sendable {
     package var pooled = 256
     /// `interim_responses`: 1xx responses to one request. Default 16, 0…1000.
     package var interimResponses = 16
-    /// `addresses`: client addresses that are told apart, 64 bytes each. Default 65536,
+    /// `addresses`: client addresses that are distinguished, 64 bytes each. Default 65536,
     /// 1024…16777216.
     package var addresses = 65_536
     /// `address_connections`: connections of one address, on all lanes. Default 16384, 1…1000000 or
@@ -108,7 +108,7 @@ package struct LimitSettings: Hashable, Sendable {
         key: String, unit: String, path: any WritableKeyPath<Self, Int?> & Sendable
     )
 
-    /// What may be `off`: numbers 1…1000000 with a unit behind them.
+    /// What may be `off`: numbers 1…1000000 with a unit.
     static let optionals: [OptionalRow] = [
         ("address_connections", "", \.addressConnections),
         ("address_requests", "/s", \.addressRequests),

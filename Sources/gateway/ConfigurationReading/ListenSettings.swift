@@ -73,7 +73,8 @@ extension ListenSettings {
             package let keyPath: String
         }
 
-        /// At least one. The first is for clients that ask for no name, or for one that nobody has.
+        /// At least one. The first is for clients that ask for no name, or for one that no
+        /// certificate has.
         package let certificates: [Certificate]
         /// Default 1.2.
         package let minimumVersion: Version

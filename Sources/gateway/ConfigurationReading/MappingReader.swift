@@ -96,7 +96,7 @@ struct MappingReader {
         }
     }
 
-    /// A number 1…1000000 with a unit behind it, or `off`.
+    /// A number 1…1000000 with a unit, or `off`.
     func countOrOff(_ key: String, unit: String) -> Located<Int?>? {
         value(key, use: "off, or 1\(unit)…1000000\(unit)") { text -> Int?? in
             if text == "off" { return .some(nil) }

@@ -68,7 +68,7 @@ extension Problem {
 /// The problems of one load, in the order in which they are found. Local to the load.
 final class ProblemLog {
     private(set) var problems: [Problem] = []
-    /// Where the readers note what they ask for; `nil` where nobody wants to know.
+    /// Where the readers note what they ask for; `nil` where that is not wanted.
     var record: ReadingRecord?
     private var known: Set<Problem> = []
 

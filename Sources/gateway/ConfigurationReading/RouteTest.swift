@@ -153,7 +153,7 @@ struct RouteCase {
 }
 
 extension Explanation {
-    /// What needs no key and no address: whether the rule refuses nobody, or everybody.
+    /// What needs no key and no address: whether the rule refuses none, or all.
     fileprivate var isEnforcedForAll: Bool? {
         guard let rule else { return nil }
         switch rule.mode {

@@ -10,7 +10,7 @@ struct RuleValidation {
     /// The App IDs of the file.
     let appIDs: [String]
     let knownApps: Set<String>
-    /// Whether a rule that names no apps admits nobody.
+    /// Whether a rule that names no apps admits none.
     let lacksProductionApp: Bool
     /// Whether a rule has no origin of its own and so that of the default.
     private let usesDefaultOrigin: Bool
@@ -28,7 +28,7 @@ struct RuleValidation {
         self.fallback = fallback
         self.log = log
         appIDs = apps.compactMap(\.id?.value)
-        // An app that could not be read is told of where it stands.
+        // An app that could not be read is reported where it stands.
         let areRead = apps.allSatisfy { $0.environments?.isEmpty == false }
         lacksProductionApp = areRead && !apps.isEmpty && !apps.contains(where: \.isProduction)
         usesDefaultOrigin = rules.contains { !$0.reader.has("origin") && $0.mode?.value != .deny }
@@ -231,7 +231,7 @@ struct RuleValidation {
     }
 
     /// An assertion can't cover itself, the digest and challenge have lines of their own, and a
-    /// signature over what the gateway removes or writes anew would protect nothing.
+    /// signature over what the gateway removes or writes itself would protect nothing.
     private func checkHeaders(of draft: RuleDraft, fields: FieldNames) {
         let own = [fields.assertion, fields.challenge, Array("content-digest".utf8)]
         for header in draft.headers ?? [] {

@@ -55,7 +55,7 @@ extension SourceNode {
         }
     }
 
-    /// Asterisks where an alias could begin, with a letter or digit behind them.
+    /// Asterisks where an alias could begin, with a letter or digit after them.
     private static func aliasCount(_ octets: [UInt8]) -> Int {
         var count = 0
         var last = UInt8(ascii: "\n")

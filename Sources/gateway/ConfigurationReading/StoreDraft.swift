@@ -52,7 +52,7 @@ struct StoreDraft {
     }
 }
 
-/// For how long a key is kept that nobody uses: whole days.
+/// For how long an unused key is kept: whole days.
 package struct KeyAge: Hashable, Sendable {
     /// Long enough for a device that was in a drawer, and for a mistake to be noticed.
     package static let range = Duration.seconds(30 * 86_400)...Duration.seconds(3_650 * 86_400)

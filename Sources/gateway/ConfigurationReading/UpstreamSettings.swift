@@ -18,7 +18,7 @@ package struct UpstreamSettings: Hashable, Sendable {
     /// Names, in lower case, of fields that the origin gets although they are deleted by default;
     /// default none.
     package let keptFields: [String]
-    /// `proxy_protocol`: what servers are told of the client before the first request. Default off.
+    /// `proxy_protocol`: what servers get of the client before the first request. Default off.
     package let proxyProtocol: ProxyProtocol
     /// Default `timeouts.connect`.
     package let connectTimeout: Duration

@@ -194,7 +194,7 @@ struct NamedKeys: ParsableArguments {
 
     /// Does something with each key, also behind one that failed; the exit status is 1 then.
     ///
-    /// - change: returns what is wrong, to be written behind the key id; `nil` when nothing is.
+    /// - change: returns what is wrong, to be written after the key id; `nil` when nothing is.
     func forEach(
         in archive: some KeyArchive,
         _ change: (KeyID) throws -> String?

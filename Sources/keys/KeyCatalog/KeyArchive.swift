@@ -42,7 +42,7 @@ package protocol KeyArchive: AnyObject, Sendable {
     /// Undoes a revocation. Counters are what they were.
     func restore(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Restoration
 
-    /// Forgets a key, so that it is unknown from now on, and nobody can enrol it anew. Nothing
+    /// Forgets a key, so that it is unknown from now on, and can't be enrolled again. Nothing
     /// undoes it.
     func delete(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Deletion
 
@@ -56,7 +56,7 @@ package protocol KeyArchive: AnyObject, Sendable {
         _ note: ChangeNote
     ) throws(StoreProblem) -> ExpiryPiece
 
-    /// Waits until no gateway goes by what it knew before the changes that were made. Blocks.
+    /// Waits until no gateway uses what it knew before the changes. Blocks.
     func awaitGateways()
 
     /// The last changes by commands, the newest first.
@@ -120,7 +120,7 @@ extension KeyArchive {
     /// Deletes all keys that were enrolled and last used before a second of Unix time, piece by
     /// piece, so that a running gateway goes on writing.
     ///
-    /// - most: no piece is begun when so many are deleted.
+    /// - most: no piece is begun once this number is deleted.
     /// - Returns: how many.
     package func expireAll(
         unusedSince second: Int64,

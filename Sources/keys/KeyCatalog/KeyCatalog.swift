@@ -8,4 +8,4 @@
 //
 // A store brings its pages, its rows and its transactions (`KeyArchive`). The rest is here and the
 // same for every store: lines (`KeyLine`), filters (`KeyFilter`), the checks of an import, and what
-// operators are told (`ImportReport`, `StoreProblem`).
+// operators read (`ImportReport`, `StoreProblem`).

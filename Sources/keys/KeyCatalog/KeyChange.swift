@@ -71,7 +71,7 @@ package enum Deletion: Equatable, Sendable {
 /// A part of the keys was looked at for those that were not used for long.
 package struct ExpiryPiece: Equatable, Sendable {
     package let deleted: Int
-    /// Behind which row the next piece begins; `nil` behind the last one.
+    /// After which row the next piece begins; `nil` after the last one.
     package let next: Int64?
 
     package init(deleted: Int, next: Int64?) {

@@ -7,7 +7,7 @@ package struct KeyFilter: Sendable {
     /// What becomes of keys that were deleted.
     package enum Deleted: Sendable {
         case excluded
-        /// A copy keeps them from being enrolled anew, too.
+        /// A copy keeps them from being enrolled again, too.
         case included
     }
 

@@ -158,7 +158,7 @@ struct KeyLineDraft {
             appID: appID,
             environment: environment,
             publicKey: publicKey,
-            // Nobody has said which counters below were used, so all of them count as used.
+            // It is unknown which counters below were used, so all of them count as used.
             counters: CounterState(highest: counter, seen: window ?? .max),
             receipt: receipt,
             receiptState: receipt == nil ? ReceiptState() : receiptState,

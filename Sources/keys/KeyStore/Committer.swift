@@ -30,13 +30,13 @@ package final class Committer: Sendable {
         queue = DispatchQueue(label: "portcullis.store.writer")
     }
 
-    /// Adds a listener, which is told how commits go from the next batch on.
+    /// Adds a listener, which learns how commits go from the next batch on.
     package func register(_ listener: some CommitListener) {
         listeners.withLock { $0.append(listener) }
     }
 
     /// Tells, on the writer's queue, when transactions begin to fail or fail for another reason,
-    /// and, with `nil`, when nothing that failed is left to be written.
+    /// and, with `nil`, when all that failed is written.
     package func watch(_ body: @escaping @Sendable (JournalError?) -> Void) {
         watcher.withLock { $0 = body }
     }
@@ -347,8 +347,8 @@ package final class Committer: Sendable {
         do throws(JournalError) {
             try journal.settle()
         } catch {
-            // Nobody waits for it and nothing is lost. A fault that lasts shows in the next commit
-            // too.
+            // No caller waits for it and nothing is lost. A fault that lasts shows in the next
+            // commit too.
             pending.withLock { $0.statistics.lastError = error }
         }
     }
@@ -456,7 +456,7 @@ extension Committer {
 
         package init() {}
 
-        /// How long the writer pauses after so many failures in a row.
+        /// How long the writer pauses after this number of failures in a row.
         func pause(after failures: Int) -> Duration {
             guard failures >= failuresMax else { return .zero }
             return min(pauseMin * (1 << min(failures - failuresMax, 16)), pauseMax)
@@ -471,17 +471,17 @@ package struct CommitTicket: Comparable, Hashable, Sendable {
     package static func < (left: Self, right: Self) -> Bool { left.number < right.number }
 }
 
-/// Whether somebody waits for a change.
+/// Whether a caller waits for a change.
 package enum Durability: Hashable, Sendable {
-    /// Written with the next ``Committer/kick()``; listeners are told.
+    /// Written with the next ``Committer/kick()``; listeners are notified.
     case awaited
     /// Written soon; listeners may not be told.
     case behind
 }
 
-/// Is told how commits went; one for each lane.
+/// Learns how commits went; one for each lane.
 package protocol CommitListener: AnyObject, Sendable {
-    /// A batch in which somebody waits has ended.
+    /// A batch for which a caller waits has ended.
     ///
     /// Called on the writer's queue, in the order of the tickets. Must return at once.
     func commitEnded(_ report: CommitReport)

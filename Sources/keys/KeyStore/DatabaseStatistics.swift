@@ -16,7 +16,7 @@ package struct DatabaseStatistics: Sendable {
 
     package struct Connection: Sendable {
         package var role: Role
-        /// There is a connection that nobody has ended, as far as this end knows.
+        /// There is a connection that has not ended, as far as this end knows.
         package var isConnected = false
         /// Connections that were made, the first one included.
         package var made: UInt64 = 0

@@ -152,7 +152,7 @@ struct DecidedUses {
     private(set) var decisions: [(ticket: CommitTicket, decision: ConsumeDecision)] = []
     /// Those that the journal is asked about.
     private(set) var asked: [CounterUse] = []
-    /// Uses that are good in memory and unknown to the journal, which is told later.
+    /// Uses that are good in memory and unknown to the journal, which learns of them later.
     private(set) var retained: [CounterChange] = []
     /// How many the journal has used.
     private(set) var usedCount = 0

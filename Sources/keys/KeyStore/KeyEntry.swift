@@ -18,7 +18,7 @@ struct KeyEntry {
     let row: Int64
     var counters: CounterState
     let app: AppNumber
-    /// Before the point, whose 65 bytes leave no place for it behind them.
+    /// Before the point, whose 65 bytes leave no place for it after them.
     var risk: KeyRisk
     let publicKey: P256PublicKey
     let environment: KeyEnvironment
@@ -115,7 +115,7 @@ struct KeyEntry {
         }
         if let counter {
             counters.use(counter)
-            // Any of those below may have been used behind the copy.
+            // Any of those below may have been used after the copy.
             if anchor == .lost { counters.merge(CounterState(highest: counter, seen: .max)) }
         }
         hold()
@@ -129,7 +129,7 @@ package enum KeyStanding: UInt8, Hashable, Sendable {
     case active
     /// Refused, and known to be.
     case revoked
-    /// Refused as if it had never been stored. It never comes back: enrolled or imported anew, it
+    /// Refused as if it had never been stored. It never comes back: enrolled or imported again, it
     /// would have its old assertions admitted once more.
     case deleted
 }

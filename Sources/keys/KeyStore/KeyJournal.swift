@@ -25,7 +25,7 @@ package protocol KeyJournal: KeySource {
     var keysMax: Int? { get }
 
     /// For how long the changes of others count as known after they were read; `nil` where they do
-    /// until reading fails. Behind it a key that is in the table may be revoked, for all it knows.
+    /// until reading fails. After that a key that is in the table may be revoked, for all it knows.
     var knowledgeLifetime: Duration? { get }
 
     /// How long a use or a look-up waits for its answer, from when it was handed in, whatever
@@ -34,14 +34,14 @@ package protocol KeyJournal: KeySource {
 
     /// The secret of the enrolment challenges, 32 bytes, which outlasts the process and is the same
     /// for all gateways that share the store; `nil` where nothing outlasts the process. It is drawn
-    /// when it is first asked for. It is in no export, and nobody may log it.
+    /// when it is first asked for. It is in no export, and it is never logged.
     ///
     /// Called at most once, behind `load`.
     func enrolmentSecret() throws(JournalError) -> [UInt8]?
 
     /// The secrets of the challenges that all gateways of the store share, the oldest first. When
     /// the newest is old the next one is drawn, which is used a little later, so that every gateway
-    /// has read it by then. They are in no export, and nobody may log them.
+    /// has read it by then. They are in no export, and they are never logged.
     ///
     /// Called behind `load` and then every few seconds, never on a lane.
     ///
@@ -65,7 +65,7 @@ package protocol KeyJournal: KeySource {
     /// time, on a queue of the journal's own, never twice at once. `body` reads what has changed
     /// and returns why it could not.
     ///
-    /// The other process is told that its change is obeyed when `body` has returned, and not
+    /// The other process learns that its change is obeyed when `body` has returned, and not
     /// before. What was committed between `load` and `follow` is read by the first call.
     func follow(_ body: @escaping @Sendable () -> JournalError?)
 

@@ -9,7 +9,7 @@ package struct KeyRecord: Hashable, Sendable {
         /// Refused, since this second of Unix time.
         case revoked(at: Int64)
         /// Unknown to all, since this second of Unix time. What is left of it keeps it from being
-        /// enrolled anew.
+        /// enrolled again.
         case deleted(at: Int64)
 
         package var standing: KeyStanding {

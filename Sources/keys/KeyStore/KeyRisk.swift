@@ -3,7 +3,7 @@
 /// The metric is about how many keys of the app the device has had attested within 30 days. Rules
 /// compare it with a limit, so what is above ``metricMax`` is kept as that.
 package struct KeyRisk: Hashable, Sendable {
-    /// The highest metric that is told from higher ones.
+    /// The highest metric that is distinguished from higher ones.
     package static let metricMax: UInt16 = .max - 1
     private static let none: UInt16 = .max
     private static let daySeconds: Int64 = 86_400
@@ -34,8 +34,8 @@ package struct KeyRisk: Hashable, Sendable {
     /// The metric; `nil` when it is not known.
     package var metric: UInt16? { rawMetric == Self.none ? nil : rawMetric }
 
-    /// The metric, when it is of the last so many days. One of the future, as an import may bring
-    /// it, is not known.
+    /// The metric, when it is at most this number of days old. One of the future, as an import may
+    /// bring it, is not known.
     ///
     /// - `now`: second of Unix time.
     package func metric(at now: Int64, daysMax: Int64) -> UInt16? {

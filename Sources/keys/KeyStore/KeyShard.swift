@@ -145,7 +145,7 @@ struct KeyShard {
         return nil
     }
 
-    /// Takes an entry out of the index. Those behind it move up, so that no search stops early.
+    /// Takes an entry out of the index. Those after it move up, so that no search stops early.
     private mutating func vacate(_ number: Int, _ rehash: (KeyID) -> UInt32) {
         let mask = index.count - 1
         var hole = Int(rehash(self[number].id)) & mask

@@ -24,8 +24,8 @@ internal import Synchronization
 // challenge, moves the counter and appends the change. What is refused changes nothing.
 //
 // `Committer` is the only writer. It runs on one serial queue and commits what waits in one
-// transaction. A change that nobody waits for may wait for a moment (`behindDelay`), so that
-// transactions are large. When a commit fails, those who wait are told so; the values are kept and
+// transaction. A change without a waiting caller may wait for a moment (`behindDelay`), so that
+// transactions are large. When a commit fails, those who wait are notified; the values are kept and
 // written later, merged with what has come since. A batch that failed may have reached the disk all
 // the same: values only grow, so writing them again does no harm. Uses that a failed journal was to
 // decide are decided in memory, so that an assertion that is let through is good once; their values
@@ -48,8 +48,8 @@ internal import Synchronization
 //    key's anchor is lost (`CounterAnchor`), and a use needs a challenge.
 //
 // `renew` writes a receipt that has taken the place of an older one, or how a try to get one ended.
-// Nobody waits for it: it goes with the next batch, and what fails is renewed again. The metric is
-// in the table once it is on disk. Receipts themselves are on disk alone (`ReceiptShelf`).
+// No caller waits for it: it goes with the next batch, and what fails is renewed again. The metric
+// is in the table once it is on disk. Receipts themselves are on disk alone (`ReceiptShelf`).
 //
 // Memory: an entry takes 128 bytes, 4 of them for the risk metric and its day, and the index 6…12,
 // so a million keys take about 135 MiB.

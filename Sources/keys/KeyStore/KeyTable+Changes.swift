@@ -3,7 +3,7 @@ package import DeviceKey
 internal import Synchronization
 
 extension KeyTable {
-    /// Why the changes of other processes can't be read, and who is told.
+    /// Why the changes of other processes can't be read, and the observer.
     struct ReadFault {
         /// `nil` when they can be read.
         var error: JournalError?
@@ -14,7 +14,7 @@ extension KeyTable {
     package var readFault: JournalError? { fault.withLock(\.error) }
 
     /// Tells when reading begins to fail or fails for another reason, and, with `nil`, when it is
-    /// over. What fails already is told at once.
+    /// over. What fails already is reported at once.
     package func watchReading(_ body: @escaping @Sendable (JournalError?) -> Void) {
         let error = fault.withLock { fault in
             fault.watcher = body
@@ -57,7 +57,7 @@ extension KeyTable {
     /// - Returns: why it failed.
     package func refresh() -> JournalError? {
         var hasChanged = false
-        // Somebody may have enrolled one of them.
+        // Another gateway may have enrolled one of them.
         unknown.withLock { $0.removeAll() }
         let error = revision.withLock { (revision) -> JournalError? in
             do throws(JournalError) {
@@ -84,7 +84,7 @@ extension KeyTable {
             return isNews ? fault.watcher : nil
         }
         news?(error)
-        // Called behind the lock, since it may take others.
+        // Called outside the lock, since it may take others.
         let watcher = hasChanged ? changeWatcher.withLock { $0 } : nil
         watcher?()
         return error
@@ -95,7 +95,7 @@ extension KeyTable {
 extension KeyTable {
     /// Where a row comes from.
     enum RowSource {
-        /// Read because it was asked for: on the writer's queue, behind a commit.
+        /// Read because it was asked for: on the writer's queue, after a commit.
         case enrolled
         /// Read from the journal. Such rows are read one after the other, so the last one is right.
         case journal
@@ -141,7 +141,7 @@ extension KeyTable {
         let entry = KeyEntry(row)
         var number: Int?
         if keys.isFull {
-            // What nobody has asked for here takes no place from another key.
+            // What was not asked for here takes no place from another key.
             guard source == .enrolled else { return }
             number = keys.replace(with: entry, hash: hash, keepsAhead: keepsAhead) {
                 place(of: $0).hash
@@ -152,7 +152,7 @@ extension KeyTable {
             keys.insert(entry, hash: hash) { place(of: $0).hash }
         }
         guard let number else { return }
-        // Somebody waits for a key that was asked for. The next ones must not take its place.
+        // A request waits for a key that was asked for. The next ones must not take its place.
         if source == .enrolled { keys.touch(number) }
         if let context = row.context { keys.keep(context, for: number) }
     }

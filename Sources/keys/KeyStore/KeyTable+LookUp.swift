@@ -68,7 +68,7 @@ struct UnknownKeys {
 
     mutating func remove(_ keyID: KeyID) { ends[keyID] = nil }
 
-    /// Somebody has changed keys.
+    /// Another process has changed keys.
     mutating func removeAll() { ends.removeAll(keepingCapacity: true) }
 }
 
@@ -106,7 +106,7 @@ struct ReadMoment: ~Copyable, Sendable {
     private let lifetime: Duration?
     private let clock: @Sendable () -> ContinuousClock.Instant
     private let start: ContinuousClock.Instant
-    /// Nanoseconds behind the start.
+    /// Nanoseconds after the start.
     private let last: Atomic<Int64>
 
     /// - lifetime: `nil` where what was read counts until reading fails.

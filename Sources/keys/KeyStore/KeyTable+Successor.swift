@@ -18,7 +18,7 @@ extension KeyTable {
     package func endTrail() { journal.endTrail() }
 
     /// Stops writing: for the state of a hand-over, which ``handOver(to:)`` or ``goOn()`` ends.
-    /// Blocks until all that waits is durable. Nobody may use the table meanwhile.
+    /// Blocks until all that waits is durable. The table is not used meanwhile.
     ///
     /// - Returns: what the next process needs for the store; `nil` where there is none.
     /// - Throws: when something can't be written, or the changes of others can't be read.

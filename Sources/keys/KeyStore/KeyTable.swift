@@ -31,8 +31,7 @@ package final class KeyTable: Sendable {
     /// The writer, for listeners and statistics.
     package let committer: Committer
     let journal: any KeyJournal
-    /// When it is said how a use went: as the journal does it, or, behind a hand-over, when the
-    /// successor has answered.
+    /// Who confirms a use: the journal, or after a hand-over the successor.
     package var decides: DecisionMoment {
         successor.holder == nil ? journalDecides : .atCommit
     }
@@ -54,7 +53,7 @@ package final class KeyTable: Sendable {
     let revision: Mutex<JournalRevision?>
     let fault = Mutex(ReadFault())
     let moment: ReadMoment
-    /// Is told when other processes have changed keys.
+    /// Called when other processes have changed keys.
     let changeWatcher = Mutex<(@Sendable () -> Void)?>(nil)
 
     /// Reads all keys.

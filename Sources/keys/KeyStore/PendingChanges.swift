@@ -67,7 +67,7 @@ struct PendingChanges {
     private(set) var changes: [CounterChange] = []
     private(set) var uses: [Use] = []
     private(set) var enrolments: [Enrolment] = []
-    /// Receipts that were renewed, or not. Nobody waits for them; one that fails is renewed again.
+    /// Receipts that were renewed, or not. No one waits for them; one that fails is renewed again.
     private(set) var renewals: [Renewal] = []
     private(set) var lookUps: [LookUp] = []
     /// Uses and look-ups that are being written, and whose time is not over.
@@ -77,7 +77,7 @@ struct PendingChanges {
     var hasAlarm = false
     /// The newest values of failed batches, by row.
     private(set) var retained: [Int64: CounterChange] = [:]
-    /// Whether somebody waits for one of `changes`, `uses`, `enrolments` or `lookUps`.
+    /// Whether a caller waits for one of `changes`, `uses`, `enrolments` or `lookUps`.
     private(set) var isAwaited = false
     private var inFlightCount = 0
     /// A batch was taken and has not ended.

@@ -71,7 +71,7 @@ final class ChangeFollower: Sendable {
                 ear = Ear(connection: connection, source: source)
             }
             tally.connected()
-            // What changed before is told to nobody.
+            // What changed before is not reported.
             queue.async { [weak self] in self?.call() }
             if isEnded.load(ordering: .acquiring) { end() }
         } catch {

@@ -4,12 +4,12 @@ internal import KeyStore
 /// Counters and their windows, as SQL and as parameters. Shifts by 64 and more are left out: in
 /// PostgreSQL they shift by the remainder of 64.
 enum CounterColumns {
-    /// A window moved up by so many.
+    /// A window moved up by this number.
     static func shifted(_ window: String, by distance: String) -> String {
         "(CASE WHEN \(distance) < 64 THEN \(window) << (\(distance))::int ELSE 0 END)"
     }
 
-    /// The window in which the counter so many below the highest is used.
+    /// The window in which the counter this number below the highest is used.
     static func mark(_ distance: String) -> String {
         "(CASE WHEN \(distance) BETWEEN 1 AND 64 THEN 1::bigint << (\(distance) - 1)::int "
             + "ELSE 0 END)"

@@ -79,7 +79,7 @@ package struct DatabaseCheckup: Hashable, Sendable {
             } ?? []
     }
 
-    /// What a refusal makes `nil`; the connection is good behind it.
+    /// What a refusal makes `nil`; the connection is good after it.
     private func refusable<Value>(
         _ body: () throws(DatabaseFault) -> Value?
     ) throws(DatabaseFault) -> Value? {

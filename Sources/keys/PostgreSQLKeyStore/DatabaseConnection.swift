@@ -4,7 +4,7 @@ internal import Foundation
 /// One connection to the database. Used by one thread at a time.
 ///
 /// Each wait ends at a deadline. What failed otherwise than by a refusal leaves the connection
-/// unusable: nobody knows how far the database has come.
+/// unusable: it is unknown how far the database has come.
 ///
 /// `@unchecked Sendable`: its owner has it under a mutex.
 final class DatabaseConnection: @unchecked Sendable {
@@ -39,7 +39,7 @@ final class DatabaseConnection: @unchecked Sendable {
         throw .all(faults)
     }
 
-    /// When the first of so many has to be done, so that the others have as much.
+    /// When the first of this number has to be done, so that the others have as much time.
     private static func share(of deadline: Deadline, among count: Int) -> Deadline {
         let now = ContinuousClock.now
         return now + max(now.duration(to: deadline), .zero) / max(count, 1)
@@ -124,7 +124,7 @@ final class DatabaseConnection: @unchecked Sendable {
     /// The socket, to wait for notifications.
     var descriptor: Int32 { PQsocket(handle) }
 
-    /// Whether the server has said something that nobody asked for, or has ended the connection. A
+    /// Whether the server has said something unasked, or has ended the connection. A
     /// connection that does not listen hears of nothing else than its end.
     var isOver: Bool {
         var watched = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
@@ -235,7 +235,7 @@ final class DatabaseConnection: @unchecked Sendable {
     /// - Returns: why it was refused.
     private func finish(until deadline: Deadline) throws(DatabaseFault) -> DatabaseFault? {
         var refusal: DatabaseFault?
-        // A refusal, the NULL behind it, and the end.
+        // A refusal, the NULL after it, and the end.
         for _ in 0..<4 {
             guard let result = try next(until: deadline) else { continue }
             // Freed with the rows.

@@ -1,14 +1,14 @@
 internal import KeyStore
 internal import Synchronization
 
-/// A connection that is made anew when it was lost: not at once after a failure, and not by all
+/// A connection that is made again when it was lost: not at once after a failure, and not by all
 /// gateways at the same moment.
 final class DatabaseLink: Sendable {
     /// Tries of a transaction that met others at the same rows.
     private static let collisionsMax = 5
 
-    /// How long no connection is tried behind so many failures: 50 ms, doubled to 1.6 s, less up to
-    /// a half by chance.
+    /// How long no connection is tried after this number of failures: 50 ms, doubled to 1.6 s, less
+    /// up to a half by chance.
     static func pause(after failures: Int) -> Duration {
         let longest = 50.0 * Double(1 << min(failures, 5))
         return .milliseconds(Int(Double.random(in: longest / 2...longest)))
@@ -65,7 +65,7 @@ final class DatabaseLink: Sendable {
         }
     }
 
-    /// Calls `body` with the connection, which nobody else uses meanwhile.
+    /// Calls `body` with the connection, which no other uses meanwhile.
     func run<Value>(
         _ body: (DatabaseConnection) throws(DatabaseFault) -> Value
     ) throws(JournalError) -> Value {
@@ -106,7 +106,7 @@ final class DatabaseLink: Sendable {
         return connection
     }
 
-    /// Has the server end what takes too long, a little before nobody waits for it any more, and
+    /// Has the server end what takes too long, a little before the last caller gives up, and
     /// find out that a gateway is gone while locks are held for it.
     private func prepare(
         _ connection: DatabaseConnection,

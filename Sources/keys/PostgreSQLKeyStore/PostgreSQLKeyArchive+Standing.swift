@@ -43,7 +43,7 @@ extension PostgreSQLKeyArchive {
         }
     }
 
-    /// Leaves the row, which keeps its key id from being enrolled anew.
+    /// Leaves the row, which keeps its key id from being enrolled again.
     static let deletion = """
         deleted_at = $1, context = NULL, enrolled_at = NULL, last_used_at = NULL
         """

@@ -6,7 +6,7 @@ package import KeyStore
 /// What the `keys` commands do on the database that gateways share.
 ///
 /// A gateway asks the database about each use of a counter, so a key is refused from the moment its
-/// revocation was committed. About a request of a session it asks nobody: it admits one only when
+/// revocation was committed. About a request of a session it asks no one: it admits one only when
 /// it has read changes a short time ago, and commands wait for that time.
 package final class PostgreSQLKeyArchive: KeyArchive {
     let link: DatabaseLink
@@ -42,7 +42,7 @@ package final class PostgreSQLKeyArchive: KeyArchive {
         let milliseconds =
             Int(components.seconds) * 1_000
             + Int(components.attoseconds / 1_000_000_000_000_000) + 1
-        // Nobody signals it: this time is what the gateways go by.
+        // No signal comes: the gateways obey within this time.
         let time = DispatchTime.now() + .milliseconds(milliseconds)
         _ = DispatchSemaphore(value: 0).wait(timeout: time)
     }
@@ -174,7 +174,7 @@ package final class PostgreSQLKeyArchive: KeyArchive {
 
     /// Takes on what one gateway does for all of them, such as to expire keys.
     ///
-    /// - Returns: whether `holder` has it for so many seconds; otherwise another one has.
+    /// - Returns: whether `holder` has it for this number of seconds; otherwise another one has.
     package func lease(
         _ name: String,
         to holder: Int64,

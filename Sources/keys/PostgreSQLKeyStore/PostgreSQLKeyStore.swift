@@ -8,7 +8,7 @@
 //
 // A gateway has four connections: the writer's, on which all that waits goes out as one
 // transaction in one round trip (libpq's pipeline mode); the reader's; one that waits for
-// notifications; and one for the renewal of receipts. Each is made anew when it was lost, with
+// notifications; and one for the renewal of receipts. Each is made again when it was lost, with
 // growing pauses. Nothing waits without a deadline.
 //
 // Who decides: the database. A lane looks a key up in memory and verifies; then the use waits for

@@ -34,7 +34,7 @@ final class ChangeWatch: @unchecked Sendable {
     /// Listens on the socket of a database whose lock this process holds. Callers wait until
     /// ``start(_:)``.
     ///
-    /// - Throws: `locked` when a gateway answers there all the same: somebody has deleted its lock.
+    /// - Throws: `locked` when a gateway answers there all the same: its lock was deleted.
     init(database: String) throws(StoreProblem) {
         path = database + ChangeAddress.suffix
         let other = ChangeAddress.socket(ofDatabase: database) {

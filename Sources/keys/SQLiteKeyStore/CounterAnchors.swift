@@ -4,7 +4,7 @@ internal import KeyStore
 /// Which keys of a store that was put back have counters that may be too low.
 ///
 /// When an older copy is accepted, the second is kept in `state.anchored_after`. A key that was
-/// neither enrolled nor used behind it has the counters of the copy: its anchor is lost. Its next
+/// neither enrolled nor used after it has the counters of the copy: its anchor is lost. Its next
 /// use needs a challenge, and is written with its second as any use, so the key is held from then
 /// on. The border is not before any second in the copy, so that no key of the copy passes for held
 /// by a clock that was fast.

@@ -30,7 +30,7 @@ struct CounterFold {
     /// Whether there is something to do.
     var isDue: Bool { last != nil || entryCount >= entriesMax }
 
-    /// So many entries were added to the log.
+    /// This number of entries was added to the log.
     mutating func added(_ count: Int) { entryCount += count }
 
     /// Does a piece.

@@ -15,7 +15,7 @@ internal import Synchronization
 ///     log 2049:140                        the same of -wal; `-` after a clean stop
 ///
 /// It is written after the transaction that it speaks of, so after a crash or a power cut it is
-/// behind the database or level with it, never ahead.
+/// older than the database or level with it, never ahead.
 final class GenerationFile: Sendable {
     /// What is added to the path of a database.
     static let suffix = ".generation"
@@ -35,7 +35,7 @@ final class GenerationFile: Sendable {
     /// The number in the file.
     private let written: Mutex<Int64>
 
-    /// Writes the file anew, durably.
+    /// Writes the file again, durably.
     init(database: String, _ record: Record) throws(StoreProblem) {
         path = database + Self.suffix
         let text = """

@@ -129,7 +129,7 @@ extension KeyAdministration {
         try statement.execute(arguments: [max(note.now, 0), revision, Data(keyID.bytes)])
     }
 
-    /// Leaves the row, which keeps its number, its key id and its counter from being used anew.
+    /// Leaves the row, which keeps its number, its key id and its counter from being used again.
     static func delete(_ keyID: KeyID, _ note: ChangeNote, _ db: Database) throws {
         let change = """
             deleted_at = ?1, context = NULL, enrolled_at = NULL, last_used_at = NULL

@@ -185,7 +185,7 @@ package final class KeyAdministration: KeyArchive {
     /// Makes the file of the generation for a database that was never used with one, and refuses an
     /// older copy: changes to it would raise its generation until it passes for the newest.
     private func prepareGeneration() throws(StoreProblem) {
-        // The file is read first: a running gateway raises it only behind the database.
+        // The file is read first: a running gateway raises it only after the database.
         if let record = GenerationFile.record(ofDatabase: database.path) {
             let now = try read { try Generation.current($0) }
             // The next start reports another store.

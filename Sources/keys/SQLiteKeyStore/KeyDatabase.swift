@@ -182,7 +182,7 @@ struct KeyDatabase: Sendable {
 
     /// Does something in a transaction that takes the write lock at its beginning.
     ///
-    /// What begins and ends it is kept compiled: compiled anew each time, as by `inTransaction`,
+    /// What begins and ends it is kept compiled: compiled again each time, as by `inTransaction`,
     /// the two statements cost as much as a commit of 64 counters does without them.
     func write<Value>(_ body: (Database) throws -> Value) throws(JournalError) -> Value {
         do {
@@ -278,7 +278,7 @@ extension KeyFilter {
     }
 }
 
-/// The secrets that outlast the process. They are in the database alone, whose files nobody but
+/// The secrets that outlast the process. They are in the database alone, whose files none but
 /// their owner can read, and in copies of it.
 enum StoreSecrets {
     /// The key of the enrolment challenges' codes, 32 bytes: drawn where there is none.

@@ -119,7 +119,7 @@ package final class SQLiteKeyJournal: KeyJournal {
 
     package func enrolmentSecret() throws(JournalError) -> [UInt8]? {
         // A store that was put back may lack keys that it had: with their challenges of before they
-        // could be enrolled anew, with a counter of zero.
+        // could be enrolled again, with a counter of zero.
         let isRedrawn = accepted != nil
         return try writer.write { db in
             try StoreSecrets.enrolment(db, isRedrawn: isRedrawn)
@@ -270,7 +270,7 @@ private struct WriterWork {
     var lastCount = 0
 }
 
-// The store goes to the next process of the gateway without a moment in which nobody holds it: that
+// The store goes to the next process of the gateway without a moment in which it is not held: that
 // process gets the descriptors of the lock and of the socket on which commands call. Commands wait
 // meanwhile. If the next process fails, this one goes on with what it has kept open.
 extension SQLiteKeyJournal {

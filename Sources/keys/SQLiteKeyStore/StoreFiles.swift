@@ -10,7 +10,7 @@ internal import Synchronization
 /// the gateway would see nothing of what they do. So nothing is written, and nothing answered,
 /// before the paths lead to the same files again.
 final class StoreFiles: Sendable {
-    /// What is added to the database's path, in the order in which a difference is told.
+    /// What is added to the database's path, in the order in which differences are reported.
     static let suffixes = ["", logSuffix, indexSuffix, StoreLock.suffix]
     private static let logSuffix = "-wal"
     private static let indexSuffix = "-shm"
@@ -23,7 +23,7 @@ final class StoreFiles: Sendable {
 
     private let files: [File]
     /// The longest that the index of the log of transactions has been. SQLite maps it, so to touch
-    /// what somebody has cut off would end the process. SQLite itself never shortens it while it is
+    /// what was cut off would end the process. SQLite itself never shortens it while it is
     /// in use.
     private let indexLength = Atomic<Int64>(0)
 

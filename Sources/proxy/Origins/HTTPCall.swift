@@ -42,7 +42,7 @@ package final class HTTPCall: OriginStreamOwner {
         connect(reusesIdle: true)
     }
 
-    /// Ends the call; nothing is told.
+    /// Ends the call silently.
     package func cancel() {
         client.lane.preconditionOnQueue()
         leave()

@@ -4,7 +4,7 @@ package import Lanes
 /// Sends requests of the gateway's own: to see whether a server is well, to ask a service.
 ///
 /// Lives on its lane's queue. Its servers are taken in turn as those of an origin are; one that
-/// answers nobody is passed over while another does. A response is read whole, up to a limit.
+/// answers no one is passed over while another does. A response is read whole, up to a limit.
 package final class HTTPClient {
     /// What is asked of all calls.
     package struct Settings: Sendable {

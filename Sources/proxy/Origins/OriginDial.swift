@@ -228,7 +228,7 @@ extension OriginDial {
         guard waitBeganAt == 0 else { return }
         pool.host.note(.queued)
         waitBeganAt = MonotonicClock.nanoseconds
-        // Waiting once more does not begin the time anew.
+        // Waiting once more does not restart the time.
         guard waitsUntil == .max else { return }
         waitsUntil = min(pool.lane.now &+ pool.settings.queue.timeout, end)
     }
@@ -260,7 +260,7 @@ extension OriginDial {
         connected(stream)
     }
 
-    /// It is to choose anew, in this pool.
+    /// It is to choose again, in this pool.
     func wake(in pool: OriginPool) {
         self.pool = pool
         endWait()
@@ -284,13 +284,13 @@ extension OriginDial {
 package enum DialFault: Equatable, Sendable {
     /// The last one refused it, or can't be reached; or there is no server.
     case refused
-    /// None is up: nobody was asked.
+    /// None is up: none was asked.
     case noneUp
     /// The last one did not answer.
     case timedOut
     /// The last one took it, and the TLS handshake failed.
     case handshakeFailed(TLSFailure)
-    /// All servers have as many connections as they may, and so many requests wait already.
+    /// All servers have as many connections as they may, and the queue is full already.
     case queueFull
     /// No server had a place for a connection in time.
     case queueTimeout

@@ -39,7 +39,7 @@ package final class OriginPool {
     package enum Connecting {
         /// The connection takes a request at once.
         case connected(OriginStream)
-        /// Connects run; the owner is told how they ended.
+        /// Connects run; the owner learns how they ended.
         case dialing(OriginDial)
         /// No server takes a connection; which one was tried last.
         case failed(DialFault, OriginServer?)
@@ -49,9 +49,9 @@ package final class OriginPool {
     ///
     /// - flow: whose turns of the lane the connection uses.
     /// - affinity: what is the same for requests that go to the same server, where the origin's
-    ///   balance goes by a hash.
+    ///   balance uses a hash.
     /// - reusesIdle: an idle connection will do.
-    /// - ends: of the client's connection, where the origin is told (``OriginSettings/preface``).
+    /// - ends: of the client's connection, where the origin gets them (``OriginSettings/preface``).
     /// - avoided: a server that is asked only when no other is left.
     /// - end: when connects are given up in any case, milliseconds of ``Lane/now``.
     package func connect(
@@ -201,7 +201,7 @@ package final class OriginPool {
         }
     }
 
-    /// Begins to connect to a server, which is told the preface before TLS begins. For a request, a
+    /// Begins to connect to a server, which gets the preface before TLS begins. For a request, a
     /// place was reserved, which is free again if this fails.
     func open(
         _ server: OriginServer,

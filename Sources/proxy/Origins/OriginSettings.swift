@@ -23,7 +23,7 @@ package struct OriginSettings: Sendable {
     package var host: [UInt8]?
     /// What it gets of the fields that are deleted by default.
     package var keptFields = KeptFields()
-    /// What its servers are told before the first request on a connection.
+    /// What its servers get before the first request on a connection.
     package var preface = OriginPreface.none
     /// Milliseconds for a connect to a server. Then the next server, at last 504.
     package var connectTimeout: UInt64
@@ -149,7 +149,7 @@ package struct Ejection: Sendable {
     package var statuses = [502, 503, 504]
     /// Milliseconds of the first ejection; it doubles with each one.
     package var time: UInt64 = 10_000
-    /// The longest, and how long a server must go well to begin anew.
+    /// The longest, and how long a server must go well to start over.
     package var timeMax: UInt64 = 300_000
     /// The most servers of an origin that are ejected at a time, in percent.
     package var share = 50

@@ -7,7 +7,7 @@ package final class OriginState: Sendable {
 
     /// Its servers now.
     private let servers = Mutex<[ServerState]>([])
-    /// Places at servers whose connections are limited. Nobody asks where none has a limit.
+    /// Places at servers whose connections are limited. Not asked where none has a limit.
     private let places = Mutex(Places())
 
     private struct Places {
@@ -125,8 +125,8 @@ extension OriginState {
     /// Where a lane is called; `nil` for no more.
     func call(_ lane: Int, at port: Port?) { places.withLock { $0.ports[lane] = port } }
 
-    /// Offers what nobody was told of: places at servers that came back, and servers without a
-    /// limit. Where no server can be asked at all, the waiters are told.
+    /// Offers what was not announced: places at servers that came back, and servers without a
+    /// limit. Where no server can be asked at all, the waiters are notified.
     func look(now: UInt64) {
         guard waiting > 0 else { return }
         let servers = servers.withLock { $0 }

@@ -53,7 +53,7 @@ extension OriginStream {
         return outcome
     }
 
-    /// Sends what is gathered, and a piece behind it.
+    /// Sends what is gathered, and a piece after it.
     private func send(_ piece: Span<UInt8>) {
         if case .failed = outcome { return }
         outcome = write(out.bytes.span, piece)

@@ -38,7 +38,7 @@ extension OriginStream {
         case .wouldBlock: return .none
         case .ended: return ended()
         case .failed(let error):
-            // With TLS 1.3 a server refuses a client certificate behind the handshake (RFC 8446
+            // With TLS 1.3 a server refuses a client certificate after the handshake (RFC 8446
             // §4.4.2.4), by an alert that is read here.
             if case .tls(let failure) = error { tlsFault = failure }
             isPersistent = false

@@ -19,7 +19,7 @@ package final class OriginStream: Connection {
     }
 
     package let server: OriginServer
-    /// What the server is told before the first request.
+    /// What the server gets before the first request.
     let preface: [UInt8]
     let host: any OriginHost
     private var use: Use
@@ -29,7 +29,7 @@ package final class OriginStream: Connection {
     private(set) var isConnected: Bool
     /// Why the handshake failed, or has not ended; `nil` while it has not begun.
     private(set) var handshakeFault: TLSFailure?
-    /// Why TLS has failed behind the handshake; `nil` while it has not.
+    /// Why TLS has failed after the handshake; `nil` while it has not.
     package internal(set) var tlsFault: TLSFailure?
     /// Whether a request before this one used it.
     package var isReused: Bool { wasPooled }

@@ -26,7 +26,7 @@ package protocol OriginStreamOwner: AnyObject {
     /// The head of the response. `false` ends the reading.
     ///
     /// - octets: those that `head` was read from.
-    /// - rest: what came behind the head: content, or, behind a 101, the other protocol's bytes.
+    /// - rest: what came after the head: content, or, after a 101, the other protocol's bytes.
     func originResponded(
         _ head: borrowing ResponseHead,
         _ octets: Span<UInt8>,
@@ -45,7 +45,7 @@ package enum OriginEvent {
     case connectionReused
     /// A request waits for a place at a server.
     case queued
-    /// It waits no more, after so many nanoseconds.
+    /// It waits no more, after this number of nanoseconds.
     case dequeued(UInt64)
     /// A request found the queue full, or had to leave it for another one.
     case queueFull
@@ -71,7 +71,7 @@ package enum OriginRead {
     case tooManyInterim
 }
 
-/// What an origin's server is told at the beginning of a connection, before TLS.
+/// What an origin's server gets at the beginning of a connection, before TLS.
 package enum OriginPreface: Hashable, Sendable {
     /// Nothing.
     case none

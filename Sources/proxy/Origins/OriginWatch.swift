@@ -148,8 +148,8 @@ package final class OriginWatch {
         if !isOver { rows[id]?.call = call }
     }
 
-    /// Says that the origin's servers are out, or back. What changes to and fro is told every ten
-    /// seconds at most.
+    /// Says that the origin's servers are out, or back. What changes to and fro is reported every
+    /// ten seconds at most.
     private func tell(_ origin: OriginSettings, _ now: UInt64) {
         let conditions = origin.servers.map { $0.state.condition(now: now) }
         let isOut = !conditions.isEmpty && conditions.allSatisfy(\.isOut)

@@ -3,7 +3,7 @@
 //   OriginPool          the servers of an origin on one lane; gets connections to them
 //   Balancer            chooses among them: in turn, by load, or by a hash
 //   OriginDial          a connect to one server after another until one takes it
-//   OriginPreface       what a server is told of the client at the beginning of a connection
+//   OriginPreface       what a server learns of the client at the beginning of a connection
 //   OriginServer        one server on one lane, and its idle connections
 //   ServerState         what all lanes know of a server, and how much it has to do
 //   ServerHealth        whether a server is passed over after a connect or a response that failed

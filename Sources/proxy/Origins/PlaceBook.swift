@@ -3,7 +3,7 @@
 ///
 /// Every connection holds a place, from before its connect until it is closed: while it carries a
 /// request or a tunnel, while it is idle in a pool, and while a request is retried. A place that
-/// becomes free goes to the first who waits, so nobody comes in between.
+/// becomes free goes to the first who waits, so none comes in between.
 struct PlaceBook: Sendable {
     /// One server.
     private struct Row {
@@ -154,18 +154,18 @@ struct PlaceBook: Sendable {
     @discardableResult
     mutating func leave(_ id: UInt64, flow: Int) -> Bool { line.remove(id, of: flow) }
 
-    /// Lets all who wait choose anew.
+    /// Lets all who wait choose again.
     mutating func wakeAll() -> [WaitingLine.Waiter] { line.removeAll() }
 }
 
-/// What a lane is told of places. Servers are named by ``ServerState/number``, waiters by their
+/// What a lane learns of places. Servers are named by ``ServerState/number``, waiters by their
 /// number in the ``PlaceBook``.
 enum PlaceCall: Sendable {
     /// The waiter has a place at the server.
     case granted(UInt64, server: Int)
     /// The waiter has the connection that was put aside for it.
     case given(UInt64, server: Int)
-    /// The waiter is to choose a server anew.
+    /// The waiter is to choose a server again.
     case again(UInt64)
     /// The waiter had to leave for another one.
     case displaced(UInt64)

@@ -115,7 +115,7 @@ package final class ServerHealth: Sendable {
     }
 
     /// A response to a request did not begin in time. A server that has answered others since is
-    /// only slow with this one: nobody can have it paused by asking for what takes long.
+    /// only slow with this one: a client can't have it paused by asking for what takes long.
     func wasSilent(since: UInt64, now: UInt64) {
         guard respondedAt.load(ordering: .relaxed) < since else { return }
         failed(.silent, begunAt: since, now: now)

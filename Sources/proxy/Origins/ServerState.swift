@@ -103,7 +103,7 @@ package final class ServerState: Sendable {
     func eject(_ rule: Ejection, now: UInt64) {
         notes.withLock { notes in
             let last = ejectedUntil.load(ordering: .relaxed)
-            // A server that went well for the longest time begins anew.
+            // A server that went well for the longest time starts over.
             if now > last &+ rule.timeMax { notes.level = 0 }
             let time = min(rule.time << UInt64(min(notes.level, 20)), rule.timeMax)
             notes.level += 1

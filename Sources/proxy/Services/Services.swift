@@ -9,7 +9,7 @@
 //   OperatorGate    who may ask for what on the operators' listener
 //   DashboardPage   what that listener shows in a browser; its files are in Page
 //   ReportCounts    what a lane has counted for `portcullis report`; ReportBook has the sums of all
-//                   lanes, and Report is what an operator is told of them
+//                   lanes, and Report is what an operator reads of them
 //   RefusalMemory   the refusals that were last, in bounded memory, for `portcullis why`
 //
 // The services of the public listeners are ChallengeService and KeyService, under the path that the

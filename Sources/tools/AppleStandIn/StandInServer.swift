@@ -215,7 +215,7 @@ package struct StandInCalls: Sendable {
 package enum StandInPlay: Hashable, Sendable {
     /// What Apple does.
     case proper
-    /// What Apple does, after so many milliseconds.
+    /// What Apple does, after this number of milliseconds.
     case slow(milliseconds: UInt64)
     /// An answer with this status, whatever was asked.
     case status(Int, retryAfter: Int? = nil, body: String = "")
@@ -225,9 +225,9 @@ package enum StandInPlay: Hashable, Sendable {
     case garbage
     /// The connection ends in the middle of the answer.
     case cut
-    /// An answer of so many bytes.
+    /// An answer of this number of bytes.
     case long(bytes: Int)
-    /// A receipt that is wrong, or so many seconds old.
+    /// A receipt that is wrong, or this number of seconds old.
     case receipt(ReceiptDamage? = nil, age: Int64 = 0)
     /// The attestation's kind of receipt, where a refreshed one is due.
     case receiptOfAttestation

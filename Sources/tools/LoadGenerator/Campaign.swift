@@ -164,7 +164,7 @@ extension Campaign {
         guard let count = plan.options.pacing.expectedCount else {
             throw LoadError("--sign-before needs --count, or --rate and --duration")
         }
-        // Without a duration what is late is signed anew, on the way.
+        // Without a duration what is late is signed again, on the way.
         let time = plan.options.pacing.duration == nil ? 0 : plan.options.pacing.end
         guard plan.demand.challenge == nil || time < plan.challengeLifetime else {
             throw Self.tooLate

@@ -7,8 +7,8 @@ import Rules
 import SoftwareAuthenticator
 
 /// Brings devices into a gateway through its endpoints, each as an honest app does it: it asks for
-/// a challenge and names its key, waits as long as it is told, has its key attested once, and sends
-/// the attestation until it is taken.
+/// a challenge and names its key, waits as long as the gateway asks, has its key attested once, and
+/// sends the attestation until it is taken.
 final class EnrolmentLane: ConnectionOwner {
     let scratch = ResponseScratch(method: "POST")
     private let plan: EnrolmentRun

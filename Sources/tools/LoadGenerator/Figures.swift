@@ -37,7 +37,7 @@ enum Figures {
         return (unit == 0 ? String(count) : significant(value)) + " " + units[unit]
     }
 
-    /// A number with so many digits behind the point.
+    /// A number with this number of decimals.
     static func fixed(_ value: Double, _ places: Int) -> String {
         guard value.isFinite, abs(value) < 1e15 else { return "–" }
         var scale: Int64 = 1
@@ -50,7 +50,7 @@ enum Figures {
         return "\(sign)\(scaled / scale).\(zeros)\(rest)"
     }
 
-    /// Three digits, as many of them behind the point as are left.
+    /// Three digits, as many decimals as are left.
     static func significant(_ value: Double) -> String {
         fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0)
     }
@@ -60,7 +60,7 @@ enum Figures {
         String(repeating: " ", count: max(width - text.count, 0)) + text
     }
 
-    /// `text` with spaces behind it.
+    /// `text` with spaces after it.
     static func left(_ text: String, _ width: Int) -> String {
         text + String(repeating: " ", count: max(width - text.count, 0))
     }

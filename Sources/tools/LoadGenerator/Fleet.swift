@@ -21,7 +21,7 @@ package struct Fleet: Sendable {
 
     /// The most devices.
     package static let countMax = 100_000_000
-    /// A run may use so many counters; a run that breaks off has them reserved.
+    /// A run may use this number of counters; a run that breaks off has them reserved.
     package static let counterReserve: UInt32 = 1 << 24
 
     package init(seed: String, appID: String, count: Int, nextCounter: UInt32 = 1) {

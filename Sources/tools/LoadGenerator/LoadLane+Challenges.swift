@@ -89,7 +89,7 @@ extension LoadLane {
         tell(.ready)
     }
 
-    /// Gets so many challenges before the start; the lane says `ready` when it has them.
+    /// Gets this number of challenges before the start; the lane says `ready` when it has them.
     func gather(_ count: Int) {
         challengesWanted = count
         tellIfGathered()

@@ -45,7 +45,7 @@ final class LoadLane {
     var isCalling = false
     /// No calls are made before this moment.
     var callAt: UInt64 = 0
-    /// The lane says when it has so many challenges.
+    /// The lane says when it has this number of challenges.
     var challengesWanted = 0
     var isReady = false
 
@@ -138,7 +138,7 @@ final class LoadLane {
         checkReadiness()
     }
 
-    /// Below so many challenges more are asked for, as long as connections wait.
+    /// Below this number of challenges more are asked for, as long as connections wait.
     static let challengeStock = 32
 
     /// Begins at a moment of the monotonic clock.

@@ -197,7 +197,7 @@ extension LoadPlan {
 package struct Pacing: Equatable, Sendable {
     /// Requests a second over all lanes; `nil` in a closed loop.
     package let rate: Double?
-    /// At most so many requests over all lanes.
+    /// At most this number of requests over all lanes.
     package let countLimit: UInt64?
     /// No request is due later, counted from the end of the warm-up; nanoseconds.
     package let duration: UInt64?

@@ -1,6 +1,6 @@
 import Rules
 
-/// The bytes of one request: its head, and which content goes behind it.
+/// The bytes of one request: its head, and which content follows it.
 struct Message: Sendable {
     /// The head; with content in it when that differs from request to request.
     var head: [UInt8] = []
@@ -45,14 +45,14 @@ extension RequestTemplate {
         message.head += sending == .tamperedTarget ? otherStart : start
     }
 
-    /// Ends the head, and says which content goes behind it.
+    /// Ends the head, and says which content follows it.
     func end(_ made: Content, _ content: Int, _ sending: Sending, into message: inout Message) {
         message.head += made.fields
         message.isContentChanged = sending == .tamperedContent
         message.content = made.octets.isEmpty ? nil : content
     }
 
-    /// The bytes behind the head.
+    /// The bytes after the head.
     func body(of message: Message) -> [UInt8] {
         guard let content = message.content else { return [] }
         return message.isContentChanged ? contents[content].changed : contents[content].octets
@@ -73,7 +73,7 @@ extension RequestTemplate {
     private static let charactersBehindChange = 80 * 4 / 3
 
     private static func changeSignature(in head: inout [UInt8]) {
-        // Behind the value stand CR and LF.
+        // CR and LF follow the value.
         let place = head.count - 2 - charactersBehindChange
         guard place > 0 else { return }
         head[place] = head[place] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")

@@ -87,7 +87,7 @@ struct PreSigned: Sendable {
         (device + number) % count
     }
 
-    /// Copies a device's n-th assertion; `false` when there are not so many.
+    /// Copies a device's n-th assertion; `false` when there are fewer.
     func copy(device: Int, number: Int, hasChallenge: Bool, into proof: inout ProofTexts) -> Bool {
         let (block, local) = device.quotientAndRemainder(dividingBy: Self.blockDevices)
         guard number >= 0, number < perDevice, block < blocks.count else { return false }

@@ -154,7 +154,7 @@ struct RequestTemplate: Sendable {
         made.linesBefore = lines.octets
     }
 
-    /// Writes the lines behind the digest.
+    /// Writes the lines after the digest.
     func finish(_ lines: inout RequestLines, challenge: Span<UInt8>?) {
         lines.challenge(challenge)
         for field in signedFields {
@@ -173,7 +173,7 @@ package struct ContentPlan: Equatable, Sendable {
 
     /// The most bytes of content: each size is held twice, as it is and changed.
     package static let sizeMax = 64 << 20
-    /// A range is sent as so many sizes, evenly spread: each has its bytes ready.
+    /// A range is sent as this number of sizes, evenly spread: each has its bytes ready.
     private static let stepsMax = 16
 
     package static let none = ContentPlan(0...0, isChunked: false)

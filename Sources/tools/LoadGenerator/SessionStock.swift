@@ -18,7 +18,7 @@ struct SessionStock {
     /// What a request carries, as texts.
     struct Texts {
         var id: [UInt8] = []
-        /// Load balancers go by it.
+        /// Load balancers use it.
         var keyID: [UInt8] = []
         var sequence: [UInt8] = []
         var signature: [UInt8] = []

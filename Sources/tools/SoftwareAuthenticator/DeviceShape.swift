@@ -54,7 +54,7 @@ public enum DeviceShape: Hashable, Sendable {
         }
     }
 
-    /// The bytes behind the fixed part of authenticator data.
+    /// The bytes after the fixed part of authenticator data.
     var extensionMap: [UInt8] {
         switch self {
         case .iOS14, .beforeTwentySeven, .iOS26:

@@ -40,7 +40,7 @@ public struct SoftwareAuthority: Sendable {
         self.seed = seed
         let notBefore = madeAt.advanced(bySeconds: -86_400)
         let notAfter = madeAt.advanced(bySeconds: 10 * 365 * 86_400)
-        // The seed is in the name, so that two authorities are told apart by it and a path to the
+        // The seed is in the name, so that it distinguishes two authorities and a path to the
         // wrong one is not even tried.
         let tag = SHA256.digest(of: seed).octets.prefix(4).map(String.init).joined(separator: "-")
         func template(_ name: String, _ serial: UInt64, isAuthority: Bool) -> CertificateBuilder {

@@ -15,7 +15,7 @@ public struct SoftwareKey: Sendable {
     public let publicKey: P256PublicKey
     /// Its key id.
     public let keyID: KeyID
-    /// The number of assertions it has made; settable, to be ahead of or behind a store.
+    /// The number of assertions it has made; settable, to be above or below a store.
     public var counter = SignCounter.zero
 
     let privateKey: P256PrivateKey

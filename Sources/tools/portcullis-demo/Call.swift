@@ -41,7 +41,7 @@ struct Call {
         return Array((text + "\r\n").utf8)
     }
 
-    /// The bytes behind the head, in the pieces in which they are sent.
+    /// The bytes after the head, in the pieces in which they are sent.
     var pieces: [[UInt8]] {
         guard isChunked else { return [content] }
         let size = 64 << 10

@@ -36,7 +36,7 @@ final class MessageReader {
         return nil
     }
 
-    /// Reads the content behind a head, piece by piece.
+    /// Reads the content after a head, piece by piece.
     ///
     /// - Returns: whether it came to its end.
     func content(of head: Head, _ take: ([UInt8]) -> Void) throws(DemoError) -> Bool {

@@ -3,7 +3,7 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// What stands behind the gateway: a small server that knows nothing of App Attest and records what
+/// The API: a small server that knows nothing of App Attest and records what
 /// it is sent. A thread for each connection.
 final class Origin: Sendable {
     private struct Record {
@@ -45,7 +45,7 @@ final class Origin: Sendable {
         }
     }
 
-    /// Waits until so many bytes of the content under way have come.
+    /// Waits until this number of bytes of the content under way have come.
     func awaitOctets(_ count: Int) throws(DemoError) {
         try wait("the origin saw no byte of the upload") { record in
             record.octetsUnderWay >= count ? () : nil

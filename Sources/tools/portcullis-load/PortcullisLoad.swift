@@ -48,7 +48,7 @@ enum StandardError {
     /// Writes a text as it is.
     static func write(_ text: String) {
         let octets = Array(text.utf8)
-        // Nobody is left to tell when this fails.
+        // There is no one left to report to when this fails.
         _ = octets.withUnsafeBytes { Glibc.write(2, $0.baseAddress, $0.count) }
     }
 

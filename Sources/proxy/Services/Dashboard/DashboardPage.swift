@@ -70,7 +70,7 @@ struct DashboardService: Service {
 }
 
 extension ServiceEntry {
-    /// The page, also where somebody types the address alone.
+    /// The page, also where the address alone is typed.
     static func dashboard(_ calls: DashboardPage.Calls) -> [ServiceEntry] {
         let service = DashboardService(page: DashboardPage(calls: calls))
         return ["", "dashboard"].map { name in

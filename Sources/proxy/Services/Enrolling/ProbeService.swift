@@ -24,7 +24,7 @@ package enum Readiness: Hashable, Sendable {
     /// Why not, the most lasting reason first.
     case unready(LocalFault)
 
-    /// What probes are told of a gateway that is ready.
+    /// What probes get of a gateway that is ready.
     static func text(_ degradations: [LocalFault]) -> String {
         "ready\n" + degradations.map { "degraded: \($0.rawValue)\n" }.joined()
     }

@@ -1,6 +1,6 @@
 package import Telemetry
 
-/// How the gateway stood at one moment, as far as operators are told.
+/// How the gateway stood at one moment, as operators see it.
 package struct AdminSnapshot: Sendable {
     /// Whether the gateway takes new work.
     package enum DrainState: Sendable {
@@ -132,7 +132,7 @@ extension AdminSnapshot {
     }
 }
 
-/// Gathers what operators are told.
+/// Gathers what operators read.
 package protocol AdminSource: Sendable {
     /// Gathers a snapshot and hands it over, once, on any thread.
     ///

@@ -35,7 +35,7 @@ package struct Gathering<Waiter: Hashable> {
     }
 
     /// A gathering completed: which waiters it serves, and what comes next. One that completes
-    /// twice serves nobody.
+    /// twice helps no one.
     package mutating func ended(_ number: UInt64) -> (served: Set<Waiter>, action: Action) {
         guard running == number else { return ([], .none) }
         let served = waiting

@@ -55,8 +55,8 @@ package struct OperatorGate: Sendable {
     }
 }
 
-/// What operators may do through their listener beside reading its pages. Where nobody is named for
-/// something, it is not served.
+/// What operators may do through their listener beside reading its pages. A property that
+/// is nil is not served.
 package struct OperatorCalls {
     /// Who makes calls about devices.
     package var devices: (any DeviceCalling)?
@@ -120,6 +120,6 @@ package struct OperatorToken: Sendable {
 
 /// Knows the token of operators, which a reload may change.
 package protocol OperatorTokenSource: Sendable {
-    /// `nil` where nobody has one.
+    /// `nil` where none is set.
     var operatorToken: OperatorToken? { get }
 }

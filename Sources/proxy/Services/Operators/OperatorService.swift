@@ -13,7 +13,7 @@ struct OperatorService: Service {
         case origins
         /// How the rules stand, one line each.
         case rollout
-        /// 200 as long as the process runs; nobody is asked.
+        /// 200 as long as the process runs; nothing is asked.
         case health = "healthz"
         /// 200, or 503 with the reasons not to send traffic here.
         case readiness = "readyz"

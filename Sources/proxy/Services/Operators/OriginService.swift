@@ -3,7 +3,7 @@ import JSONText
 
 /// Who drains servers of origins, on the operators' listener.
 package protocol OriginDraining: Sendable {
-    /// Does it with all addresses of a server, in all origins that have it. `done` is told of how
+    /// Does it with all addresses of a server, in all origins that have it. `done` gets how
     /// many, `nil` when nothing has changed because another process is about to take over; it is
     /// called once, on any thread, at once.
     func drain(_ server: String, _ wish: DrainWish, _ done: @escaping @Sendable (Int?) -> Void)

@@ -26,7 +26,7 @@ package protocol RolloutTaking: Sendable {
 
 /// What is known of a change that is not made yet.
 package enum ForecastResult: Sendable {
-    /// `nil` where it refuses nobody more.
+    /// `nil` where it refuses no more clients.
     case known(RolloutForecast?)
     case impossible(RolloutBook.Fault)
     /// The lanes have not said in time what they have counted.
@@ -37,7 +37,7 @@ package enum ForecastResult: Sendable {
 package enum RolloutResult: Sendable {
     /// It is on disk.
     ///
-    /// - areAllLanesTold: whether all lanes go by it already. The others are about to.
+    /// - areAllLanesTold: whether all lanes obey it already. The others are about to.
     case changed(RolloutBook.Change, areAllLanesTold: Bool)
     case impossible(RolloutBook.Fault)
     /// Nothing has changed, and why.

@@ -13,7 +13,7 @@ package struct RuleFacts: Sendable {
     package var source = RolloutStanding.Source.file
     /// Who has ordered them, when and why; `nil` for the file.
     package var order: String?
-    /// What its guard has made of the file's ramp; `nil` where it goes by its dates.
+    /// What its guard has made of the file's ramp; `nil` where it follows its dates.
     package var ramp: String?
     /// Mode and rollout of the file: `enforce, 25% by key`.
     package var file: String

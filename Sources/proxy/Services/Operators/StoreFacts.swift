@@ -59,7 +59,7 @@ package struct StoreFacts: Sendable {
     }
 }
 
-/// What operators are told of the renewal of receipts.
+/// What operators read about the renewal of receipts.
 package struct ReceiptFacts: Sendable {
     /// Tries by how they ended.
     package private(set) var ends: [String: UInt64] = [:]

@@ -3,7 +3,7 @@ import JSONText
 
 /// Who hands over to another process, on the operators' listener.
 package protocol Handing: Sendable {
-    /// Starts the program anew and hands over to it. `done` is called once, on any thread.
+    /// Starts the program again and hands over to it. `done` is called once, on any thread.
     func upgrade(_ done: @escaping @Sendable (UpgradeReport) -> Void)
 }
 

@@ -65,7 +65,7 @@ extension ServiceEntry {
 /// `GET /refusals`: the refusals that were last, as JSON. It tells clients' addresses, so it is
 /// served where calls are.
 struct RefusalListService: Service {
-    /// The most refusals that are told.
+    /// The most refusals that are listed.
     private static let toldMax = 50
 
     let source: any RefusalSource

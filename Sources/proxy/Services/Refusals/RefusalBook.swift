@@ -2,7 +2,7 @@ import HTTPWire
 
 /// The refusals of a lane that were last, in bounded memory.
 ///
-/// An address has a share of its own, so nobody can make the gateway forget the refusals of all
+/// An address has a share of its own, so no client can make the gateway forget the refusals of all
 /// others. Adding looks through a table of a few KiB, and allocates nothing once the book is full.
 package struct RefusalBook: Sendable {
     /// The most refusals that one book holds.

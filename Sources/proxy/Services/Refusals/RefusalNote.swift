@@ -9,7 +9,7 @@ package import Verification
 /// One refusal as it is remembered for `portcullis why`: what was asked, what was found, and which
 /// check failed.
 ///
-/// Nothing secret is told of it: of a key only the short hash that the log has, of a target no
+/// It holds nothing secret: of a key only the short hash that the log has, of a target no
 /// query.
 package struct RefusalNote: Sendable {
     /// What became of the request.

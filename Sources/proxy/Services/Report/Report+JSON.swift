@@ -49,7 +49,7 @@ extension Report {
                     }
                 }
             }
-            // Percentiles of rules can't be added up, so those of all rules are told, too.
+            // Percentiles of rules can't be added up, so those of all rules are listed, too.
             out.object("all") { out in
                 out.array("series") { out in for series in allSeries { series.write(into: &out) } }
             }

@@ -161,7 +161,7 @@ extension [RuleCounts.Cell] {
 }
 
 extension AppBuild {
-    /// The version as reports show it; `nil` where nobody says it.
+    /// The version as reports show it; `nil` where it is unknown.
     var word: String? {
         switch (source, version) {
         case (.none, _): nil

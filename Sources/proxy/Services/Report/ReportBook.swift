@@ -3,8 +3,8 @@ import Telemetry
 /// What all lanes have counted for reports, for as long as a window looks back.
 ///
 /// A machine without a clock: the gateway collects what the lanes have counted every ten seconds,
-/// and when somebody asks, and says when. What is added lately counts as of the moment at which it
-/// is added. A reload changes nothing here; counts of a rule that it has removed stay until they
+/// and when it is asked for, and says when. What is added lately counts as of the moment at which
+/// it is added. A reload changes nothing here; counts of a rule that it has removed stay until they
 /// are out of all windows.
 package struct ReportBook: Sendable {
     /// Rules that were removed, of which counts are kept.

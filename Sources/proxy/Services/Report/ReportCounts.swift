@@ -56,7 +56,7 @@ package struct ReportCounts: Sendable {
         }
     }
 
-    /// Hands over what was counted, and begins anew.
+    /// Hands over what was counted, and starts over.
     package mutating func take() -> [Entry] {
         var taken = former
         former = []

@@ -23,7 +23,7 @@ package struct RolloutForecast: Sendable {
     private let counted: (percent: Int, share: Share)
     private let step: RuleCounts.Step
 
-    /// `nil` where the change refuses nobody more, or the report does not have the rule.
+    /// `nil` where the change refuses no more clients, or the report does not have the rule.
     ///
     /// - report: of the rule alone, over an hour.
     /// - now, next: the share for which it refuses, before the change and after.
@@ -67,7 +67,7 @@ package struct RolloutForecast: Sendable {
         return Array(all.sorted { ($1.1, $0.0) < ($0.1, $1.0) }.prefix(Self.buildsMax))
     }
 
-    /// What people are told, a line each.
+    /// What people read, a line each.
     package var lines: [String] {
         let counts = part.counts
         let span = "\(part.window.text) (\(Report.Part.time(part.seconds)))"

@@ -11,13 +11,13 @@ package import Verification
 /// make it tell apart, and each of the nine sketches has 512 registers, which it gets with its
 /// first install.
 package struct RuleCounts: Sendable {
-    /// Shares of which is told what they would have refused.
+    /// Shares with what they would have refused.
     package static let shares: [(percent: Int, share: Share)] = [1, 5, 25, 100].map { percent in
         (percent, Share(millionths: percent * 10_000) ?? .whole)
     }
 
-    /// Versions that are told apart, of those that devices have signed, and of those that clients
-    /// claim. So what strangers claim does not push out what was signed.
+    /// Versions that are distinguished, of those that devices have signed, and of those that
+    /// clients claim. So what strangers claim does not push out what was signed.
     package static let versionsMax = 24
     /// Combinations of version, environment and verdict. Above it, versions are no longer told
     /// apart.

@@ -74,7 +74,7 @@ package enum OriginFailure: String, CaseIterable, Sendable {
     case originUnreachable = "origin-unreachable"
     /// No server is up, and none was asked.
     case originDown = "origin-down"
-    /// All servers have as many connections as they may, and so many requests wait already.
+    /// All servers have as many connections as they may, and the queue is full already.
     case originQueueFull = "origin-queue-full"
     /// No server had a place for a connection in time.
     case originQueueTimeout = "origin-queue-timeout"

@@ -8,7 +8,7 @@ package protocol Service: Sendable {
     func answer(_ request: ServiceRequest) -> ServiceAnswer
 }
 
-/// What a service is told of a request that the ``ServiceTable`` gave to it.
+/// What a service gets of a request that the ``ServiceTable`` gave to it.
 package struct ServiceRequest: Sendable {
     /// The request's content, no more than its entry takes.
     package var content: [UInt8]
@@ -48,7 +48,7 @@ package struct ServiceRequest: Sendable {
 /// The answer of a service.
 package enum ServiceAnswer: Sendable {
     case now(ServiceResult)
-    /// Somebody has to be asked first, for a time that the service bounds.
+    /// Another party has to be asked first, for a time that the service bounds.
     case later(PendingAnswer)
     /// Something has to be stored first. The caller bounds the time: an answer that comes later is
     /// dropped, and what was stored stands.

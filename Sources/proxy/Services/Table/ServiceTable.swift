@@ -152,7 +152,7 @@ package final class ServiceEntry: Sendable {
         case verification
     }
 
-    /// The path behind the table's prefix and a slash; the name in the access log.
+    /// The path after the table's prefix and a slash; the name in the access log.
     package let name: String
     /// The methods that are served; a 405 lists them.
     package let methods: [Method]

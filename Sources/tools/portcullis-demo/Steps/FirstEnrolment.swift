@@ -31,7 +31,7 @@ struct FirstEnrolment: Step {
     }
 }
 
-/// Somebody without the app, with curl for example.
+/// A client without the app, with curl for example.
 struct UnprovenRequest: Step {
     let title = "A request without proof is refused"
 

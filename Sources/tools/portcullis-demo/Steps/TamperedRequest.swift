@@ -1,7 +1,7 @@
 import ByteCoding
 import Cryptography
 
-/// Somebody between app and gateway changes the order.
+/// An attacker between app and gateway changes the order.
 struct TamperedRequest: Step {
     let title = "A tampered request is refused"
 
@@ -61,7 +61,7 @@ struct TamperedRequest: Step {
     }
 }
 
-/// Somebody has recorded the request.
+/// An attacker has recorded the request.
 struct ReplayedRequest: Step {
     let title = "A replay is refused"
 
