@@ -15,14 +15,14 @@ extension HTTP2Session {
     ) -> Bool {
         guard !channel.isClosed, !channel.hasResponded else { return false }
         channel.hasResponded = true
-        var status = Status.own
+        var status = NGHTTP2Fields.Status.own
         if channel.isTunnel {
             status = .established
         } else if channel.asksTunnel {
             status = .refusingTunnel
         }
         if !hasContent { channel.isOutputComplete = true }
-        let code = Self.withFields(head, status) { fields in
+        let code = NGHTTP2Fields.with(head, status) { fields in
             guard hasContent else {
                 return nghttp2_submit_response(
                     pointer,
@@ -60,7 +60,7 @@ extension HTTP2Session {
     /// Sends an interim head.
     package func inform(_ channel: HTTP2Channel, _ head: Span<UInt8>) {
         guard !channel.isClosed, !channel.hasResponded else { return }
-        _ = Self.withFields(head, .own) { fields in
+        _ = NGHTTP2Fields.with(head, .own) { fields in
             nghttp2_submit_headers(
                 pointer,
                 UInt8(NGHTTP2_FLAG_NONE.rawValue),
@@ -171,7 +171,7 @@ extension HTTP2Session {
     private func submit(_ trailers: TrailerSection, of id: Int32) -> Bool {
         var bytes: [UInt8] = []
         trailers.appendFields(to: &bytes)
-        let code = Self.withFields(bytes.span, .none) { fields in
+        let code = NGHTTP2Fields.with(bytes.span, .none) { fields in
             fields.isEmpty
                 ? -1 : nghttp2_submit_trailer(pointer, id, fields.baseAddress, fields.count)
         }
@@ -200,122 +200,5 @@ extension HTTP2Session {
         channel.isOutputSent = true
         // The other direction of a tunnel goes on.
         if !channel.isInputEnded, !channel.isTunnel { reset(channel, .noError) }
-    }
-
-    // MARK: Fields
-
-    /// What becomes of a head's status line.
-    private enum Status {
-        /// Trailers have none.
-        case none
-        case own
-        /// 101 is 200: the tunnel stands. The client has sent no key for Sec-WebSocket-Accept to
-        /// answer (RFC 8441 §5).
-        case established
-        /// To CONNECT, a 2xx says that the tunnel stands (RFC 9110 §9.3.6), which it does not where
-        /// the origin has answered with content. The client gets 502 with it.
-        case refusingTunnel
-    }
-
-    /// Calls `body` with the fields of a head in HTTP/1.1's form. Names become lower-case when
-    /// nghttp2 copies them.
-    private static func withFields(
-        _ head: Span<UInt8>,
-        _ status: Status,
-        _ body: (UnsafeMutableBufferPointer<nghttp2_nv>) -> Int32
-    ) -> Int32 {
-        // The pointers live for the call, in which nghttp2 copies what they point to.
-        head.withUnsafeBufferPointer { head in
-            let lines = head.reduce(0) { $0 + ($1 == 0x0A ? 1 : 0) }
-            return withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: lines + 1) {
-                space in
-                var count = 0
-                var start = 0
-                if let code = Self.code(head, status) {
-                    space.initializeElement(at: 0, to: field(statusName, 7, code, 3))
-                    count = 1
-                    start = Self.lineEnd(head, 0) + 2
-                }
-                while start < head.count {
-                    let end = Self.lineEnd(head, start)
-                    if let field = Self.field(head, start..<end),
-                        status != .established || !isAccept(field)
-                    {
-                        space.initializeElement(at: count, to: field)
-                        count += 1
-                    }
-                    start = end + 2
-                }
-                return body(UnsafeMutableBufferPointer(rebasing: space[..<count]))
-            }
-        }
-    }
-
-    /// The three digits of the status; `nil` for none.
-    private static func code(
-        _ head: UnsafeBufferPointer<UInt8>,
-        _ status: Status
-    ) -> UnsafePointer<UInt8>? {
-        let (established, refusing): (StaticString, StaticString) = ("200", "502")
-        // `HTTP/1.1 200`
-        guard head.count >= 12, let own = head.baseAddress.map({ $0 + 9 }) else { return nil }
-        switch status {
-        case .none: return nil
-        case .own: return own
-        case .established: return established.utf8Start
-        case .refusingTunnel: return own.pointee == 0x32 ? refusing.utf8Start : own
-        }
-    }
-
-    private static func isAccept(_ field: nghttp2_nv) -> Bool {
-        let name = UnsafeBufferPointer(start: field.name, count: field.namelen)
-        // Folded as letters are; no other byte of a name becomes one of these by that.
-        return name.lazy.map { $0 | 0x20 }.elementsEqual("sec-websocket-accept".utf8)
-    }
-
-    private static var statusName: UnsafePointer<UInt8> {
-        let name: StaticString = ":status"
-        return name.utf8Start
-    }
-
-    private static func lineEnd(_ head: UnsafeBufferPointer<UInt8>, _ start: Int) -> Int {
-        var end = start
-        while end < head.count, head[end] != 0x0D { end += 1 }
-        return end
-    }
-
-    /// The field of a line `name: value`; `nil` for any other line.
-    private static func field(
-        _ head: UnsafeBufferPointer<UInt8>,
-        _ line: Range<Int>
-    ) -> nghttp2_nv? {
-        guard let base = head.baseAddress else { return nil }
-        var colon = line.lowerBound
-        while colon < line.upperBound, head[colon] != UInt8(ascii: ":") { colon += 1 }
-        guard colon > line.lowerBound, colon < line.upperBound else { return nil }
-        var value = colon + 1
-        while value < line.upperBound, head[value] == 0x20 { value += 1 }
-        return field(
-            base + line.lowerBound,
-            colon - line.lowerBound,
-            base + value,
-            line.upperBound - value
-        )
-    }
-
-    private static func field(
-        _ name: UnsafePointer<UInt8>,
-        _ nameCount: Int,
-        _ value: UnsafePointer<UInt8>,
-        _ valueCount: Int
-    ) -> nghttp2_nv {
-        // nghttp2 has no const here, and writes to neither.
-        nghttp2_nv(
-            name: UnsafeMutablePointer(mutating: name),
-            value: UnsafeMutablePointer(mutating: value),
-            namelen: nameCount,
-            valuelen: valueCount,
-            flags: UInt8(NGHTTP2_NV_FLAG_NONE.rawValue)
-        )
     }
 }

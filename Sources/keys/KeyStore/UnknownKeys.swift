@@ -1,0 +1,95 @@
+internal import DeviceKey
+internal import Synchronization
+
+/// Keys that the journal does not have, remembered for a moment, so that a client which asks again
+/// and again costs one question. A key that another gateway enrols meanwhile is found when the
+/// moment is over.
+struct UnknownKeys {
+    /// The most that are remembered. With more, all are forgotten: each then costs a question.
+    static let countMax = 16_384
+    static let lifetime = Duration.seconds(1)
+
+    private var ends: [KeyID: ContinuousClock.Instant] = [:]
+
+    func contains(_ keyID: KeyID, now: ContinuousClock.Instant = .now) -> Bool {
+        ends[keyID].map { now < $0 } ?? false
+    }
+
+    mutating func insert(_ keyID: KeyID, now: ContinuousClock.Instant = .now) {
+        if ends.count >= Self.countMax { ends.removeAll(keepingCapacity: true) }
+        ends[keyID] = now + Self.lifetime
+    }
+
+    mutating func remove(_ keyID: KeyID) { ends[keyID] = nil }
+
+    /// Another process has changed keys.
+    mutating func removeAll() { ends.removeAll(keepingCapacity: true) }
+}
+
+/// Keys that were read from a store that another process still uses: for the table of the process
+/// that takes the store over, so that clients need not wait until all keys are read.
+package final class KeysAhead: Sendable {
+    /// What may be left to be read while clients wait.
+    private static let littleCount = 256
+    /// Under load there is always something new. What the last pass leaves is read while clients
+    /// wait.
+    private static let passesMax = 8
+
+    let apps = AppNumbers()
+    let shards = KeyTable.emptyShards()
+
+    /// Reads all keys, and then again what is new, until that is little.
+    ///
+    /// - Throws: when the source can't be read.
+    package init(_ source: any KeySource) throws(JournalError) {
+        for _ in 0..<Self.passesMax {
+            var count = 0
+            _ = try source.load(apps: apps) { rows in
+                count += rows.count
+                for row in rows { KeyTable.apply(row, .journal, to: shards) }
+            }
+            guard count > Self.littleCount else { return }
+        }
+    }
+}
+
+/// When the changes of others were read last, and for how long that counts.
+///
+/// By the continuous clock: it goes on while the process is stopped and the machine sleeps.
+struct ReadMoment: ~Copyable, Sendable {
+    private let lifetime: Duration?
+    private let clock: @Sendable () -> ContinuousClock.Instant
+    private let start: ContinuousClock.Instant
+    /// Nanoseconds after the start.
+    private let last: Atomic<Int64>
+
+    /// - lifetime: `nil` where what was read counts until reading fails.
+    init(lifetime: Duration?, clock: @escaping @Sendable () -> ContinuousClock.Instant) {
+        self.lifetime = lifetime
+        self.clock = clock
+        start = clock()
+        last = Atomic(0)
+    }
+
+    /// The moment before a reading, for ``note(_:)``: what changes during it may be missed.
+    var now: ContinuousClock.Instant { clock() }
+
+    /// What had changed by then is known.
+    func note(_ moment: ContinuousClock.Instant) {
+        _ = last.max(Self.nanoseconds(moment - start), ordering: .releasing)
+    }
+
+    /// Whether what is known counts now.
+    var counts: Bool {
+        guard let lifetime else { return true }
+        let age = Self.nanoseconds(clock() - start) - last.load(ordering: .acquiring)
+        return age <= Self.nanoseconds(lifetime)
+    }
+
+    /// At most 2⁶² of them, 146 years.
+    private static func nanoseconds(_ duration: Duration) -> Int64 {
+        let most = Duration.nanoseconds(Int64(1) << 62)
+        let (seconds, attoseconds) = min(max(duration, .zero), most).components
+        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
+}
