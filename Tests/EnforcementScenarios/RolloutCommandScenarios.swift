@@ -38,7 +38,7 @@ extension Scenarios {
                 try scenario.configure(
                     origin,
                     rules: rules,
-                    more: "limits: { address_failures: off }"
+                    more: "plan: on\nlimits: { address_failures: off }"
                 )
                 let text = try String(contentsOfFile: config, encoding: .utf8)
                 try scenario.write(
@@ -109,6 +109,38 @@ extension Scenarios {
             #expect(try desk.run("orders", "file", "--yes").status == 0)
             #expect(try desk.answers(gateway) == [401])
             #expect(try desk.audit().count == 3)
+        }
+
+        @Test func `the plan that apps get follows the orders`() throws {
+            let desk = try Desk()
+            defer { desk.scenario.end() }
+            let gateway = try desk.scenario.serve()
+            func served() throws -> String {
+                let texts = Set(
+                    try (0..<16).map { _ in
+                        let client = gateway.client()
+                        return try client.send("GET", "/.well-known/app-attest/plan").text
+                    }
+                )
+                #expect(texts.count == 1)
+                return try #require(texts.first)
+            }
+            let printed = try desk.scenario.portcullis(["plan", desk.config]).printed
+            #expect(try served() == printed)
+            // Modes that verify ask the same.
+            #expect(try desk.run("orders", "observe").status == 0)
+            #expect(try served() == printed)
+            #expect(try desk.run("orders", "off").status == 0)
+            let off = try served()
+            #expect(off != printed)
+            #expect(!off.contains("target"))
+            gateway.child.signal(SIGHUP)
+            _ = try gateway.child.wait(for: "reload") { _, complained in
+                complained.contains("generation 2") ? true : nil
+            }
+            #expect(try served() == off)
+            #expect(try desk.run("orders", "file", "--yes").status == 0)
+            #expect(try served() == printed)
         }
 
         @Test func `an order outlives a reload, a stop and a kill, and check tells of it`() throws {

@@ -42,6 +42,12 @@ package struct Check: Sendable {
             let asks = listener.decides.map { ", decides as \($0.rawValue) asks" } ?? ""
             lines.append("listen   \(listener.address.text)\(tls)\(asks)")
         }
+        if configuration.servesPlan {
+            lines.append(
+                "plan     \(configuration.endpointsPath)/plan: anybody reads the hosts, paths and "
+                    + "names of all rules"
+            )
+        }
         if !configuration.probes.all.isEmpty {
             let probes = configuration.probes.all.map { "\($0.path) (\($0.key))" }
             lines.append("probes   \(probes.joined(separator: ", ")), on every listener")

@@ -33,6 +33,7 @@ extension ConfigurationDraft {
         validateDecisions(zip(rules + [fallback], set.rules))
         validateDevices(zip(rules + [fallback], set.rules), apps, apple)
         validateRisk(zip(rules + [fallback], set.rules), apple)
+        validatePlan(set)
         probes.validate(endpoints: endpointsPath, set, log: reader.log)
         validate(spillFolder: spills, set, files: files)
         return GatewayConfiguration(
@@ -60,6 +61,7 @@ extension ConfigurationDraft {
             process: process,
             hooks: hooks,
             endpointsPath: endpointsPath,
+            servesPlan: plan?.value == .on,
             probes: probes.paths,
             spillFolder: spills,
             fileRules: set,
@@ -67,6 +69,23 @@ extension ConfigurationDraft {
             places: places
         )
     }
+
+    /// Each answer waits in memory for a client that reads slowly.
+    private func validatePlan(_ set: RuleSet) {
+        guard let plan, plan.value == .on else { return }
+        let size = ClientPlan(set, endpoints: endpointsPath).json.count
+        guard size > Self.planBytesMax else { return }
+        reader.log.error(
+            plan.place,
+            plan.keyPath,
+            found: "a plan of \(size >> 10) KiB",
+            use: "fewer rules, for \(Self.planBytesMax >> 10) KiB at most; or off, and ship what "
+                + "`portcullis plan` prints with the app"
+        )
+    }
+
+    /// The longest plan that is served: about 500 rules. Apps read up to four times as much.
+    private static let planBytesMax = 256 << 10
 
     private var endpointsPath: String { endpoints?.value ?? "/.well-known/app-attest" }
 

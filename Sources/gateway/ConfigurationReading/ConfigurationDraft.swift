@@ -36,9 +36,15 @@ struct ConfigurationDraft {
     static let keys = [
         "listen", "admin", "lanes", "origins", "apps", "store", "challenges", "sessions",
         "enrolment", "apple", "trusted_proxies", "client_address", "traces", "timeouts",
-        "limits", "log", "process", "endpoints", "probes", "spill_folder", "hooks", "default",
+        "limits", "log", "process", "endpoints", "plan", "probes", "spill_folder", "hooks",
+        "default",
         "rules",
     ]
+
+    /// Whether apps get the plan from the gateway.
+    enum PlanServing: String, CaseIterable {
+        case on, off
+    }
 
     let folder: String
     let reader: MappingReader
@@ -61,6 +67,7 @@ struct ConfigurationDraft {
     let process: ProcessSettings
     let hooks: HookSettings
     let endpoints: Located<String>?
+    let plan: Located<PlanServing>?
     let probes: ProbeDraft
     let spillFolder: Located<String>?
     let fallback: RuleDraft?
@@ -109,6 +116,7 @@ struct ConfigurationDraft {
             use: "a path of plain segments without a slash at its end",
             Self.plainPath
         )
+        plan = reader.word("plan")
         probes = ProbeDraft(reader.node("probes"), log: log)
         spillFolder = reader.value("spill_folder", use: "a folder's path") { text in
             text.isEmpty ? nil : FilePath.joined(folder, text)

@@ -48,6 +48,9 @@ package struct GatewayConfiguration: Sendable {
     package let hooks: HookSettings
     /// `endpoints`: under which path the gateway answers itself. Default /.well-known/app-attest.
     package let endpointsPath: String
+    /// `plan`: whether apps get the plan below the endpoints' path. Default off: it names the hosts,
+    /// paths and names of all rules to anybody who asks.
+    package let servesPlan: Bool
     /// `probes`: where the public listeners answer them. Default: off.
     package let probes: ProbePaths
     /// `spill_folder`: where held content goes that is too large for memory. Default: the first of
@@ -69,6 +72,11 @@ package struct GatewayConfiguration: Sendable {
     /// start for one that stands nowhere.
     package func place(of keyPath: String) -> Problem.Place {
         places[keyPath] ?? places[""] ?? Problem.Place(file: "", line: 1)
+    }
+
+    /// What apps get as the plan of the rules as they are served; `nil` where they get none.
+    package var servedPlan: [UInt8]? {
+        servesPlan ? ClientPlan(rules, endpoints: endpointsPath).json : nil
     }
 
     /// The rule of requests to open a session; `nil` where no rule accepts sessions.

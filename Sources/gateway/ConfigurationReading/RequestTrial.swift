@@ -188,7 +188,12 @@ struct RequestTrial: ~Copyable {
 extension GatewayConfiguration {
     /// Which paths the gateway answers itself; nothing is served by this table.
     var ownServices: ServiceTable {
-        .unserved(below: endpointsPath, sessions: sessionOpening, probes: probes)
+        .unserved(
+            below: endpointsPath,
+            sessions: sessionOpening,
+            servesPlan: servesPlan,
+            probes: probes
+        )
     }
 }
 

@@ -44,6 +44,7 @@ struct Judging: Sendable {
             enrolment,
             keys,
             sessions: configuration.sessionOpening.map { (sessions, $0) },
+            plan: configuration.servedPlan,
             probes: (configuration.probes, probes)
         )
     }

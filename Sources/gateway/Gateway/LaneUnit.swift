@@ -128,12 +128,17 @@ final class LaneUnit: Sendable {
     /// Takes other modes and rollouts of the same rules; `taken` is called when it has.
     func replaceRules(
         _ settings: ProxySettings,
+        _ services: ServiceTable,
         makeJudge: @escaping @Sendable () -> Judge,
         taken: @escaping @Sendable () -> Void
     ) {
         let (lane, bound) = (lane, bound)
         lane.perform {
-            bound.value.proxy.replaceRules(settings, judge: makeJudge())
+            bound.value.proxy.replaceRules(
+                settings,
+                judge: makeJudge(),
+                services: services
+            )
             taken()
         }
     }

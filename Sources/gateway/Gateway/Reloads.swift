@@ -219,8 +219,9 @@ final class Reloads: Sendable {
     func serveOrderedRules(_ told: @escaping @Sendable () -> Void = {}) {
         plane.configuration = plane.configuration.ordered(by: parts.rollouts.book)
         let (read, judging, settings) = (plane.configuration, judging, parts.directory.settings)
+        let services = judging.services(read, state.value.admission)
         for lane in plane.lanes {
-            lane.replaceRules(settings) {
+            lane.replaceRules(settings, services) {
                 judging.judge(read)
             } taken: { [plane] in
                 plane.perform(told)

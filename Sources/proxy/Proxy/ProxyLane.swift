@@ -151,11 +151,16 @@ package final class ProxyLane {
     }
 
     /// Takes other modes and rollouts of the same rules. Requests under way keep theirs.
-    package func replaceRules(_ settings: ProxySettings, judge: Judge) {
+    package func replaceRules(
+        _ settings: ProxySettings,
+        judge: Judge,
+        services: ServiceTable
+    ) {
         self.settings = settings
         guards = GuardCounts(settings.rules)
         reloadCount &+= 1
         self.judge = judge
+        self.services = services
     }
 
     /// Hands over what was seen at rules with a guard, and begins anew.

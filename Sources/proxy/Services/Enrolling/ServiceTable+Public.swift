@@ -10,12 +10,14 @@ extension ServiceTable {
     /// - path: where they are, without a slash at its end.
     /// - sessions: the open ones, and the rule of requests to open one; `nil` where no rule takes
     ///   sessions.
+    /// - plan: what `portcullis plan` prints of the rules; `nil` where it is not served.
     /// - probes: where they are answered, and who knows whether the gateway is ready.
     package static func enrolling(
         below path: String,
         _ enrolment: Enrolment,
         _ keys: KeyTable,
         sessions: (table: SessionTable, rule: Rule)? = nil,
+        plan: [UInt8]? = nil,
         probes: (paths: ProbePaths, source: any ReadinessSource)? = nil
     ) -> ServiceTable {
         enrolling(
@@ -28,6 +30,7 @@ extension ServiceTable {
             sessions: sessions.map {
                 (SessionService(sessions: $0.table, issuer: enrolment.issuer), $0.rule)
             },
+            plan: plan.map(PlanService.entry),
             probes: probes.map { Probe.all($0.paths, $0.source) } ?? []
         )
     }
@@ -36,6 +39,7 @@ extension ServiceTable {
     package static func unserved(
         below path: String,
         sessions: Rule?,
+        servesPlan: Bool = false,
         probes: ProbePaths = ProbePaths()
     ) -> ServiceTable {
         enrolling(
@@ -43,6 +47,7 @@ extension ServiceTable {
             challenges: UnservedService(),
             keys: UnservedService(),
             sessions: sessions.map { (UnservedService(), $0) },
+            plan: servesPlan ? PlanService.unserved : nil,
             probes: Probe.all(probes, nil)
         )
     }
@@ -52,6 +57,7 @@ extension ServiceTable {
         challenges: some Service,
         keys: some Service,
         sessions: (service: any Service, rule: Rule)?,
+        plan: ServiceEntry?,
         probes: [Probe]
     ) -> ServiceTable {
         var entries = [
@@ -70,6 +76,7 @@ extension ServiceTable {
                 )
             )
         }
+        if let plan { entries.append(plan) }
         return ServiceTable(
             below: path,
             elsewhere: .routed,

@@ -47,6 +47,8 @@ extension LocalOutcome {
 package enum LocalSuccess: CaseIterable, Sendable {
     /// The answer has what was asked for.
     case served
+    /// The client has what it asks for already (RFC 9110 §15.4.5).
+    case unchanged
     /// Something was made: a key is enrolled that was not.
     case created
     /// The client may send its content (RFC 9110 §15.2.1).
@@ -62,6 +64,7 @@ extension LocalRow {
     static func done(_ success: LocalSuccess) -> LocalRow {
         switch success {
         case .served, .lastHop, .allowed: LocalRow(200, .nobody, .unsaid, "")
+        case .unchanged: LocalRow(304, .nobody, .unsaid, "")
         case .continued: LocalRow(100, .nobody, .unsaid, "")
         case .created: LocalRow(201, .nobody, .unsaid, "")
         }

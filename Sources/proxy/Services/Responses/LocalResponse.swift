@@ -35,6 +35,9 @@ package struct LocalResponse: Sendable {
     /// Field lines beside them, as they are sent.
     private var lines: [UInt8] = []
     package private(set) var content: [UInt8]
+    /// Who may keep it, and for how long. Default: nobody. RFC 9111 §5.2.2.5: it is for this
+    /// request alone.
+    private var caching: StaticString = "no-store"
 
     /// The answer to a request that is not served. `outcome` is none of ``LocalOutcome/done(_:)``.
     package init(_ outcome: LocalOutcome, _ details: Details = Details()) {
@@ -68,6 +71,21 @@ package struct LocalResponse: Sendable {
     ) {
         self.init(.done(success), contentType, content)
         if let challenge { fields.append(("App-Attest-Challenge", challenge)) }
+    }
+
+    /// A success that caches may keep.
+    ///
+    /// - tag: its entity tag, with its quotes.
+    init(
+        _ success: LocalSuccess,
+        _ contentType: StaticString,
+        _ content: [UInt8],
+        tag: String,
+        caching: StaticString
+    ) {
+        self.init(.done(success), contentType, content)
+        self.caching = caching
+        fields.append(("ETag", tag))
     }
 
     /// A success without content.
@@ -130,6 +148,12 @@ package struct LocalResponse: Sendable {
     /// Adds a field that belongs to what a service answers.
     mutating func add(_ name: String, _ value: String) { fields.append((name, value)) }
 
+    /// A 304 ends with its head, and would speak of the length of what it stands for
+    /// (RFC 9110 §8.6).
+    private var framing: BodyFraming {
+        outcome == .done(.unchanged) ? .none : .length(UInt64(content.count))
+    }
+
     /// Appends head and content; for HEAD the head alone, which speaks of the content all the same
     /// (RFC 9110 §9.3.2).
     package func write(
@@ -141,7 +165,7 @@ package struct LocalResponse: Sendable {
         HeadWriter.beginLocalResponse(
             status: status,
             date: date,
-            framing: .length(UInt64(content.count)),
+            framing: framing,
             connection: connection,
             into: &out
         )
@@ -149,8 +173,7 @@ package struct LocalResponse: Sendable {
             HeadWriter.field("Content-Type", contentType, into: &out)
             HeadWriter.field("X-Content-Type-Options", "nosniff", into: &out)
         }
-        // RFC 9111 §5.2.2.5: it is for this request alone.
-        HeadWriter.field("Cache-Control", "no-store", into: &out)
+        HeadWriter.field("Cache-Control", caching, into: &out)
         for (name, value) in fields {
             HeadWriter.field(text: Array(name.utf8), Array(value.utf8), into: &out)
         }

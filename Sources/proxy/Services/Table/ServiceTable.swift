@@ -107,6 +107,9 @@ package final class ServiceTable: Sendable {
         guard entry.takesContent || !hasContent else {
             return .refused(LocalResponse(.fault(.contentRefused)), name: entry.name)
         }
+        if let unchanged = entry.unchanged, head.fields.hasMatch(of: unchanged.tag, octets) {
+            return .service(unchanged.entry)
+        }
         return .service(entry)
     }
 
@@ -166,6 +169,15 @@ package final class ServiceEntry: Sendable {
     /// Who may ask on the operators' listener.
     let access: OperatorGate.Access
     package let service: any Service
+    /// Who answers a client that has the answer already; `nil` where the service always answers.
+    let unchanged: Unchanged?
+
+    /// A second answer, for requests that name an entity tag.
+    struct Unchanged: Sendable {
+        /// With its quotes.
+        let tag: [UInt8]
+        let entry: ServiceEntry
+    }
 
     init(
         _ name: String,
@@ -175,6 +187,7 @@ package final class ServiceEntry: Sendable {
         rule: Rule? = nil,
         tellsCaller: Bool = false,
         access: OperatorGate.Access = .open,
+        unchanged: Unchanged? = nil,
         _ service: any Service
     ) {
         self.name = name
@@ -184,6 +197,7 @@ package final class ServiceEntry: Sendable {
         self.rule = rule
         self.tellsCaller = tellsCaller
         self.access = access
+        self.unchanged = unchanged
         self.service = service
     }
 }

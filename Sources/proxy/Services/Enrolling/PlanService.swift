@@ -1,0 +1,57 @@
+import ByteCoding
+import Cryptography
+import HTTPWire
+
+/// `GET …/plan`: what requests have to sign, the same for all who ask.
+///
+/// The answer is made once for a set of rules. It says what `portcullis plan` prints of them, so it
+/// names the hosts, paths and names of all rules to anybody.
+struct PlanService: Service {
+    /// A plan that is five minutes old costs an app one refusal, which teaches it what has changed.
+    private static let caching: StaticString = "public, max-age=300"
+    /// So many bytes of an answer cost a call of the address's rate, beyond the first.
+    private static let callBytes = 4 << 10
+
+    private let response: LocalResponse
+
+    func answer(_ request: ServiceRequest) -> ServiceAnswer {
+        var result = ServiceResult(response)
+        result.callsOwed = response.content.count / Self.callBytes
+        return .now(result)
+    }
+
+    /// The row of a plan.
+    static func entry(_ plan: [UInt8]) -> ServiceEntry {
+        let digest = SHA256.digest(of: plan).octets
+        // Of content alone, so that gateways with the same rules have the same tag.
+        let tag = "\"\(Hex.text(digest.prefix(16)))\""
+        func entry(
+            _ content: [UInt8],
+            _ success: LocalSuccess,
+            _ unchanged: ServiceEntry.Unchanged?
+        ) -> ServiceEntry {
+            let response = LocalResponse(
+                success,
+                "application/json",
+                content,
+                tag: tag,
+                caching: caching
+            )
+            return ServiceEntry(
+                "plan",
+                [.get, .head],
+                takesContent: false,
+                cost: .call,
+                unchanged: unchanged,
+                PlanService(response: response)
+            )
+        }
+        let silent = entry([], .unchanged, nil)
+        return entry(plan, .served, ServiceEntry.Unchanged(tag: Array(tag.utf8), entry: silent))
+    }
+
+    /// The row where it is only asked who answers.
+    static var unserved: ServiceEntry {
+        ServiceEntry("plan", [.get, .head], takesContent: false, cost: .call, UnservedService())
+    }
+}
