@@ -316,7 +316,7 @@ let package = Package(
         .program(
             "portcullis",
             in: "gateway",
-            uses: policy + commands + ["Inspection", "Origins", "Services"],
+            uses: policy + commands + ["Inspection", "Origins", "Services", "Verification"],
             links: [standalone]
         ),
 

@@ -1,5 +1,6 @@
 import Foundation
 import HTTPWire
+import LoopbackKit
 import Services
 import Testing
 import Verification
@@ -19,6 +20,7 @@ import Verification
     @Test func `every key of the configuration has its entry`() throws {
         let reference =
             try (Repository.pages(of: "rules") + Repository.pages(of: "deploy"))
+            .filter { $0 != "rules/docs/keys.md" }
             .flatMap { try Document($0).prose }
             .joined(separator: "\n")
         let example = try String(
@@ -56,6 +58,58 @@ import Verification
         #expect(names.count > 60)
         let absent = names.filter { !text.contains("`\($0)`") && !text.contains("`\($0){") }
         #expect(absent == [])
+    }
+
+    @Test(.enabled(if: Repository.hasPrograms))
+    func `the tables that are made from code are those of this build`() throws {
+        let program = Repository.programs.appending(path: "portcullis").path
+        let script = Repository.folder.appending(path: "deploy/reference").path
+        let outcome = try ChildProcess.run(script, ["--check", program], input: "")
+        #expect(outcome.status == 0, "deploy/reference mends: \(outcome.printed)")
+        let pages = try Repository.texts.filter { path in
+            try Document(path).prose.contains { $0.hasPrefix("<!-- portcullis reference ") }
+        }
+        #expect(pages.count >= 5)
+    }
+
+    @Test func `each topic of help is the name of one page`() {
+        let pages = ["deploy", "rules", "Sources/client"].flatMap(Repository.pages)
+        let topics = pages.compactMap { $0.split(separator: "/").last }.filter { $0 != "README.md" }
+        #expect(topics.count > 60)
+        #expect(Set(topics.map { $0.lowercased() }).count == topics.count)
+    }
+
+    @Test(.enabled(if: Repository.hasPrograms))
+    func `help prints the page of a topic, and names those that may have been meant`() throws {
+        let program = Repository.programs.appending(path: "portcullis").path
+        let page = try ChildProcess.run(program, ["help", "turn-it-off"], input: "")
+        let file = Repository.folder.appending(path: "deploy/docs/runbook/turn-it-off.md")
+        #expect(page.status == 0)
+        #expect(try page.printed == String(contentsOf: file, encoding: .utf8))
+        let absent = try ChildProcess.run(program, ["help", "counter-replay"], input: "")
+        #expect(absent.status == 2)
+        #expect(
+            absent.complained.contains("no page counter-replay; did you mean counter-replayed?")
+        )
+        let command = try ChildProcess.run(program, ["help", "serve"], input: "")
+        #expect(command.printed.contains("USAGE: portcullis serve"))
+    }
+
+    @Test func `what points to a page of the runbook names one`() throws {
+        let sources = Repository.folder.appending(path: "Sources/gateway")
+        let files = FileManager.default.enumerator(atPath: sources.path)?.allObjects ?? []
+        var topics = Set<String>()
+        for case let name as String in files where name.hasSuffix(".swift") {
+            let text = try String(contentsOf: sources.appending(path: name), encoding: .utf8)
+            // Long messages are broken between the words.
+            let joined = text.replacing(/\\\n\s+/, with: "")
+            topics.formUnion(
+                joined.matches(of: /portcullis help (Portcullis\w+)/).map { String($0.1) }
+            )
+        }
+        #expect(topics.count >= 4)
+        let pages = Repository.pages(of: "deploy")
+        #expect(topics.filter { !pages.contains("deploy/docs/runbook/\($0).md") } == [])
     }
 
     /// The paths of the admin listener as the text has them, with their kind: `POST /why`, `call`.

@@ -37,19 +37,19 @@ package struct HTTP2Settings: Hashable, Sendable {
 
     package init() {}
 
-    private typealias SizeRow = (
+    typealias SizeRow = (
         key: String, path: any WritableKeyPath<Self, ByteCount> & Sendable,
         range: ClosedRange<ByteCount>
     )
 
-    private static let sizes: [SizeRow] = [
+    static let sizes: [SizeRow] = [
         ("stream_window", \.streamWindow, .kibibytes(64)...ByteCount.mebibytes(16)),
         ("connection_window", \.connectionWindow, .kibibytes(64)...ByteCount.mebibytes(64)),
         ("unsent", \.unsent, .kibibytes(256)...ByteCount.gibibytes(1)),
         ("unsent_total", \.unsentTotal, .mebibytes(1)...ByteCount.gibibytes(64)),
     ]
 
-    private static let rates: [(key: String, path: any WritableKeyPath<Self, Int?> & Sendable)] = [
+    static let rates: [(key: String, path: any WritableKeyPath<Self, Int?> & Sendable)] = [
         ("resets", \.resets), ("provoked_resets", \.provokedResets), ("pings", \.pings),
         ("settings", \.settings), ("empty_frames", \.emptyFrames),
         ("other_frames", \.otherFrames),

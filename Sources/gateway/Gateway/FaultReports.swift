@@ -58,7 +58,7 @@ final class FaultReports: Sendable {
                 the store \(path): can't be written, \(error); keys go on in memory, and it is \
                 tried again and again; requests that wait for the disk are answered 503 \
                 store-unavailable or as on_error says, enrolments 503\(Self.others(leftOut)); \
-                next: \(hint)
+                next: \(hint); more: portcullis help PortcullisStoreFailing
                 """
             )
         }
@@ -90,7 +90,8 @@ final class FaultReports: Sendable {
                 """
                 the store \(path): can't be read, \(error); a key may be revoked that is not \
                 known to be, so requests that are verified are answered 503 store-unavailable or \
-                as on_error says; it is tried every second\(Self.others(leftOut)); next: \(hint)
+                as on_error says; it is tried every second\(Self.others(leftOut)); next: \(hint); \
+                more: portcullis help PortcullisStoreFailing
                 """
             )
         }
@@ -111,7 +112,8 @@ final class FaultReports: Sendable {
                 accepting pauses, \(error); \(DescriptorLimit.current) descriptors may be open, \
                 \(DescriptorLimit.reserve) of them are kept for connections to origins; \
                 clients wait until others have left; next: raise the limit (LimitNOFILE, ulimit \
-                -n), or lower limits.connections or timeouts.idle
+                -n), or lower limits.connections or timeouts.idle; more: portcullis help \
+                PortcullisOutOfDescriptors
                 """
             )
         case .ended: plane.log.notice("all listeners accept connections again")

@@ -112,7 +112,8 @@ final class Guards: Sendable {
             """
             the guard of rule \(id) has fallen: \(why), more than \(guardRule.refused.text); the \
             rule observes until it is told otherwise; next: find the reason in `portcullis why` \
-            and the metrics, then `portcullis rollout \(id)` with a share, or with file
+            and the metrics, then `portcullis rollout \(id)` with a share, or with file; more: \
+            portcullis help PortcullisGuardFallen
             """
         )
         let call = RolloutWish.Call(.order(.observe, rule: id), why: why)

@@ -162,7 +162,8 @@ final class OriginDirectory: Sendable {
             plane.log.error(
                 """
                 no server of the origin \(origin) can serve: \(list); its requests are answered \
-                502 or 503; next: see whether the servers run and can be reached
+                502 or 503; next: see whether the servers run and can be reached; more: portcullis \
+                help PortcullisOriginDown
                 """
             )
         case .back(let origin): plane.log.notice("the origin \(origin) has a server again")

@@ -3,6 +3,38 @@ import Telemetry
 
 // The page for Prometheus. Names are API: add, do not rename.
 extension AdminSnapshot {
+    /// All families of metrics with their types and helps, as an idle gateway shows them.
+    package static var families: [(name: String, type: String, help: String)] {
+        var idle = AdminSnapshot(
+            version: "",
+            startedAtSeconds: 0,
+            uptime: .zero,
+            configuration: ConfigurationFacts(generation: 1, lastReloadAtSeconds: 0),
+            lanes: [],
+            rules: [],
+            verdictLabels: { _ in [] },
+            store: StoreFacts(keys: 0, revokedKeys: 0),
+            drainState: .serving,
+            droppedLogLines: 0
+        )
+        idle.process = ProcessFacts(
+            cpuSeconds: 0,
+            residentBytes: 0,
+            virtualBytes: 0,
+            openDescriptors: 0,
+            descriptorsMax: 0,
+            threads: 0
+        )
+        idle.receipts = ReceiptFacts()
+        let lines = idle.metrics.split(separator: "\n").filter { $0.hasPrefix("# ") }
+            .map { $0.split(separator: " ", maxSplits: 3).map(String.init) }
+        // A help line stands before the type line of its family.
+        return zip(lines, lines.dropFirst()).compactMap { help, type in
+            guard help[1] == "HELP", type[1] == "TYPE" else { return nil }
+            return (type[2], type[3], help[3])
+        }
+    }
+
     /// All metrics, in the format that every reader takes.
     var metrics: String { metrics(.prometheus) }
 

@@ -1,0 +1,94 @@
+import Rules
+
+// The same as rows, for the tables of the texts.
+extension ConfigurationSchema {
+    /// A key of the configuration.
+    package struct Row: Sendable {
+        /// A dot leads into a mapping, `[]` into each element of a list; `*` is a free name.
+        package let key: String
+        /// What may stand there, as problems say it.
+        package let allowed: String
+        /// Whether a configuration without it is refused.
+        package let isMandatory: Bool
+    }
+
+    /// A limit or a timeout with its default.
+    package struct Limit: Sendable {
+        package let key: String
+        package let standard: String
+        package let allowed: String
+    }
+
+    /// All keys, in the order of the readers.
+    package var rows: [Row] { Self.rows(root, "") }
+
+    /// The keys below `limits` and `timeouts`.
+    package var limits: [Limit] {
+        let standards = Dictionary(
+            uniqueKeysWithValues: LimitSettings.standards + HTTP2Settings.standards
+                + TimeoutSettings.standards
+        )
+        return rows.compactMap { row in
+            standards[row.key].map { Limit(key: row.key, standard: $0, allowed: row.allowed) }
+        }
+    }
+
+    private static func rows(_ setting: Setting, _ path: String) -> [Row] {
+        var rows: [Row] = []
+        for (key, member) in setting.members {
+            let place = path.isEmpty ? key : "\(path).\(key)"
+            let isMandatory = setting.mandatory.contains(key)
+            let row = Row(key: place, allowed: allowed(member), isMandatory: isMandatory)
+            rows += [row] + self.rows(member, place)
+        }
+        for other in setting.others { rows += self.rows(other, path + ".*") }
+        for element in setting.elements { rows += self.rows(element, path + "[]") }
+        return rows
+    }
+
+    private static func allowed(_ setting: Setting) -> String {
+        var forms = setting.text.map { [$0.use] } ?? []
+        if !setting.members.isEmpty { forms.append("a mapping") }
+        if !setting.others.isEmpty { forms.append("a mapping of names") }
+        if let element = setting.elements.first {
+            // The text of a list often says already what its elements are.
+            let use = element.text?.use
+            forms.append(use.map { forms.contains($0) ? "a list" : "a list: \($0)" } ?? "a list")
+        }
+        return forms.isEmpty ? "anything" : forms.joined(separator: "; or ")
+    }
+}
+
+extension LimitSettings {
+    /// The defaults by key, as a configuration writes them.
+    fileprivate static var standards: [(String, String)] {
+        let own = Self()
+        return sizes.map { ("limits.\($0.key)", own[keyPath: $0.path].text) }
+            + counts.map { ("limits.\($0.key)", "\(own[keyPath: $0.path])") }
+            + optionals.map { row in
+                let count = own[keyPath: row.path]
+                return ("limits.\(row.key)", count.map { "\($0)\(row.unit)" } ?? "off")
+            }
+    }
+}
+
+extension HTTP2Settings {
+    fileprivate static var standards: [(String, String)] {
+        let own = Self()
+        let counts = [("streams", own.streams), ("continuations", own.continuations)]
+        return counts.map { ("limits.http2.\($0.0)", "\($0.1)") }
+            + sizes.map { ("limits.http2.\($0.key)", own[keyPath: $0.path].text) }
+            + rates.map { row in
+                ("limits.http2.\(row.key)", own[keyPath: row.path].map { "\($0)/m" } ?? "off")
+            }
+    }
+}
+
+extension TimeoutSettings {
+    fileprivate static var standards: [(String, String)] {
+        let own = Self()
+        return rows.map { ("timeouts.\($0.key)", own[keyPath: $0.path].settingText) }
+            + [("timeouts.lame_duck", own.lameDuck.settingText)]
+            + rates.map { ("timeouts.\($0.key)", own[keyPath: $0.path].text + "/s") }
+    }
+}
