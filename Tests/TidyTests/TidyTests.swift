@@ -53,6 +53,13 @@ import Testing
         expectNone(columns)
     }
 
+    @Test func `texts keep their sizes`() throws { expectNone(try TextCheck().lengths) }
+
+    @Test func `the words that stand for a sentence to be rewritten become fewer`() throws {
+        let count = try TextCheck().wordCount(project.sources)
+        #expect(count <= TextCheck.wordsMax, "style: plain words")
+    }
+
     @Test func `files and types are named after what they are`() {
         expectNone(project.sources.flatMap(NameCheck.findings))
         expectNone(NameCheck.findings(in: project.manifest, sources: project.sources))

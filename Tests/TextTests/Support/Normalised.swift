@@ -1,7 +1,7 @@
 import Foundation
 
-/// What a command printed, without what differs from run to run. Tests/README.md has the rules for
-/// people.
+/// What a command printed, without what differs from run to run. Tests/docs/texts.md has the rules
+/// for people.
 enum Normalised {
     /// Patterns, and what stands for what they match.
     private static let volatile: [(pattern: String, name: String)] = [
