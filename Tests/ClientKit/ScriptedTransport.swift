@@ -66,6 +66,14 @@ package final class ScriptedTransport: HTTPTransport {
         _ request: URLRequest,
         content: RequestContent
     ) async throws -> TransportAnswer {
+        try await send(request, content: content, delegate: nil)
+    }
+
+    package func send(
+        _ request: URLRequest,
+        content: RequestContent,
+        delegate: (any URLSessionTaskDelegate)?
+    ) async throws -> TransportAnswer {
         let path = request.url?.path ?? ""
         let step = state.withLock { state -> Step in
             guard var steps = state.steps[path], !steps.isEmpty else { return .pass }
@@ -76,7 +84,7 @@ package final class ScriptedTransport: HTTPTransport {
         switch step {
         case .pass, .loseAnswer, .runAfter: break
         case .sendTwice:
-            let answer = try await transport.send(request, content: content)
+            let answer = try await transport.send(request, content: content, delegate: delegate)
             for try await _ in answer.content {}
             note(request, path, status: answer.response.statusCode)
         case .fail: throw URLError(.cannotConnectToHost)
@@ -84,7 +92,7 @@ package final class ScriptedTransport: HTTPTransport {
         case .run(let body): try body()
         }
         do {
-            let answer = try await transport.send(request, content: content)
+            let answer = try await transport.send(request, content: content, delegate: delegate)
             note(request, path, status: answer.response.statusCode)
             if case .runAfter(let body) = step { body() }
             guard case .loseAnswer = step else { return answer }

@@ -39,6 +39,30 @@ extension ClientScenarios {
             return try await app.send(request)
         }
 
+        @Test func `the progress of an upload begins again where its proof was refused`()
+            async throws
+        {
+            let stand = try ClientStand()
+            defer { stand.end() }
+            let app = try stand.app()
+            _ = try await app.send(stand.request("GET", "/orders/1"))
+            // The challenges at hand are those of another start.
+            try stand.gateway.restart()
+            let amounts = Mutex<[TransferProgress.Amount]>([])
+            let progress = TransferProgress { amount in amounts.withLock { $0.append(amount) } }
+            let content = Data(Self.content.utf8)
+            let answer = try await app.upload(
+                for: stand.request("POST", "/orders/1"),
+                from: content,
+                delegate: progress
+            ).1
+            #expect((answer.statusCode, answer.tries) == (200, 2))
+            let sent = amounts.withLock { $0.map(\.sent) }
+            #expect(sent.last == Int64(content.count))
+            #expect(sent != sent.sorted())
+            #expect(try last(stand).body.count == content.count)
+        }
+
         /// The sample dropped the caller's content, sent an empty one, and got verdict pass for it.
         @Test(arguments: ["data", "stream", "file", "empty", "none", "pieces"])
         func `content of each kind reaches the origin as it was given`(kind: String) async throws {

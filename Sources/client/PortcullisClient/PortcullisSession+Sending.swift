@@ -7,12 +7,18 @@ public import Foundation
 extension PortcullisSession {
     /// Sends a request and collects its answer.
     ///
-    /// - Parameter request: with its content, if any, in `httpBody` or `httpBodyStream`. A stream
-    ///   is put into a temporary file first.
+    /// - Parameters:
+    ///   - request: with its content, if any, in `httpBody` or `httpBodyStream`. A stream is put
+    ///     into a temporary file first.
+    ///   - delegate: hears of the tasks that send it, one for each try and each target of a
+    ///     redirect, as ``TransferProgress`` does.
     /// - Returns: the content, at most ``PortcullisLimits/answerBytes``, and the head.
     /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
-    public func data(for request: URLRequest) async throws -> (Data, ProvenResponse) {
-        try await collected(bytes(for: request))
+    public func data(
+        for request: URLRequest,
+        delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (Data, ProvenResponse) {
+        try await collected(bytes(for: request, delegate: delegate))
     }
 
     /// Sends a request with a file as its content, which is hashed and sent in pieces.
@@ -21,14 +27,17 @@ extension PortcullisSession {
     ///   - request: everything but the content.
     ///   - file: must not change until the answer is there. A change between two tries is noticed:
     ///     ``PortcullisError/contentChanged``.
+    ///   - delegate: hears of the tasks that send it, one for each try and each target of a
+    ///     redirect, as ``TransferProgress`` does.
     /// - Returns: the answer's content, at most ``PortcullisLimits/answerBytes``, and its head.
     /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
     public func upload(
         for request: URLRequest,
-        fromFile file: URL
+        fromFile file: URL,
+        delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, ProvenResponse) {
         let content = try await ReplayableContent(file: file)
-        return try await collected(exchange(request, content))
+        return try await collected(exchange(request, content, delegate))
     }
 
     /// Sends a request with content in memory.
@@ -36,13 +45,16 @@ extension PortcullisSession {
     /// - Parameters:
     ///   - request: everything but the content; what it has of that is not sent.
     ///   - content: the content.
+    ///   - delegate: hears of the tasks that send it, one for each try and each target of a
+    ///     redirect, as ``TransferProgress`` does.
     /// - Returns: the answer's content, at most ``PortcullisLimits/answerBytes``, and its head.
     /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
     public func upload(
         for request: URLRequest,
-        from content: Data
+        from content: Data,
+        delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, ProvenResponse) {
-        try await collected(exchange(request, ReplayableContent(content)))
+        try await collected(exchange(request, ReplayableContent(content), delegate))
     }
 
     /// Gets what a URL stands for.
@@ -55,26 +67,36 @@ extension PortcullisSession {
 
     /// Sends a request and writes its answer to a file, piece by piece.
     ///
-    /// - Parameter request: as for ``data(for:)``.
+    /// - Parameters:
+    ///   - request: as for ``data(for:delegate:)``.
+    ///   - delegate: hears of the tasks that send it, one for each try and each target of a
+    ///     redirect, as ``TransferProgress`` does.
     /// - Returns: a file in the temporary directory, which is the caller's to move or delete, and
     ///   the head. The file has at most ``PortcullisLimits/downloadBytes``.
     /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
-    public func download(for request: URLRequest) async throws -> (URL, ProvenResponse) {
-        let (content, response) = try await bytes(for: request)
+    public func download(
+        for request: URLRequest,
+        delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (URL, ProvenResponse) {
+        let (content, response) = try await bytes(for: request, delegate: delegate)
         return (try await content.saved(atMost: configuration.limits.downloadBytes), response)
     }
 
     /// Sends a request and hands its answer out as it comes.
     ///
-    /// - Parameter request: as for ``data(for:)``.
+    /// - Parameters:
+    ///   - request: as for ``data(for:delegate:)``.
+    ///   - delegate: hears of the tasks that send it, one for each try and each target of a
+    ///     redirect, as ``TransferProgress`` does.
     /// - Returns: the content, to be read once, and the head.
     /// - Throws: what the transport throws, or a ``PortcullisError``; nothing because of a proof.
     public func bytes(
-        for request: URLRequest
+        for request: URLRequest,
+        delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AnswerContent, ProvenResponse) {
         let limit = configuration.limits.spooledBytes
         let content = try await ReplayableContent(of: request, spooledMax: limit)
-        return try await exchange(request, content)
+        return try await exchange(request, content, delegate)
     }
 
     /// Sends a request with content that comes in pieces, and hands its answer out as it comes.
@@ -108,7 +130,8 @@ extension PortcullisSession {
 
     private func exchange(
         _ request: URLRequest,
-        _ content: ReplayableContent
+        _ content: ReplayableContent,
+        _ delegate: (any URLSessionTaskDelegate)?
     ) async throws -> (AnswerContent, ProvenResponse) {
         guard var canonical = CanonicalRequest(request) else { throw PortcullisError.urlUnfit }
         var content = content
@@ -119,7 +142,11 @@ extension PortcullisSession {
             let proven = await prove(canonical, content, &machine)
             tries += 1
             try content.checkUnchanged()
-            let sent = try await transport.send(proven.request, content: content.content)
+            let sent = try await transport.send(
+                proven.request,
+                content: content.content,
+                delegate: delegate
+            )
             proven.lease?.end()
             if redirects < configuration.limits.redirects,
                 let redirect = Redirect(sent.response, to: canonical),

@@ -21,9 +21,32 @@ public protocol HTTPTransport: Sendable {
     /// - Returns: the head, and the content as it comes.
     /// - Throws: what kept the request from being answered.
     func send(_ request: URLRequest, content: RequestContent) async throws -> TransportAnswer
+
+    /// The same, with a delegate of the app's that hears how the request goes.
+    ///
+    /// - Parameters:
+    ///   - request: as for ``send(_:content:)``.
+    ///   - content: the content.
+    ///   - delegate: what it hears depends on the transport. Redirects are none of it.
+    /// - Returns: the head, and the content as it comes.
+    /// - Throws: what kept the request from being answered.
+    func send(
+        _ request: URLRequest,
+        content: RequestContent,
+        delegate: (any URLSessionTaskDelegate)?
+    ) async throws -> TransportAnswer
 }
 
 extension HTTPTransport {
     /// Adds nothing.
     public func prepared(_ request: URLRequest) -> URLRequest { request }
+
+    /// Tells the delegate nothing.
+    public func send(
+        _ request: URLRequest,
+        content: RequestContent,
+        delegate: (any URLSessionTaskDelegate)?
+    ) async throws -> TransportAnswer {
+        try await send(request, content: content)
+    }
 }

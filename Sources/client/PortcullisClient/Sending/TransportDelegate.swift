@@ -8,21 +8,37 @@ import Foundation
 final class TransportDelegate: NSObject, URLSessionDataDelegate {
     let bytesMax: Int
     private let authentication: URLSessionTransport.Authentication?
+    private struct Watched {
+        let exchange: TransportExchange
+        /// The app's.
+        let delegate: (any URLSessionTaskDelegate)?
+    }
+
     /// By the number that URLSession gives each task.
-    private let exchanges = Guarded<[Int: TransportExchange]>([:])
+    private let exchanges = Guarded<[Int: Watched]>([:])
 
     init(bytesMax: Int, authentication: URLSessionTransport.Authentication?) {
         (self.bytesMax, self.authentication) = (bytesMax, authentication)
     }
 
-    func add(_ exchange: TransportExchange, of task: URLSessionTask) {
+    func add(
+        _ exchange: TransportExchange,
+        of task: URLSessionTask,
+        _ delegate: (any URLSessionTaskDelegate)? = nil
+    ) {
         let number = task.taskIdentifier
-        exchanges.withLock { $0[number] = exchange }
+        exchanges.withLock { $0[number] = Watched(exchange: exchange, delegate: delegate) }
+    }
+
+    /// The app's delegate of a task.
+    func delegate(of task: URLSessionTask) -> (any URLSessionTaskDelegate)? {
+        let number = task.taskIdentifier
+        return exchanges.withLock { $0[number]?.delegate }
     }
 
     private func exchange(_ task: URLSessionTask) -> TransportExchange? {
         let number = task.taskIdentifier
-        return exchanges.withLock { $0[number] }
+        return exchanges.withLock { $0[number]?.exchange }
     }
 
     /// Redirects are not followed here. Some systems let a task hang that is told so until its time
@@ -72,8 +88,13 @@ final class TransportDelegate: NSObject, URLSessionDataDelegate {
         didCompleteWithError error: (any Error)?
     ) {
         let number = task.taskIdentifier
-        let exchange = exchanges.withLock { $0.removeValue(forKey: number) }
-        exchange?.end(error.map(Result.failure) ?? .success(()))
+        let watched = exchanges.withLock { $0.removeValue(forKey: number) }
+        watched?.exchange.end(error.map(Result.failure) ?? .success(()))
+        #if canImport(FoundationNetworking)
+            watched?.delegate?.urlSession(session, task: task, didCompleteWithError: error)
+        #else
+            watched?.delegate?.urlSession?(session, task: task, didCompleteWithError: error)
+        #endif
     }
 
     /// Hears of every challenge: without a method for those of the session, they come here too.
@@ -90,6 +111,8 @@ final class TransportDelegate: NSObject, URLSessionDataDelegate {
                 exchange(task)?.end(.success(()))
                 return completionHandler(.rejectProtectionSpace, nil)
             }
+        #else
+            if answersItself(challenge, of: task, session, completionHandler) { return }
         #endif
         guard let authentication else { return completionHandler(.performDefaultHandling, nil) }
         Task {

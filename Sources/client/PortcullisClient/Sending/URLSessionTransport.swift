@@ -57,6 +57,17 @@ public final class URLSessionTransport: HTTPTransport {
         _ request: URLRequest,
         content: RequestContent
     ) async throws -> TransportAnswer {
+        try await send(request, content: content, delegate: nil)
+    }
+
+    /// The same, with a delegate that hears of the request's task: of content that was sent and of
+    /// the end; on Apple's systems also that it was made, that it waits for a network, its metrics,
+    /// and of challenges about the server or a client's certificate.
+    public func send(
+        _ request: URLRequest,
+        content: RequestContent,
+        delegate watching: (any URLSessionTaskDelegate)?
+    ) async throws -> TransportAnswer {
         // Upload tasks, because URLSession puts no `Content-Type` of its own into them.
         let task: URLSessionTask =
             switch content {
@@ -65,7 +76,10 @@ public final class URLSessionTransport: HTTPTransport {
             case .file(let url): session.uploadTask(with: request, fromFile: url)
             }
         let exchange = TransportExchange(task: task, bytesMax: delegate.bytesMax)
-        delegate.add(exchange, of: task)
+        delegate.add(exchange, of: task, watching)
+        #if !canImport(FoundationNetworking)
+            watching?.urlSession?(session, didCreateTask: task)
+        #endif
         return try await withTaskCancellationHandler {
             let response = try await exchange.response()
             // The answer keeps the session alive until it was read.
