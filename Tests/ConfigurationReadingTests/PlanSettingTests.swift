@@ -24,6 +24,14 @@ import Testing
         #expect(explained.contains("answered by the gateway itself: plan") == isServed)
     }
 
+    @Test func `check says to whom the plan tells what`() {
+        let line = "plan     \(Self.path): anybody reads the hosts, paths and names of all rules\n"
+        for (word, isServed) in [("on", true), ("off", false)] {
+            let text = Check(Self.loaded("plan: \(word)\n"), file: "p.yaml").text
+            #expect(text.contains(line) == isServed)
+        }
+    }
+
     @Test(arguments: ["true", "yes", "{}", "/plan"])
     func `another word is refused`(word: String) {
         let loaded = Self.loaded("plan: \(word)\n")

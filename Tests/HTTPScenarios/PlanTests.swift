@@ -148,6 +148,31 @@ extension Scenarios {
             #expect(try bench.gateway.ask(asked).status == 404)
         }
 
+        /// Each answer is in memory until its client takes it.
+        @Test func `clients that take no plan hold a bounded amount of memory`() throws {
+            let rules = (0..<400).map {
+                "  - { id: rule-\($0), match: { path: /\($0) }, mode: off, origin: shop }"
+            }
+            let bench = try Bench(
+                http2: true,
+                more: "plan: on\nadmin: { address: 127.0.0.1:0 }\n"
+                    + "limits: { address_calls: off, http2: { unsent: 1MiB } }\nrules:\n"
+                    + rules.joined(separator: "\n")
+            )
+            defer { bench.stop() }
+            let client = try bench.connectHTTP2(settings: [(4, 0)])
+            let ids = try (0..<60).map { _ in try client.open(HTTP2Client.get(Self.path)) }
+            try client.readUntil {
+                ids.allSatisfy { client.soFar($0).status == 200 || client.soFar($0).reset != nil }
+            }
+            let lines = try bench.gateway.askOperators("/metrics").text.split(separator: "\n")
+            let line = lines.first { $0.hasPrefix("portcullis_http2_unsent_bytes ") }
+            let unsent = try #require(line?.split(separator: " ").last.flatMap { Int($0) })
+            let size = try Self.printed(bench.gateway).count
+            #expect(size > 64 << 10)
+            #expect((size...(1 << 20) + size).contains(unsent))
+        }
+
         @Test func `plans count among an address's calls, a long one more than once`() throws {
             let rules = (0..<100).map {
                 "  - { id: rule-\($0), match: { path: /\($0) }, mode: off, origin: shop }"

@@ -37,8 +37,7 @@ struct ConfigurationDraft {
         "listen", "admin", "lanes", "origins", "apps", "store", "challenges", "sessions",
         "enrolment", "apple", "trusted_proxies", "client_address", "traces", "timeouts",
         "limits", "log", "process", "endpoints", "plan", "probes", "spill_folder", "hooks",
-        "default",
-        "rules",
+        "default", "rules",
     ]
 
     /// Whether apps get the plan from the gateway.

@@ -48,8 +48,8 @@ package struct GatewayConfiguration: Sendable {
     package let hooks: HookSettings
     /// `endpoints`: under which path the gateway answers itself. Default /.well-known/app-attest.
     package let endpointsPath: String
-    /// `plan`: whether apps get the plan below the endpoints' path. Default off: it names the hosts,
-    /// paths and names of all rules to anybody who asks.
+    /// `plan`: whether apps get the plan below the endpoints' path. Default off: it names the
+    /// hosts, paths and names of all rules to anybody who asks.
     package let servesPlan: Bool
     /// `probes`: where the public listeners answer them. Default: off.
     package let probes: ProbePaths

@@ -35,8 +35,8 @@ package struct LocalResponse: Sendable {
     /// Field lines beside them, as they are sent.
     private var lines: [UInt8] = []
     package private(set) var content: [UInt8]
-    /// Who may keep it, and for how long. Default: nobody. RFC 9111 §5.2.2.5: it is for this
-    /// request alone.
+    /// Which caches may keep it, and for how long. The default is none (RFC 9111 §5.2.2.5), since
+    /// it is for this request alone.
     private var caching: StaticString = "no-store"
 
     /// The answer to a request that is not served. `outcome` is none of ``LocalOutcome/done(_:)``.
