@@ -55,6 +55,27 @@ import Testing
         #expect(server.seen[0].head[0].hasPrefix(sent + " "))
     }
 
+    @Test func `a WebSocket belongs to the server that answers its handshake`() throws {
+        let secure = try Bench.request("/chat?a=b")
+        var socket = secure
+        for (text, origin) in [
+            ("wss://api.example.com/chat?a=b", "https://api.example.com"),
+            ("WSS://API.example.com:443/chat?a=b", "https://api.example.com"),
+            ("ws://api.example.com/chat?a=b", "http://api.example.com"),
+        ] {
+            socket.url = try Bench.url(text)
+            #expect(CanonicalRequest(socket) == nil)
+            let handshake = try #require(CanonicalRequest(socket, isHandshake: true))
+            #expect(handshake.target == "/chat?a=b")
+            #expect(
+                CanonicalRequest.Origin(handshake.url)
+                    == CanonicalRequest.Origin(try Bench.url(origin))
+            )
+        }
+        socket.httpMethod = "POST"
+        #expect(CanonicalRequest(socket, isHandshake: true) == nil)
+    }
+
     @Test(arguments: ["ftp://h/", "file:///a", "data:,a", "https:///a", "mailto:a@b"])
     func `a URL that is none of HTTP is refused`(text: String) throws {
         #expect(CanonicalRequest(URLRequest(url: try Bench.url(text))) == nil)

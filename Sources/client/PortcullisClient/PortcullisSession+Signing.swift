@@ -14,8 +14,9 @@ extension PortcullisSession {
     /// Its cache policy is one by which no cache answers: what the gateway said to an earlier
     /// request would be obeyed again.
     ///
-    /// - Parameter request: with its content, if any. A stream is replaced by one of a temporary
-    ///   file, which lives as long as the returned value.
+    /// - Parameter request: with its content, if any. One for a `wss:` or `ws:` URL is the
+    ///   handshake of a WebSocket, a GET without content. A stream is replaced by one of a
+    ///   temporary file, which lives as long as the returned value.
     /// - Returns: the request, to be sent as it stands.
     /// - Throws: a ``PortcullisError``; nothing because of a proof.
     public func sign(_ request: URLRequest) async throws -> SignedRequest {
@@ -81,12 +82,38 @@ extension PortcullisSession {
         return step
     }
 
+    /// Signs the handshake of a WebSocket and makes a task of it, which is not yet resumed.
+    ///
+    /// A rule judges the handshake alone, not the messages. It is sent once: where it is refused,
+    /// the task fails, and its `response` goes to ``signAgain(_:after:)``, which says what to open
+    /// next. The response to a handshake that was admitted goes there too.
+    ///
+    /// - Parameters:
+    ///   - request: a GET for a `wss:` or `ws:` URL, without content.
+    ///   - session: which makes the task. Its delegate must follow no redirects: a proof stands for
+    ///     one target.
+    /// - Returns: the task, and what was signed.
+    /// - Throws: a ``PortcullisError``; nothing because of a proof.
+    public func webSocketTask(
+        for request: URLRequest,
+        with session: URLSession
+    ) async throws -> (URLSessionWebSocketTask, SignedRequest) {
+        let signed = try await sign(request)
+        guard ["ws", "wss"].contains(signed.canonical.url.scheme?.lowercased()) else {
+            throw PortcullisError.urlUnfit
+        }
+        return (session.webSocketTask(with: signed.request), signed)
+    }
+
     private func signed(
         _ request: URLRequest,
         _ content: ReplayableContent,
         attached: Bool
     ) async throws -> SignedRequest {
-        guard let canonical = CanonicalRequest(request) else { throw PortcullisError.urlUnfit }
+        let isHandshake = attached && content.isEmpty
+        guard let canonical = CanonicalRequest(request, isHandshake: isHandshake) else {
+            throw PortcullisError.urlUnfit
+        }
         var machine = machine(for: request)
         return await signed(canonical, content, &machine, attached: attached)
     }

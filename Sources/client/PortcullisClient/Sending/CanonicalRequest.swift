@@ -22,8 +22,14 @@ struct CanonicalRequest: Sendable {
     var method: String { request.httpMethod ?? "GET" }
 
     /// `nil` for a request without a URL of HTTP.
-    init?(_ request: URLRequest) {
-        guard let (url, target) = request.url.flatMap(Self.canonical) else { return nil }
+    ///
+    /// - Parameters:
+    ///   - request: what the caller wrote.
+    ///   - isHandshake: whether it may open a WebSocket instead (RFC 6455 §3).
+    init?(_ request: URLRequest, isHandshake: Bool = false) {
+        guard let (url, target) = request.url.flatMap(Self.canonical),
+            isHandshake && request.httpMethod ?? "GET" == "GET" || !Self.opensWebSocket(url)
+        else { return nil }
         self.request = request
         self.request.url = url
         self.request.httpBody = nil
@@ -31,14 +37,20 @@ struct CanonicalRequest: Sendable {
         (self.url, self.target) = (url, target)
     }
 
-    /// Who a URL belongs to: scheme, host and port.
+    private static func opensWebSocket(_ url: URL) -> Bool {
+        ["ws", "wss"].contains(url.scheme?.lowercased())
+    }
+
+    /// Who a URL belongs to: scheme, host and port. A WebSocket is a request of HTTP at first, and
+    /// belongs to the server that answers that.
     struct Origin: Hashable, Sendable {
         let scheme: String
         let host: String
         let port: Int
 
         init?(_ url: URL) {
-            guard let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
+            let schemes = ["http": "http", "https": "https", "ws": "http", "wss": "https"]
+            guard let scheme = url.scheme.flatMap({ schemes[$0.lowercased()] }),
                 let place = RequestPlace(url)
             else { return nil }
             self.scheme = scheme
