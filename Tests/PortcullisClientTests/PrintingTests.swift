@@ -34,6 +34,7 @@ import Testing
             .signingDelayed(until: time), .sessionOpened,
             .refused(GatewayRefusal(reason: "key-unknown", next: .signAgain)),
             .routeLearned(route: "GET api.example.com/orders/*"), .storeFailed, .storeContended,
+            .planFetched, .planIgnored(.version(2)), .planUnavailable(until: time),
         ] + causes.map { .enrolmentHeld(EnrolmentHold($0, until: time)) }
         + absences.map { .unproven($0) } + tokens.map { .withoutDeviceToken($0) }
 

@@ -36,6 +36,7 @@ import PortcullisClientTesting
         let transport = ScriptedTransport(URLSessionTransport())
         place?.arm(service, transport)
         var configuration = PortcullisConfiguration(endpoints: endpoints)
+        configuration.routeMemory = .none
         // Without a plan, it learns from answers what the route signs.
         if !arguments.contains("--unplanned") { configuration.assumed = SigningRequirement() }
         for option in arguments where option.hasPrefix("--tries=") {

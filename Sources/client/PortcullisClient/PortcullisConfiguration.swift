@@ -11,6 +11,14 @@ public struct PortcullisConfiguration: Sendable {
     /// What routes ask, as `portcullis plan` wrote it. Without one, a first request to a route goes
     /// without proof and learns from the answer.
     public var plan: SigningPlan?
+    /// Whether the plan is fetched from the gateway, whose configuration must say `plan: on`. Then
+    /// ``plan`` counts until one has come. It is fetched beside requests, and again when it is old;
+    /// none fails because of it. Over plain HTTP it is not, unless the gateway is on this machine:
+    /// others could write it.
+    public var fetchesPlan = false
+    /// Where a fetched plan, and what answers have taught, are kept when the process ends. On
+    /// Apple's systems that is the folder of caches, elsewhere nowhere.
+    public var routeMemory = Self.usualMemory
     /// What is signed where neither the plan nor an answer says so; `nil` to ask first.
     public var assumed: SigningRequirement?
     /// Bytes that the gateway keeps with the key and gives to its origins: 1 to 256, such as a hash
@@ -45,6 +53,14 @@ public struct PortcullisConfiguration: Sendable {
             DeviceCheckService()
         #else
             nil
+        #endif
+    }
+
+    private static var usualMemory: RouteMemory {
+        #if canImport(Darwin)
+            .caches
+        #else
+            .none
         #endif
     }
 

@@ -1,3 +1,5 @@
+import Foundation
+
 extension PortcullisEvent: CustomStringConvertible {
     /// A sentence for a log. It leaves key ids out: they are the same in all requests of an
     /// install.
@@ -18,6 +20,11 @@ extension PortcullisEvent: CustomStringConvertible {
         case .withoutDeviceToken(let outcome):
             "A request is sent without a device token: \(outcome.words)."
         case .routeLearned(let route): "It was learned what a route signs: \(route)."
+        case .planFetched: "Another plan came from the gateway."
+        case .planIgnored(let error):
+            "What came as the plan is none: \(error.localizedDescription)"
+        case .planUnavailable(let time):
+            "The gateway gave no plan. It is asked again at \(time)."
         case .storeFailed: "The store could not be read or written."
         case .storeContended: "The store held another record each time that one was written."
         }

@@ -24,6 +24,12 @@ public enum PortcullisEvent: Hashable, Sendable {
     case withoutDeviceToken(DeviceTokenOutcome)
     /// It was learned from an answer what a route signs.
     case routeLearned(route: String)
+    /// Another plan came from the gateway, and counts from now on.
+    case planFetched
+    /// What came as the plan is none. The one before stays.
+    case planIgnored(SigningPlanError)
+    /// The gateway gave no plan. It is asked again at a time.
+    case planUnavailable(until: Date)
     /// The store could not be read or written.
     case storeFailed
     /// The store did not take a record, again and again, because it held another one each time. The

@@ -10,6 +10,11 @@ public struct PortcullisLimits: Hashable, Sendable {
     /// The longest time that a request waits for its key to be enrolled. Where the gateway said
     /// that the route's rule only observes, a request goes at once.
     public var enrolmentWait: Duration = .seconds(10)
+    /// The longest time that requests to routes of which nothing is known wait for the plan,
+    /// counted from when it is asked for. Then they go without proof and learn from the answer.
+    public var planWait: Duration = .seconds(2)
+    /// The longest plan that is read, in bytes. A gateway serves at most a fourth of that.
+    public var planBytes = 1 << 20
     /// The longest time that a call of the gateway's endpoints takes, its answer included.
     public var callTime: Duration = .seconds(30)
     /// The longest time that a request waits for a challenge.
@@ -60,9 +65,9 @@ public struct PortcullisLimits: Hashable, Sendable {
     /// The most bytes of a content stream, which is put into a file so that it can be signed and
     /// sent again. A longer one is an error, and has to be uploaded from a file.
     public var spooledBytes = 1 << 30
-    /// The most bytes that ``PortcullisSession/data(for:)`` collects.
+    /// The most bytes that ``PortcullisSession/data(for:delegate:)`` collects.
     public var answerBytes = 256 << 20
-    /// The most bytes that ``PortcullisSession/download(for:)`` writes.
+    /// The most bytes that ``PortcullisSession/download(for:delegate:)`` writes.
     public var downloadBytes = 8 << 30
     /// The most routes of which it is remembered what they sign.
     public var routesLearned = 128

@@ -19,6 +19,7 @@ extension PortcullisSession {
         _ content: ReplayableContent,
         _ machine: inout RequestMachine
     ) async -> ProvenRequest {
+        await prepareRoute(canonical, &machine)
         let knowledge = routes.knowledge(method: canonical.method, url: canonical.url)
         let want = machine.began(
             knowledge,
@@ -41,6 +42,22 @@ extension PortcullisSession {
         case .failed, .keptBack: hub.send(.withoutDeviceToken(proven.deviceToken))
         }
         return proven
+    }
+
+    /// Has what an earlier process knew read, and the plan fetched where it is time for that.
+    private func prepareRoute(
+        _ canonical: CanonicalRequest,
+        _ machine: inout RequestMachine
+    ) async {
+        guard let plans, isOwn(canonical.url) else { return }
+        await machine.patience.wait(
+            atMost: configuration.limits.planWait.seconds,
+            by: configuration.clock
+        ) { seconds in
+            await plans.prepare(within: seconds) { [routes] in
+                routes.knows(method: canonical.method, url: canonical.url)
+            }
+        }
     }
 
     /// What the head of an answer says. Only the gateway's own origins are believed, and no cache.
@@ -129,6 +146,7 @@ extension PortcullisSession {
         switch effect {
         case .learn(let lesson):
             guard let route = routes.learn(lesson, method: method, url: url) else { return }
+            await plans?.doubt()
             hub.send(.routeLearned(route: route.description))
         case .expectStrict: routes.expectStrict(method: method, url: url)
         case .expectAssertions:

@@ -21,6 +21,8 @@ public final class PortcullisSession: Sendable {
     let configuration: PortcullisConfiguration
     let transport: any HTTPTransport
     let routes: RouteBook
+    /// `nil` where no plan is fetched and nothing of routes is kept.
+    let plans: PlanSource?
     let prover: Prover
     let hub: EventHub
     /// Whether sessions are opened. Never where others can read the secret: over plain HTTP, unless
@@ -45,6 +47,8 @@ public final class PortcullisSession: Sendable {
         self.transport = transport
         hub = EventHub(configuration.log)
         routes = RouteBook(configuration)
+        let calls = GatewayCalls(configuration, transport: transport)
+        plans = PlanSource(configuration, calls, routes, hub)
         prover = Prover(
             configuration,
             service: service,
@@ -73,6 +77,7 @@ public final class PortcullisSession: Sendable {
         case .none(let absence): return absence
         case .key: break
         }
+        await plans?.prepare(within: configuration.limits.planWait.seconds) { false }
         if usesSessions, routes.takesSessions { _ = await prover.openSession() }
         await prover.challenges.fill()
         return nil
@@ -131,6 +136,7 @@ public final class PortcullisSession: Sendable {
         await prover.enroller.close()
         // After the enroller, so that none is opened anew.
         await prover.sessions.reset()
+        await plans?.close()
         hub.end()
     }
 

@@ -145,6 +145,7 @@ final class ClientStand {
     ) throws -> PortcullisSession {
         var configuration = PortcullisConfiguration(endpoints: try url(Self.endpoints))
         configuration.assumed = SigningRequirement()
+        configuration.routeMemory = .none
         configuration.clock = clock
         configuration.limits.proofWait = .seconds(30)
         configuration.limits.enrolmentWait = .seconds(30)

@@ -35,6 +35,7 @@ struct Bench {
     ) throws -> PortcullisSession {
         var configuration = PortcullisConfiguration(endpoints: try url(FakeGateway.endpoints))
         configuration.assumed = SigningRequirement()
+        configuration.routeMemory = .none
         configuration.clock = clock
         configuration.random = { 0.5 }
         change(&configuration)

@@ -39,6 +39,9 @@ actor FakeGateway: HTTPTransport {
     /// Replies of an endpoint, used up one by one before it works.
     var troubles: [String: [Reply]] = [:]
     var sessionsAreOffered = true
+    /// The plan that it serves, and what its answer has beside the usual fields.
+    var plan: Data?
+    var planFields: [String: String] = [:]
     /// Whether each answer brings a challenge.
     var bringsChallenges = true
     /// What it says of a key id beside a session; an older one says nothing.
@@ -48,6 +51,8 @@ actor FakeGateway: HTTPTransport {
 
     private(set) var seen: [Seen] = []
     private(set) var calls: [String] = []
+    /// The tags with which the plan was asked for.
+    private(set) var planTags: [String?] = []
     /// Device tokens that came.
     private(set) var deviceTokens: [String] = []
     private var keys: Set<String> = []
@@ -314,6 +319,18 @@ actor FakeGateway: HTTPTransport {
                 + "\"expires_in\":600,\"window\":256"
                 + (acceptsKeyID.map { ",\"accepts_key_id\":\($0)}" } ?? "}")
             return Reply(status: 201, content: Data(text.utf8))
+        case "plan" where plan != nil:
+            let content = plan ?? Data()
+            let tag = "\"\(Data(SHA256.hash(data: content).prefix(8)).base64EncodedString())\""
+            let usual = [
+                "ETag": tag, "Cache-Control": "public, max-age=300",
+                "Content-Type": "application/json",
+            ]
+            let fields = usual.merging(planFields) { $1 }
+            planTags.append(request.value(forHTTPHeaderField: "If-None-Match"))
+            return planTags.last == tag
+                ? Reply(status: 304, fields: fields, content: Data())
+                : Reply(fields: fields, content: content)
         default: return Self.problem(404, "no-such-endpoint", next: "none")
         }
     }

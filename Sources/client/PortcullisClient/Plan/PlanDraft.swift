@@ -6,7 +6,7 @@ struct PlanDraft: Decodable {
         let portcullis_plan: Int
     }
 
-    struct Fields: Decodable {
+    struct Fields: Codable {
         let key_id: String?
         let assertion: String?
         let challenge: String?
@@ -14,7 +14,7 @@ struct PlanDraft: Decodable {
     }
 
     /// `"strict"`, or the size of a window.
-    enum Counter: Decodable {
+    enum Counter: Codable {
         case text(String)
         case window(Int)
 
@@ -26,10 +26,18 @@ struct PlanDraft: Decodable {
                 self = .text(try value.decode(String.self))
             }
         }
+
+        func encode(to encoder: any Encoder) throws {
+            var value = encoder.singleValueContainer()
+            switch self {
+            case .text(let text): try value.encode(text)
+            case .window(let window): try value.encode(window)
+            }
+        }
     }
 
     /// What a rule asks, or the gateway of requests that match none.
-    struct Demand: Decodable {
+    struct Demand: Codable {
         let sign: [String]
         let form: String?
         let headers: [String]?
@@ -80,7 +88,10 @@ extension PlanDraft.Demand {
             requirement.challenge = value
         }
         switch counter {
-        case .window(let window): requirement.counter = .window(window)
+        case .window(let window):
+            // A gateway has none that is wider; by one it can't have, requests go one at a time.
+            let isWindow = (1...RouteLesson.windowMax).contains(window)
+            requirement.counter = isWindow ? .window(window) : .strict
         case .text("strict"): requirement.counter = .strict
         case .text(let text): throw .unknown(rule: rule, value: text)
         case nil: break
@@ -98,7 +109,34 @@ extension PlanDraft.Demand {
                 unsupported: fields.unsupported ?? usual.unsupported
             )
         }
+        // A plan comes over a network: no name in it may break or reframe a request.
+        if case .lines(_, let headers) = requirement.form {
+            for name in headers where !Self.isFieldName(name) {
+                throw .unknown(rule: rule, value: name)
+            }
+        }
+        let names = [
+            requirement.fields.keyID, requirement.fields.assertion, requirement.fields.challenge,
+            requirement.fields.unsupported,
+        ]
+        for name in names where !Self.isFieldName(name) || Self.framing.contains(name.lowercased())
+        {
+            throw .unknown(rule: rule, value: name)
+        }
         return requirement
+    }
+
+    /// Fields that say where a request goes, how long it is and what becomes of its connection.
+    private static let framing: Set<String> = [
+        "host", "connection", "content-length", "content-type", "content-encoding",
+        "content-digest", "date", "expect", "keep-alive", "te", "trailer", "transfer-encoding",
+        "upgrade", "cookie", "proxy-authorization", "proxy-connection",
+    ]
+
+    /// Whether it is a token (RFC 9110 §5.6.2) of a usual length.
+    private static func isFieldName(_ name: String) -> Bool {
+        var reader = FieldReader(name)
+        return name.utf8.count <= 128 && reader.token() != nil && reader.isAtEnd
     }
 
     private func signingForm(of rule: String) throws(SigningPlanError) -> SigningForm {
@@ -112,5 +150,32 @@ extension PlanDraft.Demand {
         case "challenge": return .challenge
         case let form: throw .unknown(rule: rule, value: form)
         }
+    }
+}
+
+extension PlanDraft.Demand {
+    /// As a plan would ask for it.
+    init(_ requirement: SigningRequirement) {
+        switch requirement.form {
+        case .lines(let parts, let names):
+            (sign, form, headers) = (parts.names, "lines", names)
+        case .content: (sign, form, headers) = (["content"], "content", nil)
+        case .challenge: (sign, form, headers) = (["challenge-text"], "challenge", nil)
+        }
+        challenge = requirement.challenge.rawValue
+        challenge_pointer = requirement.challengePointer
+        digest = requirement.needsContentDigest ? "streamed" : "held"
+        switch requirement.counter {
+        case .strict: counter = .text("strict")
+        case .window(let window): counter = .window(window)
+        }
+        accept = requirement.accepts.map(\.rawValue).sorted()
+        device = requirement.needsDeviceToken
+        fields = PlanDraft.Fields(
+            key_id: requirement.fields.keyID,
+            assertion: requirement.fields.assertion,
+            challenge: requirement.fields.challenge,
+            unsupported: requirement.fields.unsupported
+        )
     }
 }

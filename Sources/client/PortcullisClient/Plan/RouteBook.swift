@@ -9,7 +9,16 @@ final class RouteBook: Sendable {
         case unknown
     }
 
-    private let plan: SigningPlan?
+    /// The plan, and its place in the order in which things were said. The app's own comes before
+    /// all answers.
+    private struct Planned {
+        var plan: SigningPlan?
+        var order: UInt64 = 0
+    }
+
+    private let planned: Guarded<Planned>
+    /// The last place in that order. Those of a file come before.
+    private let lastOrder = Guarded(RouteFile.newerOrder)
     private let assumed: SigningRequirement?
     private let learned: Guarded<LearnedRoutes>
     /// Routes where a counter came too late, and until when they count as strict.
@@ -22,7 +31,7 @@ final class RouteBook: Sendable {
     private static let strictTime: Double = 600
 
     init(_ configuration: PortcullisConfiguration) {
-        plan = configuration.plan
+        planned = Guarded(Planned(plan: configuration.plan))
         assumed = configuration.assumed
         clock = configuration.clock
         limit = configuration.limits.routesLearned
@@ -63,13 +72,64 @@ final class RouteBook: Sendable {
         end > now && end.timeIntervalSince(now) <= strictTime
     }
 
-    /// What is known but for what passes.
+    /// What is known but for what passes: what was said last, by an answer or a plan.
     private func lasting(_ method: String, _ place: RequestPlace) -> Knowledge {
         let route = LearnedRoutes.Route(method: method, place: place)
-        if let entry = learned.withLock({ $0.entry(for: route) }) {
-            return entry.requirement.map(Knowledge.asks) ?? .asksNothing
+        let entry = learned.withLock { $0.entry(for: route) }
+        let planned = planned.withLock(\.self)
+        if let entry, entry.saying.order >= planned.order { return knowledge(of: entry) }
+        switch planned.plan?.answer(method: method, place: place) ?? .silent {
+        case .rule(_, let requirement), .unmatched(let requirement): return .asks(requirement)
+        case .off: return .asksNothing
+        case .silent:
+            if let entry { return knowledge(of: entry) }
+            return assumed.map(Knowledge.asks) ?? .unknown
         }
-        return planned(method, place)
+    }
+
+    private func knowledge(of entry: LearnedRoutes.Entry) -> Knowledge {
+        entry.requirement.map(Knowledge.asks) ?? .asksNothing
+    }
+
+    // MARK: Plans
+
+    /// The next place in the order in which things are said.
+    func nextOrder() -> UInt64 {
+        lastOrder.withLock { order in
+            order += 1
+            return order
+        }
+    }
+
+    /// Takes a plan in the place of the one before.
+    func adopt(_ plan: SigningPlan, order: UInt64) {
+        planned.withLock { $0 = Planned(plan: plan, order: order) }
+    }
+
+    /// The gateway has said again what the plan says.
+    func confirmPlan(_ order: UInt64) { planned.withLock { $0.order = order } }
+
+    /// Whether there is a plan, or something was learned of a request's route.
+    func knows(method: String, url: URL) -> Bool {
+        if planned.withLock({ $0.plan != nil }) { return true }
+        guard let place = RequestPlace(url) else { return false }
+        let route = LearnedRoutes.Route(method: method, place: place)
+        return learned.withLock { $0.entry(for: route) } != nil
+    }
+
+    /// Takes over what an earlier process has learned.
+    func remember(_ lessons: [RouteFile.Lesson]) { learned.withLock { $0.remember(lessons) } }
+
+    /// What the next process is to know.
+    func lessons() -> [RouteFile.Lesson] {
+        let order = planned.withLock(\.order)
+        return learned.withLock { $0.lessons(plan: order) }
+    }
+
+    // MARK: Lessons
+
+    private func saying() -> LearnedRoutes.Saying {
+        LearnedRoutes.Saying(order: nextOrder(), time: clock.now)
     }
 
     /// Learns from an answer.
@@ -82,7 +142,10 @@ final class RouteBook: Sendable {
         let route = LearnedRoutes.Route(method: method, place: place)
         let isNews = requirement != known
         guard isNews || lesson.observes != observes(route) else { return nil }
-        learned.withLock { $0.learn(requirement, observes: lesson.observes, for: route) }
+        let saying = saying()
+        learned.withLock {
+            $0.learn(requirement, observes: lesson.observes, saying: saying, for: route)
+        }
         return isNews ? route : nil
     }
 
@@ -93,8 +156,10 @@ final class RouteBook: Sendable {
         else { return }
         body(&requirement)
         let route = LearnedRoutes.Route(method: method, place: place)
-        let observes = observes(route)
-        learned.withLock { $0.learn(requirement, observes: observes, for: route) }
+        let (observes, saying) = (observes(route), saying())
+        learned.withLock {
+            $0.learn(requirement, observes: observes, saying: saying, for: route)
+        }
     }
 
     /// Whether the rule of a request's route only observes, as the gateway said last. No plan says
@@ -109,19 +174,13 @@ final class RouteBook: Sendable {
 
     /// Whether a rule of the plan takes sessions, so that one may be opened ahead.
     var takesSessions: Bool {
-        plan?.rules.contains { $0.requirement?.accepts.contains(.session) ?? false } ?? false
+        planned.withLock(\.plan)?.rules.contains {
+            $0.requirement?.accepts.contains(.session) ?? false
+        } ?? false
     }
 
     private func requirement(_ method: String, _ place: RequestPlace) -> SigningRequirement? {
         guard case .asks(let requirement) = lasting(method, place) else { return nil }
         return requirement
-    }
-
-    private func planned(_ method: String, _ place: RequestPlace) -> Knowledge {
-        switch plan?.answer(method: method, place: place) ?? .silent {
-        case .rule(_, let requirement), .unmatched(let requirement): .asks(requirement)
-        case .off: .asksNothing
-        case .silent: assumed.map(Knowledge.asks) ?? .unknown
-        }
     }
 }

@@ -16,4 +16,12 @@ extension SignedParts {
         }
         self = parts
     }
+
+    /// The same names.
+    var names: [String] {
+        let words: [(SignedParts, String)] = [
+            (.method, "method"), (.target, "target"), (.body, "body"), (.challenge, "challenge"),
+        ]
+        return words.filter { contains($0.0) }.map(\.1)
+    }
 }

@@ -87,6 +87,31 @@ struct GatewayCalls: Sendable {
         return await post("keys", question).map { _ in () }
     }
 
+    /// What came of asking for the plan.
+    enum PlanAnswer: Sendable {
+        case plan(Data, HTTPURLResponse)
+        /// It is the one of the tag.
+        case unchanged(HTTPURLResponse)
+        /// There is none, none came in time, or one that is too long.
+        case failed(retryAfter: Double?)
+    }
+
+    /// Asks for the plan, of at most so many bytes. The tag is that of the one that is known.
+    func plan(unlike tag: String?, atMost limit: Int) async -> PlanAnswer {
+        var request = request("plan")
+        request.httpMethod = "GET"
+        request.setValue("application/json", forHTTPHeaderField: "Accept")
+        if let tag { request.setValue(tag, forHTTPHeaderField: "If-None-Match") }
+        guard let (data, response) = await answer(to: request, .none, atMost: limit) else {
+            return .failed(retryAfter: nil)
+        }
+        switch response.statusCode {
+        case 200: return .plan(data, response)
+        case 304 where tag != nil: return .unchanged(response)
+        default: return .failed(retryAfter: RetryAfter.seconds(in: response, now: clock.now))
+        }
+    }
+
     /// The request that opens a session; ``Prover`` signs it.
     var sessionRequest: URLRequest { request("sessions") }
 
@@ -159,12 +184,13 @@ struct GatewayCalls: Sendable {
     /// every byte, so that a server which sends one now and then would never end.
     private func answer(
         to request: URLRequest,
-        _ content: RequestContent
+        _ content: RequestContent,
+        atMost limit: Int = Self.answerBytesMax
     ) async -> (Data, HTTPURLResponse)? {
         let work = SharedWork<(Data, HTTPURLResponse)?>()
         let call = Task { [transport] in
             guard let answer = try? await transport.send(request, content: content),
-                let data = try? await answer.content.collected(atMost: Self.answerBytesMax)
+                let data = try? await answer.content.collected(atMost: limit)
             else { return work.end(with: nil) }
             work.end(with: (data, answer.response))
         }

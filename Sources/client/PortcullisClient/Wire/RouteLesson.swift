@@ -14,7 +14,7 @@ struct RouteLesson: Hashable, Sendable {
     let observes: Bool
 
     /// The widest window of counters that a gateway has.
-    private static let windowMax = 64
+    static let windowMax = 64
 
     /// - Parameters:
     ///   - sign: `method target body challenge` or a part of it, `content` or `challenge-text`.
