@@ -5,15 +5,26 @@ import Testing
 /// What only Apple's systems compile, compiled here against interfaces of their modules.
 ///
 /// No machine that builds this has those systems. `Tests/AppleInterfaces` declares what is used of
-/// DeviceCheck and Security, as Apple's documentation does. What this can't find: an interface that
-/// is declared wrong there, and what differs in Foundation itself.
+/// DeviceCheck and Security, as Apple's documentation does, and a Foundation with networking in it.
+/// The compiler gets copies of the sources that import that one, so that it takes the branches of
+/// Apple's systems. What this can't find: an interface that is declared wrong there, what is newer
+/// than an app's system (`TidyTests` have a list), and where Foundation behaves differently.
 @Suite struct AppleTests {
     private static let folder = "Sources/client/PortcullisClient"
 
-    private static func files() throws -> [String] {
-        let folder = Repository.folder.appending(path: folder).path
-        return try FileManager.default.subpathsOfDirectory(atPath: folder)
-            .filter { $0.hasSuffix(".swift") }.sorted().map { "\(folder)/\($0)" }
+    /// Copies of the client's sources, as Apple's systems read them.
+    private static func copy(to scratch: URL) throws -> [String] {
+        let folder = Repository.folder.appending(path: folder)
+        let names = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+            .filter { $0.hasSuffix(".swift") }
+        return try names.map { name in
+            let text = try String(contentsOf: folder.appending(path: name), encoding: .utf8)
+            let copy = scratch.appending(path: name.replacing("/", with: "-"))
+            try text.replacing(/import Foundation\n/, with: "import FoundationOfApple\n")
+                .replacing("canImport(FoundationNetworking)", with: "canImport(NotOfApple)")
+                .write(to: copy, atomically: true, encoding: .utf8)
+            return copy.path
+        }
     }
 
     /// What the compiler says, with the settings of Package.swift; nothing when it has no error.
@@ -32,18 +43,22 @@ import Testing
     }
 
     @Test func `what only Apple's systems compile is compiled`() throws {
+        let scratch = FileManager.default.temporaryDirectory
+            .appending(path: "portcullis-apple-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: scratch, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: scratch) }
+        let files = try Self.copy(to: scratch)
+        #expect(files.count > 50)
         // Uses of it, so that it is known to be there.
         let names = ["AppAttestService", "DeviceCheckService", "KeychainEnrolmentStore"]
         let uses =
             names.map { "func isThere(_: \($0).Type) {}" } + [
                 "func isThere(_ url: URL) -> PortcullisSession { PortcullisSession(gateway: url) }"
             ]
-        let file = FileManager.default.temporaryDirectory
-            .appending(path: "portcullis-uses-\(UUID().uuidString).swift")
-        try (["import Foundation"] + uses).joined(separator: "\n")
+        let file = scratch.appending(path: "Uses.swift")
+        try (["import FoundationOfApple"] + uses).joined(separator: "\n")
             .write(to: file, atomically: true, encoding: .utf8)
-        defer { try? FileManager.default.removeItem(at: file) }
-        let errors = try Self.errors(Self.files() + [file.path])
+        let errors = try Self.errors(files + [file.path])
         #expect(errors.isEmpty, "\(errors)")
     }
 }
