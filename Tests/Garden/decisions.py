@@ -58,6 +58,16 @@ RULES = f"""\
 """
 NAMES = ["App-Attest-Verdict", "App-Attest-Key-Id", "X-HTTP-Method-Override", "X-Original-URL",
          "Idempotency-Key"]
+# By these some applications execute another method, path or host than those of the request, or leave
+# a check out. The gateway forwards none of them as the client sent it, and neither may an example.
+OVERRIDES = [
+    "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-Method",
+    "X-Original-URL", "X-Original-URI", "X-Rewrite-URL", "X-WAWS-Unencoded-URL", "X-Script-Name",
+    "Script-Name", "X-Envoy-Original-Path", "X-Host", "X-Original-Host", "X-HTTP-Host-Override",
+    "Disguised-Host", "Forwarded", "X-Forwarded", "X-Forwarded-Host", "X-Forwarded-Port",
+    "X-Forwarded-Prefix", "X-Forwarded-Scheme", "X-Forwarded-Server", "X-Forwarded-Ssl",
+    "X-Middleware-Subrequest", "X-Sendfile-Type", "X-Accel-Mapping", "Proxy",
+]
 SETTINGS = "AAMAAABkAARAAAAAAAIAAAAA"
 FORGED = [("app-attest-verdict", "pass"), ("app-attest-key-id", "forged")]
 PATIENCE = 20.0
@@ -263,6 +273,18 @@ def twins(mark, method, target, ask=()):
     return run
 
 
+def override(name):
+    def run(stand, token):
+        stand.ask("GET", f"/open?t={token}", [(name, "host=forged")])
+        for record in stand.records().get(token, []):
+            for read, value in record.get("fields", {}).items():
+                if "forged" in str(value):
+                    return f"the application read {read}: {value}"
+        return None
+
+    return run
+
+
 def nominated(options):
     def run(stand, token):
         target = f"/profile?t={token}"
@@ -294,6 +316,8 @@ def rows():
         yield f"twins with {mark}, preflight", twins(mark, "OPTIONS", "/v1/orders", asked)
     for options in ["App-Attest-Verdict", "close, app-attest-verdict, App-Attest-Reason"]:
         yield f"Connection: {options}", nominated(options)
+    for name in OVERRIDES:
+        yield name, override(name)
 
 
 def examine(proxy, backend, program, folder, devices):
