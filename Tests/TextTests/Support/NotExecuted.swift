@@ -5,7 +5,7 @@ enum NotExecuted {
     /// The text and the first line of the block, with the reason.
     static let reasons: [String: [String: String]] = [
         "README.md": [
-            "deploy/quickstart": "builds for release and installs packages"
+            "deploy/quickstart": "installs packages and builds"
         ],
         "deploy/docs/install.md": [
             "deploy/strip .build/release/portcullis .build/stripped": "needs root and systemd",

@@ -5,7 +5,7 @@ import LoopbackKit
 /// One shell that executes a document's steps from the first to the last, in a folder of its own.
 ///
 /// The folder has the files of the repository that texts name: `rules`, `deploy`, and the built
-/// programs as `.build/release`. Ports that the texts use are replaced by free ones.
+/// programs as `.build/debug`. Ports that the texts use are replaced by free ones.
 struct Session {
     struct Failure: Error, CustomStringConvertible {
         let description: String
@@ -27,7 +27,7 @@ struct Session {
         let build = folder.appending(path: ".build")
         try FileManager.default.createDirectory(at: build, withIntermediateDirectories: true)
         try FileManager.default.createSymbolicLink(
-            at: build.appending(path: "release"),
+            at: build.appending(path: "debug"),
             withDestinationURL: Repository.programs
         )
         for name in ["rules", "deploy"] {
@@ -48,7 +48,7 @@ struct Session {
     /// - Returns: what each printed, in lines.
     func run(_ steps: [Step]) async throws -> [[String]] {
         // What the commands have started goes with the shell: `timeout` makes a process group.
-        var script = "trap 'kill -KILL 0' EXIT\nPATH=$PWD/.build/release:$PATH\n"
+        var script = "trap 'kill -KILL 0' EXIT\nPATH=$PWD/.build/debug:$PATH\n"
         for (index, step) in steps.enumerated() {
             script += "exec > \(folder.path)/\(index).out 2>&1\n"
             script += step.commands.map { replaced($0, forward: true) }.joined(separator: "\n")
