@@ -10,7 +10,7 @@ extension Scenarios {
     /// other clients could get from a cache.
     @Suite struct Notices {
         private static let signing = SigningForm.lines([.method, .target], headers: ["x-a"])
-        private static let parameters = #";sign="method target";headers="x-a""#
+        private static let parameters = #";sign="method target";headers="x-a";counter=64"#
 
         /// What is said of a key that is not known. It names that key: an app that keeps the
         /// response in a cache of its own reads it again when it has another key.
@@ -51,7 +51,8 @@ extension Scenarios {
             let challenge = try #require(missing.member("challenge"))
             #expect(
                 field == #"AppAttest error="assertion-missing", next="sign-again", "#
-                    + #"challenge="\#(challenge)", sign="method target", headers="x-a""#
+                    + #"challenge="\#(challenge)", sign="method target", headers="x-a", "#
+                    + #"counter="64""#
             )
             var stranger = Scenario.device.makeKey()
             let request = Self.request()
@@ -62,7 +63,7 @@ extension Scenarios {
             #expect(
                 unknown.value("WWW-Authenticate")
                     == #"AppAttest error="key-unknown", next="enrol", sign="method target", "#
-                    + #"headers="x-a""#
+                    + #"headers="x-a", counter="64""#
             )
         }
 
@@ -141,15 +142,20 @@ extension Scenarios {
             let scenario = try Scenario()
             defer { scenario.end() }
             let origin = try scenario.origin()
-            let window = "  counter: { window: 7 }"
+            let widths = [("{ window: 7 }", "7"), ("strict", nil)]
             for (mode, name) in [("enforce", "WWW-Authenticate"), ("observe", "App-Attest-Next")] {
-                try scenario.configure(origin, rules: Self.rules(mode, window))
-                let gateway = try scenario.serve()
-                let answer = try gateway.client().send("GET", "/v1/orders")
-                let field = try #require(answer.value(name))
-                let counter = mode == "enforce" ? #", counter="7""# : ";counter=7"
-                #expect(field.hasSuffix(#"headers="x-a""# + counter), "\(field)")
-                #expect(try gateway.stop() == 0)
+                for (rule, width) in widths {
+                    let rules = Self.rules(mode, "  counter: \(rule)")
+                    try scenario.configure(origin, rules: rules)
+                    let gateway = try scenario.serve()
+                    let answer = try gateway.client().send("GET", "/v1/orders")
+                    let field = try #require(answer.value(name))
+                    let counter = width.map {
+                        mode == "enforce" ? #", counter="\#($0)""# : ";counter=\($0)"
+                    }
+                    #expect(field.hasSuffix(#"headers="x-a""# + (counter ?? "")), "\(field)")
+                    #expect(try gateway.stop() == 0)
+                }
             }
         }
 

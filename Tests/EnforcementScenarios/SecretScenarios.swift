@@ -14,6 +14,7 @@ extension Scenarios {
             - id: orders
               match: { path: /v1/orders }
               mode: enforce
+              counter: strict
               sign: [method, target, body, challenge]
             - id: watched
               match: { path: /v1/watched }
