@@ -63,6 +63,35 @@ extension Scenarios {
             #expect(origin.connections.isEmpty)
         }
 
+        /// An app that took the broken pipe for the end never saw that it had to sign again.
+        @Test func `a client that does not wait finds the refusal when it reads after its reset`()
+            throws
+        {
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let gateway = try TestGateway(
+                [("shop", [origin.address])],
+                fallback: "{ origin: shop, mode: enforce, body: { digest: streamed } }",
+                more: """
+                    apps: [{ id: ABCDE12345.com.example.shop, environments: [production] }]
+                    store: { sqlite: keys.db }
+                    timeouts: { linger: 50ms }
+                    limits: { drain: 1KiB }
+                    """
+            )
+            defer { gateway.stop() }
+            let client = try gateway.connect()
+            try client.send("POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 8000000\r\n\r\n")
+            do {
+                for _ in 0..<80 { try client.send([UInt8](repeating: 0, count: 100_000)) }
+                Issue.record("nothing was refused")
+            } catch WireFault.reset {}
+            let answer = try client.readFinalResponse()
+            #expect(answer.status == 401)
+            #expect(answer.head.has("app-attest-error"))
+            #expect(origin.connections.isEmpty)
+        }
+
         @Test func `a target that can't be routed is answered without a 100`() throws {
             let bench = try Bench()
             defer { bench.stop() }

@@ -129,6 +129,11 @@ import Testing
         #expect(SigningRequirement().counter == .strict)
     }
 
+    @Test(arguments: ["dance", "dance;sign=\"method\"", "", "Enrol;sign=\"method\""])
+    func `advice with a next step that is not known is passed over`(text: String) {
+        #expect(NextField(text) == nil)
+    }
+
     @Test(arguments: [
         ("signature-mismatch;next=none", "signature-mismatch", GatewayRefusal.Next.none),
         ("key-unknown; next=enrol;more", "key-unknown", .enrol),

@@ -12,6 +12,21 @@ import Verification
 @Suite struct EnrolmentTests {
     // MARK: Keys
 
+    @Test func `base64url is read in key id, attestation and context`() async throws {
+        let desk = try Desk()
+        let key = Trial.device().makeKey()
+        let challenge = try desk.challenge()
+        let context = [UInt8](0..<64) + [0xFF, 0xFE]
+        let standard = desk.document(key, challenge: challenge, context: context)
+        #expect(standard.contains("=") && standard.contains("+"))
+        let answer = await desk.enrol(
+            standard.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        )
+        #expect(answer.status == 201)
+        #expect(answer.body == #"{"key_id":"\#(key.keyID.base64)"}"# + "\n")
+        #expect(desk.journal.record(key.keyID)?.context == context)
+    }
+
     @Test func `a key is enrolled, and enrolled again without harm to its counter`() async throws {
         let desk = try Desk()
         let key = Trial.device().makeKey()

@@ -369,6 +369,33 @@ extension BuildPolicy {
         #expect(ruling.verdict == .pass)
     }
 
+    @Test func `challenges and session ids are taken in their own spelling alone`() throws {
+        for suffix in ["=", " A"] {
+            var trial = try Trial()
+            var key = trial.enrolledKey()
+            var request = try trial.request()
+            request.challenge = (request.challenge ?? "") + suffix
+            #expect(
+                try trial.send(request, by: &key).verdict == .refuse(.challengeUnknown)
+            )
+        }
+        var trial = try Trial()
+        var key = trial.enrolledKey()
+        var session = try trial.openSession(&key)
+        let good = try trial.send(trial.request(), by: &session) { wire in
+            let text = (wire.value("App-Attest-Signature") ?? "").replacing("+", with: "-")
+            wire.set(
+                "App-Attest-Signature",
+                text.replacing("/", with: "_").replacing("=", with: "")
+            )
+        }
+        #expect(good.verdict == .pass)
+        let padded = try trial.send(trial.request(), by: &session) { wire in
+            wire.set("App-Attest-Session", (wire.value("App-Attest-Session") ?? "") + "=")
+        }
+        #expect(padded.verdict == .refuse(.sessionUnknown))
+    }
+
     @Test func `names of a rule's own are looked for, and the standard ones are not`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()

@@ -146,6 +146,15 @@ import Verification
         #expect(try verdict(signing: [:]) == .pass)
     }
 
+    @Test(arguments: ["7", " 7", "7 ", "\t 7 \t", "   7"])
+    func `white space around a signed value is not signed`(sent: String) throws {
+        #expect(try verdict(signing: ["x-tenant": "7"]) { $0.set("x-tenant", sent) } == .pass)
+        let inside = try verdict(signing: ["x-tenant": "7  8"]) { $0.set("x-tenant", "7 8") }
+        #expect(inside == .refuse(.signatureMismatch))
+        let empty = try verdict(signing: ["x-tenant": ""]) { $0.set("x-tenant", " \t") }
+        #expect(empty == .pass)
+    }
+
     @Test func `a signed field can't be changed, added, taken away or emptied`() throws {
         let both = ["idempotency-key": "8e03978e", "x-tenant": "7"]
         let mismatch = Verdict.refuse(.signatureMismatch)
