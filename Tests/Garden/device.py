@@ -1,4 +1,4 @@
-"""A software device: keys, the lines of the client data, assertions (Sources/client/README.md)."""
+"""A software device: keys, the lines of the client data, assertions (Sources/client/docs/wire.md)."""
 import base64
 import datetime
 import hashlib
