@@ -12,7 +12,8 @@ let settings: [SwiftSetting] =
     ] + strict
 
 // To use a library of this package without the gateway, write `traits: []` beside the package's
-// address. SwiftPM then fetches nothing that carries this condition; only swift-crypto is left.
+// address. SwiftPM then fetches nothing that carries this condition; swift-crypto is left, with
+// swift-asn1.
 let gateway: TargetDependencyCondition? = .when(traits: ["Gateway"])
 
 func product(_ name: String, of package: String) -> Target.Dependency {

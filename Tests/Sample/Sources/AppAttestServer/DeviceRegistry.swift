@@ -35,6 +35,20 @@ public struct DeviceRegistry {
         self.receiptRoots = receiptRoots
     }
 
+    /// A registry of the production keys of an app, on genuine devices, of every build.
+    public static func ofAppStore(_ appID: String) -> DeviceRegistry {
+        DeviceRegistry(
+            app: ExpectedApp(
+                id: appID,
+                environments: [.production],
+                isMacOS: false,
+                builds: .any
+            ),
+            attestationRoots: [AppleRoots.appAttestation],
+            receiptRoots: [AppleRoots.rootG3]
+        )
+    }
+
     /// Gives out a challenge, which is good once.
     public mutating func makeChallenge() -> Data {
         // Swift's generator is one for secrets on every system.
