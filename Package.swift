@@ -291,12 +291,11 @@ let package = Package(
         .part("Services", in: "proxy", uses: policy + verdict + ["Telemetry"], embeds: ["Page"]),
         .part("ClientStreams", in: "proxy", uses: sockets + served + ["HTTP2Wire"]),
         .part("Origins", in: "proxy", uses: ["HTTPWire", "Lanes", "TLSSession"]),
-        .part("RequestFlow", in: "proxy", uses: policy + ["KeyStore", "Verification"]),
         .part(
             "Proxy",
             in: "proxy",
             uses: policy + verdict + sockets + [
-                "ClientStreams", "HTTP2Wire", "Origins", "RequestFlow", "Services", deque,
+                "ClientStreams", "HTTP2Wire", "Origins", "Services", deque,
             ]
         ),
 
@@ -377,7 +376,6 @@ let package = Package(
                 "Challenges", "KeyStore", "Services", "Sessions", "Telemetry", "TestSupport",
             ]
         ),
-        .tests("RequestFlow", uses: policy + ["KeyStore", "Verification"]),
         .tests("Challenges", uses: ["Cryptography", "ByteCoding"]),
         .tests("Sessions", uses: object + stand + ["ByteCoding", "DeviceKey", "RequestBinding"]),
         .tests("KeyStore", uses: policy + ["Challenges", "TestSupport"]),

@@ -254,7 +254,7 @@ extension BuildPolicy {
             .riskUnknown, .challengesExhausted, .addressHeld, .heldFull, .spillFailed,
             .keyHeld, .preflight,
         ]
-        // Found out by Apple, when all else holds; the transcripts of RequestFlow try them.
+        // Found out by Apple, when all else holds; the transcripts of Flow try them.
         let ofDevices: Set<Refusal> = [
             .deviceFlagged, .deviceTokenMissing, .deviceTokenMalformed, .deviceTokenUsed,
             .deviceThrottled, .deviceCheckUnavailable,

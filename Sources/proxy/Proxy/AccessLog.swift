@@ -1,6 +1,9 @@
+import ByteCoding
+import ClientStreams
 import Cryptography
 import HTTPWire
 import JSONText
+package import Verification
 
 /// Writes a line for each request, into memory; the owner takes what has gathered.
 ///
@@ -93,5 +96,169 @@ struct AccessLog {
     mutating func member(_ name: StaticString, _ value: Bool) {
         json.name(name)
         json.value(value)
+    }
+}
+
+/// How the access log is written, and of which requests.
+package struct AccessLogRule: Sendable {
+    package enum Form: Sendable {
+        /// One JSON object a line.
+        case json
+        /// The combined format of Apache and nginx.
+        case combined
+    }
+
+    /// How a line of JSON says when the request ended.
+    package enum Time: Sendable { case milliseconds, iso8601 }
+
+    package let form: Form
+    package let time: Time
+    /// Of a million requests that were admitted, so many have a line. All others always have one.
+    package let admittedShare: Int
+
+    /// How many refused requests of one address have a line; `nil`: all.
+    let refusals: TokenRate?
+
+    /// - admittedShare: 0…1,000,000.
+    package init(
+        _ form: Form = .json,
+        time: Time = .milliseconds,
+        admittedShare: Int = LogSampler.whole,
+        refusals: TokenRate? = nil
+    ) {
+        self.form = form
+        self.time = time
+        self.admittedShare = admittedShare
+        self.refusals = refusals
+    }
+
+    /// Whether each request has a line.
+    var isWhole: Bool { admittedShare == LogSampler.whole }
+}
+
+/// Picks a share of requests: evenly, and the same share of any number of them.
+package struct LogSampler: Sendable {
+    package static let whole = 1_000_000
+    private var credit = 0
+
+    /// Whether the next request has a line.
+    mutating func takes(share: Int) -> Bool {
+        credit += share
+        guard credit >= Self.whole else { return false }
+        credit -= Self.whole
+        return true
+    }
+}
+
+/// A line in the combined format of Apache and nginx:
+/// `client - - [22/Nov/2026:19:30:12 +0000] "GET /path HTTP/1.1" 200 17 "referer" "agent"`.
+struct CombinedLine {
+    var client = ""
+    /// Milliseconds since 1970.
+    var at: Int64 = 0
+    var spoken = ClientProtocol.http11
+    var method: [UInt8] = []
+    var path: [UInt8] = []
+    var status = 0
+    var bytes: UInt64 = 0
+    var referer: [UInt8] = []
+    var agent: [UInt8] = []
+
+    func append(to out: inout [UInt8]) {
+        out += Array("\(client) - - [".utf8)
+        // `Sun, 22 Nov 2026 19:30:12 GMT`: the same parts in another order.
+        let date = HTTPDate.octets(unixSeconds: at / 1000)
+        out += date[5..<7]
+        out.append(UInt8(ascii: "/"))
+        out += date[8..<11]
+        out.append(UInt8(ascii: "/"))
+        out += date[12..<16]
+        out.append(UInt8(ascii: ":"))
+        out += date[17..<25]
+        out += Array(" +0000] \"".utf8)
+        if method.isEmpty {
+            out.append(UInt8(ascii: "-"))
+        } else {
+            Self.append(method, to: &out)
+            out.append(UInt8(ascii: " "))
+            Self.append(path.isEmpty ? [UInt8(ascii: "/")] : path, to: &out)
+            out += Array(" \(version)".utf8)
+        }
+        // Three digits also where nothing was answered: readers of this format take no fewer.
+        let code = status == 0 ? "000" : String(status)
+        out += Array("\" \(code) \(bytes == 0 ? "-" : String(bytes)) \"".utf8)
+        // A query may hold what is not for logs.
+        let shown = referer.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+        Self.append(shown.isEmpty ? [UInt8(ascii: "-")] : Array(shown), to: &out)
+        out += Array("\" \"".utf8)
+        Self.append(agent.isEmpty ? [UInt8(ascii: "-")] : agent, to: &out)
+        out += Array("\"\n".utf8)
+    }
+
+    /// As nginx writes it.
+    private var version: String {
+        switch spoken {
+        case .http10: "HTTP/1.0"
+        case .http11: "HTTP/1.1"
+        case .http2: "HTTP/2.0"
+        }
+    }
+
+    /// Escapes as Apache does, so that nothing that a client sends ends a text or a line.
+    private static func append(_ bytes: [UInt8], to out: inout [UInt8]) {
+        for byte in bytes {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                out.append(UInt8(ascii: "\\"))
+                out.append(byte)
+            case 0x20...0x7E: out.append(byte)
+            default: out += Array("\\x\(Hex.text([byte]))".utf8)
+            }
+        }
+    }
+}
+
+/// How many lines about refused requests each address has left, on one lane.
+///
+/// Addresses share 4,096 places by hash, 16 bytes each: two that share one share its rate. The hash
+/// has a key of its own, so that nobody can aim at another address's place.
+struct RefusalLines {
+    private struct Place {
+        /// The bucket of ``TokenRate``.
+        var bucket: UInt64 = 0
+        /// Lines that were left out since the last one.
+        var leftOut: UInt64 = 0
+    }
+
+    private static let count = 4_096
+    private var places: [Place] = []
+
+    /// Lines that were left out since ``take()``.
+    private(set) var leftOut: UInt64 = 0
+
+    /// A request of an address was refused.
+    ///
+    /// - Parameters:
+    ///   - hash: of the address.
+    ///   - rate: how many lines an address may have, and its burst.
+    ///   - now: monotonic nanoseconds.
+    /// - Returns: how many lines were left out before this one; `nil` when it is left out, too.
+    mutating func next(_ hash: UInt64, _ rate: TokenRate, now: UInt64) -> UInt64? {
+        // Made on first use: the operators' lane refuses no one.
+        if places.isEmpty { places = Array(repeating: Place(), count: Self.count) }
+        let index = Int(truncatingIfNeeded: hash >> 32) & (Self.count - 1)
+        guard rate.take(from: &places[index].bucket, now: now) == nil else {
+            places[index].leftOut &+= 1
+            leftOut &+= 1
+            return nil
+        }
+        defer { places[index].leftOut = 0 }
+        return places[index].leftOut
+    }
+
+    /// Hands over how many lines were left out.
+    mutating func take() -> UInt64 {
+        defer { leftOut = 0 }
+        return leftOut
     }
 }

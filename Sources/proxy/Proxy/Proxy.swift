@@ -1,7 +1,7 @@
 // Requests on their way through a lane.
 //
 //   ProxyLane           what the proxy owns on one lane: pools, judge, counters, scratch memory
-//   Exchange            one request: performs what its machine, RequestFlow, says
+//   Exchange            one request: performs what its machine, Flow, says
 //   HeldBody            content that waits to be judged, counted in a HeldLedger of all lanes
 //   Tunnel              two streams after a 101
 //   SnapshotDesk        gives operators' pages what they show, by one gathering at a time
@@ -24,4 +24,4 @@
 //   * The origin sees the last byte of a request only after everything the rule asks of it held.
 //   * A verdict is made once for a request; a retry repeats the origin's leg alone.
 //   * A request that is answered locally is read to its end, or its connection closes.
-//   * What follows an event is decided by RequestFlow, never here.
+//   * What follows an event is decided by Flow, never here.

@@ -3,7 +3,6 @@ import HTTP2Wire
 package import HTTPWire
 import Lanes
 package import Origins
-import RequestFlow
 import Services
 package import TLSSession
 import Telemetry

@@ -39,9 +39,9 @@ enum Held {
         "Sources/proxy/ClientStreams/HTTP2Connection.swift": "a list of streams",
         "Sources/proxy/Origins/OriginServer.swift": "lists of streams",
         "Sources/proxy/Origins/OriginStream.swift": "the same, bytes, and HTTPWire's scanner",
-        "Sources/proxy/Proxy/Exchange.swift":
+        "Sources/proxy/Proxy/Requests/Exchange.swift":
             "the machine, content, bytes, and the record for the log",
-        "Sources/proxy/Proxy/KeptContent.swift": "a digest",
+        "Sources/proxy/Proxy/Requests/Exchange+Content.swift": "a digest",
         "Sources/proxy/Proxy/ProxyLane.swift":
             "counters of Telemetry and Services, HTTPWire's scratch, and lists of pools and bytes",
     ]
@@ -49,9 +49,21 @@ enum Held {
     /// Parts without I/O, clock or lock (Sources/docs/architecture.md, "Invariants").
     static let pureTargets: Set<String> = [
         "AppAttest", "AppleServices", "ByteCoding", "DeviceKey", "HTTP2Wire", "HTTPWire",
-        "JSONText", "RequestBinding", "RequestFlow", "Rules", "Services", "StrictCBOR",
-        "StrictDER", "Telemetry", "Verification",
+        "JSONText", "RequestBinding", "Rules", "Services", "StrictCBOR", "StrictDER",
+        "Telemetry", "Verification",
     ]
+
+    /// Folders of other targets that are as pure, with all that they may import.
+    static let pureFolders: [String: Set<String>] = [
+        "Sources/proxy/Proxy/Requests/Flow/": [
+            "AppAttest", "Cryptography", "HTTPWire", "KeyStore", "Rules", "Verification",
+        ]
+    ]
+
+    static func isPure(_ source: SwiftSource) -> Bool {
+        pureTargets.contains(source.target)
+            || pureFolders.keys.contains { source.path.hasPrefix($0) }
+    }
 
     /// Modules that bring I/O or a clock. Synchronization is not among them: an atomic is no lock,
     /// and `impureTypes` has the lock.

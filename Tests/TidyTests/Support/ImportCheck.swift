@@ -23,6 +23,7 @@ struct ImportCheck {
         var texts = [undeclared(module, in: source)]
         if !source.isTest {
             texts.append(impure(module, in: source))
+            texts.append(foreign(module, in: source))
             texts.append(owned(module, in: source))
             texts.append(exposed(module, in: source, importAt: index))
         }
@@ -46,6 +47,15 @@ struct ImportCheck {
         let isFoundation = module == "Foundation" || module == "FoundationEssentials"
         if isFoundation, Held.foundationFiles[source.path] != nil { return nil }
         return "\(source.target) is pure and imports \(module); take what it gives as a parameter"
+    }
+
+    /// What a pure folder does not import can't be reached in it either: a member needs its import.
+    private func foreign(_ module: String, in source: SwiftSource) -> String? {
+        guard let folder = Held.pureFolders.first(where: { source.path.hasPrefix($0.key) }),
+            !folder.value.contains(module)
+        else { return nil }
+        return
+            "\(folder.key) is pure and may not import \(module); take what it gives as a parameter"
     }
 
     private func owned(_ module: String, in source: SwiftSource) -> String? {

@@ -110,12 +110,12 @@ struct TokenCheck {
                 "Foundation stands in this file for names alone: take what it reads as a parameter"
             )
         }
-        guard Held.pureTargets.contains(source.target), source.token(index).kind == .word,
+        guard Held.isPure(source), source.token(index).kind == .word,
             Held.impureTypes.contains(source.token(index).text)
         else { return nil }
         return source.finding(
             source.token(index).line,
-            "\(source.target) is pure: take the time or the number as a parameter, and lock nothing"
+            "this part is pure: take the time or the number as a parameter, and lock nothing"
         )
     }
 

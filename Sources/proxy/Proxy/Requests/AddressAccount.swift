@@ -1,0 +1,131 @@
+import ClientStreams
+import HTTPWire
+import Lanes
+import Telemetry
+import Verification
+
+/// The client's address, and whose limits the request counts against.
+struct AddressAccount {
+    /// What the address has used of its limits.
+    enum Entry {
+        /// No limits apply.
+        case none
+        /// That of the client's connection, which holds it.
+        case ofConnection(AddressEntry)
+        /// Held for this request alone: a connection carries others too.
+        case ofRequest(AddressEntry)
+        /// It was let go of at the end of the request, which counted against it.
+        case released
+    }
+
+    var address: IPAddress
+    var holding = Entry.none
+    /// Nanoseconds after which the address may go on, as was found last.
+    var wait: UInt64 = 0
+
+    init(_ address: IPAddress) { self.address = address }
+
+    var entry: AddressEntry? {
+        switch holding {
+        case .none, .released: nil
+        case .ofConnection(let entry), .ofRequest(let entry): entry
+        }
+    }
+
+    /// Lets go of the entry.
+    ///
+    /// - Returns: the one that was held for this request alone, which is to be released.
+    mutating func leave() -> AddressEntry? {
+        let held = holding
+        if case .none = held { return nil }
+        holding = .released
+        return if case .ofRequest(let entry) = held { entry } else { nil }
+    }
+}
+
+// The limits of the client's address.
+extension Exchange {
+    /// Counts the request, where the address has one left.
+    func countRequest() -> Flow.Action {
+        findAddress()
+        guard let rate = settings.limits.addressRequests,
+            let wait = account.entry?.takeRequest(rate, now: record.startedAt)
+        else { return flow.requestCounted() }
+        return throttled(wait)
+    }
+
+    /// Counts a call of the gateway's own endpoints, where the address has one left.
+    func countCall() -> Flow.Action {
+        guard let rate = settings.limits.addressCalls,
+            let wait = account.entry?.takeCall(rate, now: record.startedAt)
+        else { return flow.callCounted() }
+        return throttled(wait)
+    }
+
+    private func throttled(_ wait: UInt64) -> Flow.Action {
+        proxy.tally.add(.addressRequestsRefused)
+        account.wait = wait
+        return flow.addressThrottled()
+    }
+
+    /// Finds whose limits the request counts against: those of the client's address. Behind a
+    /// trusted proxy that is the one that it names, or else its own: never nobody's, so that no
+    /// spelling lifts a limit. Only the peer of a Unix socket that is not trusted has no address.
+    private func findAddress() {
+        guard let client else { return }
+        if account.address == client.peerAddress, let entry = client.addressEntry {
+            account.holding = .ofConnection(entry)
+            return
+        }
+        guard hasAddress else { return }
+        if case .held(let entry) = proxy.hold(account.address, max: nil) {
+            account.holding = .ofRequest(entry)
+        }
+    }
+
+    /// Whether the client's address is known.
+    var hasAddress: Bool {
+        guard let client, account.address == client.peerAddress else { return true }
+        return !client.peerIsUnix || client.peerIsTrusted
+    }
+
+    /// The call costs so many tokens more: a challenge each.
+    func oweCalls(_ count: Int) {
+        guard count > 0, let rate = settings.limits.addressCalls else { return }
+        account.entry?.oweCalls(count, rate, now: record.startedAt)
+    }
+
+    /// Whether a signature may be verified for the address.
+    func mayVerify(now: UInt64) -> Bool {
+        guard let wait = verificationWait(now: now) else { return true }
+        account.wait = wait
+        return false
+    }
+
+    /// Nanoseconds until a signature may be verified for the address; `nil` when it may be now.
+    func verificationWait(now: UInt64) -> UInt64? {
+        settings.limits.addressFailures.flatMap { account.entry?.failureWait($0, now: now) }
+    }
+
+    /// A verification was in vain. That may turn out when the client has gone.
+    func addFailure(now: UInt64) {
+        guard let rate = settings.limits.addressFailures else { return }
+        switch account.holding {
+        case .none: break
+        case .ofConnection(let entry), .ofRequest(let entry): entry.addFailure(rate, now: now)
+        case .released:
+            guard case .held(let entry) = proxy.hold(account.address, max: nil) else { return }
+            entry.addFailure(rate, now: now)
+            entry.release(now: now)
+        }
+    }
+
+    /// The address is over a limit. A connection of its own is then not read for a while; that of a
+    /// trusted proxy carries others too.
+    func pauseAddress() {
+        switch account.holding {
+        case .none, .ofConnection: client?.pause()
+        case .ofRequest, .released: break
+        }
+    }
+}

@@ -1,0 +1,279 @@
+import AppAttest
+import ClientStreams
+import Cryptography
+import HTTPWire
+import KeyStore
+import Lanes
+import Rules
+import Sessions
+import Telemetry
+import Verification
+
+// The verdict.
+extension Exchange {
+    /// Judges what the head shows, and writes the head for the origin.
+    func judgeHead(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>
+    ) -> Flow.Action {
+        let before = (proxy.judge.verifications, MonotonicClock.nanoseconds)
+        let opening = proxy.judge.open(
+            head,
+            octets,
+            rule: flow.rule,
+            now: UnixTime(seconds: proxy.wallSeconds),
+            mayVerify: mayVerify(now: before.1),
+            content: content.arrived.span
+        )
+        if flow.rule.asksDevice, opening.mayPass { device = DeviceVisit(head, octets) }
+        noteClaimedVersion(head, octets, opening)
+        switch opening {
+        case .ruled(let ruling) where ruling.awaitsKey && mayAwaitKey:
+            keySearch = .waiting(head: octets.withUnsafeBufferPointer { Array($0) })
+            return flow.ruled(ruling, enforcement(of: ruling))
+        case .ruled(var ruling):
+            if ruling.awaitsKey { ruling.settleWithoutCommit() }
+            count(ruling, since: before)
+            switch (flow.rule.goal, question) {
+            case (.origin, .none): writeOriginHead(head, octets, framing: flow.facts.framing)
+            case (.origin, .asked), (.origin, .refused), (.session, _): break
+            }
+            if ruling.expectedDigest != nil { content = .hashed(ContentDigest()) }
+            return flow.ruled(ruling, enforcement(of: ruling))
+        case .hold(let proof):
+            countVerifications(since: before)
+            writeOriginHead(head, octets, framing: nil)
+            content = .unjudged(HeldBody(heldBounds, key: proof.keyID), proof)
+            // Without a stated digest nothing is verified so far: whose key it is, is not known.
+            let provisional = proof.provisional
+            return flow.contentAwaited(provisional, enforcement(of: provisional))
+        }
+    }
+
+    /// Keeps what the client claims of its app, as far as no device has signed it.
+    private func noteClaimedVersion(
+        _ head: borrowing RequestHead,
+        _ octets: Span<UInt8>,
+        _ opening: Opening
+    ) {
+        if case .ruled(let ruling) = opening, ruling.appVersion != nil { return }
+        record.claimedVersion = head.fields.appBuild(octets).flatMap { AppVersion(octets, $0) }
+    }
+
+    /// Judges content that is held and complete.
+    func judgeContent() -> Flow.Action {
+        guard case .unjudged(let held, let proof) = content else {
+            preconditionFailure("Exchange: content held without a proof")
+        }
+        client?.stopDeadline()
+        let before = (proxy.judge.verifications, MonotonicClock.nanoseconds)
+        var ruling = proxy.judge.close(
+            proof,
+            content: held.digest(),
+            start: held.start,
+            text: { held.text() },
+            rule: flow.rule,
+            now: UnixTime(seconds: proxy.wallSeconds),
+            mayVerify: mayVerify(now: before.1)
+        )
+        if ruling.awaitsKey, mayAwaitKey {
+            keySearch = .over
+            return flow.ruled(ruling, enforcement(of: ruling))
+        }
+        if ruling.awaitsKey { ruling.settleWithoutCommit() }
+        content = .held(held)
+        count(ruling, since: before)
+        if proof.hasCostSignature, case .refuse = ruling.verdict { addFailure(now: before.1) }
+        HeadWriter.field("Content-Length", UInt64(held.count), into: &originHead)
+        return flow.ruled(ruling, enforcement(of: ruling))
+    }
+
+    /// Judges the end of streamed content.
+    func judgeEnd() -> Flow.Action {
+        switch judgedEnd() {
+        case .send: return .sendContent(.last)
+        case .stop(let action): return action
+        case .collect, .hold, .append, .sendHashed, .judgeEnd:
+            preconditionFailure("Exchange: the end of content that is held was judged")
+        }
+    }
+
+    /// Judges it, and counts the verdict where that changes it.
+    func judgedEnd() -> Flow.Take.Place {
+        let take = flow.endJudged(endFault)
+        note(take.news)
+        return take.place
+    }
+
+    /// What speaks against the end of streamed content: another digest than the head states, or
+    /// that the key was revoked or deleted after the head was judged; `nil` for nothing.
+    private var endFault: Verdict? {
+        guard case .given(let ruling, _) = flow.judgement else { return nil }
+        if let expected = ruling.expectedDigest {
+            guard case .hashed(let digest) = content else {
+                preconditionFailure("Exchange: no digest is expected")
+            }
+            guard digest.stream.digest() == expected else {
+                proxy.tally.add(.digestMismatches)
+                return .refuse(.digestMismatch)
+            }
+        }
+        return flow.judgement.admittedKey.flatMap { proxy.judge.fault(of: $0, rule: flow.rule) }
+    }
+
+    /// A verdict that has changed is counted once it is final.
+    func note(_ news: Flow.Take.News) {
+        switch news {
+        case .none: break
+        case .verdictChanged: if record.verdictCount != .done { record.verdictCount = .due }
+        }
+    }
+
+    /// Waits for a commit. Then ``committed(_:)`` or ``commitTimedOut()``.
+    func awaitCommit(_ ticket: CommitTicket) {
+        proxy.wait(for: ticket, self)
+    }
+
+    /// The commit that the request waits for has not ended in time.
+    func commitTimedOut() { perform(flow.commitTimedOut()) }
+
+    /// The commit that the request waited for has ended. The client may have gone meanwhile.
+    func committed(_ decision: ConsumeDecision) {
+        if case .refused = decision { addFailure(now: MonotonicClock.nanoseconds) }
+        perform(flow.committed(decision))
+    }
+
+    /// Forwards, with the verdict.
+    func admit() -> Flow.Action {
+        // What is still to come may change the verdict.
+        if flow.isUploaded { countVerdict() } else { record.verdictCount = .due }
+        writeVerdict()
+        return forward()
+    }
+
+    /// Forwards what is held without a verdict about all of it.
+    func releaseContent() -> Flow.Action {
+        guard let held = content.heldBody else { return .none }
+        if case .unjudged(_, let proof) = content, proof.hasCostSignature {
+            // A signature was verified, and nothing was admitted.
+            addFailure(now: MonotonicClock.nanoseconds)
+        }
+        content = .released(held)
+        HeadWriter.framing(flow.facts.framing, into: &originHead)
+        client?.stopDeadline()
+        writeVerdict()
+        return forward()
+    }
+
+    /// Nothing changes the verdict any more: it is counted, if that was left to do.
+    func verdictIsFinal() {
+        if case .due = record.verdictCount { countVerdict() }
+    }
+
+    /// Counts the verdict as it stands, once for each request.
+    func countVerdict() {
+        guard record.verdictCount != .done, let (ruling, enforcement) = flow.judgement.verdict
+        else { return }
+        record.verdictCount = .done
+        // A device that repeats an old assertion has another reason.
+        if ruling.verdict == .refuse(.challengeUnknown), ruling.challengeNote != nil {
+            proxy.tally.add(.challengesForeign)
+        }
+        switch flow.rule.goal {
+        case .origin: break
+        case .session: return proxy.tally.add(.sessionsRefused)
+        }
+        if ruling.risk?.mark != nil, ruling.verdict == .pass { proxy.tally.add(.riskMarks) }
+        if ruling.proof == .session, ruling.verdict == .pass { proxy.tally.add(.sessionPasses) }
+        if ruling.sessionAbsence == .foreign { proxy.tally.add(.sessionsForeign) }
+        let isEnforced = if case .enforced = enforcement { true } else { false }
+        if !proxy.guards.areNone, isGuarded(ruling, enforcement) {
+            proxy.guards.count(flow.rule, ruling) { proxy.judge.isInstall(ruling) }
+        }
+        guard let number = ruleNumber else { return }
+        proxy.tally.addVerdict(
+            rule: number,
+            slot: VerdictSlot.index(
+                ruling.verdict,
+                isEnforced: isEnforced,
+                environment: ruling.environment
+            )
+        )
+    }
+
+    /// Whether the rule's share includes the install that the request names.
+    ///
+    /// A request that the key has not proved to have signed is refused by the client's address, so
+    /// that no stranger chooses a key outside the share. The guard asks for the app, and all its
+    /// installs may come from few addresses, all outside: so it counts by the key in any case, and
+    /// who is refused stays as it is. What that allows a stranger: rules/docs/rules.md, "Guard".
+    private func isGuarded(_ ruling: Ruling, _ enforcement: Enforcement) -> Bool {
+        if ruling.signer == ruling.keyID { return enforcement == .enforced }
+        let time = UnixTime(seconds: proxy.wallSeconds)
+        let address = account.address
+        return Enforcement(flow.rule, signer: ruling.keyID, address: address, at: time) == .enforced
+    }
+
+    private func enforcement(of ruling: Ruling) -> Enforcement {
+        Enforcement(
+            flow.rule,
+            signer: ruling.signer,
+            address: account.address,
+            at: UnixTime(seconds: proxy.wallSeconds)
+        )
+    }
+
+    /// Counts what the ruling cost. A verification that led to no admission is the address's, also
+    /// one of a recorded request: it costs as much as one of a bad signature.
+    private func count(_ ruling: Ruling, since before: (count: UInt64, nanoseconds: UInt64)) {
+        if ruling.verdict == .refuse(.addressThrottled) {
+            proxy.tally.add(.addressVerificationsRefused)
+        }
+        guard countVerifications(since: before) > 0 else { return }
+        if case .refuse = ruling.verdict { addFailure(now: before.nanoseconds) }
+    }
+
+    @discardableResult
+    private func countVerifications(since before: (count: UInt64, nanoseconds: UInt64)) -> UInt64 {
+        let done = proxy.judge.verifications &- before.count
+        guard done > 0 else { return 0 }
+        proxy.tally.add(.verifications, done)
+        proxy.tally.add(
+            .verification,
+            nanoseconds: MonotonicClock.nanoseconds &- before.nanoseconds
+        )
+        return done
+    }
+}
+
+/// Whether the store was asked for a key that this gateway does not know. It is asked once for a
+/// request.
+enum KeySearch {
+    case notBegun
+    /// The head is judged anew when the store has answered. Its bytes are kept here, since the
+    /// client's buffer goes on.
+    case waiting(head: [UInt8])
+    /// The store was asked; content that is held is judged anew when it has answered.
+    case over
+}
+
+extension Exchange {
+    /// Whether the store may be asked for the key.
+    var mayAwaitKey: Bool { if case .notBegun = keySearch { true } else { false } }
+
+    /// Judges a head that was kept.
+    func judgeKeptHead() -> Flow.Action {
+        guard case .waiting(let octets) = keySearch, let client else {
+            preconditionFailure("Exchange: no head was kept")
+        }
+        keySearch = .over
+        let heads = proxy.askedHeads
+        do throws(Malformed) {
+            let limits = settings.clientLimits.head
+            try heads.request.read(octets.span, isSecure: client.isSecure, limits: limits)
+        } catch {
+            preconditionFailure("Exchange: a head that was read can't be read again")
+        }
+        return judgeHead(heads.request, octets.span)
+    }
+}

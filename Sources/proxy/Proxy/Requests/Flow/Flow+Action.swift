@@ -1,0 +1,178 @@
+import KeyStore
+
+extension Flow {
+    /// What the driver does next.
+    enum Action: Equatable, Sendable {
+        case none
+
+        // The head. Performed while its bytes are there.
+
+        /// Counts the request against the limits of its address. Then `requestCounted` or
+        /// `addressThrottled`.
+        case countRequest
+        /// Finds out who is asked. Then `located`.
+        case locate
+        /// Counts the call against the limits of its address. Then `callCounted` or
+        /// `addressThrottled`.
+        case countCall
+        /// Looks for the rule. Then `routed` or `unroutable`.
+        case findRule
+        /// Takes the content off the client's stream, where all of it is. Then `contentTaken`.
+        case takeContent(Taking)
+        /// Asks for the verdict about the head and writes the head for the origin. Then `ruled` or
+        /// `contentAwaited`.
+        case judgeHead
+        /// Writes the head for the origin, without a verdict. Then as `connect`.
+        case admitUnjudged
+
+        // The client's content.
+
+        /// Reads content for a service. Says `100 Continue` first where the client waits for it.
+        case collect
+        /// Reads content and holds it. Says `100 Continue` first where the client waits for it.
+        case hold
+        /// Reads content for the server. Says `100 Continue` first where the client waits for it.
+        case stream
+        /// Reads on.
+        case readContent
+        /// Gives the client time for its content anew.
+        case awaitContent
+        /// Asks the service. Then `served`.
+        case serve
+        /// Asks for the verdict about the content that is held. Then `ruled`.
+        case judgeContent
+        /// Compares the content with the digest that the head states, and looks the key up again.
+        /// Then `endJudged`.
+        case judgeEnd
+        /// Drops the content if all of it is here. Then `contentSkipped`.
+        case skipContent
+
+        // To the origin.
+
+        /// Waits for a commit. Then `committed`.
+        case awaitCommit(CommitTicket)
+        /// Asks what Apple says of the device. Then `deviceAnswered`.
+        case askDevice
+        /// Tells the origin the verdict, and counts it. Then as `connect`.
+        case admit
+        /// Tells the origin the verdict about content that is released, which was counted when it
+        /// changed. The head gets the framing that the client uses. Then as `connect`.
+        case release
+        /// Connects to a server, one after the other if need be. Then `connected` or
+        /// `connectFailed`.
+        case connect(Attempt)
+        /// Lets go of the connection and connects once more.
+        case retry(Retry, Release, Attempt)
+        /// Sends the head, with so many of the bytes that are held. Then `headSent` or
+        /// `writeFailed`.
+        case sendHead(heldBytes: UInt64, ConnectionEnd)
+        /// Sends content that is held, from an offset. Then `heldSent` or `writeFailed`.
+        case sendHeld(from: UInt64)
+        /// Ends content that was released, where its framing has an end. Then `contentSent`.
+        case endHeld
+        /// Lets go of content that is held, and reads on for the server.
+        case streamOn
+        /// Sends what was read. Behind the last of it `contentSent`; or `writeFailed`.
+        case sendContent(Piece)
+        /// Waits for the response. The connection may end in order from here, if all is sent.
+        case awaitResponse(Output, HeldContent)
+        /// The same, where the response has begun: nothing is waited for.
+        case endRequest(Output, HeldContent)
+        /// Reads what the server said before its connection broke. Then `lastWordsRead`.
+        case readLastWords
+        /// Waits on: it is the client that stands still.
+        case awaitOrigin
+
+        // The response.
+
+        /// Passes the response on.
+        case relay(ResponseStart, HeldContent)
+        /// Makes a tunnel of both connections. Then `tunnelBegan`.
+        case beginTunnel
+
+        // Endings.
+
+        /// Answers. `ClientFate` says whether all of the request was read.
+        case answer(Reply, Release, ClientFate)
+        /// The response is complete.
+        case finish(Release)
+        /// The response can't be completed, and the client must see that.
+        case cutOff(Reply, Release)
+        /// The client is gone.
+        case end(Release)
+    }
+
+    /// What becomes of content that came whole with the head.
+    enum Taking: Equatable, Sendable {
+        /// It is copied behind the head for the origin, and goes out with it.
+        case behindHead(UInt64)
+        /// It is held, and judged at once.
+        case held(UInt64)
+    }
+
+    /// How a connection ends, also by the end of the process.
+    enum ConnectionEnd: Equatable, Sendable { case inOrder, byReset }
+
+    /// Why a request is sent once more.
+    enum Retry: Equatable, Sendable {
+        /// The server took no byte of it.
+        case unsent
+        /// The connection broke.
+        case broken
+        /// The response did not begin in time.
+        case timedOut
+    }
+
+    /// Which part of streamed content is sent.
+    enum Piece: Equatable, Sendable { case more, last }
+
+    /// Whether content that is held is needed any longer.
+    enum HeldContent: Equatable, Sendable { case keep, drop }
+
+    /// Whether the request was complete when its response began.
+    enum ResponseStart: Equatable, Sendable {
+        case behindRequest
+        /// The rest of the request is not waited for: the response is the connection's last.
+        case early
+    }
+
+    /// What becomes of the client's connection.
+    enum ClientFate: Equatable, Sendable {
+        /// All of the request was read: another may follow.
+        case goesOn
+        /// The rest of the request is read away for a bounded time, or the connection ends.
+        case lingers
+    }
+
+    /// What becomes of a piece of content.
+    struct Take: Equatable, Sendable {
+        enum Place: Equatable, Sendable {
+            /// It is collected for a service.
+            case collect
+            /// It is held. Then maybe `holdFailed`.
+            case hold
+            /// It follows what is held and is not held itself.
+            case append
+            /// It goes to the server.
+            case send
+            /// It goes to the server and is hashed.
+            case sendHashed
+            /// It is hashed, compared with the digest that the head states, and the key is looked
+            /// up again. Then `endJudged`.
+            case judgeEnd
+            /// Nobody wants it or what follows.
+            case stop(Action)
+        }
+
+        let place: Place
+        /// Whether the verdict has changed, and is counted as it stands now.
+        let news: News
+
+        enum News: Equatable, Sendable { case none, verdictChanged }
+
+        init(_ place: Place, _ news: News = .none) {
+            self.place = place
+            self.news = news
+        }
+    }
+}

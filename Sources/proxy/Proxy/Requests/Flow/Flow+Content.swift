@@ -1,0 +1,291 @@
+import HTTPWire
+import Rules
+import Verification
+
+// The request's content on its way from the client.
+extension Flow {
+    /// There may be content to read.
+    func contentReady() -> Action { takesContent ? .readContent : .none }
+
+    /// A piece of content has come.
+    ///
+    /// - isLast: whether it is known to be the last. Behind the last chunk that is not known before
+    ///   ``contentRead(isLast:)``.
+    mutating func contentReceived(_ count: Int, isLast: Bool) -> Take {
+        contentBytes &+= UInt64(count)
+        switch state {
+        case .collecting(let demands):
+            guard contentBytes <= demands.contentMax else {
+                return Take(.stop(answer(.declined(.contentTooLarge))))
+            }
+            return Take(.collect)
+        case .holding(let holding):
+            guard isOverLimit else { return Take(holding == .judged ? .hold : .append) }
+            return holdLess(.contentTooLarge)
+        case .sending(var leg):
+            let take = receive(&leg, isLast)
+            if case .sending = state { state = .sending(leg) }
+            return take
+        case .responding(var leg, let response):
+            let take = receive(&leg, isLast)
+            if case .responding = state { state = .responding(leg, response) }
+            return take
+        case .over: return Take(.stop(.none))  // Late: a piece before it has ended the request.
+        case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
+            .awaitingCommit, .awaitingDevice, .connecting, .skipping:
+            impossible("contentReceived")
+        }
+    }
+
+    /// A piece of content for the server.
+    private mutating func receive(_ leg: inout Leg, _ isLast: Bool) -> Take {
+        switch leg.upload {
+        case .streaming(.nothing): leg.upload = .streaming(.some)
+        case .streaming(.some), .streaming(.unjudged): break
+        case .abandoned: return Take(.stop(.none))  // Late: a write that failed came first.
+        case .replaying, .given: impossible("contentReceived")
+        }
+        // The last piece is sent from where it is: not before the end is judged.
+        let place: Take.Place =
+            isLast && withholdsEnd ? .judgeEnd : expectsDigest ? .sendHashed : .send
+        guard isOverLimit, !isFoundTooLarge else { return Take(place) }
+        guard case .observed = changeVerdict(to: .contentTooLarge) else {
+            return Take(.stop(abandon(.refused(.contentTooLarge))))
+        }
+        return Take(place, .verdictChanged)
+    }
+
+    /// A piece can't be held.
+    mutating func holdFailed(_ refusal: Refusal) -> Take {
+        switch state {
+        case .holding: return holdLess(refusal)
+        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
+            .awaitingCommit, .awaitingDevice, .connecting, .sending, .responding, .skipping, .over:
+            impossible("holdFailed")
+        }
+    }
+
+    /// All that was read has been taken.
+    ///
+    /// - isLast: whether the content is complete.
+    mutating func contentRead(isLast: Bool) -> Action {
+        switch state {
+        case .collecting:
+            guard isLast else { return .none }
+            state = .serving
+            return .serve
+        case .holding(.released):
+            let content = Content.released(isLast ? .nothing : .more)
+            let told: Told = judgement.isPass ? .pass : .anything
+            state = .connecting(Approach(content: content, attempt: .first, told: told))
+            return .release
+        case .holding(.judged):
+            guard isLast else { return .none }
+            let content: Content = contentBytes > 0 ? .held : .withHead
+            state = .judging(content)
+            return .judgeContent
+        case .sending(var leg):
+            let action = pass(&leg, isLast)
+            state = .sending(leg)
+            return action
+        case .responding(var leg, let response):
+            let action = pass(&leg, isLast)
+            state = .responding(leg, response)
+            return action
+        case .over: return .none  // Late: a piece has ended the request.
+        case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
+            .awaitingCommit, .awaitingDevice, .connecting, .skipping:
+            impossible("contentRead")
+        }
+    }
+
+    /// The content's framing is broken.
+    mutating func contentMalformed(_ reason: Malformed.Reason) -> Action {
+        switch state {
+        case .collecting, .holding, .sending, .responding: return abandon(.malformed(reason))
+        case .over: return .none  // Late: a piece has ended the request.
+        case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
+            .awaitingCommit, .awaitingDevice, .connecting, .skipping:
+            impossible("contentMalformed")
+        }
+    }
+
+    /// The client did not send content in time, or too little.
+    mutating func contentTimedOut() -> Action {
+        switch state {
+        case .collecting, .holding: return abandon(.contentTimeout)
+        case .sending(let leg), .responding(let leg, _):
+            guard case .streaming = leg.upload else { return .none }  // Late.
+            // The server is what stands still; its own deadline is running.
+            if case .queued = leg.output { return .awaitContent }
+            return abandon(.contentTimeout)
+        case .arriving, .locating, .calling, .serving, .routing, .taking, .judging,
+            .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
+            return .none  // Late: nothing is awaited of the client any more.
+        }
+    }
+
+    /// The content was compared with the digest that the head states, and the key that has signed
+    /// was looked up again. The content's last bytes have waited for that, or at least its end.
+    ///
+    /// - fault: what the verdict becomes; `nil` where it stays.
+    /// - Returns: what becomes of them: they are sent, or dropped.
+    mutating func endJudged(_ fault: Verdict?) -> Take {
+        switch state {
+        case .sending, .responding: break
+        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping, .over:
+            impossible("endJudged")
+        }
+        isEndJudged = true
+        let refusal: Refusal
+        switch fault {
+        case .none, .pass: return Take(.send)
+        case .refuse(let found): refusal = found
+        case .failure(let dependency): refusal = dependency.refusal
+        }
+        guard case .observed = changeVerdict(to: fault ?? .pass) else {
+            return Take(.stop(abandon(.refused(refusal))))
+        }
+        return Take(.send, .verdictChanged)
+    }
+
+    /// The last of the content was handed to the server's connection.
+    mutating func contentSent() -> Action {
+        switch state {
+        case .sending(var leg):
+            leg.upload = .given(Self.remains(of: leg.upload))
+            state = .sending(leg)
+            return .awaitResponse(leg.output, .keep)
+        case .responding(var leg, let response):
+            leg.upload = .given(Self.remains(of: leg.upload))
+            state = .responding(leg, response)
+            return .endRequest(leg.output, .keep)
+        case .over: return .none  // Late: the response has ended meanwhile.
+        case .arriving, .locating, .calling, .collecting, .serving, .routing, .taking, .judging,
+            .holding, .awaitingCommit, .awaitingDevice, .connecting, .skipping:
+            impossible("contentSent")
+        }
+    }
+
+    private static func remains(of upload: Upload) -> Upload.Remains {
+        switch upload {
+        case .streaming(.nothing), .streaming(.some): .nothing
+        case .streaming(.unjudged), .replaying(_, .released): .unjudged
+        case .given, .abandoned, .replaying(_, .withHead), .replaying(_, .unread),
+            .replaying(_, .held):
+            preconditionFailure("Flow: the last content was sent while \(upload)")
+        }
+    }
+
+    /// Passes on what was read; the last of it only when the end is judged.
+    private mutating func pass(_ leg: inout Leg, _ isLast: Bool) -> Action {
+        switch leg.upload {
+        case .streaming(.nothing): leg.upload = .streaming(.some)
+        case .streaming(.some), .streaming(.unjudged): break
+        case .abandoned: return .none  // Late: the write that failed came first.
+        case .replaying, .given: impossible("contentRead")
+        }
+        guard isLast else { return .sendContent(.more) }
+        return withholdsEnd ? .judgeEnd : .sendContent(.last)
+    }
+
+    /// Content can't be held until it is judged: the request is refused, or what is held goes on
+    /// unjudged where the client is only observed.
+    private mutating func holdLess(_ refusal: Refusal) -> Take {
+        if case .holding(.released) = state { return Take(.append) }
+        guard case .observed = changeVerdict(to: refusal) else {
+            return Take(.stop(abandon(.refused(refusal))))
+        }
+        state = .holding(.released)
+        return Take(.append, .verdictChanged)
+    }
+
+    private var isOverLimit: Bool {
+        guard let limit = rule.body.limit else { return false }
+        return contentBytes > UInt64(limit.rawValue)
+    }
+
+    private var isFoundTooLarge: Bool {
+        guard case .given(let ruling, _) = judgement else { return false }
+        return ruling.verdict == .refuse(.contentTooLarge)
+    }
+
+    /// Whether the content must still show the digest that the head states.
+    private var expectsDigest: Bool {
+        guard case .given(let ruling, _) = judgement else { return false }
+        return ruling.expectedDigest != nil && !isEndJudged
+    }
+
+    /// Whether the end of the content waits: it must have the digest that the head states, and the
+    /// key that has signed may be revoked meanwhile.
+    private var withholdsEnd: Bool {
+        expectsDigest || judgement.admittedKey != nil && !isEndJudged
+    }
+}
+
+/// Where the content of a request is before a server is given it.
+enum Content: Equatable {
+    /// There is none, or it goes out together with the head.
+    case withHead
+    /// With the client. It is read when a server takes it.
+    case unread
+    /// Here: all of it, and judged.
+    case held
+    /// Here: what came before it was released unjudged. The rest may still come.
+    case released(Rest)
+
+    /// What follows content that was released.
+    enum Rest: Equatable {
+        case nothing
+        case more
+    }
+
+    /// Whether the client has sent all of it, and the verdict was about all of it.
+    var isHere: Bool {
+        switch self {
+        case .withHead, .held: true
+        case .unread, .released: false
+        }
+    }
+}
+
+/// How content is held.
+enum Holding: Equatable {
+    /// Until all of it can be judged.
+    case judged
+    /// No longer: it is too much, and the client is only observed. What has come goes on unjudged
+    /// after this read.
+    case released
+}
+
+/// The request's content on its way to a server.
+enum Upload: Equatable {
+    /// The client's content goes on as it comes. Leaves to `given`, `abandoned`.
+    case streaming(Trace)
+    /// Content that is here goes on, from an offset. Leaves to `given`, `streaming`.
+    case replaying(offset: UInt64, Content)
+    /// The server's connection was given all of it.
+    case given(Remains)
+    /// The server does not take the rest; a response is still hoped for, or relayed.
+    case abandoned(Trace)
+
+    /// What was read of content that is streamed.
+    enum Trace: Equatable {
+        /// Nothing: all of the request can still go to another server.
+        case nothing
+        /// Bytes that are gone here.
+        case some
+        /// Bytes that nobody judged, and that are gone here.
+        case unjudged
+    }
+
+    /// What is left here of content that the server was given.
+    enum Remains: Equatable {
+        /// All that can be needed for a second attempt: it is held, or went with the head.
+        case all(Content)
+        case nothing
+        /// Nothing, and nobody judged it.
+        case unjudged
+    }
+}

@@ -1,0 +1,288 @@
+import AppAttest
+import Cryptography
+import Glibc
+import Lanes
+import RequestBinding
+import Synchronization
+import Verification
+
+/// Content that waits to be judged: in memory up to a size, beyond it in a file without a name.
+///
+/// The file is opened with O_TMPFILE, so nothing of it outlives the process. What is held is
+/// counted before it is written, in all lanes together, for the client's address and for its key;
+/// the count ends with ``release()``.
+final class HeldBody {
+    /// Why a piece can't be held. Nothing of the piece is held then.
+    enum Fault: Error {
+        /// The client's address holds as much as it may.
+        case addressIsFull
+        /// The client's key holds as much as it may.
+        case keyIsFull
+        /// As much is held as may be.
+        case isFull
+        /// The file system failed, or has no room.
+        case failed(SocketError)
+
+        var refusal: Refusal {
+            switch self {
+            case .addressIsFull: .addressHeld
+            case .keyIsFull: .keyHeld
+            case .isFull: .heldFull
+            case .failed: .spillFailed
+            }
+        }
+    }
+
+    /// What bounds it.
+    struct Bounds {
+        let ledger: HeldLedger
+        let limits: ProxyLimits
+        /// The client's address; `nil` where it has no limits.
+        let entry: AddressEntry?
+        /// Bytes of this content in memory at the most.
+        let memoryMax: Int
+        /// Where the file is made.
+        let folder: String
+    }
+
+    /// What is in memory: the first bytes.
+    private(set) var memory: [UInt8] = []
+    private var file: Int32 = -1
+    /// Bytes in the file, which follow those in memory.
+    private var fileCount = 0
+    /// Bytes behind those in the file: the last pieces of content that is held no longer, and has
+    /// not gone on yet.
+    private var tail: [UInt8] = []
+    private let bounds: Bounds
+    private var hash = SHA256.Stream()
+    /// What the ledger, the address and the key were told.
+    private var memoryTaken = 0
+    private var addressTaken = 0
+    private var keyTaken = 0
+    /// The place of the key that the request names, held.
+    private var key: AddressEntry?
+
+    /// The first bytes, which tell what content is where the content itself is signed.
+    private(set) var start: [UInt8] = []
+
+    /// How many bytes are held.
+    var count: Int { memory.count + fileCount + tail.count }
+    /// Whether some of it is in a file.
+    var isSpilled: Bool { file >= 0 }
+
+    init(_ bounds: Bounds, key id: KeyID) {
+        self.bounds = bounds
+        let now = MonotonicClock.nanoseconds
+        if case .held(let entry) = bounds.ledger.keys.hold(id, now: now) { key = entry }
+    }
+
+    /// Holds content that came whole with the head. It is counted and never refused: it is one
+    /// read, in memory already, and judged at once, so it need not suffer from what others hold.
+    init(_ bounds: Bounds, whole content: [UInt8]) {
+        self.bounds = bounds
+        memory = content
+        start = Array(content.prefix(ClientDataDomain.startCount))
+        if bounds.ledger.takeMemory(content.count, max: .max) { memoryTaken = content.count }
+        if bounds.entry?.take(content.count, max: .max) == true { addressTaken = content.count }
+    }
+
+    deinit { release() }
+
+    /// Ends what is held; the bytes are gone.
+    func release() {
+        bounds.ledger.giveBackMemory(memoryTaken)
+        giveBackFile(fileCount)
+        bounds.entry?.giveBack(addressTaken)
+        key?.giveBack(keyTaken)
+        key?.release(now: MonotonicClock.nanoseconds)
+        key = nil
+        (memoryTaken, addressTaken, keyTaken, fileCount) = (0, 0, 0, 0)
+        memory = []
+        tail = []
+        if file >= 0 { _ = Glibc.close(file) }
+        file = -1
+    }
+
+    /// SHA-256 of all that was appended.
+    func digest() -> SHA256Digest { hash.digest() }
+
+    // MARK: Writing
+
+    /// Appends a piece and hashes it.
+    func append(_ octets: Span<UInt8>) throws(Fault) {
+        let limits = bounds.limits
+        if let entry = bounds.entry {
+            guard entry.take(octets.count, max: limits.addressHeldMax) else {
+                throw .addressIsFull
+            }
+            addressTaken += octets.count
+        }
+        if let key {
+            guard key.take(octets.count, max: limits.keyHeldMax) else { throw .keyIsFull }
+            keyTaken += octets.count
+        }
+        if takesMemory(for: octets.count) {
+            // The pointer lives for the call, and the copy is made inside it.
+            octets.withUnsafeBufferPointer { memory.append(contentsOf: $0) }
+        } else {
+            guard takesFile(for: octets.count) else { throw .isFull }
+            do throws(SocketError) {
+                try spill(octets)
+            } catch {
+                giveBackFile(octets.count)
+                throw .failed(error)
+            }
+            fileCount += octets.count
+        }
+        hash.update(octets)
+        let missing = octets.extracting(first: ClientDataDomain.startCount - start.count)
+        missing.withUnsafeBufferPointer { start.append(contentsOf: $0) }
+    }
+
+    /// Appends a piece that is not held, but follows what is on its way to the origin.
+    func appendUnheld(_ octets: Span<UInt8>) {
+        octets.withUnsafeBufferPointer { tail.append(contentsOf: $0) }
+    }
+
+    /// Whether so many more bytes may be in memory; the memory for them is there then. It grows in
+    /// doubling steps, and a step is counted whole.
+    private func takesMemory(for more: Int) -> Bool {
+        let needed = memory.count + more
+        guard file < 0, needed <= bounds.memoryMax else { return false }
+        guard needed > memoryTaken else { return true }
+        let wanted = min(max(needed, memoryTaken * 2), bounds.memoryMax)
+        guard
+            bounds.ledger.takeMemory(wanted - memoryTaken, max: bounds.limits.heldMemoryMax)
+        else { return false }
+        memoryTaken = wanted
+        memory.reserveCapacity(wanted)
+        return true
+    }
+
+    /// Whether so many more bytes may be in files. Those of a folder in memory count as memory.
+    private func takesFile(for more: Int) -> Bool {
+        let limits = bounds.limits
+        return limits.filesAreMemory
+            ? bounds.ledger.takeMemory(more, max: limits.heldMemoryMax)
+            : bounds.ledger.takeDisk(more, max: limits.heldDiskMax)
+    }
+
+    private func giveBackFile(_ count: Int) {
+        if bounds.limits.filesAreMemory {
+            bounds.ledger.giveBackMemory(count)
+        } else {
+            bounds.ledger.giveBackDisk(count)
+        }
+    }
+
+    private func spill(_ octets: Span<UInt8>) throws(SocketError) {
+        if file < 0 { file = try UnnamedFile.open(in: bounds.folder) }
+        var written = 0
+        while written < octets.count {
+            let rest = octets.extracting(droppingFirst: written)
+            let done = rest.withUnsafeBytes {
+                pwrite(file, $0.baseAddress, $0.count, off_t(fileCount + written))
+            }
+            guard done > 0 || (done < 0 && errno == EINTR) else { throw SocketError("pwrite") }
+            written += max(done, 0)
+        }
+    }
+
+    // MARK: Reading
+
+    /// All bytes, for a rule that looks into the content; `nil` when the file can't be read.
+    func text() -> [UInt8]? {
+        guard isSpilled else { return memory }
+        var all = memory
+        var piece: [UInt8] = []
+        do throws(SocketError) {
+            while all.count < count {
+                try read(from: all.count, into: &piece, max: Lane.inputBytes)
+                all.append(contentsOf: piece)
+            }
+        } catch {
+            return nil
+        }
+        return all
+    }
+
+    /// Copies bytes from an offset, as many as there are and fit.
+    ///
+    /// - Throws: `SocketError` of pread.
+    func read(from offset: Int, into buffer: inout [UInt8], max: Int) throws(SocketError) {
+        buffer.removeAll(keepingCapacity: true)
+        guard offset < count else { return }
+        if offset < memory.count {
+            buffer.append(contentsOf: memory[offset..<min(memory.count, offset + max)])
+            return
+        }
+        let start = offset - memory.count
+        if start >= fileCount {
+            let rest = start - fileCount
+            buffer.append(contentsOf: tail[rest..<min(tail.count, rest + max)])
+            return
+        }
+        var failure: SocketError?
+        let wanted = min(max, fileCount - start)
+        buffer = [UInt8](unsafeUninitializedCapacity: wanted) { target, filled in
+            // The target holds `wanted` bytes, and pread writes no more than it is given.
+            let done = pread(file, target.baseAddress, wanted, off_t(start))
+            if done <= 0 { failure = SocketError("pread") }
+            filled = Swift.max(done, 0)
+        }
+        if let failure { throw failure }
+    }
+}
+
+/// How much content is held, in all lanes together: in memory and in files; and how much of
+/// responses waits for HTTP/2 clients.
+///
+/// Held bytes are taken before they are written and given back when memory and file are gone.
+/// Counts may run over for the moment in which one that is too many is taken back; another lane's
+/// bytes may be refused then, never too many be held.
+package final class HeldLedger: Sendable {
+    private let inMemory = Atomic<Int>(0)
+    private let onDisk = Atomic<Int>(0)
+    private let unsent = Atomic<Int>(0)
+    private let lanes = Atomic<Int>(0)
+    /// What each key holds: places for 4,096 keys that hold content at once. Of a key that finds
+    /// none the address and the total alone are bounded.
+    let keys = AddressTable(capacity: 4_096, key: (RandomOctets.word(), RandomOctets.word()))
+
+    package init() {}
+
+    /// Bytes that are held in memory now.
+    package var memoryBytes: Int { inMemory.load(ordering: .relaxed) }
+    /// Bytes that are held in files now.
+    package var diskBytes: Int { onDisk.load(ordering: .relaxed) }
+
+    /// Bytes of responses that wait for HTTP/2 clients now.
+    package var unsentBytes: Int { unsent.load(ordering: .relaxed) }
+
+    /// So many more bytes of responses wait, or fewer.
+    func countUnsent(_ change: Int) { unsent.wrappingAdd(change, ordering: .relaxed) }
+
+    /// One more lane uses the ledger.
+    func addLane() { lanes.wrappingAdd(1, ordering: .relaxed) }
+
+    /// What each lane may have of a limit for all lanes together.
+    func share(of max: Int) -> Int { max / Swift.max(lanes.load(ordering: .relaxed), 1) }
+
+    /// Takes memory; `false` when there would be more than `max` bytes of it.
+    func takeMemory(_ count: Int, max: Int) -> Bool {
+        guard inMemory.wrappingAdd(count, ordering: .relaxed).newValue > max else { return true }
+        giveBackMemory(count)
+        return false
+    }
+
+    /// Takes room in files; `false` when there would be more than `max` bytes of it.
+    func takeDisk(_ count: Int, max: Int) -> Bool {
+        guard onDisk.wrappingAdd(count, ordering: .relaxed).newValue > max else { return true }
+        giveBackDisk(count)
+        return false
+    }
+
+    func giveBackMemory(_ count: Int) { inMemory.wrappingSubtract(count, ordering: .relaxed) }
+
+    func giveBackDisk(_ count: Int) { onDisk.wrappingSubtract(count, ordering: .relaxed) }
+}

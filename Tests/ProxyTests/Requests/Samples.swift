@@ -1,0 +1,127 @@
+import AppAttest
+import Cryptography
+import HTTPWire
+import KeyStore
+import Rules
+import Verification
+
+@testable import struct KeyStore.CommitTicket
+@testable import Proxy
+
+extension RequestFacts {
+    static let get = RequestFacts(.get)
+    static let post = RequestFacts(.post, .length(100))
+    static let put = RequestFacts(.put, .length(100))
+    static let chunked = RequestFacts(.put, .chunked)
+    static let upgrade = RequestFacts(.get, .none, .upgrade)
+}
+
+extension Rule {
+    static let off = sample(.off)
+    static let observing = sample(.observe)
+    static let enforcing = sample(.enforce)
+    static let denying = sample(.deny)
+
+    static let holding = sample(.enforce, .held(limit: ByteCount(2000), memory: ByteCount(1000)))
+    static let limited = sample(.enforce, .streamed(limit: ByteCount(150)))
+    static let opening = openingSessions(apps: [])
+    static let forwarding = sample(.enforce, onError: .forward)
+
+    static let checking = sample(.enforce, device: device(.refuse))
+    static let checkingKindly = sample(.enforce, device: device(.forward))
+    static let checkingAndForwarding = sample(
+        .enforce,
+        onError: .forward,
+        device: device(.refuse)
+    )
+    static let checkingHeld = sample(
+        .enforce,
+        .held(limit: ByteCount(2000), memory: ByteCount(1000)),
+        device: device(.refuse)
+    )
+
+    /// Refuses devices whose bit 0 is set.
+    private static func device(_ onError: DependencyErrorRule) -> DeviceRule {
+        DeviceRule(refused: Set(DeviceBits.all.filter(\.bit0)), onError: onError)
+    }
+
+    private static func sample(
+        _ mode: Mode,
+        _ body: BodyRule = .none,
+        onError: DependencyErrorRule = .refuse,
+        device: DeviceRule? = nil
+    ) -> Rule {
+        var demands = Demands(salt: "sample")
+        demands.device = device
+        demands.body = body
+        demands.onError = onError
+        let origin = mode == .deny ? nil : OriginIndex(0)
+        return Rule(
+            id: "sample",
+            index: 0,
+            match: RouteMatch(),
+            origin: origin,
+            mode: mode,
+            demands: demands
+        )
+    }
+}
+
+extension Ruling {
+    static let pass = proven(.complete)
+    static let keyed: Ruling = {
+        var ruling = pass
+        ruling.keyID = KeyID(SHA256.digest(of: []))
+        return ruling
+    }()
+    static let refused = Ruling(.refuse(.assertionMissing))
+
+    /// A pass whose counter has to be on disk first.
+    static let unstored: Ruling = {
+        var ruling = pass
+        ruling.pending = .durability(.sample)
+        return ruling
+    }()
+
+    /// A pass that the store has still to decide about.
+    static let undecided: Ruling = {
+        var ruling = proven(.signed)
+        ruling.pending = .verdict(.sample)
+        return ruling
+    }()
+
+    /// The store does not answer.
+    static let unavailable = Ruling(.failure(.store))
+
+    /// The store is asked for the key.
+    static let sought: Ruling = {
+        var ruling = Ruling(.failure(.store))
+        ruling.pending = .key(.sample)
+        return ruling
+    }()
+
+    /// A pass that holds if the content has the digest that the head states.
+    static let digested: Ruling = {
+        var ruling = pass
+        ruling.expectedDigest = SHA256.digest(of: [])
+        return ruling
+    }()
+
+    private static func proven(_ standing: Standing) -> Ruling {
+        var ruling = Ruling(.pass)
+        ruling.standing = standing
+        return ruling
+    }
+}
+
+extension CommitTicket {
+    static let sample = CommitTicket(number: 1)
+}
+
+extension ServiceDemands {
+    static let free = ServiceDemands(contentMax: 120, isCharged: false)
+    static let charged = ServiceDemands(contentMax: 120, isCharged: true)
+    static let small = ServiceDemands(contentMax: 50, isCharged: false)
+    static let proven = ServiceDemands(contentMax: 0, isCharged: true, rule: .opening)
+    static let provenFree = ServiceDemands(contentMax: 0, isCharged: false, rule: .opening)
+}
